@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Applied is what an engine really applied to a container, read back from the
+// engine or, better, from the kernel; never copied from the Spec. Nothing in
+// it differs from trial to trial of one cell, so that it can be compared.
+type Applied struct {
+	Runtime  string   `json:"runtime,omitempty"` // OCI runtime, such as "runc"; empty where there is none
+	Image    string   `json:"image,omitempty"`   // digest of the image's configuration, "sha256:…"
+	Argv     []string `json:"argv,omitempty"`
+	Network  string   `json:"network"`           // in the words of Spec.Network
+	Storage  string   `json:"storage,omitempty"` // file system of the root, such as "overlay"
+	Mounts   []Mount  `json:"mounts,omitempty"`  // those that the Spec asked for, as they are
+	Limits   Limits   `json:"limits,omitzero"`
+	Security Security `json:"security,omitzero"`
+	Cgroup   string   `json:"cgroup,omitempty"` // version and driver, such as "v2 systemd"
+}
+
+// Attest compares what was asked for with what was applied. Its error names
+// every mismatch and wraps ErrMismatch. What the Spec leaves to the engine is
+// not compared, except that limits nobody asked for are a mismatch too.
+func Attest(want Spec, got Applied) error {
+	var bad []string
+	diff := func(what string, want, got any) {
+		bad = append(bad, fmt.Sprintf("%s: asked for %v, got %v", what, want, got))
+	}
+	if n := want.Network; n != "" && n != got.Network {
+		diff("network", n, got.Network)
+	} else if n == "" && got.Network != "none" {
+		diff("network", "none", got.Network)
+	}
+	if want.Runtime != "" && want.Runtime != got.Runtime {
+		diff("runtime", want.Runtime, got.Runtime)
+	}
+	if len(want.Argv) > 0 && !slices.Equal(want.Argv, got.Argv) {
+		diff("argv", want.Argv, got.Argv)
+	}
+	for _, m := range want.Mounts {
+		if !slices.Contains(got.Mounts, m) {
+			diff("mount", m, got.Mounts)
+		}
+	}
+	w, g := want.Limits, got.Limits
+	// Engines express the quota in microseconds of a 100 ms period.
+	if math.Abs(w.CPUs-g.CPUs) > 1e-4 {
+		diff("cpu quota", w.CPUs, g.CPUs)
+	}
+	if w.CPUSet != "" && w.CPUSet != g.CPUSet {
+		diff("cpuset", w.CPUSet, g.CPUSet)
+	}
+	if w.Memory != g.Memory {
+		diff("memory limit", w.Memory, g.Memory)
+	}
+	if w.Pids != 0 && w.Pids != g.Pids {
+		diff("pids limit", w.Pids, g.Pids)
+	}
+	s, t := want.Security, got.Security
+	if s.Seccomp != "" && s.Seccomp != t.Seccomp {
+		diff("seccomp", s.Seccomp, t.Seccomp)
+	}
+	s.Seccomp, t.Seccomp = "", ""
+	if s != t {
+		diff("security", fmt.Sprintf("%+v", s), fmt.Sprintf("%+v", t))
+	}
+	if bad == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrMismatch, strings.Join(bad, "; "))
+}

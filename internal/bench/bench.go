@@ -1,0 +1,25 @@
+// Package bench is the vocabulary of the product: the plain data that flows
+// from a plan to a report, and the small interfaces through which the outside
+// world is reached. It does no I/O, reads no clock and imports only the
+// standard library.
+//
+// The words, from design to table:
+//
+//	A Plan says what to compare: the cells of one workload, and how much evidence to collect.
+//	A Cell is one combination of factor levels, such as engine=docker network=none.
+//	A Trial is one execution of one cell; a block holds one trial of every cell.
+//	A Sample is everything that one trial produced, also when it failed.
+//	A Run is one execution of a plan on one host: a Header and its Samples.
+package bench
+
+import "errors"
+
+// ErrUnsupported is wrapped by the error of an engine, a capability, a factor
+// level or a workload that cannot work here at all: wrong kernel, missing
+// binary, no permission. Only nil and ErrUnsupported are conclusive answers;
+// any other error means "could not find out".
+var ErrUnsupported = errors.New("not supported here")
+
+// ErrMismatch is wrapped by Attest's error: an engine applied something else
+// than it was asked for. It fails the trial.
+var ErrMismatch = errors.New("the engine did not apply what was asked for")

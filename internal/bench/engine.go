@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// An Engine makes containers. The native engine makes plain processes, so
+// that "no container" is one more Engine and not a special case.
+//
+// No method returns a duration: the runner owns the clock. Methods may be
+// called concurrently for different containers. Every object that an engine
+// makes carries the run's ID, so that it is found after a crash.
+type Engine interface {
+	// Name is the name of this instance, used in plans, labels and file names.
+	Name() string
+
+	// Probe reports what is installed. See ErrUnsupported for its errors.
+	// Probe changes nothing on the host and is never timed.
+	Probe(ctx context.Context) (EngineInfo, error)
+
+	// Prepare does everything about spec that must not be timed, such as
+	// loading and unpacking the image. The runner calls it before each trial;
+	// calling it again is harmless and, once the work is done, quick.
+	Prepare(ctx context.Context, spec Spec) error
+
+	// Create makes a container and does not start it. A Spec that the engine
+	// cannot honour is refused with an error that wraps ErrUnsupported. If
+	// Create fails, or ctx ends before it returns, nothing is left behind.
+	Create(ctx context.Context, spec Spec) (Container, error)
+
+	// Close releases what Prepare made (images, unpacked files, connections).
+	// It is called once, after every container was removed.
+	Close(ctx context.Context) error
+}
+
+// EngineInfo is what a Probe found out.
+type EngineInfo struct {
+	Name    string  `json:"name"`            // the instance, as Engine.Name
+	Driver  string  `json:"driver"`          // the kind of engine, such as "oci"
+	Version string  `json:"version"`         // of the engine itself; empty where it has none
+	Facts   []Label `json:"facts,omitempty"` // what else matters: API version, storage driver, default runtime …
+}
+
+// A Container is one container (or process) made by an Engine. Its methods
+// are called in the order Attach, Inspect, Start, Wait, Remove; only Create and
+// Remove are certain to be called.
+type Container interface {
+	// ID is the engine's own identifier.
+	ID() string
+
+	// Attach sends what the container prints to stdout and stderr, either of
+	// which may be nil to discard it. It is called at most once, before Start.
+	// Without it, output is discarded. The writers are not called any more
+	// once Wait has returned, and everything printed has reached them by then,
+	// unless the context ended first. A writer's error stops the copying, not
+	// the container.
+	Attach(ctx context.Context, stdout, stderr io.Writer) error
+
+	// Inspect reads back what was applied.
+	Inspect(ctx context.Context) (Applied, error)
+
+	// Start returns once the engine says that the container runs. A program
+	// that cannot be executed is an error here or, where the engine finds out
+	// only later, of Wait.
+	Start(ctx context.Context) error
+
+	// Wait returns when the first process has exited. A non-zero status is
+	// an Exit, not an error. When ctx ends first, Wait returns its error and
+	// the container runs on.
+	Wait(ctx context.Context) (Exit, error)
+
+	// Remove kills and deletes the container with everything in it, whatever
+	// its state. It may be called twice, and is given a context of its own, so
+	// that it works after the trial's has ended.
+	Remove(ctx context.Context) error
+}
+
+// Exit is how the first process of a container ended.
+type Exit struct {
+	Code   int  // exit status; 128+Signal where a signal ended it
+	Signal int  // 0 unless a signal ended it and the engine can tell
+	OOM    bool // the kernel killed it for want of memory, where the engine can tell
+}
+
+// String says how the process ended, such as "exit status 3".
+func (e Exit) String() string {
+	switch {
+	case e.OOM:
+		return "killed: out of memory"
+	case e.Signal != 0:
+		return fmt.Sprintf("killed by signal %d", e.Signal)
+	default:
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+}
+
+// The capabilities below are optional. An engine implements those that it
+// has, and who needs one asks for it with As.
+type (
+	// A Cgrouper says where the kernel accounts for a container that has been
+	// created and not yet removed. Implemented by floor and oci, for the
+	// counters of the process inside.
+	Cgrouper interface {
+		// Cgroup returns the path of the container's cgroup below the mount
+		// point (v2) or below each controller's mount point (v1), such as
+		// "/tare/ID". The error wraps ErrUnsupported where there is none.
+		Cgroup(ctx context.Context, c Container) (string, error)
+	}
+
+	// A Restarter restarts the engine's daemon and returns when it answers
+	// again. Implemented by docker, for experiments that ask for it.
+	Restarter interface {
+		Restart(ctx context.Context) error
+	}
+
+	// A Cleaner finds and removes what a run that has died left with this
+	// engine: exactly the objects that carry its run's ID.
+	Cleaner interface {
+		// Leftovers lists the objects of every run for which dead reports
+		// true. It changes nothing.
+		Leftovers(ctx context.Context, dead func(run string) bool) ([]Leftover, error)
+		// RemoveLeftover removes one. It is not an error if it is gone.
+		RemoveLeftover(ctx context.Context, l Leftover) error
+	}
+)
+
+// A Leftover is one object that a dead run left on the host.
+type Leftover struct {
+	Run    string `json:"run"`
+	Engine string `json:"engine"`
+	Kind   string `json:"kind"` // "container", "image", "process", "mount", "cgroup", "directory"
+	ID     string `json:"id"`
+}
+
+// As returns the capability T of e, looking through wrappers that have an
+// Unwrap() Engine method.
+func As[T any](e Engine) (T, bool) {
+	for e != nil {
+		if t, ok := e.(T); ok {
+			return t, true
+		}
+		w, ok := e.(interface{ Unwrap() Engine })
+		if !ok {
+			break
+		}
+		e = w.Unwrap()
+	}
+	var zero T
+	return zero, false
+}

@@ -1,0 +1,52 @@
+package bench
+
+// A Direction says which way a metric is better.
+type Direction string
+
+// The directions of a metric.
+const (
+	Lower   Direction = "lower"   // less is better, such as a duration
+	Higher  Direction = "higher"  // more is better, such as a rate
+	Neither Direction = "neither" // neither; a difference gets no praise or blame
+)
+
+// A Role says what the analysis does with a metric.
+type Role string
+
+// The roles of a metric.
+const (
+	// Primary metrics decide: they form the family whose verdicts are adjusted
+	// together, and the run's precision is judged by them.
+	Primary Role = "primary"
+	// Detail metrics explain the primary ones, such as the phases of a total.
+	// They have intervals and verdicts too, adjusted as a family of their own.
+	Detail Role = "detail"
+	// Counter metrics are what the kernel counted during a trial. They are
+	// offered as reasons, as association and not as proof.
+	Counter Role = "counter"
+	// State metrics are what the host was like when the trial began.
+	State Role = "state"
+)
+
+// A Scale says how two values of a metric are compared.
+type Scale string
+
+// The scales of comparison.
+const (
+	// Ratio compares logarithms: for values that are always above zero.
+	Ratio Scale = "ratio"
+	// Difference subtracts: for values that can be zero, such as errors.
+	Difference Scale = "difference"
+)
+
+// A Metric is a named quantity. A workload declares its metrics before any
+// trial runs, so that the analysis is fixed before there is anything to look at.
+type Metric struct {
+	Name   string    `json:"name"`  // unique in a run, lower case, such as "first_instruction"
+	Title  string    `json:"title"` // what people read, such as "time to first instruction"
+	Unit   string    `json:"unit"`  // base unit: "s", "B", "1", "1/s", "B/s"; never "ms" or "MiB"
+	Better Direction `json:"better"`
+	Role   Role      `json:"role"`
+	Scale  Scale     `json:"scale"`
+	Doc    string    `json:"doc"` // one sentence: from which event to which event
+}

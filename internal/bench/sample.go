@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+// An Outcome is how a trial ended.
+type Outcome string
+
+// The outcomes of a trial.
+const (
+	OK       Outcome = "ok"
+	Failed   Outcome = "failed"    // an operation failed, or what was applied is not what was asked for
+	TimedOut Outcome = "timed-out" // an operation or the trial met its time limit
+	Canceled Outcome = "canceled"  // the user interrupted the run; resuming runs the trial again
+	Skipped  Outcome = "skipped"   // never begun, for the reason given
+)
+
+// A Sample is everything that one trial produced. There is exactly one for
+// each trial that was begun, also when it failed: a missing Sample is a bug, a
+// failed one is data. A Sample is never averaged, trimmed or re-ordered.
+type Sample struct {
+	Trial     Trial
+	Began     time.Time     // wall clock, UTC
+	Elapsed   time.Duration // of the whole trial, untimed parts included
+	Outcome   Outcome
+	Operation string // which operation failed, where one did: a metric's name
+	Reason    string // why, if Outcome is not OK; one line
+	// Values are parallel to Header.Metrics; NaN where nothing was reported.
+	// It is nil unless Outcome is OK: a failed operation is never a duration.
+	Values  []float64
+	Applied *Applied // what the engine applied; nil where the trial did not get that far
+	Notes   []string // stable codes, such as NoteHostClock
+}
+
+// Value returns the value of the metric with the given index, and whether
+// there is one.
+func (s *Sample) Value(metric int) (float64, bool) {
+	if metric < 0 || metric >= len(s.Values) || math.IsNaN(s.Values[metric]) {
+		return 0, false
+	}
+	return s.Values[metric], true
+}
+
+// A Header is everything about a run that was known before its first trial.
+// Samples refer to it by index.
+type Header struct {
+	ID       string       `json:"id"`   // see ValidRunID
+	Tool     string       `json:"tool"` // version of tare that made it
+	Began    time.Time    `json:"began"`
+	Plan     Plan         `json:"plan"`
+	Schedule [][]int      `json:"schedule"` // cells of each block in order of execution, warm-up blocks first
+	Metrics  []Metric     `json:"metrics"`  // the workload's, then the counters and states
+	Engines  []EngineInfo `json:"engines"`
+	Host     HostFacts    `json:"host"`
+	Warnings []Warning    `json:"warnings,omitempty"` // what doctor found when the run began
+}
+
+// A Resumption is one time that a run was taken up again.
+type Resumption struct {
+	Time time.Time `json:"time"`
+	Tool string    `json:"tool"`
+	Seq  int       `json:"seq"` // the first trial after it
+	Host HostFacts `json:"host"`
+}
+
+// An End is how a run finished. A run without one is incomplete.
+type End struct {
+	Time   time.Time  `json:"time"`
+	Reason StopReason `json:"reason"`
+	// Overhead is what tare itself used while trials ran.
+	Overhead Overhead `json:"overhead"`
+}
+
+// A StopReason says why a run stopped.
+type StopReason string
+
+// The reasons for which a run stops.
+const (
+	StopPrecision StopReason = "precision"  // every primary comparison is as precise as was asked
+	StopBlocks    StopReason = "blocks"     // the planned number of blocks
+	StopBudget    StopReason = "budget"     // the time was used up
+	StopAllFailed StopReason = "all-failed" // no cell could go on
+)
+
+// Overhead is the cost of the tool itself: what its own process used, its
+// children not included.
+type Overhead struct {
+	NullOperation time.Duration `json:"null_operation_ns"` // median of an empty operation through the meter
+	CPU           time.Duration `json:"cpu_ns"`            // user and system time of tare from the first trial to the last
+	Wall          time.Duration `json:"wall_ns"`           // from the first trial to the last
+	MaxRSS        int64         `json:"max_rss_bytes"`
+}
+
+// A Run is one execution of a plan on one host.
+type Run struct {
+	Header      Header
+	Samples     []Sample // in order of Seq
+	Resumptions []Resumption
+	End         *End // nil while incomplete
+}
+
+// HostFacts describe the machine as far as it matters to a measurement.
+type HostFacts struct {
+	Hostname   string `json:"hostname"`
+	MachineID  string `json:"machine_id"` // hash of /etc/machine-id, or empty; tells hosts apart, identifies none
+	BootID     string `json:"boot_id"`
+	OS         string `json:"os"`     // pretty name, such as "Debian GNU/Linux 12 (bookworm)"
+	Kernel     string `json:"kernel"` // release, such as "6.18.44"
+	Arch       string `json:"arch"`   // GOARCH
+	CPU        string `json:"cpu"`    // model name
+	CPUs       int    `json:"cpus"`   // that tare may use
+	Memory     int64  `json:"memory_bytes"`
+	Cgroup     string `json:"cgroup"`                   // "v1", "v2" or "hybrid"
+	Virtual    string `json:"virtualization,omitempty"` // such as "kvm"; empty on bare metal or where unknown
+	Governor   string `json:"governor,omitempty"`       // of CPU frequency; empty where there is none
+	Clock      string `json:"clocksource,omitempty"`
+	Privileged bool   `json:"privileged"` // tare ran as root
+}
+
+// A Warning is something that the reader of a result must know. It does not
+// stop the analysis; it travels with the number and says what to do.
+type Warning struct {
+	Code   string `json:"code"`             // stable, such as "few-samples"
+	Text   string `json:"text"`             // what is the matter, with the numbers
+	Hint   string `json:"hint"`             // what to do about it
+	Cells  []int  `json:"cells,omitempty"`  // where, as indices in Plan.Cells; empty = the whole run
+	Metric string `json:"metric,omitempty"` // of which metric; empty = all
+}
+
+// ErrRunID is wrapped by ValidRunID's error.
+var ErrRunID = errors.New("not a run ID")

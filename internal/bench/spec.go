@@ -1,0 +1,51 @@
+package bench
+
+// A Spec is what an Engine is asked to run: everything that can be a factor.
+// The zero value of a field means "the driver's documented default".
+type Spec struct {
+	Image       string   `json:"image,omitempty"` // reference; empty = tare's own agent image
+	Argv        []string `json:"argv,omitempty"`  // program and arguments; empty = the image's own
+	Env         []string `json:"env,omitempty"`   // KEY=VALUE, added to the image's
+	Dir         string   `json:"dir,omitempty"`   // working directory inside; empty = the image's, else /
+	Mounts      []Mount  `json:"mounts,omitempty"`
+	Network     string   `json:"network,omitempty"` // "none" (own namespace, loopback only), "host", "bridge"; empty = none
+	Ports       []Port   `json:"ports,omitempty"`
+	Storage     string   `json:"storage,omitempty"`     // where a workload's data lies: "layer", "volume", "bind", "tmpfs"
+	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several
+	Snapshotter string   `json:"snapshotter,omitempty"` // snapshotter under an engine that has several
+	Limits      Limits   `json:"limits,omitzero"`
+	Security    Security `json:"security,omitzero"`
+}
+
+// A Mount is a file system made visible inside.
+type Mount struct {
+	Type     string `json:"type"`             // "bind" or "tmpfs"
+	Source   string `json:"source,omitempty"` // absolute host path of a bind mount
+	Target   string `json:"target"`           // absolute path inside
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Size     int64  `json:"size_bytes,omitempty"` // of a tmpfs; 0 = the kernel's default
+}
+
+// A Port is a port inside that a client outside reaches.
+type Port struct {
+	Container uint16 `json:"container"`
+	Host      uint16 `json:"host,omitempty"` // on loopback; 0 = chosen by the engine
+	Protocol  string `json:"protocol"`       // "tcp" or "udp"
+}
+
+// Limits bound what the container may use. Zero means no limit.
+type Limits struct {
+	CPUs   float64 `json:"cpus,omitempty"`         // quota, in CPUs: 0.5 is half of one
+	CPUSet string  `json:"cpuset,omitempty"`       // kernel list format, such as "0-1,3"
+	Memory int64   `json:"memory_bytes,omitempty"` // RAM; swap is not limited by it
+	Pids   int64   `json:"pids,omitempty"`         // processes and threads
+}
+
+// Security is what protects the host from the container.
+type Security struct {
+	Seccomp         string `json:"seccomp,omitempty"` // "unconfined"; empty = the engine's default
+	UserNS          bool   `json:"userns,omitempty"`  // a user namespace of its own
+	ReadOnly        bool   `json:"read_only,omitempty"`
+	NoNewPrivileges bool   `json:"no_new_privileges,omitempty"`
+	Privileged      bool   `json:"privileged,omitempty"`
+}

@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"context"
+	"time"
+)
+
+// A Workload says what happens in one trial and what is measured. It does not
+// choose how often or in which order it runs, and keeps nothing between trials
+// but what a Fixture holds.
+type Workload interface {
+	Name() string
+
+	// Doc says in one sentence what is measured.
+	Doc() string
+
+	// Metrics lists everything that Run may report, primary ones first.
+	Metrics() []Metric
+
+	// Params lists the options that an experiment may set.
+	Params() []Param
+
+	// Check reports why the workload cannot run with e, if it cannot; the
+	// error wraps ErrUnsupported and names the missing capability.
+	Check(e Engine) error
+
+	// Run does one trial. It measures through m and removes what it made, also
+	// when it fails or ctx has ended.
+	Run(ctx context.Context, t Task, m Meter) error
+}
+
+// A Param is an option of a workload.
+type Param struct {
+	Name    string // as in YAML
+	Default string
+	Doc     string
+	// Valid reports what is wrong with a value, or nil. It may be nil.
+	Valid func(value string) error
+}
+
+// A Task is what one trial works on.
+type Task struct {
+	Engine  Engine
+	Spec    Spec
+	Params  map[string]string // every declared Param, with its default where nothing was set
+	Fixture Fixture           // nil unless the workload is a Fixturer
+}
+
+// A Fixturer is a Workload that needs something per cell that is too dear to
+// make in each trial: an initialised database, a running server.
+type Fixturer interface {
+	// Setup makes it, before the first trial of the cell; never timed. If it
+	// fails, nothing is left behind and every trial of the cell is skipped.
+	Setup(ctx context.Context, t Task) (Fixture, error)
+}
+
+// A Fixture is what survives from trial to trial of one cell.
+type Fixture interface {
+	Reset(ctx context.Context) error  // before each trial; never timed
+	Remove(ctx context.Context) error // after the last trial; twice is fine
+}
+
+// A Meter is how a workload measures. The runner makes one for each trial and
+// owns its clock. Reporting a metric that was not declared, or twice, fails
+// the trial. A Meter is used by one goroutine.
+type Meter interface {
+	// Now is CLOCK_MONOTONIC of the host, the clock that processes in every
+	// container on this kernel share unless they run in a sandbox or a VM.
+	Now() time.Duration
+
+	// Span runs op, and reports how long it took if it succeeded. It enforces
+	// the time limit of one operation by ending the trial's context. The error
+	// is op's, with the name of the metric.
+	Span(metric string, op func() error) error
+
+	// Record reports a number that was taken elsewhere, in the metric's unit.
+	Record(metric string, value float64)
+
+	// Applied attaches what the engine applied, for the sample, and returns
+	// Attest's error.
+	Applied(want Spec, got Applied) error
+
+	// Note attaches a stable code that qualifies the sample, such as
+	// NoteHostClock. The report turns it into a warning.
+	Note(code string)
+
+	// Cleanup runs op outside every measurement with a context of its own that
+	// outlives the trial's. Its error fails the trial.
+	Cleanup(op func(ctx context.Context) error)
+}
+
+// NoteHostClock marks a sample in which the process inside does not share the
+// host's clock, so that host-side times were used instead of its own marks.
+const NoteHostClock = "host-clock"

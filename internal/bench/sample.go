@@ -14,7 +14,7 @@ const (
 	OK       Outcome = "ok"
 	Failed   Outcome = "failed"    // an operation failed, or what was applied is not what was asked for
 	TimedOut Outcome = "timed-out" // an operation or the trial met its time limit
-	Canceled Outcome = "canceled"  // the user interrupted the run; resuming runs the trial again
+	Canceled Outcome = "canceled"  // the user ended the trial before it was through
 	Skipped  Outcome = "skipped"   // never begun, for the reason given
 )
 

@@ -62,16 +62,19 @@ type Fixture interface {
 
 // A Meter is how a workload measures. The runner makes one for each trial and
 // owns its clock. Reporting a metric that was not declared, or twice, fails
-// the trial. A Meter is used by one goroutine.
+// the trial. All methods but Now are for one goroutine.
 type Meter interface {
 	// Now is CLOCK_MONOTONIC of the host, the clock that processes in every
 	// container on this kernel share unless they run in a sandbox or a VM.
+	// It may be called from any goroutine.
 	Now() time.Duration
 
-	// Span runs op, and reports how long it took if it succeeded. It enforces
-	// the time limit of one operation by ending the trial's context. The error
-	// is op's, with the name of the metric.
-	Span(metric string, op func() error) error
+	// Step runs op under the time limit of one operation, which it enforces
+	// by ending the trial's context. The error is op's, with the name.
+	Step(name string, op func() error) (Span, error)
+
+	// Span is Step, and reports how long op took if it succeeded.
+	Span(metric string, op func() error) (Span, error)
 
 	// Record reports a number that was taken elsewhere, in the metric's unit.
 	Record(metric string, value float64)
@@ -88,6 +91,12 @@ type Meter interface {
 	// outlives the trial's. Its error fails the trial.
 	Cleanup(op func(ctx context.Context) error)
 }
+
+// A Span is a stretch of time on the Meter's clock.
+type Span struct{ Begin, End time.Duration }
+
+// Duration is how long the span is.
+func (s Span) Duration() time.Duration { return s.End - s.Begin }
 
 // NoteHostClock marks a sample in which the process inside does not share the
 // host's clock, so that host-side times were used instead of its own marks.

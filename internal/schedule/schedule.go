@@ -1,0 +1,61 @@
+// Package schedule turns a plan and its seed into the order of trials. It is
+// pure: the same plan gives the same schedule on every machine, so a schedule
+// can be printed, stored, reviewed and replayed.
+package schedule
+
+import (
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Blocks returns the order in which the cells run in each block, as indices in
+// p.Cells: first the warm-up blocks, then p.MaxBlocks measured ones. Every
+// block holds every cell once, in an order drawn afresh (randomised multiple
+// interleaved trials; Abedi & Brecht, ICPE 2017).
+func Blocks(p bench.Plan) [][]int {
+	blocks := make([][]int, p.Warmup+p.MaxBlocks)
+	for i := range blocks {
+		blocks[i] = permutation(p.Seed, uint64(i), len(p.Cells))
+	}
+	return blocks
+}
+
+// Trials returns the trials of the given blocks in order of execution. The
+// first warmup blocks are numbered from -warmup to -1, the others from 0.
+func Trials(blocks [][]int, warmup int) []bench.Trial {
+	var trials []bench.Trial
+	for i, cells := range blocks {
+		for _, c := range cells {
+			trials = append(trials, bench.Trial{Seq: len(trials), Block: i - warmup, Cell: c})
+		}
+	}
+	return trials
+}
+
+// permutation draws an order of n cells (Fisher & Yates). Each block has a
+// stream of its own, so that the order of a block does not depend on how many
+// blocks there are. It is written out because the library promises the stream
+// of PCG for ever, but not what Perm makes of it.
+func permutation(seed, block uint64, n int) []int {
+	src := rand.NewPCG(seed, block)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	for i := n - 1; i > 0; i-- {
+		j := below(src, uint64(i)+1)
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}
+
+// below draws a number from 0 to n-1 without bias (Lemire 2019).
+func below(src *rand.PCG, n uint64) uint64 {
+	hi, lo := bits.Mul64(src.Uint64(), n)
+	for threshold := -n % n; lo < threshold; {
+		hi, lo = bits.Mul64(src.Uint64(), n)
+	}
+	return hi
+}

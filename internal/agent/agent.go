@@ -1,0 +1,102 @@
+// Package agent is what runs inside a container: small tasks that workloads
+// and tests need there, and the formats in which they answer. Command
+// tare-agent is its main program; tare itself uses only the formats.
+//
+// A task prints its answer to standard output and exits with 0. Status 1 is a
+// failure and 2 a wrong use; both come with one line on standard error.
+//
+// The package imports only the standard library, and of it nothing whose
+// initialisation can be measured: its start-up is part of what tare measures.
+package agent
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Path is where the agent lies in tare's own image.
+const Path = "/tare-agent"
+
+// The exit statuses of tasks that do not choose their own.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitSIGTERM = 128 + 15
+)
+
+// A task is one thing that the agent can do. Its run gets the arguments after
+// the task's name and returns the exit status.
+type task struct {
+	name  string
+	usage string // the arguments
+	run   func(args []string, stdout, stderr io.Writer) int
+}
+
+// tasks returns every task but mark, which Main handles itself.
+func tasks() []task {
+	return []task{
+		{"exit", "CODE", exit},
+		{"echo", "[-2] TEXT...", echo},
+		{"env", "", env},
+		{"facts", "", facts},
+		{"cat", "PATH", cat},
+		{"write", "PATH TEXT", write},
+		{"print", "BYTES", printBytes},
+		{"spew", "", spew},
+		{"sleep", "DURATION", sleep},
+		{"hold", "", hold},
+		{"stubborn", "", stubborn},
+		{"spin", "DURATION [THREADS]", spin},
+		{"alloc", "BYTES", alloc},
+		{"fork", "COUNT", fork},
+	}
+}
+
+// Main runs the task that args name and returns the exit status. First is the
+// time of the process's first instruction, CLOCK_MONOTONIC; 0 means that it is
+// not known, and then there is no mark.
+func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
+	// Before anything else: whatever is done here counts as the container's.
+	if len(args) == 1 && args[0] == "mark" {
+		return mark(first, stdout, stderr)
+	}
+	if len(args) == 0 {
+		return misuse(stderr, "no task: want mark or one of:", taskNames())
+	}
+	for _, t := range tasks() {
+		if t.name != args[0] {
+			continue
+		}
+		code := t.run(args[1:], stdout, stderr)
+		if code == exitUsage {
+			return misuse(stderr, "usage: tare-agent", t.name, t.usage)
+		}
+		return code
+	}
+	return misuse(stderr, fmt.Sprintf("no task %q: want mark or one of:", args[0]), taskNames())
+}
+
+func taskNames() string {
+	var names string
+	for _, t := range tasks() {
+		names += t.name + " "
+	}
+	return names[:len(names)-1]
+}
+
+// misuse prints one line and returns the status for it.
+func misuse(stderr io.Writer, words ...any) int {
+	fmt.Fprintln(stderr, append([]any{"tare-agent:"}, words...)...)
+	return exitUsage
+}
+
+// result turns the error of a task into its exit status.
+func result(stderr io.Writer, task string, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "tare-agent: %s: %v\n", task, err)
+	return exitFailed
+}

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+func spin(args []string, stdout, stderr io.Writer) int {
+	if len(args) < 1 || len(args) > 2 {
+		return exitUsage
+	}
+	d, err := time.ParseDuration(args[0])
+	if err != nil || d < 0 {
+		return exitUsage
+	}
+	threads := 1
+	if len(args) == 2 {
+		if threads, err = strconv.Atoi(args[1]); err != nil || threads < 1 || threads > 1024 {
+			return exitUsage
+		}
+	}
+	cpu, wall, err := burn(d, threads)
+	if err != nil {
+		return result(stderr, "spin", err)
+	}
+	_, err = fmt.Fprintf(stdout, "cpu=%d wall=%d\n", cpu, wall)
+	return result(stderr, "spin", err)
+}
+
+// burn keeps that many threads busy for d, and returns the CPU time that the
+// process used and the time that passed.
+func burn(d time.Duration, threads int) (cpu, wall time.Duration, err error) {
+	runtime.GOMAXPROCS(threads)
+	before, err := cpuTime()
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Go(func() {
+			for time.Since(began) < d {
+			}
+		})
+	}
+	wg.Wait()
+	wall = time.Since(began)
+	after, err := cpuTime()
+	return after - before, wall, err
+}
+
+// cpuTime is the user and system time of this process.
+func cpuTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("getrusage: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+func alloc(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 1 {
+		return exitUsage
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < 1 {
+		return exitUsage
+	}
+	term := terminated()
+	// From the kernel and not from the runtime, whose heap grows by more than was asked for.
+	mem, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return result(stderr, "alloc", fmt.Errorf("mmap %d bytes: %w", n, err))
+	}
+	for i := 0; i < n; i += os.Getpagesize() {
+		mem[i] = 1
+	}
+	code := sayAndWait(term, "alloc", "ready\n", stdout, stderr)
+	runtime.KeepAlive(mem)
+	return code
+}
+
+func fork(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 1 {
+		return exitUsage
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < 0 {
+		return exitUsage
+	}
+	term := terminated()
+	// The children's death signal comes when the thread that made them ends.
+	runtime.LockOSThread()
+	forked := 0
+	for forked < n && forkSleeper() == nil {
+		forked++
+	}
+	return sayAndWait(term, "fork", fmt.Sprintf("forked %d\n", forked), stdout, stderr)
+}
+
+// forkSleeper makes a child that sleeps until the parent dies. The child does
+// not exec: another runtime would add threads to what is counted, and could
+// not start under the very limit that this task is there to test. It is a copy
+// with one thread of a process that had several, so it may do nothing but raw
+// system calls.
+//
+//go:norace
+//go:nosplit
+func forkSleeper() error {
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if pid != 0 {
+		return nil
+	}
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0) // best effort: the end of the container kills it too
+	for {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // returns only for a signal
+	}
+}

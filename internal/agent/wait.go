@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// terminated returns a channel that receives SIGTERM. The first process of a
+// PID namespace gets no signal that it does not ask for.
+func terminated() <-chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGTERM)
+	return c
+}
+
+func sleep(args []string, _, _ io.Writer) int {
+	if len(args) != 1 {
+		return exitUsage
+	}
+	d, err := time.ParseDuration(args[0])
+	if err != nil || d < 0 {
+		return exitUsage
+	}
+	select {
+	case <-terminated():
+		return exitSIGTERM
+	case <-time.After(d):
+		return exitOK
+	}
+}
+
+func hold(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 0 {
+		return exitUsage
+	}
+	return sayAndWait(terminated(), "hold", "ready\n", stdout, stderr)
+}
+
+// sayAndWait prints text and waits for term, which the caller opened earlier:
+// who reads the text may send the signal at once.
+func sayAndWait(term <-chan os.Signal, task, text string, stdout, stderr io.Writer) int {
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return result(stderr, task, err)
+	}
+	<-term
+	return exitOK
+}
+
+func stubborn(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 0 {
+		return exitUsage
+	}
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+	if _, err := io.WriteString(stdout, "ready\n"); err != nil {
+		return result(stderr, "stubborn", err)
+	}
+	for {
+		time.Sleep(time.Hour)
+	}
+}

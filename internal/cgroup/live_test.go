@@ -1,0 +1,183 @@
+package cgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// live returns the machine's own hierarchy and the path of a group of the
+// test's own, which is removed at the end.
+func live(t *testing.T) (*cgroup.Hierarchy, string) {
+	t.Helper()
+	h, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		t.Skip("no control groups here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Writable(); err != nil {
+		t.Skip(err)
+	}
+	path := fmt.Sprintf("/tare-test-%d", os.Getpid())
+	t.Cleanup(func() {
+		if err := h.Remove(context.Background(), path); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, path
+}
+
+func start(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func TestLife(t *testing.T) {
+	h, top := live(t)
+	path := top + "/a"
+	want := cgroup.Limits{CPUs: 0.5, CPUSet: "0", Memory: 64 << 20, Pids: 20}
+	if err := h.Create(path, want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Limits(path); got != want || err != nil {
+		t.Errorf("Limits = %+v, %v, want %+v", got, err, want)
+	}
+	cmd := start(t, "sleep", "1000")
+	if err := h.Attach(path, cmd.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	for c, got := range must(h.PathOf(cmd.Process.Pid)) {
+		if _, err := h.Dir("/", c); err == nil && c != "" && slices.Contains([]string{"cpu", "cpuset", "memory", "pids"}, c) && got != path {
+			t.Errorf("PathOf: %s = %s, want %s", c, got, path)
+		}
+	}
+	if got, err := h.Procs(top); !slices.Equal(got, []int{cmd.Process.Pid}) || err != nil {
+		t.Errorf("Procs = %v, %v", got, err)
+	}
+	if s, err := h.Stat(path); err != nil || s.PidsCurrent != 1 || s.CPU < 0 || s.MemoryPeak < 0 {
+		t.Errorf("Stat = %+v, %v", s, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := h.Kill(t.Context(), top); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the process was not killed")
+	}
+	for range 2 { // the second finds nothing
+		if err := errors.Join(h.Kill(t.Context(), top), h.Remove(t.Context(), top)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := h.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Remove: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestRemoveBusy(t *testing.T) {
+	h, path := live(t)
+	if err := h.Create(path, cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := start(t, "sleep", "1000")
+	if err := h.Attach(path, cmd.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := h.Remove(ctx, path); !errors.Is(err, cgroup.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Remove with a process inside: %v, want ErrBusy and the context's", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed
+}
+
+func TestKillForks(t *testing.T) {
+	h, path := live(t)
+	if err := h.Create(path, cgroup.Limits{Pids: 30}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "read x; while :; do sleep 0.01 & done")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(h.Attach(path, cmd.Process.Pid), stdin.Close()); err != nil {
+		t.Error(err)
+	}
+	for n := 1; n < 3; n = len(must(h.Procs(path))) {
+		time.Sleep(time.Millisecond)
+	}
+	go func() { _ = cmd.Wait() }() // killed
+	if err := h.Kill(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAttachGone(t *testing.T) {
+	h, path := live(t)
+	if err := h.Create(path, cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := start(t, "true")
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Attach(path, cmd.Process.Pid); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("Attach of a process that is gone: %v, want ESRCH", err)
+	}
+}
+
+func TestOpenStartsInside(t *testing.T) {
+	h, path := live(t)
+	if err := h.Create(path, cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := h.Open(path)
+	if errors.Is(err, cgroup.ErrController) {
+		t.Skip("no version 2 hierarchy here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	if err := errors.Join(cmd.Start(), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(h.PathOf(cmd.Process.Pid))[""]; got != path {
+		t.Errorf("PathOf = %q, want %q", got, path)
+	}
+	go func() { _ = cmd.Wait() }() // killed
+	if err := h.Kill(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

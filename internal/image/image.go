@@ -1,0 +1,170 @@
+// Package image reads container images from local files and turns them into
+// what engines need: a root file system or an archive to load. It uses no
+// registry and no network. Tare's own image, whose only program is the agent,
+// is made here from the binary that is embedded in tare.
+//
+// Images come from anywhere, so everything read from one is bounded, every
+// digest is verified, and nothing is written outside the directory it is
+// unpacked to. See Limits and Image.Rootfs.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// An Image is an image for this machine's architecture. Its methods may be
+// called concurrently.
+type Image struct {
+	lib    *Library
+	ref    string
+	source source
+	raw    []byte // the configuration, as it is hashed
+	digest v1.Hash
+	config v1.Config
+	layers []layer // bottom first
+
+	size atomic.Int64
+}
+
+// newImage checks a configuration and joins it with its layers' files, bottom first.
+func newImage(src source, raw []byte, files []layer) (*Image, error) {
+	config, err := v1.ParseConfigFile(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("image configuration: %w", err)
+	}
+	if err := checkPlatform(config.OS, config.Architecture); err != nil {
+		return nil, err
+	}
+	ids := config.RootFS.DiffIDs
+	if len(ids) != len(files) {
+		return nil, fmt.Errorf("image configuration names %d layers, but the image has %d", len(ids), len(files))
+	}
+	for i := range files {
+		files[i].source, files[i].diffID = src, ids[i]
+	}
+	digest, _, err := v1.SHA256(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	return &Image{source: src, raw: raw, digest: digest, config: config.Config, layers: files}, nil
+}
+
+// Ref is the reference by which the image was found.
+func (i *Image) Ref() string { return i.ref }
+
+// Digest identifies the image: the digest of its configuration, "sha256:…".
+// It is what engines call the image's ID, and it stays the same however the
+// image is packed.
+func (i *Image) Digest() string { return i.digest.String() }
+
+// Env is the image's environment, KEY=VALUE.
+func (i *Image) Env() []string { return slices.Clone(i.config.Env) }
+
+// WorkingDir is the image's working directory, "/" if it names none.
+func (i *Image) WorkingDir() string {
+	if i.config.WorkingDir == "" {
+		return "/"
+	}
+	return i.config.WorkingDir
+}
+
+// User is the user that the image asks to run as, in its own words, such as
+// "1000:1000" or "postgres"; empty for root.
+func (i *Image) User() string { return i.config.User }
+
+// Argv returns the program and arguments of a container of spec: spec's own,
+// or else the image's entry point and command.
+func (i *Image) Argv(spec bench.Spec) ([]string, error) {
+	if len(spec.Argv) > 0 {
+		return slices.Clone(spec.Argv), nil
+	}
+	argv := slices.Concat(i.config.Entrypoint, i.config.Cmd)
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("image %s has neither entry point nor command: say what to run in it", i.ref)
+	}
+	return argv, nil
+}
+
+// Size is the number of bytes in the image's files, unpacked; 0 until Rootfs
+// has unpacked them.
+func (i *Image) Size() int64 { return i.size.Load() }
+
+// WriteDockerArchive writes the image in the format of "docker save", under
+// the name tag if that is not empty. Layers are written as they are stored.
+// The digests of layers are verified on the way.
+func (i *Image) WriteDockerArchive(w io.Writer, tag string) error {
+	if err := i.writeArchive(w, tag); err != nil {
+		return fmt.Errorf("image %s: write archive: %w", i.ref, err)
+	}
+	return nil
+}
+
+func (i *Image) writeArchive(w io.Writer, tag string) error {
+	tw := tar.NewWriter(w)
+	m := tarball.Descriptor{Config: i.digest.Hex + ".json"}
+	if tag != "" {
+		m.RepoTags = []string{tag}
+	}
+	if err := writeFile(tw, m.Config, bytes.NewReader(i.raw), int64(len(i.raw))); err != nil {
+		return err
+	}
+	for _, l := range i.layers {
+		name := l.diffID.Hex + ".tar"
+		if !slices.Contains(m.Layers, name) {
+			if err := l.writeTo(tw, name); err != nil {
+				return err
+			}
+		}
+		m.Layers = append(m.Layers, name)
+	}
+	manifest, err := json.Marshal(tarball.Manifest{m})
+	if err != nil {
+		return err
+	}
+	if err := writeFile(tw, "manifest.json", bytes.NewReader(manifest), int64(len(manifest))); err != nil {
+		return err
+	}
+	return tw.Close()
+}
+
+// writeFile adds a regular file to an archive.
+func writeFile(tw *tar.Writer, name string, r io.Reader, size int64) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644}
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := io.Copy(tw, r)
+	return err
+}
+
+// Rootfs returns a directory that holds the image's files, unpacked below the
+// library's directory. It is unpacked once and shared by all containers of
+// the image, so it must not be written to.
+//
+// Owner and mode of each file, setuid bits too, are the image's if tare runs as root;
+// otherwise everything belongs to the user, without setuid bits, and
+// directories can be entered and written by the user so that they can be
+// removed. Modification times of files are kept; so are file capabilities,
+// if tare runs as root. Other extended attributes are not. An image that
+// contains a device, a FIFO or a socket is refused, and so is one that
+// reaches out of its root in any way.
+func (i *Image) Rootfs(ctx context.Context) (string, error) {
+	dir, size, err := i.lib.unpacked(ctx, i)
+	if err != nil {
+		return "", fmt.Errorf("image %s: unpack: %w", i.ref, err)
+	}
+	i.size.Store(size)
+	return dir, nil
+}

@@ -1,0 +1,51 @@
+// Package imagetest gives tests tare's own image, built from the sources as
+// they are, so that they need nothing that "make build" leaves behind:
+//
+//	lib := imagetest.Library(t)
+//	img, err := lib.Resolve(ctx, image.Agent)
+package imagetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Library returns a Library below the test's directory, whose agent is Agent's.
+func Library(tb testing.TB) *image.Library {
+	tb.Helper()
+	return image.NewLibrary(tb.TempDir(), image.WithAgent(Agent(tb)))
+}
+
+// Agent returns the agent for this machine. It is built once per process.
+func Agent(tb testing.TB) []byte {
+	tb.Helper()
+	b, err := built()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// built is the agent, once somebody has asked for it.
+var built = sync.OnceValues(build)
+
+func build() (binary []byte, err error) {
+	dir, err := os.MkdirTemp("", "tare-agent-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a leftover in the temporary directory
+	file := filepath.Join(dir, "tare-agent")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -E tare_start", "-o", file, "github.com/tare-bench/tare/cmd/tare-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the agent: %w\n%s", err, out)
+	}
+	return os.ReadFile(file)
+}

@@ -1,0 +1,189 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Agent is the reference of tare's own image; so is the empty reference.
+const Agent = "agent"
+
+// ErrForeign is wrapped by Resolve's error for a reference that names nothing
+// a Library can read: a name in an engine's own store, which only that engine
+// can resolve.
+var ErrForeign = errors.New("not an image in a file")
+
+// Limits bound what unpacking one image may use. A zero field means its
+// default.
+type Limits struct {
+	Bytes   int64 // of all layers, uncompressed; default 16 GiB. It stops compression bombs too
+	Entries int   // files, directories and links of all layers; default 1,000,000
+	Path    int   // bytes in one path or link target; default 4096
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes == 0 {
+		l.Bytes = 16 << 30
+	}
+	if l.Entries == 0 {
+		l.Entries = 1_000_000
+	}
+	if l.Path == 0 {
+		l.Path = 4096
+	}
+	return l
+}
+
+// A Library finds images and keeps what it unpacked below one directory. What
+// a reference meant when it was first resolved, it means for as long as the
+// Library lives. Its methods may be called concurrently.
+type Library struct {
+	dir    string
+	limits Limits
+	agent  func() ([]byte, error)
+
+	mu     sync.Mutex
+	images map[string]*Image        // by reference
+	locks  map[string]chan struct{} // by digest; holding one allows to unpack
+}
+
+// An Option changes a new Library.
+type Option func(*Library)
+
+// WithAgent makes Agent an image of this binary instead of the embedded one.
+func WithAgent(binary []byte) Option {
+	return func(l *Library) { l.agent = func() ([]byte, error) { return binary, nil } }
+}
+
+// WithLimits sets what unpacking one image may use.
+func WithLimits(limits Limits) Option {
+	return func(l *Library) { l.limits = limits.withDefaults() }
+}
+
+// NewLibrary returns a Library that keeps unpacked files below dir, a run's
+// private directory. It makes dir when it needs it; who made the run removes it.
+func NewLibrary(dir string, options ...Option) *Library {
+	l := &Library{
+		dir:    dir,
+		limits: Limits{}.withDefaults(),
+		agent:  AgentBinary,
+		images: make(map[string]*Image),
+		locks:  make(map[string]chan struct{}),
+	}
+	for _, o := range options {
+		o(l)
+	}
+	return l
+}
+
+// Resolve finds the image that ref names:
+//
+//	agent      tare's own image; so does ""
+//	oci:DIR    a directory in the OCI image layout
+//	tar:FILE   an archive, from "docker save" or of an OCI image layout
+//
+// Of several platforms it takes Linux on this machine's architecture. Any
+// other reference gives an error that wraps ErrForeign.
+func (l *Library) Resolve(ctx context.Context, ref string) (*Image, error) {
+	if ref == "" {
+		ref = Agent
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := l.images[ref]; i != nil {
+		return i, nil
+	}
+	i, err := l.open(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("image %q: %w", ref, err)
+	}
+	i.ref, i.lib = ref, l
+	l.images[ref] = i
+	return i, nil
+}
+
+func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
+	if ref == Agent {
+		return l.openAgent()
+	}
+	scheme, path, _ := strings.Cut(ref, ":")
+	switch {
+	case scheme == "oci" && path != "":
+		return openLayout(directory(path))
+	case scheme == "tar" && path != "":
+		return openArchive(ctx, path)
+	}
+	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\" or \"tar:FILE\", or an engine that has an image of this name", ErrForeign, Agent)
+}
+
+// unpacked returns the directory with i's files and the number of bytes in
+// them, and unpacks them first if nobody did.
+func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size int64, err error) {
+	lock := l.lock(i.Digest())
+	select {
+	case lock <- struct{}{}:
+		defer func() { <-lock }()
+	case <-ctx.Done():
+		return "", 0, context.Cause(ctx)
+	}
+	dir := filepath.Join(l.dir, "images", i.digest.Hex)
+	rootfs = filepath.Join(dir, "rootfs")
+	// Written last and renamed into place with the files: what is there is whole.
+	size, err = readSize(filepath.Join(dir, "size"))
+	if errors.Is(err, fs.ErrNotExist) {
+		size, err = l.unpackInto(ctx, i, dir)
+	}
+	return rootfs, size, err
+}
+
+func (l *Library) lock(digest string) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.locks[digest] == nil {
+		l.locks[digest] = make(chan struct{}, 1)
+	}
+	return l.locks[digest]
+}
+
+// unpackInto makes dir with everything in it, or not at all.
+func (l *Library) unpackInto(ctx context.Context, i *Image, dir string) (size int64, err error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return 0, err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), i.digest.Hex+".")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	// Users inside a container enter the root through here.
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return 0, err
+	}
+	size, err = unpack(ctx, i.layers, filepath.Join(tmp, "rootfs"), l.limits)
+	if err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "size"), strconv.AppendInt(nil, size, 10), 0o644); err != nil {
+		return 0, err
+	}
+	return size, os.Rename(tmp, dir)
+}
+
+func readSize(file string) (int64, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(string(b), 10, 64)
+}

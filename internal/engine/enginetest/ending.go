@@ -1,0 +1,145 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// "Remove kills and deletes the container … whatever its state. It may be
+// called twice, and … works after the trial's has ended."
+func removeInEveryState(t *testing.T, s *suite) {
+	for name, enter := range map[string]func(t *testing.T) *trial{
+		"created":  func(t *testing.T) *trial { return s.create(t, s.spec("hold")) },
+		"attached": func(t *testing.T) *trial { x := s.create(t, s.spec("hold")); x.attach(t); return x },
+		"running":  func(t *testing.T) *trial { return s.ready(t, s.spec("hold"), "ready\n") },
+		"stubborn": func(t *testing.T) *trial { return s.ready(t, s.spec("stubborn"), "ready\n") },
+		"exited":   func(t *testing.T) *trial { x, _ := s.run(t, s.spec("exit", "3")); return x },
+		"failed":   s.failedStart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := enter(t)
+			if x == nil {
+				return // there is nothing to remove
+			}
+			s.remove(t, x)
+			s.remove(t, x)
+		})
+	}
+}
+
+// failedStart returns a container that could not be started, or nil where that
+// was found out before it existed.
+func (s *suite) failedStart(t *testing.T) *trial {
+	t.Helper()
+	x := s.impossible(t)
+	if x != nil {
+		_ = x.Start(t.Context()) // may only fail in Wait
+	}
+	return x
+}
+
+// A Remove that overtakes Wait ends it.
+func removeWhileWaiting(t *testing.T, s *suite) {
+	x := s.ready(t, s.spec("stubborn"), "ready\n")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = x.Wait(t.Context()) // killed or gone: the engine's choice
+	}()
+	s.remove(t, x)
+	within(t, "Wait", ended)
+}
+
+// "Kills … the container with everything in it."
+func removeKillsEverything(t *testing.T, s *suite) {
+	x := s.ready(t, s.spec("fork", "20"), "forked 20\n")
+	if n := len(processes(t, x.token)); n < 21 {
+		t.Fatalf("%d processes inside, want 21", n)
+	}
+	s.remove(t, x)
+}
+
+// within fails the test if ended is not closed in good time.
+func within(t *testing.T, what string, ended <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatalf("%s has not returned after %v", what, patience)
+	}
+}
+
+// "If … ctx ends before it returns, nothing is left behind."
+func cancelledCreate(t *testing.T, s *suite) {
+	s.remove(t, s.create(t, s.spec("hold"))) // whatever is made once is made now
+	spec, token := s.prepared(t, s.spec("hold"))
+	before := s.traces(t, s.site)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := s.engine.Create(ctx, spec); err == nil {
+		s.adopt(t, c, spec, token)
+		t.Error("Create with a context that has ended succeeds")
+	} else if !errors.Is(err, context.Canceled) {
+		t.Errorf("Create = %v, want context.Canceled", err)
+	}
+	// At any other instant, either there is a container or nothing at all.
+	for after := 100 * time.Microsecond; after < 200*time.Millisecond; after *= 2 {
+		s.createUntil(t, spec, token, after)
+		if diff := cmp.Diff(before, s.traces(t, s.site)); diff != "" {
+			t.Fatalf("Create that was cancelled after %v has left (-before +after):\n%s", after, diff)
+		}
+	}
+}
+
+func (s *suite) createUntil(t *testing.T, spec bench.Spec, token string, after time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	c, err := s.engine.Create(ctx, spec)
+	switch {
+	case err == nil:
+		s.remove(t, s.adopt(t, c, spec, token))
+	case !errors.Is(err, context.DeadlineExceeded):
+		t.Errorf("Create = %v after its context ended, want context.DeadlineExceeded", err)
+	}
+}
+
+func cancelledStart(t *testing.T, s *suite) {
+	x := s.create(t, s.spec("hold"))
+	x.attach(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := x.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start = %v after its context ended, want context.Canceled", err)
+	}
+	s.remove(t, x)
+}
+
+// "When ctx ends first, Wait returns its error and the container runs on."
+func cancelledWait(t *testing.T, s *suite) {
+	x := s.ready(t, s.spec("hold"), "ready\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	var exit bench.Exit
+	var err error
+	go func() {
+		defer close(ended)
+		exit, err = x.Wait(ctx)
+	}()
+	cancel()
+	within(t, "Wait", ended)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait = %v, %v after its context ended, want context.Canceled", exit, err)
+	}
+	if !s.Simulated && len(processes(t, x.token)) == 0 {
+		t.Error("the container does not run on after Wait's context ended")
+	}
+	s.remove(t, x)
+}

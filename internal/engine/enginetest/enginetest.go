@@ -1,0 +1,173 @@
+// Package enginetest is the conformance suite that every engine passes, and a
+// deterministic engine for the tests of everything else.
+//
+// A driver's whole test is its configuration: Run checks, against the real
+// engine, each sentence of the contracts of bench.Engine and bench.Container.
+// What an engine cannot do it declares; it must then refuse it, and a declared
+// shortcoming that turns out to work is a failure too.
+package enginetest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// A Feature is something that a Spec can ask for and not every engine has.
+type Feature string
+
+// The features. Each is something to ask for in a bench.Spec, but for Layer,
+// which no Spec mentions.
+const (
+	NetworkNone     Feature = "network none"
+	NetworkHost     Feature = "network host"
+	NetworkBridge   Feature = "network bridge"
+	BindMount       Feature = "bind mount"
+	TmpfsMount      Feature = "tmpfs mount"
+	CPUQuota        Feature = "cpu quota"
+	CPUSet          Feature = "cpu set"
+	MemoryLimit     Feature = "memory limit"
+	PidsLimit       Feature = "pids limit"
+	ReadOnlyRoot    Feature = "read-only root"
+	NoNewPrivileges Feature = "no new privileges"
+	Unconfined      Feature = "seccomp unconfined"
+	UserNS          Feature = "user namespace"
+	Privileged      Feature = "privileged"
+	// Layer is a writable root of its own for each container.
+	Layer Feature = "writable layer"
+)
+
+// Options say what Run is run against.
+type Options struct {
+	// Open returns a new engine for the run that s describes. It is called
+	// several times, also while other engines are open. Run closes the engine.
+	Open func(t testing.TB, s Site) bench.Engine
+
+	// Unsupported lists what the engine must refuse with bench.ErrUnsupported.
+	Unsupported []Feature
+
+	// Simulated engines make no process on this host. What only the kernel can
+	// tell is not checked.
+	Simulated bool
+}
+
+// A Site is where an engine works: what its Config gets.
+type Site struct {
+	Run    string         // the run's ID, used by nobody else on this machine
+	Dir    string         // private directory of the run, <state>/runs/<Run>; exists and is empty
+	Images *image.Library // lies elsewhere and may be shared by several engines
+}
+
+// Run checks an engine. The subtests share one engine and run one after the
+// other; afterwards the host must be as it was.
+func Run(t *testing.T, o Options) {
+	s := newSuite(t, o)
+	for _, test := range tests() {
+		if test.real && o.Simulated {
+			continue
+		}
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+	t.Run("close", s.close)
+}
+
+// A test is one subtest of the suite. Real ones look at the host.
+type test struct {
+	name string
+	run  func(t *testing.T, s *suite)
+	real bool
+}
+
+// tests is the suite, in order. A rule that is not in this list is not checked.
+func tests() []test {
+	return []test{
+		{"probe changes nothing", probe, false},
+		{"prepare twice", prepareTwice, false},
+		{"exit status", exitStatus, false},
+		{"program not found", programNotFound, false},
+		{"death by signal", deathBySignal, true},
+
+		{"output apart", outputApart, false},
+		{"output complete", outputComplete, false},
+		{"output discarded", outputDiscarded, false},
+		{"output without end", outputWithoutEnd, false},
+		{"output to a failing writer", outputFailing, false},
+
+		{"arguments", arguments, true},
+		{"environment", environment, true},
+		{"working directory", workingDirectory, true},
+		{"bind mount", bindMount, true},
+		{"bind mount of a file", bindFile, true},
+		{"bind mount read-only", bindReadOnly, true},
+		{"tmpfs mount", tmpfsMount, true},
+		{"network none", networkNone, true},
+		{"network host", networkHost, true},
+		{"network bridge", networkBridge, true},
+
+		{"no limits", noLimits, true},
+		{"cpu quota", cpuQuota, true},
+		{"cpu set", cpuSet, true},
+		{"memory limit", memoryLimit, true},
+		{"pids limit", pidsLimit, true},
+
+		{"read-only root", readOnlyRoot, true},
+		{"no new privileges", noNewPrivileges, true},
+		{"seccomp unconfined", unconfined, true},
+		{"user namespace", userNamespace, true},
+		{"privileged", privileged, true},
+		{"fresh layer", freshLayer, true},
+		{"image digest", imageDigest, true},
+		{"cgroup", cgroupPath, true},
+
+		{"concurrent containers", concurrent, false},
+		{"remove in every state", removeInEveryState, false},
+		{"remove while waiting", removeWhileWaiting, false},
+		{"remove kills everything", removeKillsEverything, true},
+		{"cancelled create", cancelledCreate, false},
+		{"cancelled start", cancelledStart, false},
+		{"cancelled wait", cancelledWait, false},
+		{"refused specs", refusedSpecs, false},
+		{"leftovers", leftovers, true},
+	}
+}
+
+// Require ends the test unless the engine is to be tested here: TARE_TEST_ENGINES
+// lists, with commas, those that must be present. If a listed one is missing
+// the test fails; if one that is not listed is missing, it is skipped. Missing
+// says why the engine cannot be used, or is nil.
+func Require(t testing.TB, name string, missing error) {
+	t.Helper()
+	if missing == nil {
+		return
+	}
+	if slices.Contains(strings.Split(os.Getenv("TARE_TEST_ENGINES"), ","), name) {
+		t.Fatalf("%s is listed in TARE_TEST_ENGINES and cannot be used: %v", name, missing)
+	}
+	t.Skipf("%s is not here, nor in TARE_TEST_ENGINES: %v", name, missing)
+}
+
+// NewSite makes a site for one run in a temporary directory.
+func NewSite(t testing.TB, images *image.Library) Site {
+	t.Helper()
+	return newSite(t, filepath.Join(t.TempDir(), "runs"), images)
+}
+
+// newSite makes the directory of a run below runs, where a machine's runs lie.
+func newSite(t testing.TB, runs string, images *image.Library) Site {
+	t.Helper()
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails, since Go 1.24
+	run := "test-" + hex.EncodeToString(b[:])
+	dir := filepath.Join(runs, run)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return Site{Run: run, Dir: dir, Images: images}
+}

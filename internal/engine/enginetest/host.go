@@ -1,0 +1,180 @@
+package enginetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// What this file reads are the host's own files, so that an engine's word is
+// not all there is.
+
+// processes returns the processes that have the token in their environment:
+// those that a container was started with, and all their children.
+func processes(t *testing.T, token string) []int {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, dir := range dirs {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || !bytes.Contains(env, []byte(token)) {
+			continue // gone meanwhile, or somebody else's
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// pid is the host's number of the container's first process.
+func (x *trial) pid(t *testing.T) int {
+	t.Helper()
+	pids := processes(t, x.token)
+	if len(pids) == 0 {
+		t.Fatal("no process of the container can be found on the host")
+	}
+	return pids[0]
+}
+
+// status returns a field of the first process's /proc/PID/status.
+func (x *trial) status(t *testing.T, field string) string {
+	t.Helper()
+	return statusOf(t, x.pid(t), field)
+}
+
+func statusOf(t *testing.T, pid int, field string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, _ := strings.Cut(line, ":"); key == field {
+			return strings.TrimSpace(value)
+		}
+	}
+	t.Fatalf("/proc/%d/status has no field %s", pid, field)
+	return ""
+}
+
+// namespace is the inode of a namespace of this process.
+func namespace(t *testing.T, kind string) uint64 {
+	t.Helper()
+	link, err := os.Readlink("/proc/self/ns/" + kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inode, err := strconv.ParseUint(strings.Trim(link, kind+":[]"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inode
+}
+
+// gone wants nothing of a container to be left: no process, and no cgroup.
+func (s *suite) gone(t *testing.T, x *trial) {
+	t.Helper()
+	if s.Simulated || x.Container == nil {
+		return
+	}
+	if x.token != "" {
+		if pids := processes(t, x.token); len(pids) > 0 {
+			t.Errorf("left after Remove: processes %d", pids)
+		}
+	}
+	for _, dir := range groups(t, x.ID()) {
+		t.Errorf("left after Remove: cgroup %s", dir)
+	}
+}
+
+// nothingLeft wants nothing of a site's run on the host but its directory: no
+// process, no mount, no cgroup.
+func (s *suite) nothingLeft(t *testing.T, site Site) {
+	t.Helper()
+	if s.Simulated {
+		return
+	}
+	if pids := processes(t, tokenOf(site)); len(pids) > 0 {
+		t.Errorf("left on the host: processes %d", pids)
+	}
+	for _, mount := range mounts(t, site) {
+		t.Errorf("left on the host: mount %s", mount)
+	}
+	for _, dir := range groups(t, site.Run) {
+		t.Errorf("left on the host: cgroup %s", dir)
+	}
+}
+
+// traces lists everything of a site's run that is on the host now.
+func (s *suite) traces(t *testing.T, site Site) []string {
+	t.Helper()
+	found := files(t, site.Dir)
+	if s.Simulated {
+		return found
+	}
+	for _, pid := range processes(t, tokenOf(site)) {
+		found = append(found, fmt.Sprintf("process %d", pid))
+	}
+	found = append(found, mounts(t, site)...)
+	return append(found, groups(t, site.Run)...)
+}
+
+// tokenOf is how the tokens of all containers of a site begin.
+func tokenOf(site Site) string { return "TARE_TEST=" + site.Run + "." }
+
+// mounts lists the mounts below a site's directory, or named after its run.
+func mounts(t *testing.T, site Site) []string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, site.Dir) || strings.Contains(line, site.Run) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+// groups lists the cgroups whose name contains id.
+func groups(t *testing.T, id string) []string {
+	t.Helper()
+	h, err := cgroup.Detect("/")
+	if err != nil {
+		return nil
+	}
+	tops, err := h.Dirs("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, top := range tops {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return nil // other groups come and go
+			}
+			if err == nil && d.IsDir() && strings.Contains(d.Name(), id) {
+				found = append(found, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}

@@ -1,0 +1,156 @@
+package enginetest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+func bindMount(t *testing.T, s *suite) {
+	dir := t.TempDir()
+	spec := s.spec("write", "/mnt-dir/file", "hello")
+	spec.Mounts = []bench.Mount{{Type: "bind", Source: dir, Target: "/mnt-dir"}}
+	if s.refused(t, BindMount, spec) {
+		return
+	}
+	s.output(t, spec)
+	if got, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(got) != "hello" {
+		t.Errorf("the file outside = %q, %v; want what was written inside", got, err)
+	}
+}
+
+func bindFile(t *testing.T, s *suite) {
+	name := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(name, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spec := s.spec("cat", "/mnt/deeper/inside")
+	spec.Mounts = []bench.Mount{{Type: "bind", Source: name, Target: "/mnt/deeper/inside"}}
+	if s.refused(t, BindMount, spec) {
+		return
+	}
+	if got := s.output(t, spec); got != "text" {
+		t.Errorf("the file inside = %q, want %q", got, "text")
+	}
+}
+
+func bindReadOnly(t *testing.T, s *suite) {
+	dir := t.TempDir()
+	spec := s.spec("write", "/mnt-dir/file", "hello")
+	spec.Mounts = []bench.Mount{{Type: "bind", Source: dir, Target: "/mnt-dir", ReadOnly: true}}
+	if s.refused(t, BindMount, spec) {
+		return
+	}
+	if _, exit := s.run(t, spec); exit.Code == 0 {
+		t.Error("writing to a read-only mount succeeds")
+	}
+	if left := files(t, dir); len(left) != 1 {
+		t.Errorf("written through a read-only mount: %q", left)
+	}
+}
+
+func tmpfsMount(t *testing.T, s *suite) {
+	const size = 64 << 10 // small multiple of every page size
+	spec := s.spec("facts")
+	spec.Mounts = []bench.Mount{{Type: "tmpfs", Target: "/mnt-tmp", Size: size}}
+	if s.refused(t, TmpfsMount, spec) {
+		return
+	}
+	i := slices.IndexFunc(s.facts(t, spec).Mounts, func(m agent.Mount) bool { return m.Target == "/mnt-tmp" && m.Type == "tmpfs" })
+	if i < 0 {
+		t.Error("no tmpfs at /mnt-tmp")
+	}
+	spec.Argv = []string{agent.Path, "write", "/mnt-tmp/file", "fits"}
+	s.output(t, spec)
+	spec.Argv = []string{agent.Path, "write", "/mnt-tmp/file", strings.Repeat("x", size+1)}
+	if _, exit := s.run(t, spec); exit.Code == 0 {
+		t.Errorf("%d bytes fit into a tmpfs of %d", size+1, size)
+	}
+}
+
+// "none": "own namespace, loopback only".
+func networkNone(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Network = "none"
+	if s.refused(t, NetworkNone, spec) {
+		spec.Network = "" // means the same
+		s.refuses(t, spec)
+		return
+	}
+	for _, network := range []string{"none", ""} {
+		spec.Network = network
+		facts := s.facts(t, spec)
+		if facts.NetNS == namespace(t, "net") {
+			t.Errorf("network %q is the host's namespace", network)
+		}
+		if !slices.Equal(facts.Interfaces, []string{"lo"}) {
+			t.Errorf("network %q has the interfaces %q, want lo alone", network, facts.Interfaces)
+		}
+	}
+}
+
+func networkHost(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Network = "host"
+	if s.refused(t, NetworkHost, spec) {
+		return
+	}
+	if got, want := s.facts(t, spec).NetNS, namespace(t, "net"); got != want {
+		t.Errorf("network namespace %d, want the host's, %d", got, want)
+	}
+}
+
+func networkBridge(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Network = "bridge"
+	if s.refused(t, NetworkBridge, spec) {
+		return
+	}
+	facts := s.facts(t, spec)
+	if facts.NetNS == namespace(t, "net") {
+		t.Error("network bridge is the host's namespace")
+	}
+	if len(facts.Interfaces) < 2 {
+		t.Errorf("network bridge has the interfaces %q, want one beside lo", facts.Interfaces)
+	}
+}
+
+// Each container begins with the image as it is, and keeps what it writes to
+// itself.
+func freshLayer(t *testing.T, s *suite) {
+	if s.lacks(Layer) {
+		return
+	}
+	s.output(t, s.spec("write", "/layer-file", "text"))
+	if _, exit := s.run(t, s.spec("cat", "/layer-file")); exit.Code == 0 {
+		t.Error("a container sees what another one wrote")
+	}
+	img, err := s.site.Images.Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := img.Rootfs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "layer-file")); !os.IsNotExist(err) {
+		t.Errorf("a container wrote into the image: %v", err)
+	}
+}
+
+// "Digest of the image's configuration."
+func imageDigest(t *testing.T, s *suite) {
+	img, err := s.site.Images.Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, _ := s.run(t, s.spec("exit", "0"))
+	if x.applied.Image != img.Digest() {
+		t.Errorf("Inspect names the image %s, want %s", x.applied.Image, img.Digest())
+	}
+}

@@ -1,0 +1,148 @@
+package enginetest
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+func readOnlyRoot(t *testing.T, s *suite) {
+	spec := s.spec("write", "/file", "text")
+	spec.Security.ReadOnly = true
+	if s.refused(t, ReadOnlyRoot, spec) {
+		return
+	}
+	if _, exit := s.run(t, spec); exit.Code == 0 {
+		t.Error("writing to a read-only root succeeds")
+	}
+	if s.facts(t, spec).RootWritable {
+		t.Error("a read-only root looks writable inside")
+	}
+	mountOnReadOnly(t, s, spec)
+}
+
+// mountOnReadOnly wants the mounts of a container with a read-only root to
+// work, which needs their targets to exist.
+func mountOnReadOnly(t *testing.T, s *suite, spec bench.Spec) {
+	t.Helper()
+	if s.lacks(TmpfsMount) {
+		return
+	}
+	spec.Argv = []string{agent.Path, "write", "/mnt/data/file", "text"}
+	spec.Mounts = []bench.Mount{{Type: "tmpfs", Target: "/mnt/data", Size: 1 << 20}}
+	s.output(t, spec)
+}
+
+func noNewPrivileges(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Security.NoNewPrivileges = true
+	if s.refused(t, NoNewPrivileges, spec) {
+		return
+	}
+	if !s.facts(t, spec).NoNewPrivs {
+		t.Error("no_new_privs is not set inside")
+	}
+	spec.Security.NoNewPrivileges = false
+	if s.facts(t, spec).NoNewPrivs {
+		t.Error("no_new_privs is set inside, and nobody asked for it")
+	}
+}
+
+func unconfined(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Security.Seccomp = "unconfined"
+	if s.refused(t, Unconfined, spec) {
+		return
+	}
+	if got := s.facts(t, spec).Seccomp; got != 0 {
+		t.Errorf("seccomp mode %d inside, want 0, none", got)
+	}
+}
+
+func userNamespace(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Security.UserNS = true
+	if s.refused(t, UserNS, spec) {
+		return
+	}
+	facts := s.facts(t, spec)
+	if facts.UserNS == namespace(t, "user") {
+		t.Error("the user namespace is the host's")
+	}
+	if facts.UID != 0 {
+		t.Errorf("user %d inside, want 0", facts.UID)
+	}
+}
+
+// A privileged container has capabilities that others lack.
+func privileged(t *testing.T, s *suite) {
+	spec := s.spec("hold")
+	spec.Security.Privileged = true
+	if s.refused(t, Privileged, spec) {
+		return
+	}
+	if !s.ready(t, spec, "ready\n").admin(t) {
+		t.Error("a privileged container lacks CAP_SYS_ADMIN")
+	}
+	spec.Security.Privileged = false
+	if s.ready(t, spec, "ready\n").admin(t) {
+		t.Error("a container has CAP_SYS_ADMIN, and nobody asked for it")
+	}
+}
+
+// admin reports whether the first process has CAP_SYS_ADMIN.
+func (x *trial) admin(t *testing.T) bool {
+	t.Helper()
+	const capSysAdmin = 21
+	caps, err := strconv.ParseUint(x.status(t, "CapEff"), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caps&(1<<capSysAdmin) != 0
+}
+
+// A Spec that cannot be honoured is refused, whatever the engine.
+func refusedSpecs(t *testing.T, s *suite) {
+	for name, change := range map[string]func(*bench.Spec){
+		"network":     func(s *bench.Spec) { s.Network = "no-such-network" },
+		"mount type":  func(s *bench.Spec) { s.Mounts = []bench.Mount{{Type: "no-such-type", Target: "/mnt"}} },
+		"runtime":     func(s *bench.Spec) { s.Runtime = "no-such-runtime" },
+		"snapshotter": func(s *bench.Spec) { s.Snapshotter = "no-such-snapshotter" },
+		"storage":     func(s *bench.Spec) { s.Storage = "no-such-storage" },
+		"seccomp":     func(s *bench.Spec) { s.Security.Seccomp = "no-such-profile" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := s.spec("exit", "0")
+			change(&spec)
+			s.refuses(t, spec)
+		})
+	}
+	t.Run("image", func(t *testing.T) { missingImage(t, s) })
+}
+
+// An image that does not exist is an error, though not always for good: it may
+// be made later.
+func missingImage(t *testing.T, s *suite) {
+	spec := s.spec("exit", "0")
+	spec.Image = "oci:/no/such/layout"
+	err := s.engine.Prepare(t.Context(), spec)
+	if c, cerr := s.engine.Create(t.Context(), spec); cerr == nil {
+		s.adopt(t, c, spec, "")
+		t.Errorf("Create with image %s succeeds (Prepare: %v)", spec.Image, err)
+	}
+}
+
+// noCgroup wants the reason why there is no cgroup to be conclusive, and that
+// the engine then does not claim to limit anything.
+func (s *suite) noCgroup(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("Cgroup: %v, want a path or bench.ErrUnsupported", err)
+	}
+	if !s.lacks(MemoryLimit) {
+		t.Errorf("Cgroup: %v; but memory is said to be limited", err)
+	}
+}

@@ -1,0 +1,279 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// patience bounds what must not hang. It decides nothing but when a hanging
+// engine is called one.
+const patience = time.Minute
+
+// A suite is what the subtests share.
+type suite struct {
+	Options
+	site   Site
+	engine bench.Engine
+
+	mu sync.Mutex
+	n  int // containers asked for, to tell them apart
+}
+
+func newSuite(t *testing.T, o Options) *suite {
+	t.Helper()
+	site := NewSite(t, imagetest.Library(t))
+	return &suite{Options: o, site: site, engine: o.Open(t, site)}
+}
+
+// close closes the shared engine, and looks for what the suite left.
+func (s *suite) close(t *testing.T) {
+	if err := s.engine.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	s.nothingLeft(t, s.site)
+	s.emptyDir(t, s.site)
+}
+
+// emptyDir wants nothing in the run's directory.
+func (s *suite) emptyDir(t *testing.T, site Site) {
+	t.Helper()
+	entries, err := os.ReadDir(site.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("left in the run's directory after Close: %s", e.Name())
+	}
+}
+
+func (s *suite) lacks(f Feature) bool { return slices.Contains(s.Unsupported, f) }
+
+// spec asks for a task of the agent, with the defaults of the engine.
+func (s *suite) spec(task ...string) bench.Spec {
+	spec := bench.Spec{Argv: append([]string{agent.Path}, task...)}
+	if s.lacks(NetworkNone) {
+		spec.Network = "host"
+	}
+	return spec
+}
+
+// A trial is one container of a subtest.
+type trial struct {
+	bench.Container
+	spec           bench.Spec
+	token          string // "KEY=VALUE" in the environment of every process inside
+	stdout, stderr *buffer
+	applied        bench.Applied
+}
+
+// marked returns spec with a token of its own.
+func (s *suite) marked(spec bench.Spec) (bench.Spec, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	token := fmt.Sprintf("%s%d.", tokenOf(s.site), s.n)
+	spec.Env = append(slices.Clone(spec.Env), token)
+	return spec, token
+}
+
+// prepared returns spec with a token of its own, after Prepare.
+func (s *suite) prepared(t *testing.T, spec bench.Spec) (bench.Spec, string) {
+	t.Helper()
+	spec, token := s.marked(spec)
+	if err := s.engine.Prepare(t.Context(), spec); err != nil {
+		t.Fatalf("Prepare: %v", err)
+	}
+	return spec, token
+}
+
+// create makes a container, and removes it when the subtest ends.
+func (s *suite) create(t *testing.T, spec bench.Spec) *trial {
+	t.Helper()
+	spec, token := s.prepared(t, spec)
+	c, err := s.engine.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatalf("Create: %v", err)
+	}
+	return s.adopt(t, c, spec, token)
+}
+
+// adopt sees to the removal of a container.
+func (s *suite) adopt(t *testing.T, c bench.Container, spec bench.Spec, token string) *trial {
+	t.Helper()
+	if c.ID() == "" {
+		t.Error("the container has no ID")
+	}
+	x := &trial{Container: c, spec: spec, token: token, stdout: newBuffer(), stderr: newBuffer()}
+	t.Cleanup(func() { s.remove(t, x) })
+	return x
+}
+
+// remove removes a container with a context of its own, as the runner does.
+func (s *suite) remove(t *testing.T, x *trial) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := x.Remove(ctx); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+	s.gone(t, x)
+}
+
+// attach collects the output, and reads back what was applied, which must be
+// what was asked for.
+func (x *trial) attach(t *testing.T) {
+	t.Helper()
+	if err := x.Attach(t.Context(), x.stdout, x.stderr); err != nil {
+		t.Fatalf("Attach: %v", err)
+	}
+	applied, err := x.Inspect(t.Context())
+	if err != nil {
+		t.Fatalf("Inspect: %v", err)
+	}
+	if err := bench.Attest(x.spec, applied); err != nil {
+		t.Errorf("Inspect: %v", err)
+	}
+	x.applied = applied
+}
+
+func (x *trial) start(t *testing.T) {
+	t.Helper()
+	if err := x.Start(t.Context()); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+}
+
+func (x *trial) wait(t *testing.T) bench.Exit {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	exit, err := x.Wait(ctx)
+	if err != nil {
+		t.Fatalf("Wait: %v (stderr: %.300q)", err, x.stderr.String())
+	}
+	return exit
+}
+
+// run runs a container to its end. The end of the subtest removes it.
+func (s *suite) run(t *testing.T, spec bench.Spec) (*trial, bench.Exit) {
+	t.Helper()
+	x := s.create(t, spec)
+	x.attach(t)
+	x.start(t)
+	return x, x.wait(t)
+}
+
+// output runs a container that must succeed, and returns its standard output.
+func (s *suite) output(t *testing.T, spec bench.Spec) string {
+	t.Helper()
+	x, exit := s.run(t, spec)
+	if exit != (bench.Exit{}) {
+		t.Fatalf("%q: %v, want success (stderr: %.300q)", spec.Argv, exit, x.stderr.String())
+	}
+	return x.stdout.String()
+}
+
+// facts runs the agent's facts in a container.
+func (s *suite) facts(t *testing.T, spec bench.Spec) agent.Facts {
+	t.Helper()
+	spec.Argv = []string{agent.Path, "facts"}
+	var f agent.Facts
+	if err := json.Unmarshal([]byte(s.output(t, spec)), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// ready starts a container and waits until it has printed text.
+func (s *suite) ready(t *testing.T, spec bench.Spec, text string) *trial {
+	t.Helper()
+	x := s.create(t, spec)
+	x.attach(t)
+	x.start(t)
+	if err := x.stdout.await(t.Context(), text); err != nil {
+		t.Fatalf("%q has not printed %q: %v (stdout: %.300q, stderr: %.300q)", spec.Argv, text, err, x.stdout.String(), x.stderr.String())
+	}
+	return x
+}
+
+// refused reports whether the engine lacks the feature that spec asks for. If
+// so, the engine must say that, and leave nothing.
+func (s *suite) refused(t *testing.T, f Feature, spec bench.Spec) bool {
+	t.Helper()
+	if !s.lacks(f) {
+		return false
+	}
+	s.refuses(t, spec)
+	return true
+}
+
+func (s *suite) refuses(t *testing.T, spec bench.Spec) {
+	t.Helper()
+	// Prepare may be the first to refuse, but Create must in any case.
+	_ = s.engine.Prepare(t.Context(), spec)
+	c, err := s.engine.Create(t.Context(), spec)
+	if err == nil {
+		x := s.adopt(t, c, spec, "")
+		t.Fatalf("Create made %s, want an error that wraps bench.ErrUnsupported", x.ID())
+	}
+	if !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("Create: %v, want an error that wraps bench.ErrUnsupported", err)
+	}
+}
+
+// A buffer collects output. It may be read while it is written to.
+type buffer struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	grew chan struct{}
+}
+
+func newBuffer() *buffer { return &buffer{grew: make(chan struct{}, 1)} }
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.grew <- struct{}{}:
+	default:
+	}
+	return b.b.Write(p)
+}
+
+// String returns what was written so far.
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// await returns when the buffer contains text.
+func (b *buffer) await(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		b.mu.Lock()
+		found := bytes.Contains(b.b.Bytes(), []byte(text))
+		b.mu.Unlock()
+		if found {
+			return nil
+		}
+		select {
+		case <-b.grew:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// runVariable marks every process of a run, and those that they start.
+const runVariable = "TARE_RUN="
+
+// A marked process is one with runVariable in its environment. Started, in
+// clock ticks since boot, tells it from another that gets its number later.
+type marked struct {
+	pid     int
+	started uint64
+	run     string
+}
+
+func (m marked) id() string { return fmt.Sprintf("%d@%d", m.pid, m.started) }
+
+// Leftovers implements bench.Cleaner.
+func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	var left []bench.Leftover
+	for _, m := range all {
+		if dead(m.run) {
+			left = append(left, bench.Leftover{Run: m.run, Engine: e.config.Name, Kind: "process", ID: m.id()})
+		}
+	}
+	return left, nil
+}
+
+// RemoveLeftover implements bench.Cleaner.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	number, _, _ := strings.Cut(l.ID, "@")
+	pid, err := strconv.Atoi(number)
+	if err != nil || pid <= 1 {
+		return fmt.Errorf("leftover %q: not the ID of a process", l.ID)
+	}
+	// Only the very process that was listed, and only while it carries the mark.
+	if m, ok := read(pid); !ok || m.id() != l.ID || m.run != l.Run {
+		return nil
+	}
+	if err := killAll([]marked{{pid: pid}}); err != nil {
+		return err
+	}
+	pause(ctx, func() bool { m, ok := read(pid); return !ok || m.id() != l.ID })
+	return ctx.Err()
+}
+
+// killRun kills every process of a run.
+func killRun(run string) error {
+	all, err := processes()
+	if err != nil {
+		return err
+	}
+	var own []marked
+	for _, m := range all {
+		if m.run == run {
+			own = append(own, m)
+		}
+	}
+	return killAll(own)
+}
+
+func killAll(processes []marked) error {
+	var errs []error
+	for _, m := range processes {
+		if err := unix.Kill(m.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, fmt.Errorf("kill process %d: %w", m.pid, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// processes lists the marked processes that this user may look at.
+func processes() ([]marked, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []marked
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // not a process
+		}
+		if m, ok := read(pid); ok {
+			found = append(found, m)
+		}
+	}
+	return found, nil
+}
+
+// read reads the mark of one process. It has none if it is gone, another
+// user's, or not ours.
+func read(pid int) (marked, bool) {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return marked{}, false
+	}
+	run, ok := runOf(env)
+	if !ok {
+		return marked{}, false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return marked{}, false
+	}
+	started, ok := startTime(stat)
+	return marked{pid: pid, started: started, run: run}, ok
+}
+
+// runOf finds the run's ID in an environment. A user could set anything there.
+func runOf(env []byte) (string, bool) {
+	for kv := range bytes.SplitSeq(env, []byte{0}) {
+		if run, ok := bytes.CutPrefix(kv, []byte(runVariable)); ok {
+			return string(run), bench.ValidRunID(string(run)) == nil
+		}
+	}
+	return "", false
+}
+
+// startTime is field 22 of /proc/PID/stat; the second one, the program's name
+// in parentheses, may contain anything.
+func startTime(stat []byte) (uint64, bool) {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	return n, err == nil
+}

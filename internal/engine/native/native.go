@@ -1,0 +1,199 @@
+// Package native is the baseline without a container: a plain process on the
+// host, in a session of its own.
+//
+// It runs the same agent binary that the other engines run, from the unpacked
+// image, or a program of the host. It isolates and limits nothing, and refuses
+// every Spec that asks for it: the network must be asked for as "host", since
+// no network and the default, "none", would be untrue. The process gets the
+// image's environment and the Spec's, nothing of tare's own, and TARE_RUN with
+// the run's ID, by which Leftovers finds it.
+//
+// When the first process has exited, what is left in its process group is
+// killed, as the kernel does in a container. A process that has left the group
+// for a session of its own lives until Close.
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// hostPath is PATH for a program of the host; one from an image has the image's.
+const hostPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Config is what an Engine needs. All fields are required.
+type Config struct {
+	Name   string // of the instance
+	Run    string // the run's ID
+	Dir    string // the run's private directory; nothing is put there
+	Images *image.Library
+}
+
+// An Engine runs processes.
+type Engine struct {
+	config Config
+	count  atomic.Int64
+}
+
+var (
+	_ bench.Engine  = (*Engine)(nil)
+	_ bench.Cleaner = (*Engine)(nil)
+)
+
+// New returns the engine.
+func New(c Config) *Engine { return &Engine{config: c} }
+
+// Name implements bench.Engine.
+func (e *Engine) Name() string { return e.config.Name }
+
+// Probe implements bench.Engine. A process can be run everywhere.
+func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	return bench.EngineInfo{Name: e.config.Name, Driver: "native"}, ctx.Err()
+}
+
+// Prepare implements bench.Engine: it unpacks the agent.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	_, err := e.plan(ctx, spec)
+	return err
+}
+
+// Create implements bench.Engine. Everything but fork and exec is done here.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	plan, err := e.plan(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	id := fmt.Sprintf("%s-%d", e.config.Name, e.count.Add(1))
+	return newProcess(id, plan, null), nil
+}
+
+// Close implements bench.Engine. It kills what got away from its container.
+func (e *Engine) Close(context.Context) error {
+	return killRun(e.config.Run)
+}
+
+// A plan is what will be executed.
+type plan struct {
+	program   string // the file
+	argv, env []string
+	dir       string
+	image     string // digest; empty for a program of the host
+}
+
+// plan decides what spec means on the host.
+func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
+	if err := e.check(spec); err != nil {
+		return plan{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return plan{}, err
+	}
+	img, err := e.config.Images.Resolve(ctx, image.Agent)
+	if err != nil {
+		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
+	}
+	argv, err := img.Argv(spec)
+	if err != nil {
+		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
+	}
+	root, err := img.Rootfs(ctx)
+	if err != nil {
+		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
+	}
+	p := plan{argv: argv, dir: spec.Dir}
+	if p.dir == "" {
+		p.dir = img.WorkingDir()
+	}
+	p.program, err = inImage(root, argv[0])
+	if err == nil {
+		p.image, p.env = img.Digest(), img.Env()
+	} else if errors.Is(err, fs.ErrNotExist) && spec.Image == "" {
+		p.program, err = exec.LookPath(argv[0])
+		p.env = []string{hostPath}
+	}
+	if err != nil {
+		return plan{}, fmt.Errorf("%s: program %q: %w", e.config.Name, argv[0], err)
+	}
+	p.env = merge(p.env, spec.Env, []string{runVariable + e.config.Run})
+	return p, nil
+}
+
+// inImage returns the file of a program below root. The error wraps
+// fs.ErrNotExist where the image has no such file.
+func inImage(root, program string) (string, error) {
+	if !filepath.IsAbs(program) {
+		return "", fs.ErrNotExist
+	}
+	file := filepath.Join(root, filepath.Clean(program))
+	info, err := os.Lstat(file)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%w: a link in the image would lead elsewhere on the host", bench.ErrUnsupported)
+	}
+	return file, nil
+}
+
+// check refuses what a plain process cannot honour.
+func (e *Engine) check(spec bench.Spec) error {
+	security := spec.Security
+	if security.Seccomp == "unconfined" {
+		security.Seccomp = ""
+	}
+	var what string
+	switch {
+	case spec.Network != "host":
+		what = fmt.Sprintf("network %q: a process has the host's; ask for network host", spec.Network)
+	case spec.Image != "" && spec.Image != image.Agent:
+		what = fmt.Sprintf("image %q: leave the image out to run a program of the host", spec.Image)
+	case len(spec.Mounts) > 0:
+		what = "mounts"
+	case len(spec.Ports) > 0:
+		what = "published ports: the process's own are reachable as they are"
+	case spec.Storage != "":
+		what = fmt.Sprintf("storage %q", spec.Storage)
+	case spec.Runtime != "" || spec.Snapshotter != "":
+		what = "runtimes and snapshotters"
+	case spec.Limits != bench.Limits{}:
+		what = "limits: the floor engine has them"
+	case security != bench.Security{}:
+		what = "security options: the floor engine has them"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %s", e.config.Name, bench.ErrUnsupported, what)
+}
+
+// merge joins environments. A later value of a variable replaces an earlier
+// one in its place: programs differ in which of two they would take.
+func merge(envs ...[]string) []string {
+	var merged []string
+	at := map[string]int{}
+	for _, env := range envs {
+		for _, kv := range env {
+			key, _, _ := strings.Cut(kv, "=")
+			if i, ok := at[key]; ok {
+				merged[i] = kv
+				continue
+			}
+			at[key] = len(merged)
+			merged = append(merged, kv)
+		}
+	}
+	return merged
+}

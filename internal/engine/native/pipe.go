@@ -1,0 +1,107 @@
+package native
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// chunk is how much is copied at once: half of what a pipe holds.
+const chunk = 32 << 10
+
+// A pipe carries what a process prints to a writer. A nil pipe carries nothing.
+type pipe struct {
+	r, w *os.File
+	to   io.Writer // nil once it has failed
+	done chan struct{}
+	buf  []byte
+}
+
+func newPipe(to io.Writer) (*pipe, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &pipe{r: r, w: w, to: to, buf: make([]byte, chunk)}, nil
+}
+
+// run begins to copy. The process has its own descriptor of the other end.
+func (p *pipe) run() {
+	if p == nil {
+		return
+	}
+	_ = p.w.Close() // nothing was written through it
+	p.done = make(chan struct{})
+	go func() {
+		defer close(p.done)
+		for {
+			n, err := p.r.Read(p.buf)
+			p.give(n)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				p.rest()
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// give hands the first n bytes to the writer, and goes on without one that fails.
+func (p *pipe) give(n int) {
+	if p.to == nil || n <= 0 {
+		return
+	}
+	if _, err := p.to.Write(p.buf[:n]); err != nil {
+		p.to = nil
+	}
+}
+
+// finish returns when everything that was printed has been copied. The process
+// has exited, so all of it is in the pipe; but some process that got away may
+// hold the other end open for ever, so the end of file is not waited for.
+func (p *pipe) finish() {
+	if p == nil {
+		return
+	}
+	// A descriptor without deadlines would be a bug of package os: pipes have them.
+	_ = p.r.SetReadDeadline(time.Unix(1, 0))
+	<-p.done
+}
+
+// rest copies what is in the pipe now: until it is empty, and not more than it
+// holds, since what got away may be printing.
+func (p *pipe) rest() {
+	_ = p.r.SetReadDeadline(time.Time{}) // see finish
+	conn, err := p.r.SyscallConn()
+	if err != nil {
+		return // closed
+	}
+	left := 0
+	_ = conn.Control(func(fd uintptr) { left, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }) // 0 on an error, which a pipe does not give
+	for left > 0 {
+		n := 0
+		_ = conn.Read(func(fd uintptr) bool { // n says it all
+			n, _ = unix.Read(int(fd), p.buf[:min(left, chunk)])
+			return true // do not wait for more
+		})
+		if n <= 0 {
+			return // end of file, or empty
+		}
+		p.give(n)
+		left -= n
+	}
+}
+
+// close lets go of both ends, after finish or without run.
+func (p *pipe) close() {
+	if p == nil {
+		return
+	}
+	_ = p.w.Close() // run may have closed it
+	_ = p.r.Close() // only read from
+}

@@ -1,0 +1,205 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A process is a bench.Container that contains nothing.
+type process struct {
+	id   string
+	plan plan
+	null *os.File
+
+	mu      sync.Mutex
+	pipes   [2]*pipe // of stdout and stderr; nil to discard
+	started *os.Process
+	removed bool
+
+	exited chan struct{} // closed when exit and err are set
+	exit   bench.Exit
+	err    error
+}
+
+func newProcess(id string, p plan, null *os.File) *process {
+	return &process{id: id, plan: p, null: null, exited: make(chan struct{})}
+}
+
+// errState is wrapped by the errors of operations that come too early or too late.
+var errState = errors.New("not possible in this state")
+
+// ID implements bench.Container.
+func (p *process) ID() string { return p.id }
+
+// Attach implements bench.Container.
+func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started != nil || p.removed {
+		return fmt.Errorf("attach to %s: %w", p.id, errState)
+	}
+	for i, w := range []io.Writer{stdout, stderr} {
+		if w == nil {
+			continue
+		}
+		var err error
+		if p.pipes[i], err = newPipe(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Inspect implements bench.Container. There is nothing to read back: nothing
+// is applied to a plain process.
+func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
+	return bench.Applied{
+		Image:    p.plan.image,
+		Argv:     p.plan.argv,
+		Network:  "host",
+		Security: bench.Security{Seccomp: "unconfined"},
+	}, ctx.Err()
+}
+
+// Start implements bench.Container: fork and exec, and nothing else.
+func (p *process) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.started != nil || p.removed {
+		return fmt.Errorf("start %s: %w", p.id, errState)
+	}
+	files := []*os.File{p.null, p.null, p.null}
+	for i, pipe := range p.pipes {
+		if pipe != nil {
+			files[i+1] = pipe.w
+		}
+	}
+	started, err := os.StartProcess(p.plan.program, p.plan.argv, &os.ProcAttr{
+		Dir: p.plan.dir, Env: p.plan.env, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.id, err)
+	}
+	p.started = started
+	for _, pipe := range p.pipes {
+		pipe.run()
+	}
+	go p.reap()
+	return nil
+}
+
+// reap sees the process to its end. The process stays a zombie until its group
+// is killed, so that the group's number cannot be another's by then.
+func (p *process) reap() {
+	defer close(p.exited)
+	pid := p.started.Pid
+	err := ignoreInterrupts(func() error {
+		return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	})
+	kill := unix.Kill(-pid, unix.SIGKILL)
+	if errors.Is(kill, unix.ESRCH) || errors.Is(kill, unix.EPERM) {
+		kill = nil // the zombie is alone, or what is left has changed its user
+	}
+	state, wait := p.started.Wait()
+	for _, pipe := range p.pipes {
+		pipe.finish()
+	}
+	if p.err = errors.Join(err, kill, wait); p.err != nil {
+		p.err = fmt.Errorf("wait for %s: %w", p.id, p.err)
+		return
+	}
+	p.exit = exitOf(state.Sys().(syscall.WaitStatus)) // what it is on every Unix
+}
+
+func ignoreInterrupts(op func() error) error {
+	for {
+		if err := op(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func exitOf(s syscall.WaitStatus) bench.Exit {
+	if s.Signaled() {
+		return bench.Exit{Code: 128 + int(s.Signal()), Signal: int(s.Signal())}
+	}
+	return bench.Exit{Code: s.ExitStatus()}
+}
+
+// Wait implements bench.Container.
+func (p *process) Wait(ctx context.Context) (bench.Exit, error) {
+	p.mu.Lock()
+	started := p.started != nil
+	p.mu.Unlock()
+	if !started {
+		return bench.Exit{}, fmt.Errorf("wait for %s: %w", p.id, errState)
+	}
+	select {
+	case <-p.exited:
+		return p.exit, p.err
+	case <-ctx.Done():
+		return bench.Exit{}, ctx.Err()
+	}
+}
+
+// Remove implements bench.Container.
+func (p *process) Remove(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.removed {
+		return nil
+	}
+	if p.started != nil {
+		// Process.Kill knows whether it has been reaped; reap then kills the group.
+		if err := p.started.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("remove %s: %w", p.id, err)
+		}
+		select {
+		case <-p.exited:
+		case <-ctx.Done():
+			return fmt.Errorf("remove %s: %w", p.id, ctx.Err())
+		}
+	}
+	p.removed = true
+	if p.started != nil {
+		p.awaitGroup(ctx)
+	}
+	for _, pipe := range p.pipes {
+		pipe.close()
+	}
+	return p.null.Close()
+}
+
+// awaitGroup waits until the killed group is gone, which it nearly always is.
+// It gives up after a second: where nobody reaps orphans, as in many
+// containers, a zombie stays in the group for ever.
+func (p *process) awaitGroup(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	pause(ctx, func() bool { return errors.Is(unix.Kill(-p.started.Pid, 0), unix.ESRCH) })
+}
+
+// pause returns when done reports true, or ctx ends.
+func pause(ctx context.Context, done func() bool) {
+	for wait := 100 * time.Microsecond; !done(); wait = min(2*wait, 10*time.Millisecond) {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,5 +1,9 @@
 package bench
 
+// AgentImage is the reference of tare's own image, whose only program is the
+// agent.
+const AgentImage = "agent"
+
 // A Spec is what an Engine is asked to run: everything that can be a factor.
 // The zero value of a field means "the driver's documented default".
 type Spec struct {

@@ -1,0 +1,199 @@
+package archtest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tare-bench/tare/"
+
+// allowed is the import table of ARCHITECTURE.md: what the code of each
+// package may import, beside the standard library. "std" alone stands for
+// nothing else. Patterns are those of path.Match; a module's name stands for
+// all of its packages. Tests may import more.
+var allowed = map[string][]string{
+	"cmd/tare":                      {"internal/cli"},
+	"cmd/tare-agent":                {"internal/agent"},
+	"internal/agent":                {},
+	"internal/archtest":             {},
+	"internal/bench":                {},
+	"internal/unit":                 {},
+	"internal/stat":                 {"gonum.org/v1/gonum"},
+	"internal/stat/*":               {"internal/stat", "gonum.org/v1/gonum"},
+	"internal/experiment":           {"internal/bench", "internal/unit", "github.com/goccy/go-yaml"},
+	"internal/experiment/schemagen": {"internal/experiment"},
+	"internal/schedule":             {"internal/bench"},
+	"internal/proc":                 {"github.com/prometheus/procfs", "golang.org/x/sys"},
+	"internal/cgroup":               {"github.com/prometheus/procfs", "golang.org/x/sys"},
+	"internal/host":                 {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
+	"internal/image":                {"internal/bench", "internal/agent", "github.com/google/go-containerregistry", "golang.org/x/sys"},
+	"internal/image/*":              {"internal/image", "internal/agent"},
+	"internal/engine/*":             {"internal/bench", "internal/image", "internal/agent", "internal/cgroup", "internal/proc", "golang.org/x/sys"},
+	"internal/engine/oci":           {"github.com/opencontainers/runtime-spec"},
+	"internal/engine/docker":        {"github.com/moby/moby", "github.com/containerd/errdefs", "github.com/docker/go-connections"},
+	"internal/engine/enginetest":    {"internal/image/imagetest", "github.com/google/go-cmp"},
+	"internal/workload/*":           {"internal/bench", "internal/proc", "internal/cgroup", "internal/agent"},
+	"internal/run":                  {"internal/bench", "internal/schedule", "golang.org/x/sys"},
+	"internal/record":               {"internal/bench"},
+	"internal/store/*":              {"internal/bench", "internal/record"},
+	"internal/store/storetest":      {"github.com/google/go-cmp"},
+	"internal/store/sqlite":         {"modernc.org/sqlite"},
+	"internal/analysis":             {"internal/bench", "internal/stat", "internal/unit"},
+	"internal/report":               {"internal/bench", "internal/analysis", "internal/unit"},
+	"internal/report/*":             {"internal/bench", "internal/analysis", "internal/unit", "internal/report"},
+	"internal/report/gobench":       {"golang.org/x/perf"},
+	"internal/cli":                  {"internal/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
+	"internal/cli/*":                {"internal/cli", "github.com/spf13/cobra"},
+}
+
+// TestImports holds the code to the table, and the table to the code.
+func TestImports(t *testing.T) {
+	used := map[string]bool{}
+	for pkg, files := range packages(t) {
+		rules, ok := rulesFor(pkg, used)
+		if !ok {
+			t.Errorf("%s is not in the import table: add it to archtest and to ARCHITECTURE.md", pkg)
+			continue
+		}
+		for name, file := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			for _, spec := range file.Imports {
+				checkImport(t, pkg, name, strings.Trim(spec.Path.Value, `"`), rules)
+			}
+		}
+	}
+	for pattern := range allowed {
+		if !used[pattern] {
+			t.Errorf("the import table names %s, which does not exist", pattern)
+		}
+	}
+}
+
+// TestAdaptersDoNotKnowOneAnother is the table's most important consequence,
+// said once more so that no edit of the table can lose it.
+func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
+	for pkg, files := range packages(t) {
+		for _, kind := range []string{"internal/engine/", "internal/workload/", "internal/store/"} {
+			if !strings.HasPrefix(pkg, kind) {
+				continue
+			}
+			for name, file := range files {
+				for _, spec := range file.Imports {
+					other, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+					if ours && strings.HasPrefix(other, kind) && other != pkg && !strings.HasSuffix(other, "test") {
+						t.Errorf("%s imports %s: adapters speak only the vocabulary", name, other)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPackageComments wants exactly one package comment in each package.
+func TestPackageComments(t *testing.T) {
+	for pkg, files := range packages(t) {
+		var with []string
+		code := false
+		for name, file := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			code = true
+			if file.Doc != nil {
+				with = append(with, name)
+			}
+		}
+		if code && len(with) != 1 {
+			slices.Sort(with)
+			t.Errorf("%s has %d package comments (%s), want one", pkg, len(with), strings.Join(with, ", "))
+		}
+	}
+}
+
+// TestNoInit refuses init functions: what runs is to be read where it is called.
+func TestNoInit(t *testing.T) {
+	for _, files := range packages(t) {
+		for name, file := range files {
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+					t.Errorf("%s has an init function: register by an explicit list instead", name)
+				}
+			}
+		}
+	}
+}
+
+// rulesFor joins the rules of every pattern that matches pkg.
+func rulesFor(pkg string, used map[string]bool) (rules []string, ok bool) {
+	for pattern, imports := range allowed {
+		if match, err := path.Match(pattern, pkg); err == nil && match {
+			used[pattern] = true
+			rules, ok = append(rules, imports...), true
+		}
+	}
+	return rules, ok
+}
+
+func checkImport(t *testing.T, pkg, file, imported string, rules []string) {
+	t.Helper()
+	first, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(first, ".") {
+		return // the standard library
+	}
+	ours, local := strings.CutPrefix(imported, module)
+	for _, rule := range rules {
+		match, err := path.Match(rule, ours)
+		if local && err == nil && match || !local && (imported == rule || strings.HasPrefix(imported, rule+"/")) {
+			return
+		}
+	}
+	t.Errorf("%s imports %s, which %s may not: see the import table in ARCHITECTURE.md", file, imported, pkg)
+}
+
+// packages parses every Go file below the module's root, by package directory.
+func packages(t *testing.T) map[string]map[string]*ast.File {
+	t.Helper()
+	const root = "../.."
+	all := map[string]map[string]*ast.File{}
+	err := filepath.WalkDir(root, func(name string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); rel != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" || rel == "tools") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		dir := path.Dir(filepath.ToSlash(rel))
+		if !strings.HasSuffix(name, ".go") || dir == "." {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		if all[dir] == nil {
+			all[dir] = map[string]*ast.File{}
+		}
+		all[dir][rel] = file
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

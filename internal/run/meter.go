@@ -1,0 +1,220 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// cleanupTime is the longest time for one clean-up.
+const cleanupTime = 20 * time.Second
+
+var (
+	errTrialLimit = errors.New("the trial met its time limit")
+	errOpLimit    = errors.New("the operation met its time limit")
+)
+
+// opError is the failure of a named operation.
+type opError struct {
+	op  string
+	err error
+}
+
+func (e *opError) Error() string { return e.op + ": " + e.err.Error() }
+func (e *opError) Unwrap() error { return e.err }
+
+// meter is the bench.Meter of one trial. Step and Span allocate nothing.
+type meter struct {
+	ctx    context.Context // the trial's; kept because Cleanup and the time limit of an operation end or outlive it
+	cancel context.CancelCauseFunc
+	clock  func() time.Duration
+	limit  time.Duration
+	timer  *time.Timer // ends the trial when an operation takes too long
+
+	index   map[string]int
+	values  []float64
+	applied *bench.Applied
+	notes   []string
+	misuse  error // the first wrong use by the workload
+	cleanup error // the first failure of a clean-up
+	stuck   bool
+}
+
+var _ bench.Meter = (*meter)(nil)
+
+func newMeter(ctx context.Context, clock func() time.Duration, limit time.Duration, metrics []bench.Metric) *meter {
+	ctx, cancel := context.WithCancelCause(ctx)
+	m := &meter{
+		ctx: ctx, cancel: cancel, clock: clock, limit: limit,
+		index:  make(map[string]int, len(metrics)),
+		values: make([]float64, len(metrics)),
+	}
+	for i, metric := range metrics {
+		m.index[metric.Name] = i
+		m.values[i] = math.NaN()
+	}
+	m.timer = time.AfterFunc(math.MaxInt64, func() { cancel(errOpLimit) })
+	return m
+}
+
+// stop releases the timers.
+func (m *meter) stop() {
+	m.timer.Stop()
+	m.cancel(nil)
+}
+
+// abandon cuts the meter off from a workload that goes on using it.
+func (m *meter) abandon() { m.stuck = true }
+
+// Now implements bench.Meter.
+func (m *meter) Now() time.Duration { return m.clock() }
+
+// Step implements bench.Meter. An operation that comes back in time although
+// the trial has ended meanwhile has still failed.
+func (m *meter) Step(name string, op func() error) (bench.Span, error) {
+	m.timer.Reset(m.limit)
+	begin := m.clock()
+	err := op()
+	end := m.clock()
+	m.timer.Stop()
+	if err == nil && m.ctx.Err() != nil {
+		err = context.Cause(m.ctx)
+	}
+	if err != nil {
+		return bench.Span{}, &opError{name, err}
+	}
+	return bench.Span{Begin: begin, End: end}, nil
+}
+
+// Span implements bench.Meter.
+func (m *meter) Span(metric string, op func() error) (bench.Span, error) {
+	span, err := m.Step(metric, op)
+	if err == nil {
+		m.Record(metric, span.Duration().Seconds())
+	}
+	return span, err
+}
+
+// Record implements bench.Meter.
+func (m *meter) Record(metric string, value float64) {
+	i, ok := m.index[metric]
+	switch {
+	case !ok:
+		m.wrong(fmt.Errorf("the workload reports %q, which it does not declare", metric))
+	case !math.IsNaN(m.values[i]):
+		m.wrong(fmt.Errorf("the workload reports %q twice", metric))
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		m.wrong(fmt.Errorf("the workload reports %v for %q", value, metric))
+	default:
+		m.values[i] = value
+	}
+}
+
+func (m *meter) wrong(err error) {
+	if m.misuse == nil {
+		m.misuse = err
+	}
+}
+
+// Applied implements bench.Meter.
+func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
+	m.applied = &got
+	return bench.Attest(want, got)
+}
+
+// Note implements bench.Meter.
+func (m *meter) Note(code string) { m.notes = append(m.notes, code) }
+
+// Cleanup implements bench.Meter.
+func (m *meter) Cleanup(op func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), cleanupTime)
+	defer cancel()
+	if err := op(ctx); err != nil && m.cleanup == nil {
+		m.cleanup = &opError{"clean-up", err}
+	}
+}
+
+// conclude fills in how the trial ended. The run's own context tells a trial
+// that the user ended from one that ran out of time.
+func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
+	if m.stuck {
+		// The workload may still write to the meter: take nothing from it.
+		s.Outcome, s.Reason = bench.TimedOut, line(err.Error())
+		return
+	}
+	s.Applied, s.Notes = m.applied, m.notes
+	if err == nil {
+		err = errors.Join(m.misuse, m.cleanup)
+	}
+	if err == nil {
+		s.Outcome, s.Values = bench.OK, m.values
+		return
+	}
+	s.Outcome = bench.Failed
+	switch cause := context.Cause(m.ctx); {
+	case errors.Is(cause, errOpLimit), errors.Is(cause, errTrialLimit):
+		s.Outcome = bench.TimedOut
+		err = m.limited(err, cause)
+	case run.Err() != nil:
+		s.Outcome = bench.Canceled
+	}
+	if m.cleanup != nil && !errors.Is(err, m.cleanup) {
+		err = fmt.Errorf("%w; then %w", err, m.cleanup)
+	}
+	s.Reason = line(err.Error())
+	var op *opError
+	if errors.As(err, &op) {
+		s.Operation = op.op
+	}
+}
+
+// limited says which limit was met instead of the foreign words that an
+// engine has for a context that ended.
+func (m *meter) limited(err, cause error) error {
+	var op *opError
+	name := "trial"
+	if errors.As(err, &op) {
+		name = op.op
+	}
+	if errors.Is(cause, errOpLimit) {
+		return &opError{name, fmt.Errorf("%w of %v", cause, m.limit)}
+	}
+	return &opError{name, cause}
+}
+
+// Monotonic returns CLOCK_MONOTONIC as a function that costs no system call:
+// the runtime's own clock, moved to the kernel's origin. The two are read one
+// inside the other, and the tightest of a few readings is taken, so that they
+// agree to well below a microsecond.
+func Monotonic() func() time.Duration {
+	const readings = 10
+	var base time.Time
+	var origin, tightest time.Duration
+	for i := range readings {
+		before := clockGettime()
+		now := time.Now()
+		after := clockGettime()
+		if width := after - before; i == 0 || width < tightest {
+			base, origin, tightest = now, before+width/2, width
+		}
+	}
+	return func() time.Duration { return origin + time.Since(base) }
+}
+
+// nullOperation measures an empty operation through a meter: the median of
+// 1,000.
+func nullOperation(clock func() time.Duration) time.Duration {
+	const rounds = 1000
+	m := newMeter(context.Background(), clock, time.Minute, nil)
+	defer m.stop()
+	nothing := func() error { return nil }
+	return medianOf(rounds, func() time.Duration {
+		begin := clock()
+		_, _ = m.Step("", nothing) // nothing cannot fail
+		return clock() - begin
+	})
+}

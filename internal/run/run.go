@@ -1,0 +1,270 @@
+// Package run executes the trials of a schedule. It owns the clock, the time
+// limits, warm-up, washout and clean-up, and makes exactly one sample for each
+// trial that was begun. Between trials it stores and tells; while something is
+// timed it does neither.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/schedule"
+)
+
+// patience is after how many failed trials in a row a cell is given up: a
+// hanging engine must not use up the time of the others.
+const patience = 3
+
+// ErrInterrupted is the error of a run that the user ended early. What was
+// measured is stored, and the run can be resumed.
+var ErrInterrupted = errors.New("interrupted")
+
+// Options say what to run and with what. Every field is required unless it
+// says otherwise.
+type Options struct {
+	Header   bench.Header // its Metrics begin with those of the workload, followed by those of Machine
+	Workload bench.Workload
+	Engines  map[string]bench.Engine // by name; at least those that the plan's cells name
+	Writer   bench.RunWriter
+	Machine  Machine
+	Clock    func() time.Duration // CLOCK_MONOTONIC; see Monotonic
+	Now      func() time.Time     // the wall clock
+
+	// Done are the samples that the run has already: it goes on after them.
+	Done []bench.Sample
+	// Precision ends the run when it is reached; nil never does.
+	Precision Precision
+	// Interrupt ends the run, once closed, after the trial in flight. Ending
+	// the context as well ends that trial too. Nil never interrupts.
+	Interrupt <-chan struct{}
+	// Observe is told what happens, between trials only; nil for nobody.
+	Observe func(Event)
+	// Command runs the argv of a hook; nil refuses.
+	Command func(ctx context.Context, argv []string) error
+}
+
+// A Machine is the host as far as a run needs it.
+type Machine interface {
+	// Before reads the counters and the state of the host.
+	Before()
+	// After reads the counters again and puts one value for each of the
+	// machine's metrics into dst, NaN where there is none.
+	After(dst []float64)
+	// Settle waits until what the last trial left is gone, or the limit is over.
+	Settle(ctx context.Context, limit time.Duration)
+	// DropCaches empties the page cache, dentries and inodes.
+	DropCaches(ctx context.Context) error
+}
+
+// A Precision says when enough is known.
+type Precision interface {
+	Add(s bench.Sample)
+	// Reached is asked after each block.
+	Reached() bool
+}
+
+// An Event is something that happened in a run.
+type Event interface{ event() }
+
+// The events of a run, in the order in which they come.
+type (
+	// Began is the first event.
+	Began struct {
+		Trials int // in the whole schedule, those already done included
+		Done   int
+	}
+	// TrialBegan comes before each trial that is not skipped.
+	TrialBegan struct{ Trial bench.Trial }
+	// TrialEnded comes after each sample was stored.
+	TrialEnded struct{ Sample bench.Sample }
+	// Ended is the last event, also of an interrupted run.
+	Ended struct{ Reason bench.StopReason } // empty where the run did not finish
+)
+
+func (Began) event()      {}
+func (TrialBegan) event() {}
+func (TrialEnded) event() {}
+func (Ended) event()      {}
+
+// Run executes the trials that are not done yet, finishes the stored run, and
+// removes every fixture. Its error is ErrInterrupted, or says what kept the run
+// from going on; whatever was stored before stays stored. The engines are left
+// open.
+func Run(ctx context.Context, o Options) (bench.End, error) {
+	r := newRunner(o)
+	defer quiet()()
+	r.observe(Began{Trials: len(r.trials), Done: len(o.Done)})
+	reason, err := r.all(ctx)
+	if err != nil {
+		r.observe(Ended{})
+		return bench.End{}, err
+	}
+	end := bench.End{Time: o.Now().UTC(), Reason: reason, Overhead: r.usage.overhead(r.nullOperation)}
+	if err := o.Writer.Finish(context.WithoutCancel(ctx), end); err != nil {
+		return bench.End{}, fmt.Errorf("store the end of the run: %w", err)
+	}
+	r.observe(Ended{Reason: reason})
+	return end, nil
+}
+
+// runner is one execution of Run.
+type runner struct {
+	Options
+	plan   bench.Plan
+	trials []bench.Trial
+
+	fixtures []bench.Fixture // by cell; nil where there is none
+	failures []int           // failed trials in a row, by cell
+	lastWhy  []string        // the reason of the last failure, by cell
+	broken   []string        // why a cell cannot run at all, by cell
+	spent    time.Duration   // of the budget, in earlier parts of a resumed run
+
+	usage         *usage
+	nullOperation time.Duration
+}
+
+func newRunner(o Options) *runner {
+	n := len(o.Header.Plan.Cells)
+	r := &runner{
+		Options: o, plan: o.Header.Plan,
+		trials:   schedule.Trials(o.Header.Schedule, o.Header.Plan.Warmup),
+		fixtures: make([]bench.Fixture, n),
+		failures: make([]int, n),
+		lastWhy:  make([]string, n),
+		broken:   make([]string, n),
+	}
+	for _, s := range o.Done {
+		r.count(s)
+		r.spent += s.Elapsed
+		if r.Precision != nil {
+			r.Precision.Add(s)
+		}
+	}
+	return r
+}
+
+func (r *runner) observe(e Event) {
+	if r.Observe != nil {
+		r.Observe(e)
+	}
+}
+
+// all runs hooks, fixtures and trials, and says why it stopped.
+func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
+	if err := r.hooks(ctx, bench.BeforeRun, ""); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, r.removeFixtures(ctx)) }()
+	if err := r.setUpFixtures(ctx); err != nil {
+		return "", err
+	}
+	r.nullOperation = nullOperation(r.Clock)
+	r.usage = startUsage()
+	reason, err = r.blocks(ctx)
+	r.usage.stop()
+	if err != nil {
+		return "", err
+	}
+	return reason, r.hooks(ctx, bench.AfterRun, "")
+}
+
+// blocks runs the trials block by block until one of the reasons to stop holds
+// at the beginning of a block.
+func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
+	began := r.Clock()
+	for i := len(r.Done); i < len(r.trials); i++ {
+		t := r.trials[i]
+		if i == 0 || r.trials[i-1].Block != t.Block {
+			if reason := r.stop(t.Block, r.spent+r.Clock()-began); reason != "" {
+				return reason, nil
+			}
+			if err := r.hooks(ctx, bench.BeforeBlock, ""); err != nil {
+				return "", err
+			}
+		}
+		if r.interrupted(ctx) {
+			return "", ErrInterrupted
+		}
+		s, err := r.trial(ctx, t)
+		if storeErr := r.store(ctx, s); storeErr != nil {
+			return "", errors.Join(storeErr, err)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return bench.StopBlocks, nil
+}
+
+func (r *runner) interrupted(ctx context.Context) bool {
+	select {
+	case <-r.Interrupt:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
+// stop returns why the run ends before the given block, or nothing. It never
+// looks at which cell is better: stopping on significance would make
+// differences out of noise.
+func (r *runner) stop(block int, spent time.Duration) bench.StopReason {
+	switch {
+	case r.allGivenUp():
+		return bench.StopAllFailed
+	case r.plan.Budget > 0 && spent >= r.plan.Budget:
+		return bench.StopBudget
+	case r.Precision != nil && block >= r.plan.MinBlocks && r.Precision.Reached():
+		return bench.StopPrecision
+	default:
+		return ""
+	}
+}
+
+// store appends a sample. It works after the run was cancelled: a trial that
+// was begun has a sample.
+func (r *runner) store(ctx context.Context, s bench.Sample) error {
+	r.count(s)
+	if err := r.Writer.Append(context.WithoutCancel(ctx), s); err != nil {
+		return fmt.Errorf("store trial %d: %w", s.Trial.Seq, err)
+	}
+	if r.Precision != nil {
+		r.Precision.Add(s)
+	}
+	r.observe(TrialEnded{s})
+	return nil
+}
+
+// count keeps the number of failures in a row.
+func (r *runner) count(s bench.Sample) {
+	switch c := s.Trial.Cell; s.Outcome {
+	case bench.OK:
+		r.failures[c] = 0
+	case bench.Failed, bench.TimedOut:
+		r.failures[c]++
+		r.lastWhy[c] = s.Reason
+	}
+}
+
+// givenUp returns why the trials of a cell are skipped, or nothing.
+func (r *runner) givenUp(cell int) string {
+	if r.broken[cell] != "" {
+		return r.broken[cell]
+	}
+	if r.failures[cell] >= patience {
+		return fmt.Sprintf("given up after %d failed trials in a row; the last: %s", r.failures[cell], r.lastWhy[cell])
+	}
+	return ""
+}
+
+func (r *runner) allGivenUp() bool {
+	for i, c := range r.plan.Cells {
+		if !c.Control && r.givenUp(i) == "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,415 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// The exact order of everything around two cells, one warm-up block and one
+// measured block.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := bench.Plan{Warmup: 1, MaxBlocks: 1, MinBlocks: 1, Seed: 3, Hooks: []bench.Hook{
+			{When: bench.BeforeRun, Do: bench.HookCommand, Argv: []string{"begin"}},
+			{When: bench.BeforeBlock, Do: bench.HookRestartEngine},
+			{When: bench.BeforeTrial, Do: bench.HookDropCaches},
+			{When: bench.AfterRun, Do: bench.HookCommand, Argv: []string{"finish"}},
+		}}
+		var b *bed
+		b = newBed(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			b.journal.add("run %s size=%s", task.Engine.Name(), task.Params["size"])
+			return work(time.Millisecond)(ctx, task, m)
+		}, "a")
+		b.options.Command = func(_ context.Context, argv []string) error { b.journal.add("command %s", argv[0]); return nil }
+		b.options.Observe = func(e run.Event) { b.journal.add("%T", e) }
+		end, err := run.Run(t.Context(), b.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end.Reason != bench.StopBlocks || b.writer.end == nil {
+			t.Errorf("stopped for %q, finished %v; want %q, finished", end.Reason, b.writer.end != nil, bench.StopBlocks)
+		}
+		trial := []string{
+			"run.TrialBegan", "drop caches", "prepare a", "settle", "before", "run a size=1", "after", "store ok", "run.TrialEnded",
+		}
+		want := []string{"run.Began", "command begin"}
+		for range 2 {
+			want = append(append(want, "restart a"), trial...)
+		}
+		want = append(want, "command finish", "run.Ended")
+		if diff := cmp.Diff(want, b.journal.lines); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			m.Note("remarkable")
+			if err := m.Applied(bench.Spec{}, bench.Applied{Network: "none"}); err != nil {
+				return err
+			}
+			_, err := m.Span("work", func() error { time.Sleep(7 * time.Millisecond); return nil })
+			return err
+		}, "a")
+		began := time.Now().UTC()
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		want := bench.Sample{
+			Began: began, Elapsed: 7 * time.Millisecond, Outcome: bench.OK,
+			Values:  []float64{0.007, math.NaN(), 1, math.NaN()},
+			Applied: &bench.Applied{Network: "none"}, Notes: []string{"remarkable"},
+		}
+		if diff := cmp.Diff(want, b.writer.samples[0], cmp.Comparer(sameFloat)); diff != "" {
+			t.Errorf("sample (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func sameFloat(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+// Each way in which a trial can go wrong is one sample, with the operation and
+// the reason, without values, and the run goes on.
+func TestFailures(t *testing.T) {
+	errBroken := errors.New("it broke")
+	hang := func(ctx context.Context, _ bench.Task, m bench.Meter) error {
+		_, err := m.Span("work", func() error { <-ctx.Done(); return ctx.Err() })
+		return err
+	}
+	tests := []struct {
+		name      string
+		run       func(context.Context, bench.Task, bench.Meter) error
+		outcome   bench.Outcome
+		operation string
+		reason    string
+	}{
+		{"operation fails", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			_, err := m.Span("work", func() error { return errBroken })
+			return err
+		}, bench.Failed, "work", "work: it broke"},
+		{"operation hangs", hang, bench.TimedOut, "work", "work: the operation met its time limit of 10s"},
+		{"trial hangs", func(ctx context.Context, _ bench.Task, _ bench.Meter) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, bench.TimedOut, "trial", "trial: the trial met its time limit"},
+		{"comes back after its limit", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			_, err := m.Span("work", func() error { time.Sleep(11 * time.Second); return nil })
+			return err
+		}, bench.TimedOut, "work", "work: the operation met its time limit of 10s"},
+		{"clean-up fails", func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			m.Cleanup(func(context.Context) error { return errBroken })
+			return work(1)(ctx, task, m)
+		}, bench.Failed, "clean-up", "clean-up: it broke"},
+		{"operation and clean-up fail", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			_, err := m.Step("inspect", func() error { return errors.New("no answer") })
+			m.Cleanup(func(context.Context) error { return errBroken })
+			return err
+		}, bench.Failed, "inspect", "inspect: no answer; then clean-up: it broke"},
+		{"undeclared metric", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			m.Record("speed", 1)
+			return nil
+		}, bench.Failed, "", `the workload reports "speed", which it does not declare`},
+		{"metric twice", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			m.Record("extra", 1)
+			m.Record("extra", 2)
+			return nil
+		}, bench.Failed, "", `the workload reports "extra" twice`},
+		{"not a number", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			m.Record("extra", math.Inf(1))
+			return nil
+		}, bench.Failed, "", `the workload reports +Inf for "extra"`},
+		{"mismatch", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			return m.Applied(bench.Spec{Network: "host"}, bench.Applied{Network: "none"})
+		}, bench.Failed, "", "the engine did not apply what was asked for: network: asked for host, got none"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, bench.Plan{MaxBlocks: 2}, tt.run, "a")
+				if _, err := run.Run(t.Context(), b.options); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(b.writer.samples); n != 2 {
+					t.Fatalf("%d samples, want 2: the run goes on after a failure", n)
+				}
+				got := b.writer.samples[0]
+				if got.Outcome != tt.outcome || got.Operation != tt.operation || got.Reason != tt.reason || got.Values != nil {
+					t.Errorf("got %s, operation %q, reason %q, values %v; want %s, %q, %q, none",
+						got.Outcome, got.Operation, got.Reason, got.Values, tt.outcome, tt.operation, tt.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestPrepareFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, work(1), "a", "b")
+		b.options.Engines["b"].(*engine).prepare = errors.New("no such image")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range b.writer.samples {
+			name := b.options.Header.Plan.Cells[s.Trial.Cell].Name
+			if name == "a" && s.Outcome != bench.OK || name == "b" && (s.Outcome != bench.Failed || s.Operation != "prepare") {
+				t.Errorf("%s: %s %s %q", name, s.Outcome, s.Operation, s.Reason)
+			}
+		}
+	})
+}
+
+// A cell that fails three times in a row is skipped from then on; the others
+// get the time.
+func TestGivesUpOnACell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 10}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if task.Engine.Name() == "bad" {
+				return errors.New("always")
+			}
+			return work(1)(ctx, task, m)
+		}, "good", "bad")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bench.Outcome]int{bench.OK: 10, bench.Failed: 3, bench.Skipped: 7}
+		if diff := cmp.Diff(want, outcomes(b.writer.samples)); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+		for _, s := range b.writer.samples {
+			if s.Outcome == bench.Skipped && !strings.Contains(s.Reason, "given up after 3 failed trials in a row; the last: always") {
+				t.Errorf("skipped for %q", s.Reason)
+			}
+		}
+	})
+}
+
+func TestStops(t *testing.T) {
+	tests := []struct {
+		name    string
+		plan    bench.Plan
+		precise int // blocks after which precision is reached
+		fails   bool
+		reason  bench.StopReason
+		samples int
+	}{
+		{"at the last block", bench.Plan{MaxBlocks: 4}, 0, false, bench.StopBlocks, 8},
+		{"on precision", bench.Plan{MaxBlocks: 40, MinBlocks: 3}, 5, false, bench.StopPrecision, 10},
+		{"not on precision before the least blocks", bench.Plan{MaxBlocks: 40, MinBlocks: 9}, 5, false, bench.StopPrecision, 18},
+		{"after the block that uses up the budget", bench.Plan{MaxBlocks: 40, Budget: 5 * time.Second}, 0, false, bench.StopBudget, 6},
+		{"when nothing can go on", bench.Plan{MaxBlocks: 40}, 0, true, bench.StopAllFailed, 6},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, tt.plan, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+					if tt.fails {
+						return errors.New("no")
+					}
+					return work(time.Second)(ctx, task, m)
+				}, "a", "b")
+				if tt.precise > 0 {
+					b.options.Precision = &precision{after: 2 * tt.precise}
+				}
+				end, err := run.Run(t.Context(), b.options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if end.Reason != tt.reason || len(b.writer.samples) != tt.samples {
+					t.Errorf("stopped for %q after %d samples, want %q after %d", end.Reason, len(b.writer.samples), tt.reason, tt.samples)
+				}
+			})
+		})
+	}
+}
+
+// precision is reached after a number of samples.
+type precision struct{ seen, after int }
+
+func (p *precision) Add(bench.Sample) { p.seen++ }
+func (p *precision) Reached() bool    { return p.seen >= p.after }
+
+// The first interruption lets the trial in flight finish: no trial is lost,
+// and none is a hole.
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a", "b")
+		interrupt := make(chan struct{})
+		b.options.Interrupt = interrupt
+		go func() { time.Sleep(2500 * time.Millisecond); close(interrupt) }()
+		_, err := run.Run(t.Context(), b.options)
+		if !errors.Is(err, run.ErrInterrupted) {
+			t.Fatalf("error %v, want ErrInterrupted", err)
+		}
+		if n := outcomes(b.writer.samples)[bench.OK]; n != 3 || len(b.writer.samples) != 3 || b.writer.end != nil {
+			t.Errorf("%d samples, %d of them ok, finished %v; want 3, 3, unfinished", len(b.writer.samples), n, b.writer.end != nil)
+		}
+	})
+}
+
+// Ending the context cuts the trial short, which is a sample too, and cleans up.
+func TestCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cleaned := false
+		b := newBed(t, bench.Plan{MaxBlocks: 5}, func(ctx context.Context, _ bench.Task, m bench.Meter) error {
+			defer m.Cleanup(func(ctx context.Context) error { cleaned = ctx.Err() == nil; return nil })
+			_, err := m.Span("work", func() error { <-ctx.Done(); return ctx.Err() })
+			return err
+		}, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { time.Sleep(time.Second); cancel() }()
+		_, err := run.Run(ctx, b.options)
+		if !errors.Is(err, run.ErrInterrupted) || !cleaned {
+			t.Fatalf("error %v, cleaned up %v; want ErrInterrupted, true", err, cleaned)
+		}
+		if diff := cmp.Diff(map[bench.Outcome]int{bench.Canceled: 1}, outcomes(b.writer.samples)); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A trial that ignores the end of its context ends the run, with a sample.
+func TestStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := newBed(t, bench.Plan{MaxBlocks: 5}, func(context.Context, bench.Task, bench.Meter) error {
+			<-release
+			return nil
+		}, "a")
+		_, err := run.Run(t.Context(), b.options)
+		close(release)
+		if err == nil || !strings.Contains(err.Error(), "did not return after its time was up") {
+			t.Fatalf("error %v, want one that says that the trial does not return", err)
+		}
+		if diff := cmp.Diff(map[bench.Outcome]int{bench.TimedOut: 1}, outcomes(b.writer.samples)); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// However often a run is interrupted and resumed, it ends with the trials of
+// an undisturbed one.
+func TestResumeEndsAlike(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := bench.Plan{MaxBlocks: 6, Warmup: 1, Seed: 11}
+		whole := newBed(t, p, work(time.Second), "a", "b", "c")
+		if _, err := run.Run(t.Context(), whole.options); err != nil {
+			t.Fatal(err)
+		}
+		broken := newBed(t, p, work(time.Second), "a", "b", "c")
+		for range 100 {
+			interrupt := make(chan struct{})
+			broken.options.Interrupt = interrupt
+			broken.options.Done = broken.writer.samples
+			timer := time.AfterFunc(1700*time.Millisecond, func() { close(interrupt) })
+			defer timer.Stop()
+			if _, err := run.Run(t.Context(), broken.options); err == nil {
+				break
+			}
+		}
+		trials := func(all []bench.Sample) (out []bench.Trial) {
+			for _, s := range all {
+				out = append(out, s.Trial)
+			}
+			return out
+		}
+		if diff := cmp.Diff(trials(whole.writer.samples), trials(broken.writer.samples)); diff != "" {
+			t.Errorf("trials (-undisturbed +resumed):\n%s", diff)
+		}
+		if broken.writer.end == nil {
+			t.Error("the resumed run never finished")
+		}
+	})
+}
+
+func TestStoreFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a")
+		b.writer.full = 2
+		_, err := run.Run(t.Context(), b.options)
+		if !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "store trial 2") {
+			t.Errorf("error %v, want one that wraps the store's and names trial 2", err)
+		}
+		if len(b.writer.samples) != 2 || b.writer.end != nil {
+			t.Errorf("%d samples, finished %v; want 2, unfinished", len(b.writer.samples), b.writer.end != nil)
+		}
+	})
+}
+
+func TestHookFails(t *testing.T) {
+	for _, when := range []bench.HookTime{bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun} {
+		t.Run(string(when), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := bench.Plan{MaxBlocks: 1, Hooks: []bench.Hook{{When: when, Do: bench.HookCommand, Argv: []string{"sync", "-x"}}}}
+				b := newBed(t, p, work(1), "a")
+				b.options.Command = func(context.Context, []string) error { return errors.New("exit status 1") }
+				_, err := run.Run(t.Context(), b.options)
+				want := fmt.Sprintf("hook %s command sync -x: exit status 1", when)
+				if err == nil || err.Error() != want {
+					t.Errorf("error %v, want %s", err, want)
+				}
+			})
+		})
+	}
+}
+
+// fixtures is a workload with a fixture per cell.
+type fixtures struct {
+	workload
+	journal *journal
+}
+
+type fixture struct {
+	name    string
+	journal *journal
+}
+
+func (f fixtures) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+	if t.Engine.Name() == "bad" {
+		return nil, errors.New("no room")
+	}
+	f.journal.add("set up %s", t.Engine.Name())
+	return &fixture{t.Engine.Name(), f.journal}, nil
+}
+
+func (f *fixture) Reset(context.Context) error  { f.journal.add("reset %s", f.name); return nil }
+func (f *fixture) Remove(context.Context) error { f.journal.add("remove %s", f.name); return nil }
+
+func TestFixtures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "good", "bad")
+		b.options.Workload = fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			b.journal.add("run on %s", task.Fixture.(*fixture).name)
+			return work(1)(ctx, task, m)
+		}}, &b.journal}
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, line := range b.journal.lines {
+			if strings.HasSuffix(line, " good") {
+				got = append(got, line)
+			}
+		}
+		want := []string{"set up good", "reset good", "prepare good", "run on good", "remove good"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+		want2 := map[bench.Outcome]int{bench.OK: 1, bench.Skipped: 1}
+		if diff := cmp.Diff(want2, outcomes(b.writer.samples)); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package run
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+const (
+	// garbage is how much may be allocated between two collections. It bounds
+	// tare's memory while its collector never runs inside a trial.
+	garbage = 8 << 20
+	// memoryLimit lets the collector run even inside a trial rather than take
+	// a machine's memory, should one trial allocate far more than any should.
+	memoryLimit = 256 << 20
+)
+
+// quiet keeps the garbage collector out of the trials until the returned
+// function is called.
+func quiet() (restore func()) {
+	percent := debug.SetGCPercent(-1)
+	limit := debug.SetMemoryLimit(memoryLimit)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+// collectGarbage collects between trials, when it is worth it.
+func collectGarbage() {
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(heap)
+	if heap[0].Value.Uint64() > heap[1].Value.Uint64()+garbage {
+		runtime.GC()
+	}
+}
+
+// usage is what this process has used since a moment, its children not
+// included.
+type usage struct {
+	cpu, wall time.Duration
+	rss       int64
+	begin     time.Time
+	beginCPU  time.Duration
+}
+
+func startUsage() *usage {
+	cpu, _ := self()
+	return &usage{begin: time.Now(), beginCPU: cpu}
+}
+
+func (u *usage) stop() {
+	cpu, rss := self()
+	u.cpu, u.wall, u.rss = cpu-u.beginCPU, time.Since(u.begin), rss
+}
+
+func (u *usage) overhead(null time.Duration) bench.Overhead {
+	return bench.Overhead{NullOperation: null, CPU: u.cpu, Wall: u.wall, MaxRSS: u.rss}
+}
+
+// self returns the CPU time of this process and the most memory it has had
+// resident, in bytes.
+func self() (cpu time.Duration, rss int64) {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		return 0, 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Maxrss << 10
+}
+
+func clockGettime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic("this kernel has no CLOCK_MONOTONIC: " + err.Error())
+	}
+	return time.Duration(t.Nano())
+}
+
+// medianOf returns the median of n durations.
+func medianOf(n int, f func() time.Duration) time.Duration {
+	all := make([]time.Duration, n)
+	for i := range all {
+		all[i] = f()
+	}
+	slices.Sort(all)
+	return all[n/2]
+}

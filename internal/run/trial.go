@@ -1,0 +1,130 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// grace is how long a trial may go on after its time is up, for its clean-up.
+const grace = 30 * time.Second
+
+// errStuck is the error of a trial that does not end: its goroutine still uses
+// the engine, so nothing that is measured after it could be trusted.
+var errStuck = errors.New("did not return after its time was up; the run cannot go on beside it")
+
+// trial runs one trial and returns its one sample. The error, if any, is why
+// the run cannot go on after it.
+func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error) {
+	began := r.Clock()
+	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
+	if why := r.givenUp(t.Cell); why != "" {
+		s.Outcome, s.Reason = bench.Skipped, line(why)
+		return s, nil
+	}
+	r.observe(TrialBegan{t})
+	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
+	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
+	err := r.ready(ctx, m.ctx, t)
+	if err == nil {
+		err = r.measure(m, t)
+	}
+	m.conclude(&s, ctx, err)
+	m.stop()
+	cancel()
+	s.Elapsed = r.Clock() - began
+	var fatal *fatalError
+	if errors.As(err, &fatal) {
+		return s, fatal
+	}
+	return s, nil
+}
+
+// fatalError is an error after which the run cannot go on.
+type fatalError struct{ err error }
+
+func (e *fatalError) Error() string { return e.err.Error() }
+func (e *fatalError) Unwrap() error { return e.err }
+
+// ready does what comes before the timed part: washout, hooks, the fixture
+// and the engine's preparation.
+func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
+	cell := r.plan.Cells[t.Cell]
+	if err := r.hooks(run, bench.BeforeTrial, cell.Engine); err != nil {
+		return &fatalError{err}
+	}
+	if f := r.fixtures[t.Cell]; f != nil {
+		if err := f.Reset(limited); err != nil {
+			return &opError{"reset", err}
+		}
+	}
+	if err := r.Engines[cell.Engine].Prepare(limited, cell.Spec); err != nil {
+		return &opError{"prepare", err}
+	}
+	collectGarbage()
+	if r.plan.Washout > 0 {
+		r.Machine.Settle(limited, r.plan.Washout)
+	}
+	return limited.Err()
+}
+
+// measure runs the workload between two looks at the host. The workload runs
+// in a goroutine of its own only so that one that never returns can be left
+// behind.
+func (r *runner) measure(m *meter, t bench.Trial) error {
+	task := r.task(t.Cell)
+	done := make(chan error, 1)
+	r.Machine.Before()
+	go func() { done <- r.Workload.Run(m.ctx, task, m) }()
+	err := r.await(m, done)
+	var fatal *fatalError
+	if !errors.As(err, &fatal) {
+		r.Machine.After(m.values[len(r.Workload.Metrics()):])
+	}
+	return err
+}
+
+// await waits for the workload, and for a while longer once its time is up.
+func (r *runner) await(m *meter, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-m.ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		m.abandon()
+		return &fatalError{fmt.Errorf("the trial %w", errStuck)}
+	}
+}
+
+// task is what the workload is given for a cell.
+func (r *runner) task(cell int) bench.Task {
+	c := r.plan.Cells[cell]
+	params := make(map[string]string)
+	for _, p := range r.Workload.Params() {
+		params[p.Name] = p.Default
+	}
+	for k, v := range c.Params {
+		params[k] = v
+	}
+	return bench.Task{Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell]}
+}
+
+// line makes a reason of an error: one line of bounded length.
+func line(text string) string {
+	const most = 500
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

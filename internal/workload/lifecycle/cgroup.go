@@ -1,0 +1,50 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// cgroupMetrics are what the container's own cgroup counted.
+func cgroupMetrics() []bench.Metric {
+	counter := func(name, title, doc string) bench.Metric {
+		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: doc}
+	}
+	return []bench.Metric{
+		counter("cgroup.cpu_time", "CPU time inside the container", "User and system time of the container's cgroup."),
+		counter("cgroup.throttled_time", "time throttled by the CPU quota", "Time for which the container's cgroup was kept from running by its quota."),
+	}
+}
+
+// recordCgroup reports what the container's cgroup counted, where it has one
+// that outlives its process. That there is none is no error: many engines
+// remove the cgroup with the process.
+func (l *life) recordCgroup(ctx context.Context) {
+	cgrouper, ok := bench.As[bench.Cgrouper](l.engine)
+	if !ok {
+		return
+	}
+	path, err := cgrouper.Cgroup(ctx, l.container)
+	if err != nil {
+		return
+	}
+	h, err := l.cgroups()
+	if err != nil {
+		return
+	}
+	stat, err := h.Stat(path)
+	if err != nil {
+		return
+	}
+	l.count("cgroup.cpu_time", stat.CPU)
+	l.count("cgroup.throttled_time", stat.ThrottledTime)
+}
+
+func (l *life) count(metric string, d time.Duration) {
+	if d != cgroup.Absent {
+		l.meter.Record(metric, d.Seconds())
+	}
+}

@@ -1,0 +1,187 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// An Event is one line of a stream: exactly one of its fields is set. A Header
+// begins a run; the others belong to the last one that began.
+type Event struct {
+	Header     *bench.Header
+	Sample     *bench.Sample
+	Resumption *bench.Resumption
+	End        *bench.End
+}
+
+// A Decoder reads a stream line by line, so that a run can be followed while
+// it is written. It never holds more than one line.
+type Decoder struct {
+	r       *bufio.Reader
+	line    int
+	header  *bench.Header // of the current run; nil before the first and after an End
+	metrics metrics
+	next    int // the Seq of the next sample
+	torn    bool
+	err     error
+}
+
+// NewDecoder returns a Decoder for r.
+func NewDecoder(r io.Reader) *Decoder {
+	return &Decoder{r: bufio.NewReaderSize(r, 64<<10)}
+}
+
+// Next returns the next event. It returns io.EOF at the end of the stream, an
+// *Error for what is wrong with the stream, and any other error as the reader
+// returned it. After an error it returns that error again.
+func (d *Decoder) Next() (Event, error) {
+	for d.err == nil {
+		text, whole, err := d.readLine()
+		if err != nil {
+			d.err = err
+			break
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		if !whole && !json.Valid(text) {
+			d.err = d.tear()
+			break
+		}
+		event, err := d.parse(text)
+		if err != nil {
+			d.err = &Error{d.line, err}
+			break
+		}
+		if event != (Event{}) {
+			return event, nil
+		}
+	}
+	return Event{}, d.err
+}
+
+// Torn reports whether the stream ended within a line, as it does when its
+// writer was killed. That line is not lost data: its trial was never finished.
+func (d *Decoder) Torn() bool { return d.torn }
+
+// tear decides what a line means that is cut off by the end of the stream.
+func (d *Decoder) tear() error {
+	if d.header == nil {
+		return &Error{d.line, fmt.Errorf("the header of a run is cut off: %w", io.ErrUnexpectedEOF)}
+	}
+	d.torn = true
+	return io.EOF
+}
+
+// readLine returns the next line, and whether it ended with a newline. The
+// text is valid until the next call.
+func (d *Decoder) readLine() (text []byte, whole bool, err error) {
+	d.line++
+	for {
+		part, err := d.r.ReadSlice('\n')
+		if len(text)+len(part) > MaxLine {
+			return nil, false, &Error{d.line, errLongLine}
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			text = append(text, part...)
+		case errors.Is(err, io.EOF) && len(text)+len(part) > 0:
+			return append(text, part...), false, nil
+		case err != nil:
+			return nil, false, err
+		case text == nil: // nearly always: no copy
+			return part, true, nil
+		default:
+			return append(text, part...), true, nil
+		}
+	}
+}
+
+// parse returns the event of a line; none for a kind of line that it does not
+// know, which is how a later version can add one.
+func (d *Decoder) parse(text []byte) (Event, error) {
+	var l line
+	if err := decode(text, &l); err != nil {
+		return Event{}, err
+	}
+	switch n := l.kinds(); {
+	case n > 1:
+		return Event{}, errors.New("two kinds of line in one")
+	case l.Tare != nil:
+		return d.parseHeader(text, l)
+	case d.header == nil && d.line == 1:
+		return Event{}, errors.New(`not a record of tare: the first line has no "tare" (see docs/format.md)`)
+	case n == 0:
+		return Event{}, nil
+	case d.header == nil:
+		return Event{}, errors.New("no run to which this belongs: a header is missing, or the run has ended")
+	case l.Sample != nil:
+		return d.parseSample(l.Sample)
+	case l.Resumed != nil:
+		return d.parseResumption(l.Resumed)
+	default:
+		return d.parseEnd(l.End)
+	}
+}
+
+func (d *Decoder) parseHeader(text []byte, l line) (Event, error) {
+	switch {
+	case *l.Tare != kind:
+		return Event{}, fmt.Errorf(`"tare" is %.40q, want %q: this is not a record of a run`, *l.Tare, kind)
+	case l.Version > Version:
+		return Event{}, fmt.Errorf("%w (format %d, this one reads up to %d): use a newer tare to read it", ErrVersion, l.Version, Version)
+	case l.Version < 1:
+		return Event{}, errors.New(`"version" is missing`)
+	}
+	var h headerLine
+	if err := decode(text, &h); err != nil {
+		return Event{}, err
+	}
+	if err := ValidateHeader(&h.Header); err != nil {
+		return Event{}, err
+	}
+	var err error
+	if d.metrics, err = newMetrics(h.Metrics); err != nil {
+		return Event{}, err
+	}
+	d.header, d.next = &h.Header, 0
+	return Event{Header: d.header}, nil
+}
+
+func (d *Decoder) parseSample(text []byte) (Event, error) {
+	s, err := decodeSample(text, d.metrics)
+	if err != nil {
+		return Event{}, err
+	}
+	if err := ValidateSample(d.header, d.next, s); err != nil {
+		return Event{}, err
+	}
+	d.next++
+	return Event{Sample: s}, nil
+}
+
+func (d *Decoder) parseResumption(text []byte) (Event, error) {
+	var r bench.Resumption
+	if err := decode(text, &r); err != nil {
+		return Event{}, err
+	}
+	return Event{Resumption: &r}, ValidateResumption(d.next, &r)
+}
+
+func (d *Decoder) parseEnd(text []byte) (Event, error) {
+	var e bench.End
+	if err := decode(text, &e); err != nil {
+		return Event{}, err
+	}
+	if err := ValidateEnd(&e); err != nil {
+		return Event{}, err
+	}
+	d.header = nil
+	return Event{End: &e}, nil
+}

@@ -1,0 +1,150 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The bounds of a run, far above what anybody measures. They keep a small
+// hostile file from becoming a large allocation.
+const (
+	maxCells   = 4096
+	maxMetrics = 1024
+	maxValues  = 1 << 26 // metrics × samples of one run: 512 MiB
+)
+
+// ValidateHeader reports what is wrong with a header, if anything: what every
+// stored run may be relied on for.
+func ValidateHeader(h *bench.Header) error {
+	if err := bench.ValidRunID(h.ID); err != nil {
+		return err
+	}
+	if h.Began.IsZero() {
+		return errors.New(`the header has no "began"`)
+	}
+	if err := validTime(h.Began); err != nil {
+		return err
+	}
+	if n := len(h.Plan.Cells); n < 1 || n > maxCells {
+		return fmt.Errorf("the plan has %d cells, want 1 to %d", n, maxCells)
+	}
+	if h.Plan.Warmup < 0 {
+		return fmt.Errorf("the plan has %d warm-up blocks", h.Plan.Warmup)
+	}
+	for i, block := range h.Schedule {
+		for _, cell := range block {
+			if cell < 0 || cell >= len(h.Plan.Cells) {
+				return fmt.Errorf("block %d of the schedule names cell %d of %d", i, cell, len(h.Plan.Cells))
+			}
+		}
+	}
+	return validMetrics(h.Metrics)
+}
+
+func validMetrics(list []bench.Metric) error {
+	if len(list) > maxMetrics {
+		return fmt.Errorf("%d metrics, want at most %d", len(list), maxMetrics)
+	}
+	seen := make(map[string]bool, len(list))
+	for i, m := range list {
+		switch {
+		case m.Name == "":
+			return fmt.Errorf("metric %d has no name", i)
+		case seen[m.Name]:
+			return fmt.Errorf("two metrics are named %.80q", m.Name)
+		}
+		seen[m.Name] = true
+		if err := validMetric(m); err != nil {
+			return fmt.Errorf("metric %.80q: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+func validMetric(m bench.Metric) error {
+	switch m.Better {
+	case bench.Lower, bench.Higher, bench.Neither:
+	default:
+		return fmt.Errorf(`"better" is %.40q, want lower, higher or neither`, m.Better)
+	}
+	switch m.Role {
+	case bench.Primary, bench.Detail, bench.Counter, bench.State:
+	default:
+		return fmt.Errorf(`"role" is %.40q, want primary, detail, counter or state`, m.Role)
+	}
+	switch m.Scale {
+	case bench.Ratio, bench.Difference:
+	default:
+		return fmt.Errorf(`"scale" is %.40q, want ratio or difference`, m.Scale)
+	}
+	return nil
+}
+
+// ValidateSample reports what is wrong with a sample of the run with header h,
+// if anything. Its Seq must be next.
+func ValidateSample(h *bench.Header, next int, s *bench.Sample) error {
+	err := validSample(h, next, s)
+	if err != nil {
+		return fmt.Errorf("sample %d: %w", s.Trial.Seq, err)
+	}
+	return nil
+}
+
+func validSample(h *bench.Header, next int, s *bench.Sample) error {
+	switch t := s.Trial; {
+	case t.Seq != next:
+		return fmt.Errorf("out of order, the next one is %d", next)
+	case next >= maxValues/max(1, len(h.Metrics)):
+		return fmt.Errorf("a run keeps at most %d values", maxValues)
+	case t.Cell < 0 || t.Cell >= len(h.Plan.Cells):
+		return fmt.Errorf("cell %d of %d", t.Cell, len(h.Plan.Cells))
+	case len(h.Schedule) > 0 && (t.Block < -h.Plan.Warmup || t.Block >= len(h.Schedule)-h.Plan.Warmup):
+		return fmt.Errorf("block %d is not in the schedule", t.Block)
+	case s.Elapsed < 0:
+		return fmt.Errorf("it took %v", s.Elapsed)
+	case s.Outcome == bench.OK && len(s.Values) != len(h.Metrics):
+		return fmt.Errorf("%d values for %d metrics", len(s.Values), len(h.Metrics))
+	case s.Outcome != bench.OK && s.Values != nil:
+		return fmt.Errorf("it has values although its outcome is %.40q", s.Outcome)
+	}
+	switch s.Outcome {
+	case bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped:
+		return validTime(s.Began)
+	}
+	return fmt.Errorf("unknown outcome %.40q", s.Outcome)
+}
+
+// ValidateResumption reports what is wrong with a resumption, if anything. The
+// first trial after it must be next.
+func ValidateResumption(next int, r *bench.Resumption) error {
+	switch {
+	case r.Seq != next:
+		return fmt.Errorf("resumed at trial %d, but the next one is %d", r.Seq, next)
+	case r.Time.IsZero():
+		return errors.New(`a resumption has no "time"`)
+	}
+	return validTime(r.Time)
+}
+
+// ValidateEnd reports what is wrong with the end of a run, if anything.
+func ValidateEnd(e *bench.End) error {
+	if e.Time.IsZero() {
+		return errors.New(`the end has no "time"`)
+	}
+	switch e.Reason {
+	case bench.StopPrecision, bench.StopBlocks, bench.StopBudget, bench.StopAllFailed:
+		return validTime(e.Time)
+	}
+	return fmt.Errorf("the run ended for an unknown reason %.40q", e.Reason)
+}
+
+// validTime refuses what RFC 3339 cannot write.
+func validTime(t time.Time) error {
+	if y := t.UTC().Year(); y < 0 || y > 9999 {
+		return fmt.Errorf("the year %d", y)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// kind is the value of "tare" in a header line, by which a stream is known.
+const kind = "record"
+
+// A headerLine is the first line of a run.
+type headerLine struct {
+	Tare    string `json:"tare"`
+	Version int    `json:"version"`
+	bench.Header
+}
+
+// A line is any other line, or what is needed to know a header line. A line
+// that has none of these keys is of a kind that a later version added.
+type line struct {
+	Tare    *string         `json:"tare,omitempty"`
+	Version int             `json:"version,omitempty"`
+	Sample  json.RawMessage `json:"sample,omitempty"`
+	Resumed json.RawMessage `json:"resumed,omitempty"`
+	End     json.RawMessage `json:"end,omitempty"`
+}
+
+// kinds returns how many of the known kinds the line is.
+func (l line) kinds() int {
+	n := 0
+	for _, is := range []bool{l.Tare != nil, l.Sample != nil, l.Resumed != nil, l.End != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// A sample is bench.Sample as it is written. Pointers tell 0 from missing.
+type sample struct {
+	Seq       *int            `json:"seq"`
+	Block     *int            `json:"block"`
+	Cell      *int            `json:"cell"`
+	Began     time.Time       `json:"began,omitzero"`
+	Elapsed   time.Duration   `json:"elapsed_ns"`
+	Outcome   bench.Outcome   `json:"outcome"`
+	Operation string          `json:"operation,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Values    json.RawMessage `json:"values,omitempty"`
+	Applied   *bench.Applied  `json:"applied,omitempty"`
+	Notes     []string        `json:"notes,omitempty"`
+}
+
+// encodeSample returns what is written for s.
+func encodeSample(s *bench.Sample, m metrics) sample {
+	w := sample{
+		Seq: &s.Trial.Seq, Block: &s.Trial.Block, Cell: &s.Trial.Cell,
+		Began: s.Began.UTC(), Elapsed: s.Elapsed, Outcome: s.Outcome, Operation: s.Operation,
+		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes,
+	}
+	if s.Outcome == bench.OK {
+		w.Values = m.encode(s.Values)
+	}
+	return w
+}
+
+// decodeSample reads what encodeSample has written.
+func decodeSample(text []byte, m metrics) (*bench.Sample, error) {
+	var w sample
+	if err := decode(text, &w); err != nil {
+		return nil, err
+	}
+	if w.Seq == nil || w.Block == nil || w.Cell == nil {
+		return nil, errors.New(`a sample needs "seq", "block" and "cell"`)
+	}
+	s := &bench.Sample{
+		Trial: bench.Trial{Seq: *w.Seq, Block: *w.Block, Cell: *w.Cell},
+		Began: w.Began, Elapsed: w.Elapsed, Outcome: w.Outcome, Operation: w.Operation,
+		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes,
+	}
+	if w.Values == nil {
+		return s, nil
+	}
+	var err error
+	s.Values, err = m.decode(w.Values)
+	return s, err
+}
+
+// metrics translates values between their order in a sample and their names.
+type metrics struct {
+	quoted [][]byte // names as JSON, with the colon
+	index  map[string]int
+}
+
+func newMetrics(list []bench.Metric) (metrics, error) {
+	m := metrics{index: make(map[string]int, len(list))}
+	for i, metric := range list {
+		name, err := json.Marshal(metric.Name)
+		if err != nil {
+			return m, err
+		}
+		m.quoted = append(m.quoted, append(name, ':'))
+		m.index[metric.Name] = i
+	}
+	return m, nil
+}
+
+// encode writes values as an object. NaN, which is no value, is left out. JSON
+// has no infinities either; they are written as strings.
+func (m metrics) encode(values []float64) json.RawMessage {
+	b := []byte{'{'}
+	for i, v := range values {
+		if math.IsNaN(v) {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, m.quoted[i]...)
+		if math.IsInf(v, 0) {
+			b = strconv.AppendQuote(b, strconv.FormatFloat(v, 'g', -1, 64))
+		} else {
+			b = strconv.AppendFloat(b, v, 'g', -1, 64)
+		}
+	}
+	return append(b, '}')
+}
+
+// decode reads what encode has written. It goes through the object by itself,
+// because a map would hide that a name comes twice.
+func (m metrics) decode(text []byte) ([]float64, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(errors.New(`"values" is not an object`), err)
+	}
+	values := make([]float64, len(m.index))
+	for i := range values {
+		values[i] = math.NaN()
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := key.(string) // what is no string is no key, and no key is a metric
+		i, ok := m.index[name]
+		if !ok {
+			return nil, fmt.Errorf("a value of %.80q, which the header does not declare", name)
+		}
+		v, err := number(d)
+		if err != nil {
+			return nil, fmt.Errorf("value of %q: %w", name, err)
+		}
+		if !math.IsNaN(values[i]) {
+			return nil, fmt.Errorf("two values of %q", name)
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+// number reads one value.
+func number(d *json.Decoder) (float64, error) {
+	t, err := d.Token()
+	if err != nil {
+		return 0, plain(err)
+	}
+	switch t := t.(type) {
+	case float64:
+		return t, nil
+	case string:
+		switch t {
+		case "+Inf":
+			return math.Inf(1), nil
+		case "-Inf":
+			return math.Inf(-1), nil
+		}
+	}
+	return 0, errors.New("not a number")
+}
+
+// decode is json.Unmarshal with errors about the format instead of about Go.
+func decode(text []byte, to any) error { return plain(json.Unmarshal(text, to)) }
+
+// plain puts an error of encoding/json in the words of the format.
+func plain(err error) error {
+	var typeError *json.UnmarshalTypeError
+	var syntaxError *json.SyntaxError
+	switch {
+	case errors.As(err, &typeError) && typeError.Field != "":
+		// The header is embedded in its line, which nobody can see there.
+		return fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typeError.Field, "Header."), typeError.Value)
+	case errors.As(err, &typeError):
+		return fmt.Errorf("%s is out of place", typeError.Value)
+	case errors.As(err, &syntaxError):
+		return fmt.Errorf("not JSON: %w (at byte %d)", err, syntaxError.Offset)
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package proc
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A Mount is one line of /proc/PID/mountinfo.
+type Mount struct {
+	ID, Parent int
+	Root       string // which directory of the file system is mounted
+	Point      string // where
+	Options    string // of the mount, such as "rw,relatime"
+	Type       string // such as "overlay"
+	Source     string // such as "/dev/vda1"
+	Super      string // options of the file system
+}
+
+// Mounts lists the mounts that a process sees, in the order they were made; 0
+// means this process. errors.Is(err, fs.ErrNotExist) if there is no process.
+func Mounts(root string, pid int) ([]Mount, error) {
+	who := "self"
+	if pid != 0 {
+		who = strconv.Itoa(pid)
+	}
+	text, err := readFile(filepath.Join(root, "proc", who, "mountinfo"))
+	if err != nil {
+		return nil, err
+	}
+	return parseMounts(text), nil
+}
+
+// parseMounts reads mountinfo:
+//
+//	ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG…] - TYPE SOURCE SUPER-OPTIONS
+func parseMounts(text []byte) []Mount {
+	var mounts []Mount
+	for line := range strings.Lines(string(text)) {
+		left, right, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
+		// A source may be empty, so blanks are counted, not runs of them.
+		l, r := strings.Split(left, " "), strings.Split(right, " ")
+		if len(l) < 6 || len(r) < 3 {
+			continue
+		}
+		id, err1 := strconv.Atoi(l[0])
+		parent, err2 := strconv.Atoi(l[1])
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		mounts = append(mounts, Mount{
+			ID: id, Parent: parent, Root: unescape(l[3]), Point: unescape(l[4]), Options: l[5],
+			Type: r[0], Source: unescape(r[1]), Super: r[2],
+		})
+	}
+	return mounts
+}
+
+// unescape undoes the kernel's \ooo for blanks and backslashes.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,314 @@
+package proc
+
+import (
+	"bytes"
+	"math"
+)
+
+// The parsers below are called between trials. They allocate nothing, and
+// leave out what they do not understand instead of failing: kernels add lines
+// and columns.
+
+// userHz is the unit of times in /proc/stat. It is part of the kernel's ABI
+// and 100 on every architecture that Go supports, whatever CONFIG_HZ is.
+const userHz = 100
+
+// sector is the unit of /proc/diskstats, whatever the disk's own is.
+const sector = 512
+
+// nextLine cuts the first line off text.
+func nextLine(text []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return text[:i], text[i+1:]
+	}
+	return text, nil
+}
+
+// nextField cuts the first blank-separated field off line. It is empty at the
+// end.
+func nextField(line []byte) (field, rest []byte) {
+	i := 0
+	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
+		i++
+	}
+	j := i
+	for j < len(line) && line[j] != ' ' && line[j] != '\t' {
+		j++
+	}
+	return line[i:j], line[j:]
+}
+
+// number reads a decimal number with an optional fraction; NaN if it is none.
+func number(field []byte) float64 {
+	n, scale, point := 0.0, 1.0, false
+	for _, c := range field {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n*10 + float64(c-'0')
+			if point {
+				scale *= 10
+			}
+		case c == '.' && !point:
+			point = true
+		default:
+			return math.NaN()
+		}
+	}
+	if len(field) == 0 || len(field) > 40 {
+		return math.NaN()
+	}
+	return n / scale
+}
+
+// hex reads a hexadecimal number; NaN if it is none.
+func hex(field []byte) float64 {
+	n := 0.0
+	for _, c := range field {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n*16 + float64(c-'0')
+		case c >= 'a' && c <= 'f':
+			n = n*16 + float64(c-'a') + 10
+		default:
+			return math.NaN()
+		}
+	}
+	if len(field) == 0 || len(field) > 16 {
+		return math.NaN()
+	}
+	return n
+}
+
+// numbers reads as many fields as dst holds and returns how many there were.
+func numbers(line []byte, dst []float64) int {
+	for i := range dst {
+		var f []byte
+		if f, line = nextField(line); len(f) == 0 {
+			return i
+		}
+		dst[i] = number(f)
+	}
+	return len(dst)
+}
+
+// add adds v to a field that is a sum over several lines or files.
+func (s *Snapshot) add(f Field, v float64) {
+	if math.IsNaN(s[f]) {
+		s[f] = 0
+	}
+	s[f] += v
+}
+
+func parseStat(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		key, rest := nextField(line)
+		first, _ := nextField(rest)
+		switch string(key) {
+		case "cpu":
+			parseTimes(rest, s)
+		case "ctxt":
+			s[ContextSwitches] = number(first)
+		case "intr":
+			s[Interrupts] = number(first)
+		case "softirq":
+			s[Softirqs] = number(first)
+		case "processes":
+			s[Forks] = number(first)
+		case "procs_running":
+			s[Running] = number(first)
+		case "procs_blocked":
+			s[Blocked] = number(first)
+		}
+	}
+}
+
+// parseTimes reads the first line of stat: user nice system idle iowait irq
+// softirq steal guest guest_nice, the last two of which are part of the first.
+func parseTimes(line []byte, s *Snapshot) {
+	var t [8]float64
+	if numbers(line, t[:]) < len(t) {
+		return
+	}
+	s[UserTime] = (t[0] + t[1]) / userHz
+	for i, f := range [...]Field{SystemTime, IdleTime, IOWaitTime, IRQTime, SoftirqTime, StealTime} {
+		s[f] = t[i+2] / userHz
+	}
+}
+
+// parseSchedstat adds up the lines "cpuN …", whose columns 7 to 9 are the time
+// on the CPU and the time waiting for it, in ns, and the number of timeslices.
+func parseSchedstat(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		key, rest := nextField(line)
+		var v [9]float64
+		if !bytes.HasPrefix(key, []byte("cpu")) || numbers(rest, v[:]) < len(v) {
+			continue
+		}
+		s.add(CPUTime, v[6]/1e9)
+		s.add(WaitTime, v[7]/1e9)
+		s.add(Timeslices, v[8])
+	}
+}
+
+func parseVmstat(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		key, value := nextField(line)
+		value, _ = nextField(value)
+		switch string(key) {
+		case "pgfault":
+			s[PageFaults] = number(value)
+		case "pgmajfault":
+			s[MajorFaults] = number(value)
+		case "pswpin":
+			s[SwapIns] = number(value)
+		case "pswpout":
+			s[SwapOuts] = number(value)
+		case "oom_kill":
+			s[OOMKills] = number(value)
+		case "allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable", "allocstall_device":
+			s.add(AllocStalls, number(value))
+		}
+	}
+}
+
+// pressure returns the parser of a pressure file, whose lines begin with
+// "some" and "full" and end with the total in µs. A negative Field is not
+// wanted.
+func pressure(some, full Field) parser {
+	return func(text []byte, s *Snapshot) {
+		for len(text) > 0 {
+			var line []byte
+			line, text = nextLine(text)
+			key, _ := nextField(line)
+			_, total, ok := bytes.Cut(line, []byte("total="))
+			switch {
+			case !ok:
+			case string(key) == "some" && some >= 0:
+				s[some] = number(total) / 1e6
+			case string(key) == "full" && full >= 0:
+				s[full] = number(total) / 1e6
+			}
+		}
+	}
+}
+
+// diskstats returns the parser of diskstats for the disks of these names. The
+// columns are those of Documentation/admin-guide/iostats.rst, which counts
+// them from the name on.
+func diskstats(disks []string) parser {
+	return func(text []byte, s *Snapshot) {
+		for len(text) > 0 {
+			var line []byte
+			line, text = nextLine(text)
+			_, line = nextField(line) // major
+			_, line = nextField(line) // minor
+			name, line := nextField(line)
+			if !contains(disks, name) {
+				continue
+			}
+			var v [16]float64
+			n := numbers(line, v[:])
+			if n < 11 {
+				continue
+			}
+			s.add(DiskReads, v[0])
+			s.add(DiskReadBytes, v[2]*sector)
+			s.add(DiskWrites, v[4])
+			s.add(DiskWriteBytes, v[6]*sector)
+			s.add(DiskTime, v[9]/1e3)
+			if n == len(v) { // since Linux 5.5
+				s.add(DiskFlushes, v[15])
+			}
+		}
+	}
+}
+
+// contains is slices.Contains for a name that is not yet a string.
+func contains(names []string, name []byte) bool {
+	for _, n := range names {
+		if n == string(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseNetDev reads lines "NAME: " with eight columns of what was received,
+// then eight of what was sent; bytes and packets come first in each.
+func parseNetDev(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		colon := bytes.LastIndexByte(line, ':')
+		if colon < 0 {
+			continue // the two lines of headings
+		}
+		var v [16]float64
+		if numbers(line[colon+1:], v[:]) < len(v) {
+			continue
+		}
+		if name, _ := nextField(line[:colon]); string(name) == "lo" {
+			s.add(LoopBytes, v[8])
+			s.add(LoopPackets, v[9])
+			continue
+		}
+		s.add(NetBytes, v[0]+v[8])
+		s.add(NetPackets, v[1]+v[9])
+	}
+}
+
+// parseSoftnet reads one line for each CPU: packets processed, dropped, and
+// how often time ran out, in hexadecimal.
+func parseSoftnet(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line, dropped, squeezed []byte
+		line, text = nextLine(text)
+		_, line = nextField(line)
+		dropped, line = nextField(line)
+		squeezed, _ = nextField(line)
+		if len(squeezed) > 0 {
+			s.add(NetDrops, hex(dropped))
+			s.add(NetSqueezes, hex(squeezed))
+		}
+	}
+}
+
+func parseMeminfo(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		key, value := nextField(line)
+		value, _ = nextField(value)
+		const kB = 1024 // whatever it says
+		switch string(key) {
+		case "MemAvailable:":
+			s[MemoryAvailable] = number(value) * kB
+		case "Dirty:":
+			s[Dirty] = number(value) * kB
+		case "Writeback:":
+			s[Writeback] = number(value) * kB
+		case "Cached:":
+			s[Cached] = number(value) * kB
+		}
+	}
+}
+
+func parseLoadavg(text []byte, s *Snapshot) {
+	one, _ := nextField(text)
+	s[Load1] = number(one)
+}
+
+// parseFrequency reads a scaling_cur_freq, in kHz, and keeps the highest of
+// those read so far.
+func parseFrequency(text []byte, s *Snapshot) {
+	field, _ := nextLine(text)
+	if hz := number(field) * 1e3; !(s[Frequency] >= hz) && !math.IsNaN(hz) {
+		s[Frequency] = hz
+	}
+}

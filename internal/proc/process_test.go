@@ -1,0 +1,105 @@
+package proc_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+const tree = "testdata/processes"
+
+func TestFind(t *testing.T) {
+	got, err := proc.Find(tree, 40)
+	want := proc.Process{PID: 40, Parent: 1, State: 'S', Start: 500}
+	if got != want || err != nil {
+		t.Errorf("Find = %+v, %v, want %+v", got, err, want)
+	}
+	if _, err := proc.Find(tree, 99); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Find of no process: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	got, err := proc.Descendants(tree, 40)
+	want := []proc.Process{{41, 40, 'S', 510}, {42, 41, 'Z', 520}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestMarked(t *testing.T) {
+	got, err := proc.Marked(tree, "TARE_RUN")
+	want := []proc.MarkedProcess{
+		{proc.Process{PID: 40, Parent: 1, State: 'S', Start: 500}, "run-1"},
+		{proc.Process{PID: 41, Parent: 40, State: 'S', Start: 510}, "run-1"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestMarkedLive(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	cmd.Env = append(os.Environ(), "TARE_PROC_TEST=x=y")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := proc.Marked("/", "TARE_PROC_TEST")
+	if len(got) != 1 || err != nil || got[0].PID != cmd.Process.Pid || got[0].Value != "x=y" || got[0].Parent != os.Getpid() {
+		t.Errorf("Marked = %+v, %v", got, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed
+}
+
+func TestMounts(t *testing.T) {
+	got, err := proc.Mounts(tree, 40)
+	want := []proc.Mount{
+		{21, 1, "/", "/", "rw,relatime", "ext4", "/dev/sda1", "rw,errors=remount-ro"},
+		{36, 21, "/", "/mnt/with blank", "ro,nosuid", "tmpfs", "", "rw,size=64k"},
+		{37, 21, "/sub/dir", "/data", "rw", "overlay", "overlay", `rw,lowerdir=/a\072b:/c,upperdir=/u,workdir=/w`},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	live, err := proc.Mounts("/", 0)
+	if len(live) == 0 || err != nil {
+		t.Errorf("Mounts of this process: %v, %v", live, err)
+	}
+	if _, err := proc.Mounts(tree, 99); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Mounts of no process: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestSelf(t *testing.T) {
+	u, err := proc.Self()
+	if err != nil || u.User+u.System <= 0 || u.MaxRSS < 1<<20 {
+		t.Errorf("Self = %+v, %v", u, err)
+	}
+}
+
+func TestAllLeavesOutWhatIsNoProcess(t *testing.T) {
+	got, err := proc.All(tree)
+	if len(got) != 6 || err != nil {
+		t.Errorf("All = %v, %v, want 6", got, err)
+	}
+	if _, err := proc.All(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("All of an empty tree: %v", err)
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(dir+"/proc/7", 0o755), os.WriteFile(dir+"/proc/7/stat", []byte("7 (x) S"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := proc.All(dir); err == nil || !strings.Contains(err.Error(), dir+"/proc/7/stat") {
+		t.Errorf("All with a torn file: %v, want its name", err)
+	}
+}

@@ -1,0 +1,282 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// groupsOf is the cgroup that holds those of a run.
+func groupsOf(run string) string { return "/tare/" + run }
+
+// groupOf is the cgroup of one container.
+func groupOf(run, engine, number string) string {
+	return groupsOf(run) + "/" + engine + "-" + number
+}
+
+// containerID is what the runtime knows a container by; unique on the machine.
+func containerID(run, engine, number string) string {
+	return run + "-" + engine + "-" + number
+}
+
+// Cgroup returns the path of the container's cgroup.
+func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
+	own, ok := c.(*container)
+	if !ok {
+		return "", fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
+	}
+	return own.bundle.cgroup, nil
+}
+
+// The kinds of what a dead run leaves.
+const (
+	kindContainer = "container" // processes, cgroup, the runtime's state and the bundle
+	kindDirectory = "directory" // of the engine in the run's directory
+)
+
+// Leftovers lists the containers and the directories that dead runs left with
+// the engine of this name. Directories of runs lie beside that of this run.
+func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	groups, err := groupDirs("/tare")
+	if err != nil {
+		return nil, err
+	}
+	runs := filepath.Dir(e.cfg.Dir)
+	names, err := subdirectories(append(groups, runs)...)
+	if err != nil {
+		return nil, err
+	}
+	var found []bench.Leftover
+	for _, run := range names {
+		if bench.ValidRunID(run) != nil || !dead(run) {
+			continue
+		}
+		left, err := e.leftBy(run)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, left...)
+	}
+	return found, nil
+}
+
+// leftBy lists what one run left.
+func (e *Engine) leftBy(run string) ([]bench.Leftover, error) {
+	dir := e.dirOf(run)
+	containers, err := containersOf(run, e.cfg.Name, dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []bench.Leftover
+	for _, number := range containers {
+		found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kindContainer, ID: e.cfg.Name + "-" + number})
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kindDirectory, ID: filepath.Base(dir)})
+	}
+	return found, nil
+}
+
+// dirOf is the directory of the engine of this name in another run.
+func (e *Engine) dirOf(run string) string {
+	return filepath.Join(filepath.Dir(e.cfg.Dir), run, prefix+e.cfg.Name)
+}
+
+// RemoveLeftover removes what Leftovers listed. It does without the runtime,
+// which may not be installed any more: what runtimes keep lies in the engine's
+// directory and in control groups.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	if err := bench.ValidRunID(l.Run); err != nil {
+		return err
+	}
+	dir := e.dirOf(l.Run)
+	number, ok := numberOf(l.ID, e.cfg.Name)
+	switch {
+	case l.Engine != e.cfg.Name:
+	case l.Kind == kindContainer && ok:
+		return removeContainer(ctx, l.Run, e.cfg.Name, dir, number)
+	case l.Kind == kindDirectory && l.ID == filepath.Base(dir):
+		return removeEngine(ctx, l.Run, e.cfg.Name, dir)
+	}
+	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+}
+
+// numberOf returns the N of a container's or a cgroup's name "ENGINE-N".
+func numberOf(name, engine string) (string, bool) {
+	number, ok := strings.CutPrefix(name, engine+"-")
+	if n, err := strconv.Atoi(number); !ok || err != nil || n <= 0 || strconv.Itoa(n) != number {
+		return "", false
+	}
+	return number, true
+}
+
+// containersOf lists the numbers of an engine's containers of a run, by their
+// bundles and by their cgroups.
+func containersOf(run, engine, dir string) ([]string, error) {
+	groups, err := groupDirs(groupsOf(run))
+	if err != nil {
+		return nil, err
+	}
+	names, err := subdirectories(groups...)
+	if err != nil {
+		return nil, err
+	}
+	bundles, err := subdirectories(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bundles {
+		names = append(names, engine+"-"+b)
+	}
+	var numbers []string
+	for _, name := range names {
+		if number, ok := numberOf(name, engine); ok && !slices.Contains(numbers, number) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
+
+// removeEngine removes an engine's containers of a run, its directory, and the
+// run's cgroup if no other engine has one there.
+func removeEngine(ctx context.Context, run, engine, dir string) error {
+	numbers, err := containersOf(run, engine, dir)
+	if err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		err = errors.Join(err, removeContainer(ctx, run, engine, dir, number))
+	}
+	if err != nil {
+		return err
+	}
+	for _, parent := range []string{groupsOf(run), "/tare"} {
+		groups, err := groupDirs(parent)
+		if err != nil {
+			return err
+		}
+		for _, group := range groups {
+			_ = os.Remove(group) // not empty while others use it
+		}
+	}
+	return removeTree(dir)
+}
+
+// removeContainer removes a container in any state without the runtime.
+func removeContainer(ctx context.Context, run, engine, dir, number string) error {
+	if err := endGroup(ctx, groupOf(run, engine, number)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "state", containerID(run, engine, number))); err != nil {
+		return err
+	}
+	return removeTree(filepath.Join(dir, number))
+}
+
+// endGroup kills every process in a cgroup and removes it.
+func endGroup(ctx context.Context, path string) error {
+	groups, err := cgroup.Detect("/")
+	if err != nil {
+		return err
+	}
+	pids, err := groups.Procs(path)
+	if err != nil {
+		return err
+	}
+	if err := groups.Kill(ctx, path); err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		reap(pid)
+	}
+	return removeGroup(ctx, path)
+}
+
+// groupDirs lists the directories of a cgroup in every hierarchy: runtimes
+// make groups in all of them, also in those that no limit needs.
+func groupDirs(path string) ([]string, error) {
+	mounts, err := mountsOf("self")
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, m := range mounts {
+		dir := filepath.Join(m.target, path)
+		if (m.fs == "cgroup" || m.fs == "cgroup2") && m.root == "/" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// removeGroup removes a cgroup and those below it from every hierarchy. The
+// kernel may need a moment to let go of processes that have ended.
+func removeGroup(ctx context.Context, path string) error {
+	dirs, err := groupDirs(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		for {
+			err := removeGroupDir(dir)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, unix.EBUSY) {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+func removeGroupDir(dir string) error {
+	below, err := subdirectories(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range below {
+		if err := removeGroupDir(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// subdirectories lists the names of the directories in dirs, each once. Of a
+// directory that does not exist there are none.
+func subdirectories(dirs ...string) ([]string, error) {
+	var names []string
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && !slices.Contains(names, e.Name()) {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names, nil
+}

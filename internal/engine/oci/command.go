@@ -1,0 +1,154 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tailSize bounds how much of a log or an output is read to explain a failure.
+const tailSize = 64 << 10
+
+// run runs one command of the runtime. Its output goes to the given files as
+// they are, so that nothing has to be copied while it runs. When ctx ends, it
+// is killed with everything that is still in its process group.
+func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
+	cmd := exec.CommandContext(ctx, h.binary, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = h.null, stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if err == nil {
+		return nil
+	}
+	if cmd.Process != nil {
+		_ = killGroup(cmd.Process.Pid) // a helper that outlived the runtime, if there is one
+		reap(-cmd.Process.Pid)
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+func killGroup(pid int) error {
+	if err := unix.Kill(-pid, unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return os.ErrProcessDone
+}
+
+// reap collects the exit status of orphans that became children of this
+// process because it is their reaper: of one, or of process group -pid. It
+// does not wait for those that run.
+func reap(pid int) {
+	for {
+		n, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && n == 0 {
+			return
+		}
+	}
+}
+
+// A commandError is how a command of the runtime failed.
+type commandError struct {
+	argv    []string
+	err     error
+	last    string // what it said last; empty if nothing
+	omitted int    // how many lines it said before
+}
+
+func (e *commandError) Error() string {
+	s := fmt.Sprintf("%s: %v", strings.Join(e.argv, " "), e.err)
+	if e.last != "" {
+		s += ": " + e.last
+	}
+	if e.omitted > 0 {
+		s += fmt.Sprintf(" (+%d lines omitted)", e.omitted)
+	}
+	return s
+}
+
+func (e *commandError) Unwrap() error { return e.err }
+
+// explain makes the error of a command that failed: with the last message of
+// the runtime's log or, where there is none, the last line of its stderr.
+func explain(argv []string, err error, log, stderr []byte) error {
+	e := &commandError{argv: argv, err: err}
+	lines := linesOf(log)
+	if len(lines) == 0 {
+		lines = linesOf(stderr)
+	}
+	if len(lines) > 0 {
+		e.last = message(lines[len(lines)-1])
+		e.omitted = len(lines) - 1
+	}
+	return e
+}
+
+// linesOf splits text into those of its lines that are not empty.
+func linesOf(text []byte) [][]byte {
+	lines := bytes.Split(text, []byte("\n"))
+	n := 0
+	for _, line := range lines {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			lines[n] = line
+			n++
+		}
+	}
+	return lines[:n]
+}
+
+// message takes the message from a line of a log in JSON. Any other line is a
+// message as it is; what cannot be printed in it is quoted.
+func message(line []byte) string {
+	var entry struct {
+		Message string `json:"msg"`
+	}
+	text := string(line)
+	if json.Unmarshal(line, &entry) == nil && entry.Message != "" {
+		text = entry.Message
+	}
+	const longest = 500
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	return strings.TrimSpace(text)
+}
+
+// tail reads the end of a file. One that cannot be read has nothing to say.
+func tail(name string) []byte {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, err = f.Seek(max(0, size-tailSize), io.SeekStart)
+		if err != nil {
+			return nil
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, tailSize))
+	if err != nil {
+		return nil
+	}
+	return text
+}

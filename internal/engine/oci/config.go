@@ -1,0 +1,245 @@
+package oci
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// version is what config.json says it complies with: the oldest that has what
+// is used here, because runtimes refuse one that they do not know.
+const version = "1.0.2"
+
+// check reports what of spec this driver cannot do.
+func (e *Engine) check(h *host, spec bench.Spec) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case spec.Runtime != "" && spec.Runtime != h.version.name:
+		return refuse("runtime %q: this engine is %s alone", spec.Runtime, h.version.name)
+	case !slices.Contains([]string{"", "none", "host"}, spec.Network):
+		return refuse("network %q needs an engine above the runtime: use none or host", spec.Network)
+	case len(spec.Ports) > 0 && spec.Network != "host":
+		return refuse("ports need network host")
+	case slices.ContainsFunc(spec.Ports, func(p bench.Port) bool { return p.Host != 0 && p.Host != p.Container }):
+		return refuse("a port on network host has the same number outside")
+	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
+		return refuse("storage %q needs an engine above the runtime: use layer, bind or tmpfs", spec.Storage)
+	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":
+		return refuse("snapshotter %q: only overlayfs", spec.Snapshotter)
+	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
+		return refuse("seccomp %q: only unconfined", spec.Security.Seccomp)
+	case spec.Security.UserNS:
+		return refuse("user namespaces need the image's files to be owned by others than root")
+	}
+	for _, m := range spec.Mounts {
+		if m.Type != "bind" && m.Type != "tmpfs" {
+			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
+		}
+	}
+	return nil
+}
+
+// specification is the config.json for spec in the bundle.
+func specification(spec bench.Spec, b *bundle) (*specs.Spec, error) {
+	argv, err := b.image.Argv(spec)
+	if err != nil {
+		return nil, err
+	}
+	user, err := userOf(b.base, b.image.User())
+	if err != nil {
+		return nil, err
+	}
+	dir := spec.Dir
+	if dir == "" {
+		dir = b.image.WorkingDir()
+	}
+	if dir == "" {
+		dir = "/"
+	}
+	l := layout{
+		root: b.path("rootfs"), cgroup: b.cgroup, dir: dir, user: user,
+		argv: argv, env: environment(b.image.Env(), spec.Env),
+	}
+	_, err = os.Stat("/proc/self/ns/cgroup")
+	l.cgroupNS = err == nil
+	l.capabilities = defaultCapabilities()
+	if spec.Security.Privileged {
+		status, err := statusOf("self")
+		if err != nil {
+			return nil, err
+		}
+		l.capabilities = capabilityNames(status.bounding)
+	}
+	return l.specification(spec), nil
+}
+
+// A layout is what a specification depends on besides the Spec.
+type layout struct {
+	root, cgroup, dir string
+	user              specs.User
+	argv, env         []string
+	capabilities      []string
+	cgroupNS          bool // the kernel has cgroup namespaces
+}
+
+func (l layout) specification(spec bench.Spec) *specs.Spec {
+	s := &specs.Spec{
+		Version:  version,
+		Hostname: "tare",
+		Root:     &specs.Root{Path: l.root, Readonly: spec.Security.ReadOnly},
+		Process: &specs.Process{
+			User: l.user, Args: l.argv, Env: l.env, Cwd: l.dir,
+			NoNewPrivileges: spec.Security.NoNewPrivileges,
+			Capabilities: &specs.LinuxCapabilities{
+				Bounding: l.capabilities, Effective: l.capabilities, Permitted: l.capabilities,
+			},
+		},
+		Mounts: mounts(spec),
+		Linux: &specs.Linux{
+			CgroupsPath: l.cgroup,
+			Namespaces:  l.namespaces(spec),
+			Resources:   resources(spec),
+		},
+	}
+	if !spec.Security.Privileged {
+		s.Linux.MaskedPaths = maskedPaths()
+		s.Linux.ReadonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	}
+	return s
+}
+
+func (l layout) namespaces(spec bench.Spec) []specs.LinuxNamespace {
+	types := []specs.LinuxNamespaceType{specs.PIDNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.MountNamespace}
+	if spec.Network != "host" {
+		types = append(types, specs.NetworkNamespace)
+	}
+	if l.cgroupNS {
+		types = append(types, specs.CgroupNamespace)
+	}
+	list := make([]specs.LinuxNamespace, len(types))
+	for i, t := range types {
+		list[i].Type = t
+	}
+	return list
+}
+
+func mounts(spec bench.Spec) []specs.Mount {
+	sys := "ro"
+	if spec.Security.Privileged {
+		sys = "rw"
+	}
+	list := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", sys}},
+	}
+	for _, m := range spec.Mounts {
+		list = append(list, mountOf(m))
+	}
+	return list
+}
+
+func mountOf(m bench.Mount) specs.Mount {
+	mode := "rw"
+	if m.ReadOnly {
+		mode = "ro"
+	}
+	if m.Type == "bind" {
+		return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}}
+	}
+	options := []string{"nosuid", "nodev", "mode=1777", mode}
+	if m.Size > 0 {
+		options = append(options, "size="+strconv.FormatInt(m.Size, 10))
+	}
+	return specs.Mount{Destination: m.Target, Type: "tmpfs", Source: "tmpfs", Options: options}
+}
+
+func resources(spec bench.Spec) *specs.LinuxResources {
+	r := &specs.LinuxResources{
+		// The runtimes allow the usual devices besides.
+		Devices: []specs.LinuxDeviceCgroup{{Allow: spec.Security.Privileged, Access: "rwm"}},
+	}
+	l := spec.Limits
+	if l.CPUs > 0 || l.CPUSet != "" {
+		r.CPU = &specs.LinuxCPU{Cpus: l.CPUSet}
+	}
+	if l.CPUs > 0 {
+		period := uint64(100_000) // µs, the kernel's default
+		quota := int64(math.Round(l.CPUs * float64(period)))
+		r.CPU.Period, r.CPU.Quota = &period, &quota
+	}
+	if l.Memory > 0 {
+		r.Memory = &specs.LinuxMemory{Limit: &l.Memory}
+	}
+	if l.Pids > 0 {
+		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
+	}
+	return r
+}
+
+// environment adds to the image's environment. A later value replaces an
+// earlier one, and there is always a PATH.
+func environment(image, added []string) []string {
+	var env []string
+	all := slices.Concat([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, image, added)
+	for _, entry := range all {
+		key, _, _ := strings.Cut(entry, "=")
+		same := func(old string) bool { return strings.HasPrefix(old, key+"=") }
+		if i := slices.IndexFunc(env, same); i >= 0 {
+			env[i] = entry
+		} else {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+// maskedPaths are hidden from containers that are not privileged, as Docker does.
+func maskedPaths() []string {
+	return []string{
+		"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+		"/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+	}
+}
+
+// defaultCapabilities are those that Docker leaves to a container.
+func defaultCapabilities() []string {
+	return []string{
+		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
+		"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL",
+		"CAP_AUDIT_WRITE",
+	}
+}
+
+// capabilityNames names the capabilities of a set as /proc/PID/status has it.
+// Those that came after this list was made are left out, because runtimes
+// refuse names that they do not know.
+func capabilityNames(set uint64) []string {
+	names := []string{
+		"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+		"LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER",
+		"SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
+		"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP",
+		"MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
+		"CHECKPOINT_RESTORE",
+	}
+	var held []string
+	for bit, name := range names {
+		if set&(1<<bit) != 0 {
+			held = append(held, "CAP_"+name)
+		}
+	}
+	return held
+}

@@ -1,0 +1,234 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// deleteLimit bounds one try to have the runtime delete a container. After it
+// the engine does so itself.
+const deleteLimit = 5 * time.Second
+
+// A container is one container of an OCI runtime.
+type container struct {
+	engine *Engine
+	host   *host
+	bundle *bundle
+	spec   bench.Spec
+
+	process *os.Process   // the first one in the container
+	exited  chan struct{} // closed when exit and waitErr are set
+	exit    bench.Exit
+	waitErr error
+
+	attached bool
+
+	mu      sync.Mutex // guards what follows
+	applied *bench.Applied
+	deleted bool // by the runtime; the bundle may be there
+	removed bool
+}
+
+func (c *container) ID() string { return c.bundle.id }
+
+// command runs a command of the runtime, for this container.
+func (c *container) command(ctx context.Context, stdout, stderr *os.File, args ...string) error {
+	argv := append([]string{
+		"--root", c.engine.state(), "--log", c.bundle.path("log"), "--log-format", "json",
+	}, args...)
+	argv = append(argv, c.bundle.id)
+	if err := run(ctx, c.host, stdout, stderr, argv); err != nil {
+		said := tail(c.bundle.path("stderr"))
+		if stderr == c.bundle.stderr.w {
+			said = c.bundle.stderr.pending()
+		}
+		return explain(append([]string{c.host.binary}, argv...), err, tail(c.bundle.path("log")), said)
+	}
+	return nil
+}
+
+// create makes the container and begins to wait for the end of its process,
+// which exists from now on.
+func (c *container) create(ctx context.Context) error {
+	b := c.bundle
+	err := c.command(ctx, b.stdout.w, b.stderr.w, "create", "--bundle", b.dir, "--pid-file", b.path("pid"))
+	b.stdout.closeWrite()
+	b.stderr.closeWrite()
+	if err != nil {
+		return err
+	}
+	pid, err := readPID(b.path("pid"))
+	if err != nil {
+		return fmt.Errorf("%s create: %w", c.engine.cfg.Name, err)
+	}
+	// A process that has ended keeps its number until it is waited for, here
+	// and nowhere else.
+	if c.process, err = os.FindProcess(pid); err != nil {
+		return err
+	}
+	go c.await()
+	return nil
+}
+
+func readPID(name string) (int, error) {
+	text, err := readFile(name, 64)
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil || pid <= 1 {
+		return 0, fmt.Errorf("%s: not a process ID: %.40q", name, text)
+	}
+	return pid, nil
+}
+
+// await takes the exit status of the container's process.
+func (c *container) await() {
+	defer close(c.exited)
+	state, err := c.process.Wait()
+	if err != nil {
+		c.waitErr = fmt.Errorf("wait for process %d: %w", c.process.Pid, err)
+		return
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if !ok {
+		c.waitErr = fmt.Errorf("wait for process %d: no status", c.process.Pid)
+		return
+	}
+	if !status.Signaled() {
+		c.exit = bench.Exit{Code: status.ExitStatus()}
+		return
+	}
+	signal := status.Signal()
+	c.exit = bench.Exit{Code: 128 + int(signal), Signal: int(signal)}
+	if signal == syscall.SIGKILL {
+		stat, err := c.host.groups.Stat(c.bundle.cgroup)
+		c.exit.OOM = err == nil && stat.OOMKills > 0
+	}
+}
+
+func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
+	c.attached = true
+	c.bundle.stdout.copy(stdout)
+	c.bundle.stderr.copy(stderr)
+	return nil
+}
+
+func (c *container) Start(ctx context.Context) error {
+	if !c.attached {
+		if err := c.Attach(ctx, nil, nil); err != nil {
+			return err
+		}
+	}
+	return c.command(ctx, c.host.null, c.bundle.errors, "start")
+}
+
+func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+		return bench.Exit{}, context.Cause(ctx)
+	}
+	if c.waitErr != nil {
+		return bench.Exit{}, c.waitErr
+	}
+	if err := errors.Join(c.bundle.stdout.wait(ctx), c.bundle.stderr.wait(ctx)); err != nil {
+		return bench.Exit{}, err
+	}
+	return c.exit, nil
+}
+
+// Remove deletes the container. The bundle of one that had ended by itself is
+// left to the second call, or to the engine; see the package comment.
+func (c *container) Remove(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.removed {
+		return nil
+	}
+	if !c.deleted {
+		done, err := c.delete(ctx)
+		if err != nil {
+			return err
+		}
+		c.deleted = true
+		c.engine.retire(c.bundle)
+		if done {
+			return nil
+		}
+	}
+	if err := c.engine.takeDown(c.bundle); err != nil {
+		return err
+	}
+	c.removed = true
+	return nil
+}
+
+// delete has the runtime delete the container, and does it itself where the
+// runtime cannot. It reports whether that was all the regular way: the process
+// had ended, and one command was enough.
+func (c *container) delete(ctx context.Context) (regular bool, err error) {
+	select {
+	case <-c.exited:
+		regular = true
+	default:
+		// Killing first is quicker than the runtimes' own --force: runc looks
+		// only every 100 ms whether the process is gone.
+		if err := c.kill(ctx); err != nil {
+			return false, err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, deleteLimit)
+	defer cancel()
+	if c.command(limited, c.host.null, c.bundle.errors, "delete") == nil {
+		return regular, nil
+	}
+	return false, c.force(ctx)
+}
+
+// kill ends the first process, and with it all others in its PID namespace.
+func (c *container) kill(ctx context.Context) error {
+	if err := c.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill process %d: %w", c.process.Pid, err)
+	}
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("process %d was killed and has not ended: %w", c.process.Pid, context.Cause(ctx))
+	}
+}
+
+// force deletes a container in any state, even one that the runtime does not
+// know or cannot read any more.
+func (c *container) force(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, deleteLimit)
+	defer cancel()
+	// Whatever it answers: what it should have removed is looked for below.
+	_ = c.command(limited, c.host.null, c.bundle.errors, "delete", "--force")
+	if err := endGroup(ctx, c.bundle.cgroup); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(c.engine.state(), c.bundle.id))
+}
+
+// discard removes what is left of a container that could not be created.
+func (c *container) discard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*deleteLimit)
+	defer cancel()
+	if c.process != nil {
+		return errors.Join(c.Remove(ctx), c.Remove(ctx))
+	}
+	return errors.Join(c.force(ctx), c.engine.takeDown(c.bundle))
+}

@@ -1,0 +1,202 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Inspect asks the kernel about the container's first process, which exists
+// from create on. Only what is decided at start, its argv, is taken from the
+// config.json that the runtime was given. Once the process has ended, Inspect
+// returns what it found before.
+func (c *container) Inspect(context.Context) (bench.Applied, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.applied != nil {
+		return *c.applied, nil
+	}
+	a, err := c.inspect()
+	if err != nil {
+		return bench.Applied{}, fmt.Errorf("inspect %s: %w", c.bundle.id, err)
+	}
+	c.applied = &a
+	return a, nil
+}
+
+func (c *container) inspect() (bench.Applied, error) {
+	a := bench.Applied{Runtime: c.host.version.name, Cgroup: string(c.host.groups.Version()) + " cgroupfs"}
+	pid := strconv.Itoa(c.process.Pid)
+	for _, read := range []func(pid string, a *bench.Applied) error{c.argv, c.fileSystems, c.network, c.security, c.limits} {
+		if err := read(pid, &a); err != nil {
+			return bench.Applied{}, err
+		}
+	}
+	return a, nil
+}
+
+func (c *container) argv(_ string, a *bench.Applied) error {
+	text, err := readFile(c.bundle.path("config.json"), 4<<20)
+	if err != nil {
+		return err
+	}
+	var s specs.Spec
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	a.Argv = s.Process.Args
+	return nil
+}
+
+// fileSystems reads the root, which image it lies on, and the mounts that
+// were asked for, as they are.
+func (c *container) fileSystems(pid string, a *bench.Applied) error {
+	mounts, err := mountsOf(pid)
+	if err != nil {
+		return err
+	}
+	visible := make(map[string]mount, len(mounts))
+	for _, m := range mounts { // a later one hides an earlier one
+		visible[m.target] = m
+	}
+	root := visible["/"]
+	a.Storage = root.fs
+	a.Security.ReadOnly = root.readOnly
+	lower, _ := root.option("lowerdir")
+	if lower == c.bundle.base || strings.ReplaceAll(lower, `\`, "") == c.bundle.base {
+		a.Image = c.bundle.image.Digest()
+	}
+	for _, want := range c.spec.Mounts {
+		if got, ok := visible[filepath.Clean(want.Target)]; ok {
+			a.Mounts = append(a.Mounts, asApplied(pid, want, got))
+		}
+	}
+	return nil
+}
+
+// asApplied describes a mount in the words of the one that was asked for,
+// wherever the kernel says that it is the same.
+func asApplied(pid string, want bench.Mount, got mount) bench.Mount {
+	m := bench.Mount{Type: got.fs, Target: want.Target, ReadOnly: got.readOnly}
+	if want.Type == "bind" {
+		inside := filepath.Join("/proc", pid, "root", want.Target)
+		if sameFile(inside, want.Source) {
+			m.Type, m.Source = "bind", want.Source
+		}
+		return m
+	}
+	if size, ok := got.option("size"); ok {
+		m.Size = kibibytes(size)
+	}
+	if pages(m.Size) == pages(want.Size) {
+		m.Size = want.Size
+	}
+	return m
+}
+
+func sameFile(a, b string) bool {
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}
+
+// kibibytes reads a size such as "980k"; -1 if it cannot.
+func kibibytes(s string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSuffix(s, "k"), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n << 10
+}
+
+// pages is in how many pages the kernel keeps n bytes.
+func pages(n int64) int64 {
+	size := int64(os.Getpagesize())
+	return (n + size - 1) / size
+}
+
+// network tells "host", this process's own network namespace, from "none",
+// another one that has no interface but loopback.
+func (c *container) network(pid string, a *bench.Applied) error {
+	same, err := sameNamespace(pid, "net")
+	if err != nil {
+		return err
+	}
+	text, err := procFile(pid, "net/dev")
+	if err != nil {
+		return err
+	}
+	switch n := interfaces(text); {
+	case same:
+		a.Network = "host"
+	case n == 0:
+		a.Network = "none"
+	default:
+		a.Network = fmt.Sprintf("own, with %d interfaces", n)
+	}
+	return nil
+}
+
+// sameNamespace reports whether a process is in this process's namespace.
+func sameNamespace(pid, kind string) (bool, error) {
+	theirs, err := os.Readlink(filepath.Join("/proc", pid, "ns", kind))
+	if err != nil {
+		return false, err
+	}
+	ours, err := os.Readlink(filepath.Join("/proc/self/ns", kind))
+	return theirs == ours, err
+}
+
+func (c *container) security(pid string, a *bench.Applied) error {
+	theirs, err := statusOf(pid)
+	if err != nil {
+		return err
+	}
+	ours, err := statusOf("self")
+	if err != nil {
+		return err
+	}
+	sameUser, err := sameNamespace(pid, "user")
+	if err != nil {
+		return err
+	}
+	s := &a.Security
+	s.Seccomp = "unconfined"
+	if theirs.seccomp != ours.seccomp {
+		s.Seccomp = "filtered"
+	}
+	s.NoNewPrivileges = theirs.noNewPrivs
+	s.UserNS = !sameUser
+	s.Privileged = sameUser && theirs.bounding == ours.bounding
+	return nil
+}
+
+// limits reads what the kernel holds. It rounds memory down to whole pages;
+// that is what was asked for.
+func (c *container) limits(pid string, a *bench.Applied) error {
+	groups, err := c.host.groups.PathOf(c.process.Pid)
+	if err != nil {
+		return err
+	}
+	if got := groups["memory"]; got != "" && got != c.bundle.cgroup {
+		return fmt.Errorf("process %s is in cgroup %s instead of %s", pid, got, c.bundle.cgroup)
+	}
+	l, err := c.host.groups.Limits(c.bundle.cgroup)
+	if err != nil {
+		return err
+	}
+	a.Limits = bench.Limits{CPUs: l.CPUs, CPUSet: l.CPUSet, Memory: l.Memory, Pids: l.Pids}
+	page := int64(os.Getpagesize())
+	if want := c.spec.Limits.Memory; want/page == l.Memory/page {
+		a.Limits.Memory = want
+	}
+	return nil
+}

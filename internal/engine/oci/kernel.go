@@ -1,0 +1,145 @@
+package oci
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// readFile reads a file of at most limit bytes.
+func readFile(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("%s: more than %d bytes", name, limit)
+	}
+	return text, nil
+}
+
+// procFile reads a file of a process, "self" or a number.
+func procFile(pid, name string) ([]byte, error) {
+	const limit = 8 << 20 // a machine can have thousands of mounts
+	return readFile(filepath.Join("/proc", pid, name), limit)
+}
+
+// A mount is one line of /proc/PID/mountinfo.
+type mount struct {
+	root     string // directory of the file system that is visible
+	target   string
+	fs       string // type of the file system
+	readOnly bool
+	options  []string // of the file system
+}
+
+// option returns the value of a KEY=VALUE option of the file system.
+func (m mount) option(key string) (value string, ok bool) {
+	for _, o := range m.options {
+		if value, ok = strings.CutPrefix(o, key+"="); ok {
+			return unescape(value), true
+		}
+	}
+	return "", false
+}
+
+func mountsOf(pid string) ([]mount, error) {
+	text, err := procFile(pid, "mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	return parseMounts(text)
+}
+
+// parseMounts reads the text of a mountinfo file, described in
+// proc_pid_mountinfo(5): fields, optional ones, "-", type, source, options.
+func parseMounts(text []byte) ([]mount, error) {
+	var mounts []mount
+	for line := range bytes.Lines(text) {
+		before, after, ok := strings.Cut(string(line), " - ")
+		fields, last := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 6 || len(last) < 3 {
+			return nil, fmt.Errorf("mountinfo: cannot read line %.200q", line)
+		}
+		mounts = append(mounts, mount{
+			root:     unescape(fields[3]),
+			target:   unescape(fields[4]),
+			fs:       last[0],
+			readOnly: has(fields[5], "ro") || has(last[2], "ro"),
+			options:  strings.Split(last[2], ","),
+		})
+	}
+	return mounts, nil
+}
+
+func has(options, option string) bool {
+	for o := range strings.SplitSeq(options, ",") {
+		if o == option {
+			return true
+		}
+	}
+	return false
+}
+
+// unescape undoes the kernel's octal escapes of what separates fields.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\054`, ",", `\043`, "#").Replace(s)
+}
+
+// status is what is needed of /proc/PID/status.
+type status struct {
+	noNewPrivs bool
+	seccomp    int // 0 off, 1 strict, 2 filter
+	bounding   uint64
+}
+
+func statusOf(pid string) (status, error) {
+	text, err := procFile(pid, "status")
+	if err != nil {
+		return status{}, err
+	}
+	return parseStatus(text)
+}
+
+func parseStatus(text []byte) (status, error) {
+	var s status
+	for line := range bytes.Lines(text) {
+		key, value, _ := strings.Cut(string(line), ":")
+		value = strings.TrimSpace(value)
+		var err error
+		switch key {
+		case "NoNewPrivs":
+			s.noNewPrivs = value == "1"
+		case "Seccomp":
+			s.seccomp, err = strconv.Atoi(value)
+		case "CapBnd":
+			s.bounding, err = strconv.ParseUint(value, 16, 64)
+		}
+		if err != nil {
+			return status{}, fmt.Errorf("status: %s: %w", key, err)
+		}
+	}
+	return s, nil
+}
+
+// interfaces counts the network interfaces in the text of /proc/PID/net/dev
+// that are not loopback: below two lines of heading, one line each.
+func interfaces(text []byte) int {
+	n := 0
+	for line := range bytes.Lines(text) {
+		name, _, ok := bytes.Cut(line, []byte(":"))
+		if ok && string(bytes.TrimSpace(name)) != "lo" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,272 @@
+// Package oci drives an OCI runtime (runc, crun and others with their command
+// line) directly, with no daemon between: it makes the bundles itself and runs
+// the runtime's create, start and delete.
+//
+// So that tare is not in its own numbers, Create adds next to nothing to the
+// runtime's command: Prepare, which is never timed, stages the next bundle
+// (directories, overlay mount, pipes, config.json), and Create takes it. What
+// a removed container leaves of its bundle is taken down by the second Remove,
+// the next Prepare or Close, none of which is timed either: a runtime knows
+// nothing of images and layers, so unmounting and deleting them is not part of
+// what it costs.
+//
+// The process in a container is a child of a command that has ended. To learn
+// of its exit at once and with its status, the engine makes this process the
+// reaper of its orphaned descendants (PR_SET_CHILD_SUBREAPER) when it is first
+// used, and that stays so.
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Config says which runtime to drive, and where.
+type Config struct {
+	Name   string         // of the engine, in the characters of a run's ID; part of paths
+	Binary string         // name or path of the runtime; empty = Name
+	Run    string         // ID of the run
+	Dir    string         // directory of the run, named as the run is; it exists
+	Images *image.Library // where images come from
+}
+
+// Engine is an OCI runtime. Its defaults: the overlay file system over the
+// unpacked image; no network but loopback; the capabilities, masked paths and
+// mounts of Docker; no seccomp filter; no resource limits.
+type Engine struct {
+	cfg Config
+	dir string // below cfg.Dir, of this engine alone
+
+	opening sync.Mutex
+	opened  *host // nil until the engine is used
+
+	mu      sync.Mutex
+	number  int                  // of the last bundle
+	staged  []*bundle            // made by Prepare, not taken yet
+	retired map[*bundle]struct{} // their containers are deleted
+}
+
+// host is what the engine needs of this machine.
+type host struct {
+	binary  string // absolute path of the runtime
+	version runtimeVersion
+	null    *os.File
+	groups  *cgroup.Hierarchy
+}
+
+// New returns an engine. It touches nothing until the engine is used.
+func New(cfg Config) *Engine {
+	if cfg.Binary == "" {
+		cfg.Binary = cfg.Name
+	}
+	return &Engine{cfg: cfg, dir: filepath.Join(cfg.Dir, prefix+cfg.Name), retired: map[*bundle]struct{}{}}
+}
+
+// prefix begins the names of the directories that engines of this package
+// have below a run's.
+const prefix = "oci-"
+
+// Name is the name of this instance.
+func (e *Engine) Name() string { return e.cfg.Name }
+
+// host returns what the engine needs of the machine. Only success is kept: the
+// next call tries again after a failure.
+func (e *Engine) host(ctx context.Context) (*host, error) {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.opened != nil {
+		return e.opened, nil
+	}
+	h, err := e.open(ctx)
+	if err == nil {
+		e.opened = h
+	}
+	return h, err
+}
+
+// open looks at the machine and makes the engine's directories.
+func (e *Engine) open(ctx context.Context) (*host, error) {
+	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
+		return nil, err
+	}
+	binary, err := e.find()
+	if err != nil {
+		return nil, err
+	}
+	version, err := probeVersion(ctx, binary)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := cgroup.Detect("/")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s needs control groups: %w", bench.ErrUnsupported, e.cfg.Name, err)
+	}
+	if err := os.MkdirAll(e.state(), 0o700); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become reaper of the containers' processes: %w", err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &host{binary, version, null, groups}, nil
+}
+
+// find returns the path of the runtime's binary, if it can work here.
+func (e *Engine) find() (string, error) {
+	binary, err := exec.LookPath(e.cfg.Binary)
+	if err != nil {
+		return "", fmt.Errorf("%w: no runtime %q: %w", bench.ErrUnsupported, e.cfg.Binary, err)
+	}
+	if os.Geteuid() != 0 {
+		return "", fmt.Errorf("%w: driving %s directly needs root: run tare with sudo", bench.ErrUnsupported, e.cfg.Name)
+	}
+	return filepath.Abs(binary)
+}
+
+// state is the runtime's own directory.
+func (e *Engine) state() string { return filepath.Join(e.dir, "state") }
+
+// Prepare stages a bundle for spec, and takes down those of containers that
+// were removed.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	h, err := e.host(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.check(h, spec); err != nil {
+		return err
+	}
+	if err := e.sweep(); err != nil {
+		return err
+	}
+	b, err := e.take(ctx, h, spec)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.staged = append(e.staged, b)
+	return nil
+}
+
+// Create runs the runtime's create.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	h, err := e.host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.check(h, spec); err != nil {
+		return nil, err
+	}
+	b, err := e.take(ctx, h, spec)
+	if err != nil {
+		return nil, err
+	}
+	c := &container{engine: e, host: h, bundle: b, spec: spec, exited: make(chan struct{})}
+	if err := c.create(ctx); err != nil {
+		return nil, errors.Join(err, c.discard(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// take returns a bundle for spec: a staged one if there is one of that image,
+// with its config.json written anew if it was made for another spec.
+func (e *Engine) take(ctx context.Context, h *host, spec bench.Spec) (*bundle, error) {
+	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
+	if errors.Is(err, image.ErrForeign) {
+		return nil, fmt.Errorf("%w: %s has no image store: name the image as oci:DIR or tar:FILE: %w", bench.ErrUnsupported, e.cfg.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := e.bundleOf(ctx, h, img)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.configure(spec); err != nil {
+		return nil, errors.Join(err, b.remove())
+	}
+	return b, nil
+}
+
+// bundleOf returns a staged bundle of the image, or a new one.
+func (e *Engine) bundleOf(ctx context.Context, h *host, img *image.Image) (*bundle, error) {
+	e.mu.Lock()
+	i := slices.IndexFunc(e.staged, func(b *bundle) bool { return b.image.Digest() == img.Digest() })
+	if i >= 0 {
+		b := e.staged[i]
+		e.staged = slices.Delete(e.staged, i, i+1)
+		e.mu.Unlock()
+		return b, nil
+	}
+	e.mu.Unlock()
+	return e.stage(ctx, h, img)
+}
+
+// retire leaves a bundle whose container is deleted to the next sweep.
+func (e *Engine) retire(b *bundle) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.retired[b] = struct{}{}
+}
+
+// forget takes a bundle off the list of those to be swept.
+func (e *Engine) forget(b *bundle) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.retired, b)
+}
+
+// sweep takes down the bundles of removed containers. Those that fail stay on
+// the list.
+func (e *Engine) sweep() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for b := range e.retired {
+		if err := b.remove(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(e.retired, b)
+	}
+	return errors.Join(errs...)
+}
+
+// Close removes everything that the engine made.
+func (e *Engine) Close(ctx context.Context) error {
+	err := e.sweep()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, b := range e.staged {
+		err = errors.Join(err, b.remove())
+	}
+	e.staged = nil
+	return errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir))
+}
+
+// takeDown removes the bundle of a deleted container now.
+func (e *Engine) takeDown(b *bundle) error {
+	err := b.remove()
+	if err == nil {
+		e.forget(b)
+	} else {
+		e.retire(b)
+	}
+	return err
+}

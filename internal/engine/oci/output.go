@@ -1,0 +1,90 @@
+package oci
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pipe takes what a process prints to one of its streams.
+type pipe struct {
+	r, w *os.File
+	done chan struct{} // closed when everything was copied; nil before copy
+}
+
+// newPipe makes a pipe whose read end does not block, so that closing it ends
+// a read, and whose write end does, as programs expect.
+func newPipe() (pipe, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return pipe{}, os.NewSyscallError("pipe2", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return pipe{}, os.NewSyscallError("fcntl", err)
+	}
+	return pipe{r: os.NewFile(uintptr(fds[0]), "output"), w: os.NewFile(uintptr(fds[1]), "output")}, nil
+}
+
+// copy begins to copy what is printed to w until no process can print any
+// more. A nil w discards it, and so does an error of w from then on, because a
+// process whose pipe is full stands still.
+func (p *pipe) copy(w io.Writer) {
+	if w == nil {
+		w = io.Discard
+	}
+	p.done = make(chan struct{})
+	go func(r io.Reader, done chan<- struct{}) {
+		defer close(done)
+		if _, err := io.Copy(w, r); err != nil {
+			_, _ = io.Copy(io.Discard, r) // nobody is left to tell
+		}
+	}(p.r, p.done)
+}
+
+// closeWrite gives up this process's way to write, so that reading ends when
+// the container's processes have.
+func (p *pipe) closeWrite() {
+	if p.w != nil {
+		_ = p.w.Close() // nothing was written through it here
+		p.w = nil
+	}
+}
+
+// pending returns what lies in the pipe, at most 64 KiB, without waiting.
+func (p *pipe) pending() []byte {
+	if p.r == nil {
+		return nil
+	}
+	text := make([]byte, tailSize)
+	n := 0
+	raw, err := p.r.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	// An error means that there is nothing to show.
+	_ = raw.Control(func(fd uintptr) { n, _ = unix.Read(int(fd), text) })
+	return text[:max(n, 0)]
+}
+
+// wait returns when everything that was printed has been copied.
+func (p *pipe) wait(ctx context.Context) error {
+	if p.done == nil {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// close ends the copying too.
+func (p *pipe) close() {
+	p.closeWrite()
+	if p.r != nil {
+		_ = p.r.Close() // it was only read
+	}
+}

@@ -1,0 +1,119 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// probeLimit bounds how long a runtime may take to say its version.
+const probeLimit = 5 * time.Second
+
+// Probe asks the runtime for its version.
+func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	binary, err := e.find()
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	v, err := probeVersion(ctx, binary)
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	info := bench.EngineInfo{
+		Name: e.cfg.Name, Driver: "oci", Version: v.number,
+		Facts: append([]bench.Label{{Key: "runtime", Value: v.name}, {Key: "binary", Value: binary}}, v.facts...),
+	}
+	groups, err := cgroup.Detect("/")
+	if err != nil {
+		return bench.EngineInfo{}, fmt.Errorf("%w: %s needs control groups: %w", bench.ErrUnsupported, e.cfg.Name, err)
+	}
+	info.Facts = append(info.Facts, bench.Label{Key: "cgroup", Value: string(groups.Version())})
+	return info, checkHybrid(v.name, groups)
+}
+
+// checkHybrid refuses crun where it refuses to work: on a machine whose
+// version 2 hierarchy, beside those of version 1, still holds a controller.
+func checkHybrid(runtime string, groups *cgroup.Hierarchy) error {
+	if runtime != "crun" || groups.Version() != cgroup.Hybrid {
+		return nil
+	}
+	dir, err := groups.Dir("/", "")
+	if err != nil {
+		return err
+	}
+	text, err := readFile(dir+"/cgroup.controllers", 4096)
+	if err != nil {
+		return err
+	}
+	if held := bytes.TrimSpace(text); len(held) > 0 {
+		return fmt.Errorf("%w: crun needs every cgroup controller on version 1 of a hybrid machine, and %s holds %q: mount those as version 1, such as `mount -t cgroup -o hugetlb hugetlb /sys/fs/cgroup/hugetlb`",
+			bench.ErrUnsupported, dir, held)
+	}
+	return nil
+}
+
+// A runtimeVersion is what a runtime says of itself.
+type runtimeVersion struct {
+	name, number string
+	facts        []bench.Label
+}
+
+// probeVersion runs the runtime with --version.
+func probeVersion(ctx context.Context, binary string) (runtimeVersion, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "--version")
+	cmd.WaitDelay = time.Second
+	var out limitedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return runtimeVersion{}, explain(cmd.Args, err, nil, out.text)
+	}
+	return parseVersion(binary, string(out.text))
+}
+
+// parseVersion reads "NAME version NUMBER" and, from the lines below it, which
+// are "KEY: VALUE", the commit and the version of the specification.
+func parseVersion(binary, text string) (runtimeVersion, error) {
+	lines := strings.Split(text, "\n")
+	words := strings.Fields(lines[0])
+	if len(words) < 3 || words[1] != "version" {
+		return runtimeVersion{}, fmt.Errorf("%s --version: not an OCI runtime's answer: %.80q", binary, lines[0])
+	}
+	v := runtimeVersion{name: words[0], number: words[2]}
+	for _, line := range lines[1:] {
+		key, value, ok := strings.Cut(line, ":")
+		if ok && (key == "commit" || key == "spec") {
+			v.facts = append(v.facts, bench.Label{Key: key, Value: strings.TrimSpace(value)})
+		}
+	}
+	return v, nil
+}
+
+// errTooMuch ends a command that prints without end.
+var errTooMuch = errors.New("it prints more than 64 KiB")
+
+// A limitedBuffer keeps what is written to it, up to tailSize.
+type limitedBuffer struct{ text []byte }
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	n := min(len(p), tailSize-len(b.text))
+	b.text = append(b.text, p[:n]...)
+	if n < len(p) {
+		return n, errTooMuch
+	}
+	return n, nil
+}
+
+var _ io.Writer = (*limitedBuffer)(nil)

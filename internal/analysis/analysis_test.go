@@ -1,0 +1,325 @@
+package analysis_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// five is a run as it should be.
+func five(blocks int) analysistest.Shape {
+	return analysistest.Shape{Seed: 8821, Blocks: blocks, Warmup: 1, Cells: []analysistest.Cell{
+		{Name: "native"}, {Name: "floor", Factor: 2.67}, {Name: "crun", Factor: 6.53}, {Name: "runc", Factor: 17.4}, {Name: "docker", Factor: 174},
+	}}
+}
+
+func analyze(t *testing.T, run *bench.Run) *analysis.Result {
+	t.Helper()
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func codes(r *analysis.Result) []string {
+	var out []string
+	for _, w := range r.Warnings {
+		out = append(out, w.Code)
+	}
+	return out
+}
+
+func TestAnalyze(t *testing.T) {
+	r := analyze(t, analysistest.Run(five(40)))
+	if r.Blocks != 40 || r.Trials != (analysis.Trials{OK: 240, Warmup: 6}) {
+		t.Errorf("%d blocks, trials %+v; want 40 and 240 successful ones after 6 of warm-up", r.Blocks, r.Trials)
+	}
+	if len(r.Warnings) > 0 {
+		t.Errorf("a clean run has warnings: %+v", r.Warnings)
+	}
+	if len(r.Metrics) != 6 {
+		t.Fatalf("%d metrics, want 2 primary and 4 details", len(r.Metrics))
+	}
+	c := r.Metrics[0].Conditions[0]
+	if c.Noise == nil || !c.Noise.HasInterval || c.Unreliable || c.Smallest < 0.01 {
+		t.Errorf("noise %+v, unreliable %v, smallest %v", c.Noise, c.Unreliable, c.Smallest)
+	}
+	for i, want := range []float64{1, 2.67, 6.53, 17.4, 174} {
+		cell := c.Cells[i]
+		if i == 0 {
+			if cell.Comparison != nil {
+				t.Error("the baseline is compared with itself")
+			}
+			continue
+		}
+		v := cell.Comparison
+		if v.Low > want || v.High < want || v.Verdict != analysis.Worse || v.Pairs != 40 || v.Level < 0.95 || v.Adjusted < v.P {
+			t.Errorf("%s: %+v, want an interval around %v", cell.Name, v, want)
+		}
+	}
+	if len(r.Reasons) == 0 || r.Reasons[0].Cell != 1 {
+		t.Errorf("reasons %+v", r.Reasons)
+	}
+}
+
+func TestAnalyzeIsPureAndDeterministic(t *testing.T) {
+	run, same := analysistest.Run(five(20)), analysistest.Run(five(20))
+	first := analyze(t, run)
+	if d := cmp.Diff(same, run, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("the run was changed: %s", d)
+	}
+	for range 10 {
+		if d := cmp.Diff(first, analyze(t, run), cmpopts.EquateNaNs()); d != "" {
+			t.Fatalf("the second analysis differs: %s", d)
+		}
+	}
+}
+
+// TestPairs checks what is paired with what by a run without noise.
+func TestPairs(t *testing.T) {
+	quiet := five(12)
+	quiet.Noise = func(*rand.Rand) float64 { return 0 }
+	run := analysistest.Run(quiet)
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		switch b := s.Trial.Block; {
+		case b < 0: // never looked at
+			s.Values[0] *= 1e6
+		case b == 3 && s.Trial.Cell == 0: // takes every pair of the block with it
+			*s = bench.Sample{Trial: s.Trial, Began: s.Began, Outcome: bench.Failed, Operation: "start", Reason: "no"}
+		case b == 4 && s.Trial.Cell == 2: // takes one pair
+			*s = bench.Sample{Trial: s.Trial, Began: s.Began, Outcome: bench.TimedOut}
+		case b == 5 && s.Trial.Cell == 1: // has one metric less
+			s.Values[0] = math.NaN()
+		case b > 5: // what all have in common cancels out
+			for m := range s.Values {
+				s.Values[m] *= float64(b)
+			}
+		}
+	}
+	r := analyze(t, run)
+	c := r.Metrics[0].Conditions[0]
+	want := map[string][3]int{"native": {0, 11, 1}, "floor": {10, 11, 0}, "crun": {10, 11, 1}, "runc": {11, 12, 0}, "docker": {11, 12, 0}}
+	for _, cell := range c.Cells {
+		got := [3]int{0, cell.N, cell.Failed}
+		if cell.Comparison != nil {
+			got[0] = cell.Comparison.Pairs
+		}
+		if got != want[cell.Name] {
+			t.Errorf("%s: pairs, values, failed = %v, want %v", cell.Name, got, want[cell.Name])
+		}
+	}
+	if got := c.Cells[1].Comparison.Estimate; math.Abs(got-2.67) > 1e-9 {
+		t.Errorf("estimate %v, want 2.67: the machine's change does not matter", got)
+	}
+	wantFailures := []analysis.Failure{
+		{Cell: 0, Outcome: bench.Failed, Operation: "start", Count: 1, Reason: "no"},
+		{Cell: 2, Outcome: bench.TimedOut, Count: 1},
+	}
+	if d := cmp.Diff(wantFailures, r.Failures); d != "" {
+		t.Error(d)
+	}
+	if !slices.Contains(codes(r), analysis.CodeFailed) {
+		t.Errorf("warnings %v, want %s", codes(r), analysis.CodeFailed)
+	}
+}
+
+// TestVerdicts plants effects and checks what is said about them.
+func TestVerdicts(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		factor   float64
+		noise    float64
+		blocks   int
+		smallest float64
+		better   bench.Direction
+		want     analysis.Verdict
+	}{
+		{"5 % slower", 1.05, 0.03, 60, 0, bench.Lower, analysis.Worse},
+		{"5 % faster", 0.95, 0.03, 60, 0, bench.Lower, analysis.Better},
+		{"5 % more of a rate", 1.05, 0.03, 60, 0, bench.Higher, analysis.Better},
+		{"5 % less of a rate", 0.95, 0.03, 60, 0, bench.Higher, analysis.Worse},
+		{"neither way", 1.05, 0.03, 60, 0, bench.Neither, analysis.Different},
+		{"nothing, seen clearly", 1, 0.01, 200, 0, bench.Lower, analysis.Same},
+		{"a real but small effect", 1.004, 0.005, 200, 0, bench.Lower, analysis.Same},
+		{"the same effect, worth knowing", 1.004, 0.005, 200, 0.0005, bench.Lower, analysis.Worse},
+		{"nothing, seen badly", 1, 0.03, 12, 0.001, bench.Lower, analysis.Unclear},
+		{"too few pairs", 2, 0.03, 5, 0, bench.Lower, analysis.Unclear},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			metrics := analysistest.Lifecycle()[:1]
+			metrics[0].Better = tt.better
+			run := analysistest.Run(analysistest.Shape{
+				Seed: 3, Blocks: tt.blocks, Metrics: metrics,
+				Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: tt.factor}},
+				Noise: func(r *rand.Rand) float64 { return tt.noise * r.NormFloat64() },
+			})
+			run.Header.Plan.Smallest = tt.smallest
+			got := analyze(t, run).Metrics[0].Conditions[0].Cells[1].Comparison
+			if got.Verdict != tt.want {
+				t.Errorf("%+v, want %s", got, tt.want)
+			}
+			if settles := got.Blocks > tt.blocks; settles != (tt.want == analysis.Unclear && got.HasInterval) {
+				t.Errorf("%s, settled by %d blocks", got.Verdict, got.Blocks)
+			}
+		})
+	}
+}
+
+func TestUnreliable(t *testing.T) {
+	run := analysistest.Run(five(40))
+	control := len(run.Header.Plan.Cells) - 1
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == control {
+			s.Values[0] *= 1.2
+		}
+	}
+	r := analyze(t, run)
+	if c := r.Metrics[0].Conditions[0]; !c.Unreliable || c.Cells[1].Comparison.Verdict != analysis.Unreliable {
+		t.Errorf("unreliable %v, %+v", c.Unreliable, c.Cells[1].Comparison)
+	}
+	if c := r.Metrics[1].Conditions[0]; c.Unreliable || c.Cells[1].Comparison.Verdict != analysis.Worse {
+		t.Errorf("the other metric: unreliable %v, %+v", c.Unreliable, c.Cells[1].Comparison)
+	}
+	if !slices.Contains(codes(r), analysis.CodeControl) {
+		t.Errorf("warnings %v", codes(r))
+	}
+}
+
+func TestConditions(t *testing.T) {
+	s := five(30)
+	s.Conditions = []string{"clients=1", "clients=8"}
+	run := analysistest.Run(s)
+	for i := range run.Samples { // floor is faster under load
+		if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Condition == "clients=8" && run.Header.Plan.Cells[s.Trial.Cell].Name == "floor" {
+			s.Values[0] /= 5
+		}
+	}
+	r := analyze(t, run)
+	m := r.Metrics[0]
+	if len(m.Conditions) != 2 || m.Summary == nil || len(m.Summary.Cells) != 5 {
+		t.Fatalf("%d conditions, summary %+v", len(m.Conditions), m.Summary)
+	}
+	if got, want := m.Summary.Cells[1].Comparison.Estimate, 2.67/math.Sqrt(5); math.Abs(got/want-1) > 0.03 {
+		t.Errorf("summary of floor %v, want about the geometric mean %v", got, want)
+	}
+	if m.Summary.Noise == nil {
+		t.Error("the summary has no noise floor")
+	}
+	if got := codes(r); !slices.Equal(got, []string{analysis.CodeDisagree}) {
+		t.Errorf("warnings %v, want only %s", got, analysis.CodeDisagree)
+	}
+}
+
+func TestRestrict(t *testing.T) {
+	run := analysistest.Run(five(10))
+	run.Header.Plan.Restrict = []string{"create"}
+	r := analyze(t, run)
+	var primary []string
+	for _, m := range r.Metrics {
+		if m.Metric.Role == bench.Primary {
+			primary = append(primary, m.Metric.Name)
+		}
+	}
+	if !slices.Equal(primary, []string{"create"}) || len(r.Metrics) != 6 {
+		t.Errorf("primary %v of %d", primary, len(r.Metrics))
+	}
+}
+
+// TestResumed checks that a canceled trial that was repeated is no failure,
+// and that the pause does not count as time.
+func TestResumed(t *testing.T) {
+	run := analysistest.Run(five(10))
+	whole := analyze(t, run)
+	i := 33
+	again := run.Samples[i]
+	canceled := bench.Sample{Trial: again.Trial, Began: again.Began, Outcome: bench.Canceled, Reason: "interrupted"}
+	rest := slices.Clone(run.Samples[i:])
+	for j := range rest {
+		rest[j].Began = rest[j].Began.Add(24 * time.Hour)
+		rest[j].Trial.Seq++
+	}
+	run.Samples = slices.Concat(run.Samples[:i], []bench.Sample{canceled}, rest)
+	run.Resumptions = []bench.Resumption{{Seq: i + 1, Tool: run.Header.Tool, Host: run.Header.Host}}
+	r := analyze(t, run)
+	if len(r.Failures) > 0 || r.Trials != whole.Trials || len(r.Warnings) > 0 {
+		t.Errorf("failures %+v, trials %+v, warnings %v", r.Failures, r.Trials, codes(r))
+	}
+	if r.Wall > whole.Wall || r.Wall < whole.Wall*9/10 {
+		t.Errorf("wall %v, want about %v", r.Wall, whole.Wall)
+	}
+	run.Resumptions[0].Host.Kernel = "7.0.1"
+	if got := codes(analyze(t, run)); !slices.Equal(got, []string{analysis.CodeResidue}) {
+		t.Errorf("another kernel: warnings %v", got)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(r *bench.Run)
+		want   string
+	}{
+		{"no cells", func(r *bench.Run) { r.Header.Plan.Cells = nil }, "run x: the plan has no cells"},
+		{"no baseline", func(r *bench.Run) { r.Header.Plan.Cells[0].Baseline = false }, `run x: condition "" has no baseline`},
+		{"two baselines", func(r *bench.Run) { r.Header.Plan.Cells[1].Baseline = true }, `run x: condition "" has two baselines, "native" and "floor"`},
+		{"two controls", func(r *bench.Run) { r.Header.Plan.Cells[1].Control = true }, `run x: condition "" has two controls`},
+		{"no such cell", func(r *bench.Run) { r.Samples[2].Trial.Cell = 6 }, "run x: sample 2: no cell 6 among the plan's 6"},
+		{"too many values", func(r *bench.Run) { r.Header.Metrics = r.Header.Metrics[:3] }, "run x: sample 0: 11 values for 3 metrics"},
+		{"no such metric", func(r *bench.Run) { r.Header.Plan.Restrict = []string{"speed"} }, `run x: the plan's primary metric "speed" is none of the run's`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run := analysistest.Run(five(2))
+			run.Header.ID = "x"
+			tt.change(run)
+			_, err := analysis.Analyze(run, analysis.Options{})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestHostile checks that numbers from a broken file do no harm.
+func TestHostile(t *testing.T) {
+	run := analysistest.Run(five(10))
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Trial.Block *= math.MaxInt / 16 // nothing of that size may be allocated
+		switch i % 5 {
+		case 0:
+			s.Values[0] = math.Inf(1)
+		case 1:
+			s.Values[0] = -1
+		case 2:
+			s.Values[0] = math.MaxFloat64
+		case 3:
+			s.Values = s.Values[:1]
+		}
+	}
+	analyze(t, run)
+	analyze(t, &bench.Run{Header: run.Header})
+	run.End = nil
+	analyze(t, run)
+}
+
+// BenchmarkAnalyze is 1,000,000 stored values: 100 cells, 100 blocks, 100 metrics.
+func BenchmarkAnalyze(b *testing.B) {
+	run := analysistest.Run(large())
+	b.ResetTimer()
+	for b.Loop() {
+		if _, err := analysis.Analyze(run, analysis.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

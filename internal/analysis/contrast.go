@@ -1,0 +1,449 @@
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+)
+
+// ErrNothingInCommon is wrapped by Compare's error when the runs have no cell
+// and metric that could be compared.
+var ErrNothingInCommon = errors.New("the runs have nothing in common")
+
+// CompareOptions change how runs are compared. The zero value is right.
+type CompareOptions struct {
+	// Smallest is as in Options.
+	Smallest float64
+	// Group says which runs belong together; nil = by host, or each run by
+	// itself where there are two or all are of one host.
+	Group func(h *bench.Header) string
+}
+
+// A Contrast is what groups of runs say against the first group. They were not
+// interleaved, so the comparison is unpaired: Hodges–Lehmann shifts with
+// Mann–Whitney intervals.
+type Contrast struct {
+	Groups []Group
+	// ByRun says that the run is the unit, each with the median of its trials;
+	// else it is the trial.
+	ByRun    bool
+	Metrics  []ContrastMetric
+	Differ   []Residue // what is not the same in all runs
+	Warnings []bench.Warning
+}
+
+// A Group is runs that belong together, such as those of one host.
+type Group struct {
+	Name string
+	Runs []*bench.Header
+}
+
+// A ContrastMetric is what the groups say about one metric.
+type ContrastMetric struct {
+	Metric bench.Metric
+	Rows   []ContrastRow // in the order of the first run's plan
+}
+
+// A ContrastRow is one cell under one condition.
+type ContrastRow struct {
+	Condition, Cell string
+	Smallest        float64 // the smallest effect worth knowing, as in ConditionResult
+	Sides           []Side  // parallel to Contrast.Groups
+}
+
+// A Side is one group's values.
+type Side struct {
+	N          int     // values: of trials, or of runs
+	Value      float64 // their median
+	Low, High  float64 // of the median; NaN where there are too few values
+	Comparison *Comparison
+	x          []float64
+}
+
+// key is what makes cells of different runs the same.
+type key struct{ condition, cell string }
+
+// Compare compares runs that were made apart. The runs are not changed.
+func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
+	if len(runs) < 2 {
+		return nil, errors.New("two runs or more are needed for a comparison")
+	}
+	c := &comparer{opt: opt, Contrast: &Contrast{}}
+	for _, run := range runs {
+		t, err := newTable(run)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", run.Header.ID, err)
+		}
+		c.tables = append(c.tables, t)
+	}
+	c.group()
+	if len(c.Groups) < 2 {
+		return nil, fmt.Errorf("all %d runs are in the one group %q: there is nothing to compare it with", len(runs), c.Groups[0].Name)
+	}
+	c.compare()
+	if len(c.Metrics) == 0 {
+		return nil, c.nothing()
+	}
+	c.judge()
+	c.warn()
+	return c.Contrast, nil
+}
+
+// A comparer is a Contrast while it is made.
+type comparer struct {
+	*Contrast
+	opt     CompareOptions
+	tables  []*table
+	members [][]*table // parallel to Groups
+}
+
+// group puts runs together.
+func (c *comparer) group() {
+	name := c.opt.Group
+	if name == nil {
+		name = defaultGroup(c.tables)
+	}
+	at := make(map[string]int)
+	for _, t := range c.tables {
+		h := &t.run.Header
+		g := name(h)
+		n, ok := at[g]
+		if !ok {
+			n = len(c.Groups)
+			at[g] = n
+			c.Groups = append(c.Groups, Group{Name: g})
+			c.members = append(c.members, nil)
+		}
+		c.Groups[n].Runs = append(c.Groups[n].Runs, h)
+		c.members[n] = append(c.members[n], t)
+		c.ByRun = c.ByRun || len(c.members[n]) > 1
+	}
+}
+
+// defaultGroup groups by host where that makes sense.
+func defaultGroup(tables []*table) func(h *bench.Header) string {
+	hosts := make(map[string]bool)
+	for _, t := range tables {
+		hosts[hostName(&t.run.Header.Host)] = true
+	}
+	if len(tables) == 2 || len(hosts) == 1 {
+		return func(h *bench.Header) string { return h.ID }
+	}
+	return func(h *bench.Header) string { return hostName(&h.Host) }
+}
+
+// compare forms the rows: each primary or detail metric of the first run, each
+// of its cells, where every group has values.
+func (c *comparer) compare() {
+	first := c.tables[0]
+	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
+		for i, m := range first.run.Header.Metrics {
+			if first.role[i] != role {
+				continue
+			}
+			m.Role = role
+			if rows := c.rows(m); len(rows) > 0 {
+				c.Metrics = append(c.Metrics, ContrastMetric{Metric: m, Rows: rows})
+			}
+		}
+	}
+}
+
+// rows compares every cell by one metric.
+func (c *comparer) rows(m bench.Metric) []ContrastRow {
+	columns := make(map[*table][][]float64)
+	for _, t := range c.tables {
+		if i := t.metric(m); i >= 0 {
+			columns[t] = t.column(i)
+		}
+	}
+	var rows []ContrastRow
+	for _, g := range c.tables[0].groups {
+		for _, cell := range g.cells {
+			k := key{g.condition, c.tables[0].cells[cell].Name}
+			row := ContrastRow{Condition: k.condition, Cell: k.cell, Smallest: c.smallest(m, columns, k)}
+			for _, members := range c.members {
+				row.Sides = append(row.Sides, c.side(members, columns, k))
+			}
+			if row.compare(m) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+// metric returns the index of a metric with the same definition, -1 without one.
+func (t *table) metric(m bench.Metric) int {
+	return slices.IndexFunc(t.run.Header.Metrics, func(o bench.Metric) bool {
+		return o.Name == m.Name && o.Unit == m.Unit && o.Scale == m.Scale && o.Better == m.Better
+	})
+}
+
+// find returns the cell of a key, and the group that it is in.
+func (t *table) find(k key) (cell int, g group, ok bool) {
+	for _, g := range t.groups {
+		for _, cell := range g.cells {
+			if g.condition == k.condition && t.cells[cell].Name == k.cell {
+				return cell, g, true
+			}
+		}
+	}
+	return 0, group{}, false
+}
+
+// side collects one group's values of one cell.
+func (c *comparer) side(members []*table, columns map[*table][][]float64, k key) Side {
+	var s Side
+	for _, t := range members {
+		cell, _, ok := t.find(k)
+		if !ok || columns[t] == nil {
+			continue
+		}
+		if c.ByRun {
+			s.x = append(s.x, numbers([]float64{median(columns[t][cell])})...)
+		} else {
+			s.x = append(s.x, numbers(columns[t][cell])...)
+		}
+	}
+	s.N, s.Value, s.Low, s.High = location(s.x)
+	return s
+}
+
+// smallest returns the smallest effect worth knowing: what was asked for, or
+// else the larger of 1 % and the noise within any of the runs.
+func (c *comparer) smallest(m bench.Metric, columns map[*table][][]float64, k key) float64 {
+	asked := c.opt.Smallest
+	if asked == 0 {
+		asked = c.tables[0].run.Header.Plan.Smallest
+	}
+	delta, noise, level := asked, 0.0, math.NaN()
+	if asked == 0 {
+		delta = smallest
+	}
+	for _, t := range c.tables {
+		cell, g, ok := t.find(k)
+		if !ok || columns[t] == nil {
+			continue
+		}
+		if math.IsNaN(level) {
+			level = math.Abs(median(columns[t][cell]))
+		}
+		if asked == 0 && g.control >= 0 {
+			if n := newEffect(g.control, columns[t][g.control], columns[t][g.baseline], m.Scale).cmp; n.HasInterval {
+				noise = max(noise, n.HalfWidth())
+			}
+		}
+	}
+	if m.Scale == bench.Difference {
+		if delta *= level; math.IsNaN(delta) {
+			delta = 0
+		}
+	}
+	return max(delta, noise)
+}
+
+// compare tests every side against the first, and reports whether there is
+// anything to show.
+func (r *ContrastRow) compare(m bench.Metric) bool {
+	base, ok := distances(r.Sides[0].x, m.Scale)
+	shown := false
+	for i := range r.Sides[1:] {
+		side := &r.Sides[i+1]
+		shown = shown || side.N > 0 && r.Sides[0].N > 0
+		if x, fine := distances(side.x, m.Scale); ok && fine {
+			side.Comparison = shift(x, base, m.Scale)
+		}
+	}
+	return shown
+}
+
+// shift compares two sets of distances; nil where one is empty.
+func shift(x, base []float64, scale bench.Scale) *Comparison {
+	if len(x) == 0 || len(base) == 0 {
+		return nil
+	}
+	nan := math.NaN()
+	c := &Comparison{Scale: scale, Low: nan, High: nan, Adjusted: nan, Verdict: Unclear}
+	s := stat.RankSum(x, base, confidence)
+	c.fill(s.Estimate, s.Interval, s.OK, s.P)
+	return c
+}
+
+// distances puts values on the scale on which they are compared, unless one of
+// them has no place there.
+func distances(x []float64, scale bench.Scale) ([]float64, bool) {
+	if scale != bench.Difference && !positive(x) {
+		return nil, false
+	}
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = toDistance(v, scale)
+	}
+	return out, true
+}
+
+// judge adjusts and gives verdicts.
+func (c *comparer) judge() {
+	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
+		var family []*Comparison
+		c.each(role, func(_ *ContrastMetric, _ *ContrastRow, s *Side) { family = append(family, s.Comparison) })
+		holm(family)
+		c.each(role, func(m *ContrastMetric, r *ContrastRow, s *Side) {
+			s.Comparison.Verdict = s.Comparison.decide(m.Metric.Better, r.Smallest)
+		})
+	}
+}
+
+// each calls do for every comparison of a role.
+func (c *comparer) each(role bench.Role, do func(*ContrastMetric, *ContrastRow, *Side)) {
+	for i := range c.Metrics {
+		m := &c.Metrics[i]
+		if m.Metric.Role != role {
+			continue
+		}
+		for j := range m.Rows {
+			for k := range m.Rows[j].Sides {
+				if s := &m.Rows[j].Sides[k]; s.Comparison != nil {
+					do(m, &m.Rows[j], s)
+				}
+			}
+		}
+	}
+}
+
+// nothing explains why the runs cannot be compared.
+func (c *comparer) nothing() error {
+	var have []string
+	for _, t := range c.tables {
+		var names []string
+		for i := range t.cells {
+			if !t.cells[i].Control {
+				names = append(names, CellName(&t.cells[i]))
+			}
+		}
+		have = append(have, fmt.Sprintf("run %s (%s) has the cells %s", t.run.Header.ID, t.run.Header.Plan.Workload, strings.Join(names, ", ")))
+	}
+	return fmt.Errorf("%w: %s", ErrNothingInCommon, strings.Join(have, "; "))
+}
+
+// warn says what such a comparison cannot tell.
+func (c *comparer) warn() {
+	var all []facts
+	for _, t := range c.tables {
+		h := &t.run.Header
+		all = append(all, facts{h.Host, h.Tool, h.Engines})
+	}
+	c.Differ = differences(all)
+	what := "the host, the day and the neighbours are confounded with what is compared"
+	if len(c.Differ) > 0 {
+		var s []string
+		for _, d := range c.Differ {
+			s = append(s, d.String())
+		}
+		what += "; the runs differ in " + strings.Join(s, ", ")
+	}
+	c.add(CodeNotApart, "the runs were made one after the other: "+what,
+		"put both into one run where that is possible; else repeat each several times, in turn", "")
+	c.warnRuns()
+	c.warnUnmatched()
+	c.warnMetrics()
+	c.warnZero()
+	for _, t := range c.tables {
+		if t.run.End == nil {
+			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
+		}
+		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
+			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed and are in no number above", count(n, "trial"), t.run.Header.ID),
+				"see why: tare show "+t.run.Header.ID, "")
+		}
+	}
+}
+
+func (c *comparer) add(code, text, hint, metric string) {
+	c.Warnings = append(c.Warnings, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric})
+}
+
+// warnRuns says where the runs, or the trials, are too few.
+func (c *comparer) warnRuns() {
+	short := false
+	for _, m := range c.Metrics {
+		for _, r := range m.Rows {
+			for _, s := range r.Sides {
+				short = short || s.Comparison != nil && !s.Comparison.HasInterval
+			}
+		}
+	}
+	switch {
+	case short && c.ByRun:
+		c.add(CodeFewRuns, "there are too few runs for a 95 % interval: four of each host are the least", "make more runs, taking the hosts in turn", "")
+	case short:
+		c.add(CodeFewSamples, "there are too few trials for a 95 % interval", "more blocks in each run: --blocks 10", "")
+	}
+}
+
+// warnUnmatched names cells that not all runs have.
+func (c *comparer) warnUnmatched() {
+	runs := make(map[key]int)
+	for _, t := range c.tables {
+		for i := range t.cells {
+			if !t.cells[i].Control {
+				runs[key{t.cells[i].Condition, t.cells[i].Name}]++
+			}
+		}
+	}
+	var names []string
+	for k, n := range runs {
+		if n < len(c.tables) {
+			names = append(names, CellName(&bench.Cell{Name: k.cell, Condition: k.condition}))
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		c.add(CodeOneSided, "only some of the runs have "+strings.Join(names, ", "), "run the same experiment on both sides", "")
+	}
+}
+
+// warnMetrics names metrics that the runs define differently.
+func (c *comparer) warnMetrics() {
+	names := make(map[string]bool)
+	for i, m := range c.tables[0].run.Header.Metrics {
+		if c.tables[0].role[i] != bench.Primary && c.tables[0].role[i] != bench.Detail {
+			continue
+		}
+		for _, t := range c.tables[1:] {
+			same := slices.ContainsFunc(t.run.Header.Metrics, func(o bench.Metric) bool { return o.Name == m.Name })
+			if same && t.metric(m) < 0 {
+				names[m.Name] = true
+			}
+		}
+	}
+	if len(names) > 0 {
+		c.add(CodeOtherMetrics, "not compared, because the runs define them differently: "+strings.Join(slices.Sorted(maps.Keys(names)), ", "),
+			"run both with the same version of tare", "")
+	}
+}
+
+// warnZero names metrics with values that have no ratio.
+func (c *comparer) warnZero() {
+	for _, m := range c.Metrics {
+		var names []string
+		for _, r := range m.Rows {
+			for _, s := range r.Sides[1:] {
+				if s.Comparison == nil && s.N > 0 && r.Sides[0].N > 0 && !slices.Contains(names, r.Cell) {
+					names = append(names, r.Cell)
+				}
+			}
+		}
+		if len(names) > 0 {
+			c.add(CodeZero, fmt.Sprintf("%s of %s has values of zero or less, which have no ratio", m.Metric.Title, strings.Join(names, ", ")),
+				"look at the values: tare export", m.Metric.Name)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+)
+
+// An effect is one cell against the baseline, block by block.
+type effect struct {
+	cell  int
+	scale bench.Scale
+	d     []float64 // one for each pair: difference of logarithms, or of values
+	at    []int     // the block of each pair, as an index in table.blocks
+	// dropped counts the pairs that have values which the scale cannot compare.
+	dropped int
+	cmp     *Comparison
+}
+
+// newEffect pairs two columns and tests the pairs.
+func newEffect(cell int, x, baseline []float64, scale bench.Scale) *effect {
+	e := &effect{cell: cell, scale: scale}
+	for block, v := range x {
+		b := baseline[block]
+		if math.IsNaN(v) || math.IsNaN(b) {
+			continue // a hole: one of the two trials did not succeed
+		}
+		if d := distance(v, b, scale); usable(d) {
+			e.d = append(e.d, d)
+			e.at = append(e.at, block)
+		} else {
+			e.dropped++
+		}
+	}
+	e.test()
+	return e
+}
+
+// distance returns how far v is above the baseline's b; not a finite number
+// where the scale cannot tell.
+func distance(v, b float64, scale bench.Scale) float64 {
+	if scale == bench.Difference {
+		return v - b
+	}
+	if v <= 0 || b <= 0 {
+		return math.NaN()
+	}
+	return math.Log(v) - math.Log(b)
+}
+
+// fromDistance is the opposite, for showing.
+func fromDistance(d float64, scale bench.Scale) float64 {
+	if scale == bench.Difference {
+		return d
+	}
+	return math.Exp(d)
+}
+
+// test fills in the comparison as far as it depends on this effect alone.
+func (e *effect) test() {
+	nan := math.NaN()
+	e.cmp = &Comparison{Scale: e.scale, Pairs: len(e.d), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: Unclear}
+	if len(e.d) == 0 {
+		return
+	}
+	s := stat.SignedRank(e.d, confidence)
+	e.cmp.fill(s.Estimate, s.Interval, s.OK, s.P)
+}
+
+// fill takes over what a test on the scale of distances found.
+func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p float64) {
+	c.Estimate = fromDistance(estimate, c.Scale)
+	c.P = p
+	if !ok {
+		return
+	}
+	c.HasInterval = true
+	c.Low, c.High = fromDistance(interval.Low, c.Scale), fromDistance(interval.High, c.Scale)
+	c.Level = interval.Level
+}
+
+// decide gives the verdict. Neither the family nor the control are its business.
+func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
+	switch {
+	case c.inside(delta):
+		return Same
+	case !(c.Adjusted < alpha) || !c.HasInterval || c.sign() == 0:
+		return Unclear
+	case better == bench.Neither:
+		return Different
+	case (c.sign() > 0) == (better == bench.Higher):
+		return Better
+	default:
+		return Worse
+	}
+}
+
+// maxBlocks bounds the estimate of how many blocks would settle something:
+// beyond it, it is no advice.
+const maxBlocks = 100_000
+
+// settle estimates how many of a run's blocks it takes until the verdict is
+// clear, if the estimate stays what it is: the interval gets short enough
+// either to exclude no difference or to lie inside ±delta. It is an order of
+// magnitude: the interval is the plain one, the test is one of a family.
+func (e *effect) settle(delta float64, family, blocks int) int {
+	if !e.cmp.HasInterval {
+		return 0
+	}
+	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
+	if e.scale != bench.Difference {
+		delta = math.Log1p(delta)
+	}
+	need := maxBlocks + 1
+	if size > 0 {
+		need = max(pairsFor(e.d, size), stat.MinPairs(confidence, family))
+	}
+	if delta > size {
+		need = min(need, pairsFor(e.d, delta-size))
+	}
+	// Pairs that were lost so far will be lost in the same proportion.
+	need = int(math.Ceil(float64(need) * float64(blocks) / float64(len(e.d))))
+	if need > maxBlocks {
+		return 0
+	}
+	return max(need, blocks+1)
+}
+
+// pairsFor is stat.PairsFor with an upper bound in place of "cannot say".
+func pairsFor(d []float64, halfWidth float64) int {
+	n := stat.PairsFor(d, halfWidth, confidence)
+	if n == 0 {
+		return maxBlocks + 1
+	}
+	return min(n, maxBlocks+1)
+}
+
+// toDistance is the opposite of fromDistance.
+func toDistance(v float64, scale bench.Scale) float64 {
+	if scale == bench.Difference {
+		return v
+	}
+	return math.Log(v)
+}

@@ -1,0 +1,230 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// The metrics of the machine that an analysis looks at. A run that has not
+// got them gives no warning about them.
+const (
+	stealMetric     = "host.steal_time"       // seconds, during the trial
+	throttledMetric = "cgroup.throttled_time" // seconds, of the container
+)
+
+// What a warning about the machine takes.
+const (
+	stealShare    = 0.005 // of the trials' time
+	busyShare     = 0.20  // of the time before a trial in which something waited for a CPU
+	busyTrials    = 0.10  // of the trials began like that
+	overheadShare = 0.03  // of one CPU
+)
+
+// sums returns the sum of a metric for each cell and how many trials are above
+// a limit; false where the run has not got the metric.
+func (w *warner) sums(name string, limit float64) (sum []float64, above []int, ok bool) {
+	i := slices.IndexFunc(w.Header.Metrics, func(m bench.Metric) bool { return m.Name == name })
+	if i < 0 {
+		return nil, nil, false
+	}
+	sum, above = make([]float64, len(w.table.cells)), make([]int, len(w.table.cells))
+	for _, r := range w.table.rows {
+		if i < len(r.values) && usable(r.values[i]) {
+			sum[r.cell] += r.values[i]
+			if r.values[i] > limit {
+				above[r.cell]++
+			}
+		}
+	}
+	return sum, above, true
+}
+
+func (w *warner) steal() {
+	sum, _, ok := w.sums(stealMetric, 0)
+	if !ok {
+		return
+	}
+	var stolen, elapsed float64
+	for _, s := range sum {
+		stolen += s
+	}
+	for i := range w.table.run.Samples {
+		if s := &w.table.run.Samples[i]; s.Outcome == bench.OK && !s.Trial.Warmup() {
+			elapsed += s.Elapsed.Seconds()
+		}
+	}
+	if elapsed > 0 && stolen > stealShare*elapsed {
+		w.add(CodeSteal, fmt.Sprintf("other virtual machines took %s of CPU time away during trials, %s of their time",
+			unit.Format(stolen, unit.Seconds), unit.FormatPercent(stolen/elapsed)),
+			"run where the CPU is not shared, or at a quieter hour; ratios suffer less than values", stealMetric)
+	}
+}
+
+func (w *warner) pressure() {
+	for _, p := range pressures() {
+		_, above, ok := w.sums(p.metric, busyShare)
+		if !ok {
+			continue
+		}
+		n := 0
+		for _, a := range above {
+			n += a
+		}
+		if float64(n) > busyTrials*float64(len(w.table.rows)) {
+			w.add(CodePressure, fmt.Sprintf("%d of %d trials began while something else was waiting for %s", n, len(w.table.rows), p.what),
+				"stop what runs beside (tare doctor names it), or raise --washout", p.metric)
+		}
+	}
+}
+
+type pressure struct{ metric, what string }
+
+// pressures are the states of the machine when a trial began, as the share of
+// the last 10 s in which some process was waiting.
+func pressures() []pressure {
+	return []pressure{
+		{"host.cpu_pressure", "a CPU"},
+		{"host.memory_pressure", "memory"},
+		{"host.io_pressure", "a disk"},
+	}
+}
+
+func (w *warner) throttled() {
+	_, above, ok := w.sums(throttledMetric, 0)
+	if !ok {
+		return
+	}
+	var cells []int
+	for c, n := range above {
+		if n > 0 && w.table.cells[c].Spec.Limits.CPUs == 0 {
+			cells = append(cells, c)
+		}
+	}
+	if len(cells) > 0 {
+		w.add(CodeThrottled, fmt.Sprintf("a CPU quota stopped %s for a time, and the plan asked for none", w.names(cells)),
+			"look for a quota on the engine or on what tare runs in", throttledMetric, cells...)
+	}
+}
+
+func (w *warner) overhead() {
+	if w.Incomplete() || w.End.Overhead.Wall <= 0 {
+		return
+	}
+	o := w.End.Overhead
+	if share := o.CPU.Seconds() / o.Wall.Seconds(); share > overheadShare {
+		w.add(CodeOverhead, fmt.Sprintf("tare itself used %s of one CPU while trials ran", unit.FormatPercent(share)),
+			"please report it; meanwhile keep the cells off one CPU with cpuset", "")
+	}
+}
+
+// notes turns the codes that trials were marked with into warnings.
+func (w *warner) notes() {
+	cells := make(map[string][]int)
+	for i := range w.table.run.Samples {
+		s := &w.table.run.Samples[i]
+		if s.Trial.Warmup() {
+			continue
+		}
+		for _, code := range s.Notes {
+			if !slices.Contains(cells[code], s.Trial.Cell) {
+				cells[code] = append(cells[code], s.Trial.Cell)
+			}
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(cells)) {
+		text, hint := "trials of "+w.names(cells[code])+" are marked "+code, "see what the workload says about this mark"
+		if code == bench.NoteHostClock {
+			text = "inside " + w.names(cells[code]) + " the clock is another one, so times were taken from outside"
+			hint = "they include the way to the engine and back; compare them with cells that are marked too"
+		}
+		w.add(code, text, hint, "", cells[code]...)
+	}
+}
+
+// residueInCells finds cells whose trials did not all get the same.
+func (w *warner) residueInCells() {
+	first := make([]*bench.Applied, len(w.table.cells))
+	var cells []int
+	var what []string
+	for i := range w.table.run.Samples {
+		s := &w.table.run.Samples[i]
+		a := first[s.Trial.Cell]
+		switch {
+		case s.Applied == nil || s.Outcome != bench.OK:
+		case a == nil:
+			first[s.Trial.Cell] = s.Applied
+		case !reflect.DeepEqual(a, s.Applied):
+			cells = append(cells, s.Trial.Cell)
+			what = append(what, differingFields(a, s.Applied)...)
+		}
+	}
+	if len(cells) > 0 {
+		slices.Sort(what)
+		w.add(CodeResidue, fmt.Sprintf("trials of %s did not all get the same: %s differs", w.names(cells), strings.Join(slices.Compact(what), ", ")),
+			"something changed the engine while the run went on; run again", "", cells...)
+	}
+}
+
+// differingFields names what differs between two things that were applied.
+func differingFields(a, b *bench.Applied) []string {
+	va, vb := reflect.ValueOf(*a), reflect.ValueOf(*b)
+	var out []string
+	for i := range va.NumField() {
+		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+			out = append(out, strings.ToLower(va.Type().Field(i).Name))
+		}
+	}
+	return out
+}
+
+// residueAcrossCells finds cells that asked for one image and got several.
+func (w *warner) residueAcrossCells() {
+	digests := make(map[string]map[string]bool) // by image asked for
+	cells := make(map[string][]int)
+	for i := range w.table.run.Samples {
+		s := &w.table.run.Samples[i]
+		if s.Applied == nil || s.Applied.Image == "" || s.Outcome != bench.OK {
+			continue
+		}
+		asked := w.table.cells[s.Trial.Cell].Spec.Image
+		if digests[asked] == nil {
+			digests[asked] = make(map[string]bool)
+		}
+		digests[asked][s.Applied.Image] = true
+		if !slices.Contains(cells[asked], s.Trial.Cell) {
+			cells[asked] = append(cells[asked], s.Trial.Cell)
+		}
+	}
+	for _, asked := range slices.Sorted(maps.Keys(digests)) {
+		if n := len(digests[asked]); n > 1 {
+			name := asked
+			if name == "" {
+				name = "tare's own"
+			}
+			w.add(CodeResidue, fmt.Sprintf("image %s is %d different images among %s: engines and images are confounded", name, n, w.names(cells[asked])),
+				"give every engine the same image, by digest", "", cells[asked]...)
+		}
+	}
+}
+
+// residueAcrossResumptions finds a run that was taken up by another tare or on
+// another machine.
+func (w *warner) residueAcrossResumptions() {
+	first := facts{host: w.Header.Host, tool: w.Header.Tool}
+	var what []string
+	for _, again := range w.Resumptions {
+		for _, d := range differences([]facts{first, {host: again.Host, tool: again.Tool}}) {
+			what = append(what, d.String())
+		}
+	}
+	if len(what) > 0 {
+		w.add(CodeResidue, "the run was resumed on something else: "+strings.Join(slices.Compact(what), "; "),
+			"ratios within a block are still of one machine; start a new run for values", "")
+	}
+}

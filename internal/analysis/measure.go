@@ -1,0 +1,334 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+)
+
+// A measure is one metric while it is being analysed: the result, and the
+// pairs behind it.
+type measure struct {
+	result MetricResult
+	tables []*compared // parallel to result.Conditions; then that of the summary, if there is one
+	blocks int
+	column [][]float64 // by cell and block
+	family int         // comparisons that are adjusted together with these
+}
+
+// A compared is the pairs behind one ConditionResult.
+type compared struct {
+	group
+	effects []*effect // of what is compared, in order
+	noise   *effect   // nil without a control
+	scale   float64   // median of the baseline; what 1 % of a difference is one per cent of
+}
+
+// measure compares all cells by each primary and detail metric.
+func (t *table) measure(opt Options) []*measure {
+	var order []int
+	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
+		for i, r := range t.role {
+			if r == role {
+				order = append(order, i)
+			}
+		}
+	}
+	out := make([]*measure, len(order))
+	each(len(order), func(i int) { out[i] = t.measureOne(order[i]) })
+	delta := t.run.Header.Plan.Smallest
+	if opt.Smallest > 0 {
+		delta = opt.Smallest
+	}
+	for _, m := range out {
+		m.setSmallest(delta)
+	}
+	return out
+}
+
+// measureOne compares all cells by one metric.
+func (t *table) measureOne(metric int) *measure {
+	m := &measure{column: t.column(metric), blocks: len(t.blocks)}
+	m.result.Metric = t.run.Header.Metrics[metric]
+	m.result.Metric.Role = t.role[metric]
+	for _, g := range t.groups {
+		c := m.compare(g)
+		m.tables = append(m.tables, c)
+		m.result.Conditions = append(m.result.Conditions, t.conditionResult(m, c))
+	}
+	if len(t.groups) > 1 {
+		m.summarize(t)
+	}
+	return m
+}
+
+// compare pairs every cell of a group with its baseline.
+func (m *measure) compare(g group) *compared {
+	base, scale := m.column[g.baseline], m.result.Metric.Scale
+	c := &compared{group: g, scale: math.Abs(median(base))}
+	for _, cell := range g.cells {
+		if cell != g.baseline {
+			c.effects = append(c.effects, newEffect(cell, m.column[cell], base, scale))
+		}
+	}
+	if g.control >= 0 {
+		c.noise = newEffect(g.control, m.column[g.control], base, scale)
+	}
+	return c
+}
+
+// conditionResult shows a group.
+func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
+	r := ConditionResult{Condition: c.condition, Baseline: c.baseline, Control: c.control}
+	if c.noise != nil {
+		r.Noise = c.noise.cmp
+	}
+	for _, cell := range c.cells {
+		v := CellResult{Cell: cell, Name: t.cells[cell].Name, Failed: t.failed[cell]}
+		v.N, v.Value, v.Low, v.High = location(m.column[cell])
+		if e := c.of(cell); e != nil {
+			v.Comparison = e.cmp
+		}
+		r.Cells = append(r.Cells, v)
+	}
+	return r
+}
+
+// of returns the effect of a cell, nil for the baseline.
+func (c *compared) of(cell int) *effect {
+	i := slices.IndexFunc(c.effects, func(e *effect) bool { return e.cell == cell })
+	if i < 0 {
+		return nil
+	}
+	return c.effects[i]
+}
+
+// all returns the effects and the noise, if there is a control.
+func (c *compared) all() []*effect {
+	if c.noise == nil {
+		return c.effects
+	}
+	return append(slices.Clone(c.effects), c.noise)
+}
+
+// location returns the median of the values and the bounds of it.
+func location(x []float64) (n int, value, low, high float64) {
+	x = numbers(x)
+	if len(x) == 0 {
+		return 0, math.NaN(), math.NaN(), math.NaN()
+	}
+	value = stat.Median(x)
+	interval, ok := stat.MedianInterval(x, confidence)
+	if !ok {
+		return len(x), value, math.NaN(), math.NaN()
+	}
+	return len(x), value, interval.Low, interval.High
+}
+
+// median returns the median of the values that are numbers, NaN without any.
+func median(x []float64) float64 {
+	if x = numbers(x); len(x) == 0 {
+		return math.NaN()
+	}
+	return stat.Median(x)
+}
+
+// summarize compares over all conditions. Cells of different conditions are
+// the same thing if they have the same name.
+func (m *measure) summarize(t *table) {
+	first := m.tables[0]
+	sum := &compared{group: group{baseline: first.baseline, control: -1, cells: []int{first.baseline}}}
+	for _, c := range m.tables {
+		sum.scale += c.scale / float64(len(m.tables))
+	}
+	done := map[string]bool{t.cells[first.baseline].Name: true}
+	for _, c := range m.tables {
+		for _, e := range c.effects {
+			name := t.cells[e.cell].Name
+			if done[name] {
+				continue
+			}
+			done[name] = true
+			if mean := meanEffect(m.sameName(t, name), e.cell, e.scale); mean != nil {
+				sum.cells = append(sum.cells, e.cell)
+				sum.effects = append(sum.effects, mean)
+			}
+		}
+	}
+	m.summarizeNoise(sum)
+	m.tables = append(m.tables, sum)
+	r := t.conditionResult(m, sum)
+	for i := range r.Cells {
+		r.Cells[i] = CellResult{
+			Cell: r.Cells[i].Cell, Name: r.Cells[i].Name, Comparison: r.Cells[i].Comparison,
+			Value: math.NaN(), Low: math.NaN(), High: math.NaN(),
+		}
+	}
+	m.result.Summary = &r
+}
+
+// summarizeNoise does for the controls what summarize does for the cells.
+func (m *measure) summarizeNoise(sum *compared) {
+	var noise []*effect
+	for _, c := range m.tables {
+		if c.noise != nil {
+			noise = append(noise, c.noise)
+		}
+	}
+	if len(noise) == len(m.tables) {
+		sum.control = noise[0].cell
+		sum.noise = meanEffect(noise, sum.control, noise[0].scale)
+	}
+}
+
+// sameName returns the effects of the cells with a name, one per condition.
+func (m *measure) sameName(t *table, name string) []*effect {
+	var out []*effect
+	for _, c := range m.tables {
+		for _, e := range c.effects {
+			if t.cells[e.cell].Name == name {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// meanEffect returns the effect of the per-block means, over the blocks in
+// which every condition has a pair: a mean over others would compare
+// conditions, not cells. It is nil for fewer than two conditions.
+func meanEffect(parts []*effect, cell int, scale bench.Scale) *effect {
+	if len(parts) < 2 {
+		return nil
+	}
+	sum, count := make(map[int]float64), make(map[int]int)
+	for _, p := range parts {
+		for i, block := range p.at {
+			sum[block] += p.d[i]
+			count[block]++
+		}
+	}
+	mean := &effect{cell: cell, scale: scale}
+	for _, block := range parts[0].at { // ascending
+		if count[block] == len(parts) {
+			mean.at = append(mean.at, block)
+			mean.d = append(mean.d, sum[block]/float64(len(parts)))
+		}
+	}
+	mean.test()
+	return mean
+}
+
+// results returns the tables to show, parallel to m.tables.
+func (m *measure) results() []*ConditionResult {
+	var out []*ConditionResult
+	for i := range m.result.Conditions {
+		out = append(out, &m.result.Conditions[i])
+	}
+	if m.result.Summary != nil {
+		out = append(out, m.result.Summary)
+	}
+	return out
+}
+
+// setSmallest decides which effects are worth knowing: what was asked for, or
+// else the larger of 1 % and the noise.
+func (m *measure) setSmallest(asked float64) {
+	for i, r := range m.results() {
+		c := m.tables[i]
+		delta, unit := asked, 1.0
+		if delta == 0 {
+			delta = smallest
+		}
+		if m.result.Metric.Scale == bench.Difference {
+			unit = c.scale
+			if math.IsNaN(unit) {
+				unit = 0
+			}
+		}
+		r.Smallest = delta * unit
+		if asked == 0 && r.Noise != nil && r.Noise.HasInterval {
+			r.Smallest = max(r.Smallest, r.Noise.HalfWidth())
+		}
+	}
+}
+
+// adjust applies Holm's method to four families: the comparisons of the
+// primary metrics and of the details, and the controls of both.
+func adjust(work []*measure) {
+	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
+		var cells, controls []*Comparison
+		for _, m := range work {
+			if m.result.Metric.Role != role {
+				continue
+			}
+			for _, c := range m.tables {
+				for _, e := range c.effects {
+					cells = append(cells, e.cmp)
+				}
+				if c.noise != nil {
+					controls = append(controls, c.noise.cmp)
+				}
+			}
+		}
+		holm(cells)
+		holm(controls)
+		for _, m := range work {
+			if m.result.Metric.Role == role {
+				m.family = len(cells)
+			}
+		}
+	}
+}
+
+// holm adjusts one family.
+func holm(family []*Comparison) {
+	p := make([]float64, len(family))
+	for i, c := range family {
+		p[i] = c.P
+	}
+	for i, adjusted := range stat.Holm(p) {
+		family[i].Adjusted = adjusted
+	}
+}
+
+// judge gives the verdicts of one metric.
+func (m *measure) judge() {
+	shaky := false
+	for i, r := range m.results() {
+		// What the control differs by is worth knowing if it would be worth
+		// knowing of a cell; its own half-width has no say in that.
+		if n := r.Noise; n != nil {
+			n.Verdict = n.decide(bench.Neither, m.noiseLimit(m.tables[i], r))
+			r.Unreliable = n.Verdict == Different
+		}
+		shaky = shaky || r.Unreliable
+		if r == m.result.Summary {
+			r.Unreliable = shaky // a mean is no better than its parts
+		}
+		for _, e := range m.tables[i].effects {
+			m.judgeOne(e, r)
+		}
+	}
+}
+
+// judgeOne gives one verdict.
+func (m *measure) judgeOne(e *effect, r *ConditionResult) {
+	e.cmp.Verdict = e.cmp.decide(m.result.Metric.Better, r.Smallest)
+	if e.cmp.Verdict == Unclear {
+		e.cmp.Blocks = e.settle(r.Smallest, m.family, m.blocks)
+	}
+	if r.Unreliable {
+		e.cmp.Verdict, e.cmp.Blocks = Unreliable, 0
+	}
+}
+
+// noiseLimit is the difference of a control that means nothing.
+func (m *measure) noiseLimit(c *compared, r *ConditionResult) float64 {
+	if m.result.Metric.Scale == bench.Difference {
+		return min(r.Smallest, smallest*c.scale)
+	}
+	return min(r.Smallest, smallest)
+}

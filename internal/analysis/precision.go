@@ -1,0 +1,177 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+)
+
+// inARow is in how many blocks in a row a run must be precise: once may be luck.
+const inARow = 3
+
+// A Precision follows a run while it goes on and says when enough is known:
+// when the interval of each primary comparison is as short as the plan asks,
+// in three blocks in a row. It never looks at whether anything differs.
+type Precision struct {
+	plan   bench.Plan
+	pairs  []*pairing
+	gone   []bool  // cells that the run has given up
+	block  int     // the block that is under way
+	open   bool    // it has a trial
+	blocks int     // that are complete
+	row    int     // of them, the last ones that were precise
+	worst  float64 // half-width of the least precise comparison
+	least  *pairing
+}
+
+// A pairing collects one primary comparison.
+type pairing struct {
+	cell, baseline, metric int
+	scale                  bench.Scale
+	x, b                   float64   // of the block under way; NaN until known
+	d                      []float64 // as effect.d, in ascending order
+	base                   []float64 // the baseline's values, for differences
+}
+
+// NewPrecision starts with no samples. A plan that Analyze refuses is never
+// precise.
+func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
+	p := &Precision{plan: plan, gone: make([]bool, len(plan.Cells))}
+	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
+	if err != nil {
+		return p
+	}
+	for metric, role := range t.role {
+		if role == bench.Primary {
+			p.follow(t, metric)
+		}
+	}
+	return p
+}
+
+// follow adds the comparisons of one metric.
+func (p *Precision) follow(t *table, metric int) {
+	for _, g := range t.groups {
+		for _, cell := range g.cells {
+			if cell == g.baseline {
+				continue
+			}
+			p.pairs = append(p.pairs, &pairing{
+				cell: cell, baseline: g.baseline, metric: metric,
+				scale: t.run.Header.Metrics[metric].Scale, x: math.NaN(), b: math.NaN(),
+			})
+		}
+	}
+}
+
+// Add takes the next sample, in order of execution, resumed ones included. It
+// does not retain it.
+func (p *Precision) Add(s bench.Sample) {
+	if s.Trial.Warmup() || s.Trial.Cell < 0 || s.Trial.Cell >= len(p.gone) {
+		return
+	}
+	if s.Trial.Block != p.block {
+		p.endBlock()
+	}
+	p.block, p.open = s.Trial.Block, true
+	if s.Outcome == bench.Skipped {
+		p.gone[s.Trial.Cell] = true
+	}
+	if s.Outcome != bench.OK {
+		return
+	}
+	for _, q := range p.pairs {
+		v, ok := s.Value(q.metric)
+		switch {
+		case !ok:
+		case s.Trial.Cell == q.cell:
+			q.x = v
+		case s.Trial.Cell == q.baseline:
+			q.b = v
+		}
+	}
+}
+
+// Reached reports whether the plan's precision is reached. It is asked after
+// each block, when all of its samples have been added.
+func (p *Precision) Reached() bool {
+	p.endBlock()
+	return p.plan.Precision > 0 && p.row >= inARow && p.blocks >= p.plan.MinBlocks
+}
+
+// HalfWidth returns how precise the least precise primary comparison is after
+// the last whole block, as a ratio (0.03 = ±3 %), and which that is. It is
+// false while one of them has no interval yet, or where there is nothing to
+// compare.
+func (p *Precision) HalfWidth() (worst float64, cell, metric int, ok bool) {
+	if p.least == nil || math.IsInf(p.worst, 1) {
+		return 0, 0, 0, false
+	}
+	return p.worst, p.least.cell, p.least.metric, true
+}
+
+// endBlock forms the pairs of the block under way.
+func (p *Precision) endBlock() {
+	if !p.open {
+		return
+	}
+	p.open = false
+	p.blocks++
+	for _, q := range p.pairs {
+		q.endBlock()
+	}
+	p.measure()
+	if p.worst <= p.plan.Precision {
+		p.row++
+	} else {
+		p.row = 0
+	}
+}
+
+// measure finds the least precise comparison.
+func (p *Precision) measure() {
+	p.worst, p.least = math.Inf(1), nil
+	for _, q := range p.pairs {
+		if p.hopeless(q) {
+			continue
+		}
+		if h := q.halfWidth(); p.least == nil || h > p.worst {
+			p.worst, p.least = h, q
+		}
+	}
+}
+
+// hopeless reports whether a comparison will never be precise, so that nobody
+// should wait for it: a cell that the run has given up, or one that has never
+// had a value in all the blocks that a plan has at least.
+func (p *Precision) hopeless(q *pairing) bool {
+	return p.gone[q.cell] || p.gone[q.baseline] || len(q.d) == 0 && p.blocks >= p.plan.MinBlocks
+}
+
+func (q *pairing) endBlock() {
+	if d := distance(q.x, q.b, q.scale); usable(d) {
+		// Kept sorted, because sorting is most of the work otherwise.
+		at, _ := slices.BinarySearch(q.d, d)
+		q.d = slices.Insert(q.d, at, d)
+		q.base = append(q.base, q.b)
+	}
+	q.x, q.b = math.NaN(), math.NaN()
+}
+
+// halfWidth is that of Comparison, but always as a ratio: differences are
+// taken relative to the baseline.
+func (q *pairing) halfWidth() float64 {
+	s := stat.SignedRank(q.d, confidence)
+	switch {
+	case !s.OK:
+		return math.Inf(1)
+	case q.scale != bench.Difference:
+		return math.Expm1(s.Interval.HalfWidth())
+	case s.Interval.HalfWidth() == 0:
+		return 0
+	default:
+		return s.Interval.HalfWidth() / math.Abs(median(q.base))
+	}
+}

@@ -1,0 +1,153 @@
+package analysis_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// stops follows a run and returns after which block it would have stopped, -1
+// if never.
+func stops(run *bench.Run) int {
+	p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
+	for i, s := range run.Samples {
+		p.Add(s)
+		last := i+1 == len(run.Samples) || run.Samples[i+1].Trial.Block != s.Trial.Block
+		if last && p.Reached() {
+			return s.Trial.Block
+		}
+	}
+	return -1
+}
+
+// TestPrecision checks the stopping rule against what Analyze says of the same
+// blocks.
+func TestPrecision(t *testing.T) {
+	const asked = 0.015
+	run := analysistest.Run(five(120))
+	run.Header.Plan.Precision = asked
+	at := stops(run)
+	if at < 12 || at > 60 {
+		t.Fatalf("stopped after block %d", at)
+	}
+	for block := at - 4; block <= at; block++ {
+		cut := *run
+		cut.Samples = slices.DeleteFunc(slices.Clone(run.Samples), func(s bench.Sample) bool { return s.Trial.Block > block })
+		worst := 0.0
+		for _, m := range analyze(t, &cut).Metrics[:2] {
+			for _, c := range m.Conditions[0].Cells[1:] {
+				worst = max(worst, c.Comparison.HalfWidth())
+			}
+		}
+		if precise := worst <= asked; precise != (block > at-3) && block >= at-2 {
+			t.Errorf("after block %d: ±%v, but stopped after block %d", block, worst, at)
+		}
+	}
+}
+
+func TestPrecisionHalfWidth(t *testing.T) {
+	run := analysistest.Run(five(30))
+	p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
+	if _, _, _, ok := p.HalfWidth(); ok {
+		t.Error("there is a half-width before there is a sample")
+	}
+	for _, s := range run.Samples {
+		p.Add(s)
+	}
+	if p.Reached() {
+		t.Error("reached, and nothing was asked for")
+	}
+	got, cell, metric, ok := p.HalfWidth()
+	want := analyze(t, run).Metrics[metric].Conditions[0].Cells[cell].Comparison.HalfWidth()
+	if !ok || math.Abs(got-want) > 1e-12 {
+		t.Errorf("half-width %v of cell %d, metric %d (%v); Analyze says %v", got, cell, metric, ok, want)
+	}
+}
+
+func TestPrecisionWaitsForNobody(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(s *bench.Sample)
+		stops bool
+	}{
+		{"a cell that was given up", func(s *bench.Sample) {
+			if s.Trial.Cell == 2 && s.Trial.Block > 3 {
+				s.Outcome, s.Values = bench.Skipped, nil
+			}
+		}, true},
+		{"a cell that never works", func(s *bench.Sample) {
+			if s.Trial.Cell == 2 {
+				s.Outcome, s.Values = bench.Failed, nil
+			}
+		}, true},
+		{"a cell that sometimes works", func(s *bench.Sample) {
+			if s.Trial.Cell == 2 && s.Trial.Block%20 != 0 {
+				s.Outcome, s.Values = bench.Failed, nil
+			}
+		}, false},
+		{"a baseline that never works", func(s *bench.Sample) {
+			if s.Trial.Cell == 0 {
+				s.Outcome, s.Values = bench.Failed, nil
+			}
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run := analysistest.Run(five(60))
+			run.Header.Plan.Precision = 0.03
+			for i := range run.Samples {
+				tt.spoil(&run.Samples[i])
+			}
+			if at := stops(run); (at >= 0) != tt.stops {
+				t.Errorf("stopped after block %d", at)
+			}
+		})
+	}
+}
+
+// TestPrecisionResumed checks that a run that is taken up again stops where it
+// would have stopped.
+func TestPrecisionResumed(t *testing.T) {
+	run := analysistest.Run(five(120))
+	run.Header.Plan.Precision = 0.015
+	want := stops(run)
+	p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
+	for i, s := range run.Samples {
+		p.Add(s)
+		last := i+1 == len(run.Samples) || run.Samples[i+1].Trial.Block != s.Trial.Block
+		if s.Trial.Block < want-1 || !last {
+			continue // what was stored is only added
+		}
+		if p.Reached() {
+			if s.Trial.Block != want {
+				t.Errorf("stopped after block %d, want %d", s.Trial.Block, want)
+			}
+			return
+		}
+	}
+	t.Error("never stopped")
+}
+
+// BenchmarkPrecision is what is done after one block of a run of 500 blocks, 6
+// cells and 2 primary metrics.
+func BenchmarkPrecision(b *testing.B) {
+	run := analysistest.Run(five(501))
+	split := len(run.Samples) - 6
+	for b.Loop() {
+		b.StopTimer()
+		p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
+		for i := range split { // as one block, so that it is quick
+			s := run.Samples[i]
+			p.Add(s)
+		}
+		p.Reached()
+		b.StartTimer()
+		for _, s := range run.Samples[split:] {
+			p.Add(s)
+		}
+		p.Reached()
+	}
+}

@@ -1,0 +1,95 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// facts are what a run was made with and on.
+type facts struct {
+	host    bench.HostFacts
+	tool    string
+	engines []bench.EngineInfo
+}
+
+// A Residue is something that was not meant to vary and does.
+type Residue struct {
+	What   string   // such as "kernel"
+	Values []string // different ones, in order of appearance
+}
+
+// String writes it for people.
+func (r Residue) String() string {
+	quoted := make([]string, len(r.Values))
+	for i, v := range r.Values {
+		if quoted[i] = v; v == "" {
+			quoted[i] = "none"
+		}
+	}
+	return r.What + " (" + strings.Join(quoted, ", ") + ")"
+}
+
+// differences lists what is not the same in all of them.
+func differences(all []facts) []Residue {
+	var out []Residue
+	compare := func(what string, get func(f *facts) string) {
+		var values []string
+		for i := range all {
+			if v := get(&all[i]); !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) > 1 {
+			out = append(out, Residue{what, values})
+		}
+	}
+	compare("host", func(f *facts) string { return hostName(&f.host) })
+	compare("boot", func(f *facts) string { return short(f.host.BootID) })
+	compare("kernel", func(f *facts) string { return f.host.Kernel })
+	compare("system", func(f *facts) string { return f.host.OS })
+	compare("architecture", func(f *facts) string { return f.host.Arch })
+	compare("processor", func(f *facts) string { return f.host.CPU })
+	compare("CPUs", func(f *facts) string { return fmt.Sprint(f.host.CPUs) })
+	compare("memory", func(f *facts) string { return unit.Format(float64(f.host.Memory), unit.Bytes) })
+	compare("cgroup version", func(f *facts) string { return f.host.Cgroup })
+	compare("virtualization", func(f *facts) string { return f.host.Virtual })
+	compare("governor", func(f *facts) string { return f.host.Governor })
+	compare("clock source", func(f *facts) string { return f.host.Clock })
+	compare("privileges", func(f *facts) string { return fmt.Sprint(f.host.Privileged) })
+	compare("tare", func(f *facts) string { return f.tool })
+	for _, name := range commonEngines(all) {
+		compare(name, func(f *facts) string {
+			return f.engines[slices.IndexFunc(f.engines, func(e bench.EngineInfo) bool { return e.Name == name })].Version
+		})
+	}
+	return out
+}
+
+// commonEngines lists the engines that all have.
+func commonEngines(all []facts) []string {
+	var out []string
+	for _, e := range all[0].engines {
+		missing := func(f facts) bool {
+			return !slices.ContainsFunc(f.engines, func(o bench.EngineInfo) bool { return o.Name == e.Name })
+		}
+		if !slices.ContainsFunc(all, missing) {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
+
+// hostName tells hosts apart, also those of the same name.
+func hostName(h *bench.HostFacts) string {
+	if h.MachineID == "" {
+		return h.Hostname
+	}
+	return h.Hostname + " " + short(h.MachineID)
+}
+
+// short is enough of an identifier to tell it from others.
+func short(id string) string { return id[:min(8, len(id))] }

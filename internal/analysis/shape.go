@@ -1,0 +1,251 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// What a warning about the shape of the values takes. Each is strict, because
+// a run makes dozens of these tests and a warning that is often wrong is not
+// read: on clean data a whole run has a false one in fewer than 1 of 20.
+const (
+	shapeValues  = 20   // fewer values have no shape
+	shapeAlpha   = 0.01 // for a family of tests, adjusted
+	valueDrift   = 0.05 // drift of all cells together; comparisons hardly suffer
+	effectDrift  = 0.02 // drift of a comparison itself
+	likeness     = 0.3  // autocorrelation from which intervals get much too narrow
+	outlierShare = 0.10 // of the trials
+	farOut       = 5.0  // times the median
+	bimodality   = 1.3  // times the score from which stat calls it clear
+)
+
+// A suspect is one series that may drift, or whose neighbours may be alike.
+type suspect struct {
+	measure *measure
+	effect  *effect // nil for what all cells have in common
+	group   group
+	x       []float64
+	p, size float64
+}
+
+// suspects tests series, adjusts the p-values, and keeps those below shapeAlpha.
+func suspects(all []suspect, test func(s *suspect)) []suspect {
+	p := make([]float64, len(all))
+	for i := range all {
+		test(&all[i])
+		p[i] = all[i].p
+	}
+	var out []suspect
+	for i, adjusted := range stat.Holm(p) {
+		if adjusted < shapeAlpha {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// series lists the comparisons that are long enough to have a shape.
+func (w *warner) series() []suspect {
+	var out []suspect
+	w.compared(func(m *measure, c *compared, e *effect) {
+		if len(e.d) >= shapeValues {
+			out = append(out, suspect{measure: m, effect: e, group: c.group, x: e.d})
+		}
+	})
+	return out
+}
+
+// drift looks for values and effects that changed over the run.
+func (w *warner) drift() {
+	all := w.series()
+	for _, m := range w.primary() {
+		for i := range m.result.Conditions {
+			if x := m.common(m.tables[i]); len(x) >= shapeValues {
+				all = append(all, suspect{measure: m, group: m.tables[i].group, x: x})
+			}
+		}
+	}
+	trend := func(s *suspect) {
+		_, s.p = stat.Trend(s.x)
+		third := len(s.x) / 3
+		s.size = stat.Median(s.x[len(s.x)-third:]) - stat.Median(s.x[:third])
+	}
+	for _, s := range suspects(all, trend) {
+		if s.effect == nil {
+			w.valuesDrift(s)
+		} else {
+			w.effectDrifts(s)
+		}
+	}
+}
+
+// common returns what all cells of a group have in common in each block: the
+// median of their distances from their own medians.
+func (m *measure) common(c *compared) []float64 {
+	cells := c.cells
+	if c.control >= 0 {
+		cells = append(cells[:len(cells):len(cells)], c.control)
+	}
+	scale := m.result.Metric.Scale
+	var out []float64
+	medians := make([]float64, len(cells))
+	for i, cell := range cells {
+		medians[i] = median(m.column[cell])
+	}
+	for block := range m.blocks {
+		var away []float64
+		for i, cell := range cells {
+			away = append(away, distance(m.column[cell][block], medians[i], scale))
+		}
+		if v := median(away); usable(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// amount writes a distance as people say it.
+func (s *suspect) amount() string {
+	if m := s.measure.result.Metric; m.Scale == bench.Difference {
+		return unit.Format(math.Abs(s.size), m.Unit)
+	}
+	return unit.FormatPercent(math.Expm1(math.Abs(s.size)))
+}
+
+func (s *suspect) direction() string {
+	if s.size < 0 {
+		return "fell"
+	}
+	return "rose"
+}
+
+// least turns a relative size into one on the suspect's scale.
+func (s *suspect) least(share float64) float64 {
+	if s.measure.result.Metric.Scale == bench.Difference {
+		return share * math.Abs(median(s.measure.column[s.group.baseline]))
+	}
+	return math.Log1p(share)
+}
+
+func (w *warner) valuesDrift(s suspect) {
+	if math.Abs(s.size) < s.least(valueDrift) {
+		return
+	}
+	m := s.measure.result.Metric
+	w.add(CodeDrift, fmt.Sprintf("%s%s %s by %s over the run, in all cells alike: ratios hardly suffer, the values describe a mixture",
+		m.Title, in(s.group.condition), s.direction(), s.amount()),
+		"if it settles after a while, run longer --warmup; else see tare doctor for what runs beside", m.Name, s.group.cells...)
+}
+
+// in names a condition, if there is one.
+func in(condition string) string {
+	if condition == "" {
+		return ""
+	}
+	return " in " + condition
+}
+
+func (w *warner) effectDrifts(s suspect) {
+	if math.Abs(s.size) < max(s.least(effectDrift), toDistanceWidth(s.effect.cmp)) {
+		return
+	}
+	m := s.measure.result.Metric
+	w.add(CodeDrift, fmt.Sprintf("%s of %s against the baseline %s by %s over the run: one number does not describe it",
+		m.Title, w.name(s.effect.cell), s.direction(), s.amount()),
+		"find out what this cell leaves behind from trial to trial; raise --washout or --warmup", m.Name, s.effect.cell)
+}
+
+// toDistanceWidth returns the half-width of an interval on the scale of distances.
+func toDistanceWidth(c *Comparison) float64 {
+	return (toDistance(c.High, c.Scale) - toDistance(c.Low, c.Scale)) / 2
+}
+
+// alike looks for neighbouring blocks that are alike, which makes intervals
+// too narrow.
+func (w *warner) alike() {
+	lag1 := func(s *suspect) { s.size, s.p = stat.Autocorrelation(s.x, 1) }
+	for _, s := range suspects(w.series(), lag1) {
+		if s.size < likeness || w.drifts(s) {
+			continue
+		}
+		m := s.measure.result.Metric
+		w.add(CodeAlike, fmt.Sprintf("%s of %s: blocks are like the one before (correlation %.2f), so the interval is too narrow",
+			m.Title, w.name(s.effect.cell), s.size),
+			"let the machine settle longer between trials: --washout; do not trust what is barely outside the interval", m.Name, s.effect.cell)
+	}
+}
+
+// drifts reports whether a drift was found already, which is the same thing
+// seen from another side.
+func (w *warner) drifts(s suspect) bool {
+	for _, other := range w.list {
+		if other.Code == CodeDrift && other.Metric == s.measure.result.Metric.Name && len(other.Cells) == 1 && other.Cells[0] == s.effect.cell {
+			return true
+		}
+	}
+	return false
+}
+
+// values calls do for each cell's values of each primary metric, in order of
+// execution, on the scale on which they are compared.
+func (w *warner) values(do func(m *measure, cell int, x, scaled []float64)) {
+	for _, m := range w.primary() {
+		for _, g := range w.table.groups {
+			for _, cell := range g.cells {
+				x := numbers(m.column[cell])
+				if len(x) < shapeValues || m.result.Metric.Scale == bench.Ratio && !positive(x) {
+					continue
+				}
+				scaled := make([]float64, len(x))
+				for i, v := range x {
+					scaled[i] = toDistance(v, m.result.Metric.Scale)
+				}
+				do(m, cell, x, scaled)
+			}
+		}
+	}
+}
+
+func (w *warner) bimodal() {
+	w.values(func(m *measure, cell int, x, scaled []float64) {
+		score, clear := stat.Bimodal(scaled)
+		// stat's criterion is for one sample; this is one of many.
+		if !clear || score < bimodality*math.Sqrt(12)*(1+3/math.Sqrt(float64(len(x)))) {
+			return
+		}
+		metric := m.result.Metric
+		s := unit.Scale(metric.Unit, x...)
+		w.add(CodeBimodal, fmt.Sprintf("%s of %s falls in two groups, about %s and %s: a median between them is neither",
+			metric.Title, w.name(cell), s.Format(stat.Quantile(x, 0.075)), s.Format(stat.Quantile(x, 0.925))),
+			"find what differs between the trials: tare export "+w.Header.ID+" has their counters", metric.Name, cell)
+	})
+}
+
+// outliers are never removed. They are only worth a word where there are many
+// or where they are extreme.
+func (w *warner) outliers() {
+	w.values(func(m *measure, cell int, x, scaled []float64) {
+		metric := m.result.Metric
+		centre := stat.Median(x)
+		extreme, far := 0, centre
+		for _, v := range x {
+			if v > farOut*centre && centre > 0 {
+				extreme, far = extreme+1, max(far, v)
+			}
+		}
+		hint := "they stay in: estimates and intervals bear it; tare doctor names what disturbs"
+		many := len(stat.Outliers(scaled))
+		switch {
+		case extreme > 0:
+			w.add(CodeOutliers, fmt.Sprintf("%s of %s: %d of %d trials are more than %g times the median, up to %s",
+				metric.Title, w.name(cell), extreme, len(x), farOut, unit.Format(far, metric.Unit)), hint, metric.Name, cell)
+		case float64(many) > outlierShare*float64(len(x)):
+			w.add(CodeOutliers, fmt.Sprintf("%s of %s: %d of %d trials lie far from the others",
+				metric.Title, w.name(cell), many, len(x)), hint, metric.Name, cell)
+		}
+	})
+}

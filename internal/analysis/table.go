@@ -1,0 +1,274 @@
+package analysis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A table holds the trials of a run that count, by cell and block.
+type table struct {
+	run    *bench.Run
+	cells  []bench.Cell
+	blocks []int        // numbers of the blocks that count, ascending
+	rows   []row        // one for each successful trial, in order of execution
+	groups []group      // the conditions, in the plan's order
+	role   []bench.Role // of each metric in this plan
+	trials Trials
+	failed []int // per cell: trials of a block that counts without a value
+	// replaced marks canceled samples that a later one stands in for.
+	replaced map[int]bool // by index in run.Samples
+}
+
+// A row is one successful trial.
+type row struct {
+	cell, block int // block is an index in table.blocks
+	values      []float64
+}
+
+// A group is one condition: a baseline, what is compared with it, and perhaps a control.
+type group struct {
+	condition string
+	baseline  int
+	control   int   // -1 where there is none
+	cells     []int // without the control
+}
+
+// newTable checks a run and sorts its trials.
+func newTable(run *bench.Run) (*table, error) {
+	t := &table{run: run, cells: run.Header.Plan.Cells}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.groups, err = groupCells(t.cells); err != nil {
+		return nil, err
+	}
+	if t.role, err = roles(&run.Header); err != nil {
+		return nil, err
+	}
+	t.failed = make([]int, len(t.cells))
+	t.findReplaced()
+	t.findBlocks()
+	for i := range run.Samples {
+		t.count(i)
+	}
+	return t, nil
+}
+
+// check refuses what would be read beyond its end.
+func (t *table) check() error {
+	if len(t.cells) == 0 {
+		return errors.New("the plan has no cells")
+	}
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if s.Trial.Cell < 0 || s.Trial.Cell >= len(t.cells) {
+			return fmt.Errorf("sample %d: no cell %d among the plan's %d", i, s.Trial.Cell, len(t.cells))
+		}
+		if n := len(t.run.Header.Metrics); len(s.Values) > n {
+			return fmt.Errorf("sample %d: %d values for %d metrics", i, len(s.Values), n)
+		}
+	}
+	return nil
+}
+
+// groupCells sorts the cells by condition.
+func groupCells(cells []bench.Cell) ([]group, error) {
+	var groups []group
+	at := make(map[string]int)
+	for i, c := range cells {
+		n, ok := at[c.Condition]
+		if !ok {
+			n = len(groups)
+			at[c.Condition] = n
+			groups = append(groups, group{condition: c.Condition, baseline: -1, control: -1})
+		}
+		g := &groups[n]
+		switch {
+		case c.Control && g.control >= 0:
+			return nil, fmt.Errorf("condition %q has two controls", c.Condition)
+		case c.Control:
+			g.control = i
+			continue
+		case c.Baseline && g.baseline >= 0:
+			return nil, fmt.Errorf("condition %q has two baselines, %q and %q", c.Condition, cells[g.baseline].Name, c.Name)
+		case c.Baseline:
+			g.baseline = i
+		}
+		g.cells = append(g.cells, i)
+	}
+	for _, g := range groups {
+		if g.baseline < 0 {
+			return nil, fmt.Errorf("condition %q has no baseline", g.condition)
+		}
+	}
+	return groups, nil
+}
+
+// roles returns what each metric is in this plan.
+func roles(h *bench.Header) ([]bench.Role, error) {
+	out := make([]bench.Role, len(h.Metrics))
+	known := make(map[string]bool)
+	for i, m := range h.Metrics {
+		known[m.Name] = true
+		out[i] = roleOf(m, h.Plan.Restrict)
+	}
+	for _, name := range h.Plan.Restrict {
+		if !known[name] {
+			return nil, fmt.Errorf("the plan's primary metric %q is none of the run's", name)
+		}
+	}
+	return out, nil
+}
+
+// roleOf returns the role of a metric in a plan that may restrict the primary ones.
+func roleOf(m bench.Metric, restrict []string) bench.Role {
+	switch {
+	case slices.Contains(restrict, m.Name):
+		return bench.Primary
+	case m.Role == bench.Primary && len(restrict) > 0:
+		return bench.Detail
+	default:
+		return m.Role
+	}
+}
+
+// findReplaced marks the trials that were canceled and then repeated.
+func (t *table) findReplaced() {
+	type key struct{ block, cell int }
+	seen := make(map[key]bool)
+	t.replaced = make(map[int]bool)
+	for i, s := range slices.Backward(t.run.Samples) {
+		k := key{s.Trial.Block, s.Trial.Cell}
+		t.replaced[i] = seen[k] && s.Outcome == bench.Canceled
+		seen[k] = true
+	}
+}
+
+// findBlocks lists the blocks with a successful trial. Their numbers come from
+// a file and may be anything, so they are never used as an index.
+func (t *table) findBlocks() {
+	seen := make(map[int]bool)
+	for i := range t.run.Samples {
+		if s := &t.run.Samples[i]; s.Outcome == bench.OK && !s.Trial.Warmup() {
+			seen[s.Trial.Block] = true
+		}
+	}
+	t.blocks = slices.Sorted(maps.Keys(seen))
+}
+
+// count sorts one sample in.
+func (t *table) count(i int) {
+	s := &t.run.Samples[i]
+	switch {
+	case t.replaced[i]:
+		return
+	case s.Trial.Warmup():
+		t.trials.Warmup++
+		return
+	case s.Outcome != bench.OK:
+		t.failed[s.Trial.Cell]++
+	}
+	switch s.Outcome {
+	case bench.OK:
+		t.trials.OK++
+		block, _ := slices.BinarySearch(t.blocks, s.Trial.Block)
+		t.rows = append(t.rows, row{cell: s.Trial.Cell, block: block, values: s.Values})
+	case bench.TimedOut:
+		t.trials.TimedOut++
+	case bench.Canceled:
+		t.trials.Canceled++
+	case bench.Skipped:
+		t.trials.Skipped++
+	default:
+		t.trials.Failed++
+	}
+}
+
+// column returns the values of one metric by cell and block, NaN where there
+// is none.
+func (t *table) column(metric int) [][]float64 {
+	flat := make([]float64, len(t.cells)*len(t.blocks))
+	for i := range flat {
+		flat[i] = math.NaN()
+	}
+	n := len(t.blocks)
+	for _, r := range t.rows {
+		if metric < len(r.values) {
+			flat[r.cell*n+r.block] = r.values[metric]
+		}
+	}
+	out := make([][]float64, len(t.cells))
+	for c := range out {
+		out[c] = flat[c*n : (c+1)*n : (c+1)*n]
+	}
+	return out
+}
+
+// numbers returns the values that are numbers, in order.
+func numbers(x []float64) []float64 {
+	out := make([]float64, 0, len(x))
+	for _, v := range x {
+		if usable(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// usable reports whether v is a number, and not so large that sums overflow.
+func usable(v float64) bool { return math.Abs(v) <= 1e300 }
+
+// failures groups what did not succeed by cell, outcome and operation.
+func (t *table) failures() []Failure {
+	type key struct {
+		cell      int
+		outcome   bench.Outcome
+		operation string
+	}
+	at := make(map[key]int)
+	var out []Failure
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if s.Outcome == bench.OK || t.replaced[i] {
+			continue
+		}
+		k := key{s.Trial.Cell, s.Outcome, s.Operation}
+		n, ok := at[k]
+		if !ok {
+			n = len(out)
+			at[k] = n
+			out = append(out, Failure{Cell: k.cell, Outcome: k.outcome, Operation: k.operation, Reason: s.Reason})
+		}
+		out[n].Count++
+		if s.Trial.Warmup() {
+			out[n].Warmup++
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Failure) int { return cmp.Compare(a.Cell, b.Cell) })
+	return out
+}
+
+// each calls do for 0 to n-1 on every processor. Calls must not depend on one
+// another; their order is not defined, so results go to places of their own.
+func each(n int, do func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}

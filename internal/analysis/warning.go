@@ -1,0 +1,333 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// The codes of the warnings that an analysis gives.
+const (
+	CodeIncomplete   = "incomplete"          // the run was never finished
+	CodeFailed       = "failed-trials"       // trials did not succeed
+	CodeFewSamples   = "few-samples"         // a cell has too few values for an interval
+	CodeFewPairs     = "few-pairs"           // a comparison has too few pairs for an interval
+	CodeFewBlocks    = "few-blocks"          // no difference could be told from chance
+	CodeImprecise    = "imprecise"           // the precision asked for was not reached
+	CodeControl      = "control-differs"     // the same thing twice gave different results
+	CodeDisagree     = "conditions-disagree" // the effect has another sign under another condition
+	CodeZero         = "zero-value"          // values that cannot be compared as a ratio
+	CodeDrift        = "drift"               // values or effects changed over the run
+	CodeAlike        = "autocorrelation"     // neighbouring blocks are alike
+	CodeBimodal      = "bimodal"             // trials fall in two groups
+	CodeOutliers     = "outliers"            // trials far from the others
+	CodeSteal        = "steal"               // the hypervisor took time away
+	CodePressure     = "pressure"            // the machine was busy when trials began
+	CodeThrottled    = "throttled"           // a CPU quota nobody asked for
+	CodeResidue      = "residue"             // a table mixes things that are not the same
+	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
+	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
+	CodeOneSided     = "unmatched"           // what only some of the runs have
+	CodeFewRuns      = "few-runs"            // too few runs of a host for an interval
+	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
+)
+
+// minPairs is how many pairs, or values, the shortest 95 % interval needs.
+const minPairs = 6
+
+// A warner collects the warnings of one run.
+type warner struct {
+	table *table
+	*Result
+	work []*measure
+	list []bench.Warning
+}
+
+// warnings checks a run. The order is that in which they are read.
+func warnings(t *table, r *Result, work []*measure) []bench.Warning {
+	w := &warner{table: t, Result: r, work: work}
+	for _, check := range []func(){
+		w.incomplete, w.failed, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
+		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
+		w.drift, w.alike, w.bimodal, w.outliers,
+		w.steal, w.pressure, w.throttled, w.overhead,
+	} {
+		check()
+	}
+	return w.list
+}
+
+// add gives a warning about the cells, or about the whole run without any.
+func (w *warner) add(code, text, hint string, metric string, cells ...int) {
+	slices.Sort(cells)
+	w.list = append(w.list, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric, Cells: slices.Compact(cells)})
+}
+
+// names lists cells for people, with their condition where there are several.
+func (w *warner) names(cells []int) string {
+	cells = slices.Compact(slices.Sorted(slices.Values(cells)))
+	const most = 6
+	var out []string
+	for i, c := range cells {
+		if i == most && len(cells) > most+1 {
+			out = append(out, fmt.Sprintf("%d more", len(cells)-most))
+			break
+		}
+		out = append(out, w.name(c))
+	}
+	return strings.Join(out, ", ")
+}
+
+// name returns what people call a cell.
+func (w *warner) name(cell int) string { return CellName(&w.Header.Plan.Cells[cell]) }
+
+// CellName returns what people call a cell outside of a table of one condition.
+func CellName(c *bench.Cell) string {
+	if c.Condition == "" {
+		return c.Name
+	}
+	return c.Name + " (" + c.Condition + ")"
+}
+
+// more advises how to get to a number of blocks. It does not tell a user to
+// ask for blocks who ran out of time, nor the other way round.
+func (w *warner) more(blocks int) string {
+	switch {
+	case w.Incomplete():
+		return "finish the run: tare resume " + w.Header.ID
+	case w.End.Reason == bench.StopAllFailed:
+		return "see below why trials failed"
+	case w.End.Reason == bench.StopBudget && blocks > 0:
+		return "the time was used up: allow about " + w.budget(blocks)
+	case w.End.Reason == bench.StopBudget:
+		return "the time was used up: allow more with --budget"
+	case blocks > 0:
+		return fmt.Sprintf("about %d blocks are needed: --blocks %d", blocks, blocks)
+	default:
+		return "more blocks may help: --blocks"
+	}
+}
+
+// budget turns a number of blocks into the option that allows for them.
+func (w *warner) budget(blocks int) string {
+	total := make(map[int]bool)
+	for i := range w.table.run.Samples {
+		total[w.table.run.Samples[i].Trial.Block] = true
+	}
+	warm := max(0, len(total)-w.Blocks)
+	perBlock := float64(w.Wall) / float64(max(1, len(total)))
+	need := time.Duration(math.Min(perBlock*float64(blocks+warm)*1.05, float64(365*24*time.Hour)))
+	step := 10 * time.Second
+	if need > 5*time.Minute {
+		step = time.Minute
+	}
+	need = (need + step - 1) / step * step
+	return "--budget " + strings.ReplaceAll(unit.FormatDuration(need), " ", "")
+}
+
+func (w *warner) incomplete() {
+	if w.Incomplete() {
+		w.add(CodeIncomplete, fmt.Sprintf("the run was not finished: it has %s of at most %d", count(w.Blocks, "block"), w.Header.Plan.MaxBlocks),
+			"finish it: tare resume "+w.Header.ID, "")
+	}
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func (w *warner) failed() {
+	var cells []int
+	for _, f := range w.Failures {
+		cells = append(cells, f.Cell)
+	}
+	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Canceled + w.Trials.Skipped
+	for _, f := range w.Failures {
+		n += f.Warmup
+	}
+	if n > 0 {
+		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed and are in no number above", count(n, "trial"), w.names(cells)),
+			"see the reasons below; what is shown is only how the others went", "", cells...)
+	}
+}
+
+func (w *warner) fewSamples() {
+	var cells []int
+	for cell, n := range w.successes() {
+		if n < minPairs {
+			cells = append(cells, cell)
+		}
+	}
+	if len(cells) > 0 {
+		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(cells)),
+			w.more(w.Header.Plan.MinBlocks), "", cells...)
+	}
+}
+
+// successes counts the successful trials of each cell.
+func (w *warner) successes() []int {
+	n := make([]int, len(w.table.cells))
+	for _, r := range w.table.rows {
+		n[r.cell]++
+	}
+	return n
+}
+
+// compared calls do for each comparison of each primary metric, summaries apart.
+func (w *warner) compared(do func(m *measure, c *compared, e *effect)) {
+	for _, m := range w.primary() {
+		for i := range m.result.Conditions {
+			for _, e := range m.tables[i].effects {
+				do(m, m.tables[i], e)
+			}
+		}
+	}
+}
+
+func (w *warner) primary() []*measure {
+	var out []*measure
+	for _, m := range w.work {
+		if m.result.Metric.Role == bench.Primary {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (w *warner) fewPairs() {
+	n := w.successes()
+	var cells []int
+	w.compared(func(_ *measure, c *compared, e *effect) {
+		if e.cmp.Pairs < minPairs && n[e.cell] >= minPairs && n[c.baseline] >= minPairs {
+			cells = append(cells, e.cell)
+		}
+	})
+	if len(cells) > 0 {
+		w.add(CodeFewPairs, fmt.Sprintf("fewer than %d blocks in which both %s and the baseline have a value: there is no 95 %% interval", minPairs, w.names(cells)),
+			w.more(0), "", cells...)
+	}
+}
+
+func (w *warner) fewBlocks() {
+	most, family := 0, 0
+	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })
+	if need := stat.MinPairs(confidence, family); most >= minPairs && most < need {
+		w.add(CodeFewBlocks, fmt.Sprintf("with %d blocks and %d comparisons no difference, however large, could be told from chance", most, family),
+			w.more(need), "")
+	}
+}
+
+func (w *warner) control() {
+	for _, m := range w.work {
+		for i := range m.result.Conditions {
+			r := &m.result.Conditions[i]
+			if !r.Unreliable {
+				continue
+			}
+			w.add(CodeControl, fmt.Sprintf("%s: %s and its control are the same thing and yet differ by %s: nothing here can be trusted",
+				m.result.Metric.Title, w.name(r.Baseline), w.effect(m, r.Noise)),
+				"something changed with the order of trials: see tare doctor, raise --washout, and run again", m.result.Metric.Name, r.Control)
+		}
+	}
+}
+
+// effect writes an estimate and its interval.
+func (w *warner) effect(m *measure, c *Comparison) string {
+	if c.Scale == bench.Difference {
+		s := unit.Scale(m.result.Metric.Unit, c.Estimate, c.Low, c.High)
+		return fmt.Sprintf("%s [%s, %s]", s.Format(c.Estimate), s.Number(c.Low), s.Number(c.High))
+	}
+	f := unit.FormatRatios(c.Estimate, c.Low, c.High)
+	return fmt.Sprintf("%s [%s, %s]", f[0], f[1], f[2])
+}
+
+func (w *warner) imprecise() {
+	asked := w.Header.Plan.Precision
+	if asked <= 0 || w.Incomplete() || w.End.Reason == bench.StopPrecision {
+		return
+	}
+	var worst *effect
+	var of *measure
+	need := 0
+	w.compared(func(m *measure, _ *compared, e *effect) {
+		if e.scale == bench.Difference || !e.cmp.HasInterval || e.cmp.HalfWidth() <= asked {
+			return
+		}
+		if worst == nil || e.cmp.HalfWidth() > worst.cmp.HalfWidth() {
+			worst, of = e, m
+		}
+		need = max(need, pairsFor(e.d, math.Log1p(asked))*w.Blocks/max(1, len(e.d)))
+	})
+	if worst == nil {
+		return
+	}
+	if need > maxBlocks {
+		need = 0
+	}
+	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",
+		unit.FormatPercent(asked), unit.FormatPercent(worst.cmp.HalfWidth()), of.result.Metric.Title, w.name(worst.cell)),
+		w.more(need), of.result.Metric.Name, worst.cell)
+}
+
+func (w *warner) disagree() {
+	for _, m := range w.primary() {
+		if m.result.Summary == nil {
+			continue
+		}
+		for _, c := range m.result.Summary.Cells {
+			var up, down []int
+			for _, e := range m.sameName(w.table, c.Name) {
+				switch none := fromDistance(0, e.scale); {
+				case e.cmp.HasInterval && e.cmp.Low > none:
+					up = append(up, e.cell)
+				case e.cmp.HasInterval && e.cmp.High < none:
+					down = append(down, e.cell)
+				}
+			}
+			if len(up) > 0 && len(down) > 0 {
+				w.add(CodeDisagree, fmt.Sprintf("%s: %s has more than the baseline in %s and less in %s",
+					m.result.Metric.Title, c.Name, conditions(w.table.cells, up), conditions(w.table.cells, down)),
+					"read the conditions one by one; the summary hides it", m.result.Metric.Name, append(up, down...)...)
+			}
+		}
+	}
+}
+
+// conditions lists the conditions of cells.
+func conditions(cells []bench.Cell, of []int) string {
+	var out []string
+	for _, c := range of {
+		out = append(out, cells[c].Condition)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (w *warner) zero() {
+	for _, m := range w.work {
+		dropped := 0
+		var cells []int
+		for i := range m.result.Conditions {
+			for _, e := range m.tables[i].all() {
+				if e.dropped > 0 {
+					dropped += e.dropped
+					cells = append(cells, e.cell)
+				}
+			}
+		}
+		if dropped > 0 {
+			w.add(CodeZero, fmt.Sprintf("%s: %s of %s were dropped because a value is zero, negative or infinite and has no ratio",
+				m.result.Metric.Title, count(dropped, "pair"), w.names(cells)),
+				"look at the values: tare export "+w.Header.ID, m.result.Metric.Name, cells...)
+		}
+	}
+}

@@ -10,9 +10,10 @@
 // Three rules hold everywhere:
 //
 //   - An input is never modified or retained.
-//   - Test and interval agree: P ≤ 1−Interval.Level exactly when the closed
-//     interval does not contain 0. Ties and zeros count against rejection, so
-//     that both stay valid, if conservative, for coarse data.
+//   - Test and interval agree: P ≤ 1−confidence exactly where there is an
+//     interval and it, ends included, does not contain 0. Ties and zeros
+//     therefore count against rejection in full, and not by half as midranks
+//     do: both stay valid, if conservative, for coarse data.
 //   - Callers filter. Where an input holds NaN, an infinity, or a value beyond
 //     ±4e307 (whose sums overflow), the results are NaN and OK is false.
 //

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -28,11 +29,8 @@ func ValidateHeader(h *bench.Header) error {
 	if err := validTime(h.Began); err != nil {
 		return err
 	}
-	if n := len(h.Plan.Cells); n < 1 || n > maxCells {
-		return fmt.Errorf("the plan has %d cells, want 1 to %d", n, maxCells)
-	}
-	if h.Plan.Warmup < 0 {
-		return fmt.Errorf("the plan has %d warm-up blocks", h.Plan.Warmup)
+	if err := validPlan(&h.Plan); err != nil {
+		return err
 	}
 	for i, block := range h.Schedule {
 		for _, cell := range block {
@@ -42,6 +40,25 @@ func ValidateHeader(h *bench.Header) error {
 		}
 	}
 	return validMetrics(h.Metrics)
+}
+
+func validPlan(p *bench.Plan) error {
+	if n := len(p.Cells); n < 1 || n > maxCells {
+		return fmt.Errorf("the plan has %d cells, want 1 to %d", n, maxCells)
+	}
+	if p.Warmup < 0 {
+		return fmt.Errorf("the plan has %d warm-up blocks", p.Warmup)
+	}
+	numbers := []float64{p.Precision, p.Smallest}
+	for _, c := range p.Cells {
+		numbers = append(numbers, c.Spec.Limits.CPUs)
+	}
+	for _, v := range numbers { // JSON has nothing else
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("the plan has the number %v", v)
+		}
+	}
+	return nil
 }
 
 func validMetrics(list []bench.Metric) error {

@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+)
+
+// A querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// A storedRun is what the table of runs says, and how many samples there are.
+type storedRun struct {
+	number  int64
+	header  bench.Header
+	end     *bench.End
+	samples int
+	failed  int
+}
+
+// summary selects storedRun. Samples are numbered without gaps, so that the
+// last tells their number; the failed ones have an index of their own.
+const summary = `SELECT number, header, ended,
+	(SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = number),
+	(SELECT count(*) FROM samples WHERE run = number AND outcome IN ('failed', 'timed-out'))
+	FROM runs `
+
+func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, error) {
+	var r storedRun
+	var header string
+	var ended sql.NullString
+	if err := row.Scan(&r.number, &header, &ended, &r.samples, &r.failed); err != nil {
+		return r, s.wrap(err)
+	}
+	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
+		return r, s.damaged("header of run number %d: %w", r.number, err)
+	}
+	if err := record.ValidateHeader(&r.header); err != nil {
+		return r, s.damaged("header of run number %d: %w", r.number, err)
+	}
+	if !ended.Valid {
+		return r, nil
+	}
+	r.end = new(bench.End)
+	if err := json.Unmarshal([]byte(ended.String), r.end); err != nil {
+		return r, s.damaged("end of run %s: %w", r.header.ID, err)
+	}
+	return r, nil
+}
+
+// damaged is the error of finding what no store writes.
+func (s *Store) damaged(format string, args ...any) error {
+	return s.wrap(errors.Join(ErrDamaged, fmt.Errorf(format, args...)))
+}
+
+// readRun reads the run with the given ID, without its samples.
+func (s *Store) readRun(ctx context.Context, q querier, id string) (storedRun, error) {
+	r, err := s.scanRun(q.QueryRowContext(ctx, summary+"WHERE id = ?", id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, fmt.Errorf("store %s: run %.80q: %w", s.path, id, fs.ErrNotExist)
+	}
+	return r, err
+}
+
+// Runs yields a summary of every run, newest first. Runs that cannot be read
+// yield an error each, and do not hide the others.
+func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
+	return func(yield func(bench.RunSummary, error) bool) {
+		rows, err := s.db.QueryContext(ctx, summary+"ORDER BY began DESC, id DESC")
+		if err != nil {
+			yield(bench.RunSummary{}, s.wrap(err))
+			return
+		}
+		defer rows.Close() // its error is that of Err
+		for rows.Next() {
+			r, err := s.scanRun(rows)
+			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, End: r.end}, err) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(bench.RunSummary{}, s.wrap(err))
+		}
+	}
+}
+
+// Open reads one run. Samples that had the same applied to them share it: it
+// must not be changed.
+func (s *Store) Open(ctx context.Context, id string) (*bench.Run, error) {
+	// One transaction, because the run may be written to meanwhile.
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	defer tx.Rollback() // nothing was written
+	stored, err := s.readRun(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	run := &bench.Run{Header: stored.header, End: stored.end}
+	if run.Samples, err = s.readSamples(ctx, tx, stored); err != nil {
+		return nil, err
+	}
+	run.Resumptions, err = s.readResumptions(ctx, tx, stored)
+	return run, err
+}
+
+func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) ([]bench.Resumption, error) {
+	rows, err := q.QueryContext(ctx, "SELECT json FROM resumptions WHERE run = ? ORDER BY number", run.number)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	defer rows.Close() // its error is that of Err
+	var all []bench.Resumption
+	for rows.Next() {
+		var text sql.RawBytes
+		if err := rows.Scan(&text); err != nil {
+			return nil, s.wrap(err)
+		}
+		var r bench.Resumption
+		if err := json.Unmarshal(text, &r); err != nil {
+			return nil, s.damaged("resumption of run %s: %w", run.header.ID, err)
+		}
+		all = append(all, r)
+	}
+	return all, s.wrap(rows.Err())
+}
+
+func (s *Store) readSamples(ctx context.Context, q querier, run storedRun) ([]bench.Sample, error) {
+	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes
+		FROM samples WHERE run = ? ORDER BY seq`, run.number)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	defer rows.Close() // its error is that of Err
+	if run.samples == 0 {
+		return nil, s.wrap(rows.Err())
+	}
+	r := newSampleReader(run)
+	for rows.Next() {
+		if err := r.scan(rows); err != nil {
+			if meaning(err) != nil || ctx.Err() != nil {
+				return nil, s.wrap(err)
+			}
+			return nil, s.damaged("sample %d of run %s: %w", len(r.samples), run.header.ID, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.wrap(err)
+	}
+	return r.samples, s.readApplied(ctx, q, r)
+}
+
+// A sampleReader collects the samples of one run.
+type sampleReader struct {
+	header  *bench.Header
+	samples []bench.Sample
+	values  []float64 // room for the values of samples to come, made at once
+	applied []int64   // by sample, the number of what was applied; 0 for nothing
+}
+
+func newSampleReader(run storedRun) *sampleReader {
+	return &sampleReader{
+		header:  &run.header,
+		samples: make([]bench.Sample, 0, run.samples),
+		applied: make([]int64, 0, run.samples),
+	}
+}
+
+// scan reads one row.
+func (r *sampleReader) scan(rows *sql.Rows) error {
+	var s bench.Sample
+	var began, outcome, operation, reason, values, notes sql.RawBytes
+	var applied sql.NullInt64
+	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes)
+	if err != nil {
+		return err
+	}
+	s.Outcome, s.Operation, s.Reason = bench.Outcome(outcome), string(operation), string(reason)
+	if s.Began, err = parseTime(string(began)); err != nil {
+		return err
+	}
+	if notes != nil {
+		if err := json.Unmarshal(notes, &s.Notes); err != nil {
+			return err
+		}
+	}
+	if s.Outcome == bench.OK {
+		s.Values = r.room()
+		if err := decodeValues(s.Values, values); err != nil {
+			return err
+		}
+	}
+	if err := record.ValidateSample(r.header, len(r.samples), &s); err != nil {
+		return err
+	}
+	r.samples = append(r.samples, s)
+	r.applied = append(r.applied, applied.Int64)
+	return nil
+}
+
+// room returns place for the values of one sample.
+func (r *sampleReader) room() []float64 {
+	const batch = 1024
+	n := len(r.header.Metrics)
+	if len(r.values) < n {
+		left := max(1, cap(r.samples)-len(r.samples))
+		r.values = make([]float64, n*min(batch, left))
+	}
+	room := r.values[:n:n]
+	r.values = r.values[n:]
+	return room
+}
+
+// readApplied reads what was applied to the samples, each once.
+func (s *Store) readApplied(ctx context.Context, q querier, r *sampleReader) error {
+	known := map[int64]*bench.Applied{0: nil}
+	for i, number := range r.applied {
+		a, ok := known[number]
+		if !ok {
+			var text string
+			if err := q.QueryRowContext(ctx, "SELECT json FROM applied WHERE number = ?", number).Scan(&text); err != nil {
+				return s.wrap(err)
+			}
+			a = new(bench.Applied)
+			if err := json.Unmarshal([]byte(text), a); err != nil {
+				return s.damaged("what was applied to sample %d of run %s: %w", i, r.header.ID, err)
+			}
+			known[number] = a
+		}
+		r.samples[i].Applied = a
+	}
+	return nil
+}

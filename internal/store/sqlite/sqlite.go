@@ -1,0 +1,140 @@
+// Package sqlite keeps runs in one SQLite file. It implements bench.Store.
+//
+// The file is in write-ahead mode, and a transaction is not forced to the disk:
+// what was appended survives the death of the process at any instant, and a
+// power cut costs at most the last samples, never the file. Forcing each
+// sample out would put tare's own writes into what it measures.
+//
+// A sample is one row with its values as one blob of little-endian float64, in
+// the order of the header's metrics, so that every bit comes back and a large
+// run is read quickly.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+var _ bench.Store = (*Store)(nil)
+
+// patience is how long a write waits for other processes that write. Each of
+// them holds the lock for about a millisecond.
+const patience = 10 * time.Second
+
+// A Store is an open file of runs.
+type Store struct {
+	db   *sql.DB
+	path string
+	// readOnly says why the file cannot be written; nil if it can.
+	readOnly error
+}
+
+// Open opens the file at path. What is missing is made, readable by its owner
+// only, directories included. A file that may be read but not written is opened
+// for reading; writing then fails with an error for which
+// errors.Is(err, fs.ErrPermission) or syscall.EROFS.
+func Open(ctx context.Context, path string) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := create(path); isReadOnly(err) {
+		return openReadOnly(ctx, path, err)
+	} else if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s, err := connect(path, url.Values{"_txlock": {"immediate"}})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx); err != nil {
+		err = errors.Join(err, s.Close())
+		if isReadOnly(err) { // the file can be written, but not the directory
+			return openReadOnly(ctx, path, err)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// create makes the file, which SQLite would make readable by everybody, and
+// says in the words of the operating system why it cannot be written.
+func create(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func isReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// openReadOnly opens a file that cannot be written, for the reason given.
+func openReadOnly(ctx context.Context, path string, why error) (*Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("store: %w", why)
+	}
+	modes := []url.Values{{"mode": {"ro"}}}
+	if wal, err := os.Stat(path + "-wal"); err != nil || wal.Size() == 0 {
+		// SQLite cannot make the files with which readers and writers agree.
+		// Everything is in the main file, though: nobody is writing.
+		modes = append(modes, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+	}
+	var failed error
+	for _, mode := range modes {
+		s, err := connect(path, mode)
+		if err != nil {
+			return nil, err
+		}
+		s.readOnly = why
+		if err = s.check(ctx); err == nil {
+			return s, nil
+		}
+		failed = errors.Join(err, s.Close())
+	}
+	return nil, failed
+}
+
+// connect returns a Store that has not touched the file yet.
+func connect(path string, options url.Values) (*Store, error) {
+	options["_pragma"] = []string{
+		"busy_timeout(" + strconv.FormatInt(patience.Milliseconds(), 10) + ")",
+		"foreign_keys(1)",
+		"synchronous(NORMAL)",
+	}
+	name := url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}
+	connector, err := sqlite.NewConnector(name.String())
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", path, err)
+	}
+	return &Store{db: sql.OpenDB(connector), path: path}, nil
+}
+
+// Close closes the file. Writers of this Store must be closed before.
+func (s *Store) Close() error { return s.wrap(s.db.Close()) }
+
+// writable reports why the store cannot be written, if it cannot.
+func (s *Store) writable() error {
+	if s.readOnly == nil {
+		return nil
+	}
+	return fmt.Errorf("store %s can only be read: %w", s.path, s.readOnly)
+}

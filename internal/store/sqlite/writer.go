@@ -1,0 +1,247 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+)
+
+// Create begins a run.
+func (s *Store) Create(ctx context.Context, h bench.Header) (bench.RunWriter, error) {
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if err := record.ValidateHeader(&h); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", h.ID, err)
+	}
+	res, err := s.db.ExecContext(ctx, "INSERT INTO runs (id, began, header) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
+		h.ID, h.Began.UTC().Format(timeLayout), string(text))
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return nil, s.wrap(err)
+	} else if n == 0 {
+		return nil, s.wrap(fmt.Errorf("run %s: %w", h.ID, fs.ErrExist))
+	}
+	number, err := res.LastInsertId()
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return s.writer(ctx, number, h, 0)
+}
+
+// Resume opens an incomplete run for appending. It fails with ErrConflict if
+// r.Seq is not the next trial, as when another process resumed the run as well.
+func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (bench.RunWriter, error) {
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	defer tx.Rollback() // does nothing after Commit
+	run, err := s.readRun(ctx, tx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case run.end != nil:
+		return nil, s.wrap(fmt.Errorf("run %s: %w", id, bench.ErrFinished))
+	case r.Seq != run.samples:
+		return nil, s.wrap(fmt.Errorf("run %s: resume at trial %d, but %d are stored: %w", id, r.Seq, run.samples, ErrConflict))
+	}
+	if err := record.ValidateResumption(run.samples, &r); err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO resumptions (run, json) VALUES (?, ?)", run.number, string(text)); err != nil {
+		return nil, s.wrap(err)
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, s.wrap(err)
+	}
+	return s.writer(ctx, run.number, run.header, run.samples)
+}
+
+// A writer appends to one run.
+type writer struct {
+	store   *Store
+	number  int64
+	header  bench.Header
+	next    int
+	insert  *sql.Stmt
+	applied map[string]int64 // numbers of what was applied, by JSON
+}
+
+func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next int) (bench.RunWriter, error) {
+	// One statement is one transaction. It inserts nothing if the run is
+	// finished, or if another process has appended to it.
+	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM runs
+		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return &writer{store: s, number: number, header: h, next: next, insert: insert, applied: map[string]int64{}}, nil
+}
+
+// Append stores one sample. Once it has begun it ignores the end of ctx, so
+// that a sample is never left between stored and not stored.
+func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := record.ValidateSample(&w.header, w.next, &sample); err != nil {
+		return fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
+	row, err := w.row(ctx, &sample)
+	if err != nil {
+		return err
+	}
+	res, err := w.insert.ExecContext(ctx, row...)
+	if err := w.changed(ctx, res, err); err != nil {
+		return err
+	}
+	w.next++
+	return nil
+}
+
+// row returns the columns of a sample.
+func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
+	var began, notes any
+	var values []byte
+	if !s.Began.IsZero() {
+		began = s.Began.UTC().Format(timeLayout)
+	}
+	if len(s.Notes) > 0 {
+		text, err := json.Marshal(s.Notes)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+		}
+		notes = string(text)
+	}
+	if s.Outcome == bench.OK {
+		values = encodeValues(s.Values)
+	}
+	applied, err := w.intern(ctx, s.Applied)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		w.number, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed), string(s.Outcome),
+		s.Operation, s.Reason, values, applied, notes,
+	}, nil
+}
+
+// intern returns the number under which a is stored, and stores it if it is new.
+func (w *writer) intern(ctx context.Context, a *bench.Applied) (number any, err error) {
+	if a == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
+	if n, ok := w.applied[string(text)]; ok {
+		return n, nil
+	}
+	db := w.store.db
+	if _, err := db.ExecContext(ctx, "INSERT INTO applied (json) VALUES (?) ON CONFLICT DO NOTHING", string(text)); err != nil {
+		return nil, w.store.wrap(err)
+	}
+	var n int64
+	if err := db.QueryRowContext(ctx, "SELECT number FROM applied WHERE json = ?", string(text)).Scan(&n); err != nil {
+		return nil, w.store.wrap(err)
+	}
+	w.applied[string(text)] = n
+	return n, nil
+}
+
+// Finish marks the run finished.
+func (w *writer) Finish(ctx context.Context, e bench.End) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := record.ValidateEnd(&e); err != nil {
+		return fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
+	res, err := w.store.db.ExecContext(ctx, `UPDATE runs SET ended = ?3
+		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`,
+		w.number, w.next, string(text))
+	return w.changed(ctx, res, err)
+}
+
+// changed makes sure that a statement changed a row, and says why it did not.
+func (w *writer) changed(ctx context.Context, res sql.Result, err error) error {
+	if err != nil {
+		return w.store.wrap(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		return w.store.wrap(err)
+	}
+	run, err := w.store.readRun(ctx, w.store.db, w.header.ID)
+	switch {
+	case err != nil:
+		return err
+	case run.end != nil:
+		err = bench.ErrFinished
+	default:
+		err = fmt.Errorf("trial %d is next here, but %d are stored: %w", w.next, run.samples, ErrConflict)
+	}
+	return w.store.wrap(fmt.Errorf("run %s: %w", w.header.ID, err))
+}
+
+// Close releases the writer. It may be called twice.
+func (w *writer) Close() error { return w.store.wrap(w.insert.Close()) }
+
+// encodeValues returns values as they are stored.
+func encodeValues(values []float64) []byte {
+	b := make([]byte, 0, 8*len(values))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+// decodeValues reads what encodeValues returned into dst.
+func decodeValues(dst []float64, b []byte) error {
+	if len(b) != 8*len(dst) {
+		return errors.New("values do not fit the metrics")
+	}
+	for i := range dst {
+		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return nil
+}
+
+// parseTime reads a time as it is stored.
+func parseTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(timeLayout, text)
+}

@@ -1,0 +1,118 @@
+package host_test
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+)
+
+func open(t testing.TB, root string) *host.Counters {
+	t.Helper()
+	c, err := host.OpenCounters(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// values returns what After reports, by metric.
+func values(c *host.Counters) map[string]float64 {
+	dst := make([]float64, len(c.Metrics()))
+	c.After(dst)
+	byName := map[string]float64{}
+	for i, m := range c.Metrics() {
+		byName[m.Name] = dst[i]
+	}
+	return byName
+}
+
+func TestMetrics(t *testing.T) {
+	c := open(t, "testdata/vm")
+	seen := map[string]bool{}
+	for _, m := range c.Metrics() {
+		name, ok := strings.CutPrefix(m.Name, "host.")
+		if !ok || name == "" || name != strings.ToLower(name) || seen[m.Name] {
+			t.Errorf("metric %q: not a new, lower case name below host.", m.Name)
+		}
+		seen[m.Name] = true
+		if m.Title == "" || m.Doc == "" || m.Unit == "" || m.Better == "" || m.Scale == "" {
+			t.Errorf("metric %s is incomplete: %+v", m.Name, m)
+		}
+		if m.Role != bench.Counter && m.Role != bench.State {
+			t.Errorf("metric %s has role %s", m.Name, m.Role)
+		}
+	}
+}
+
+func TestCounters(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata/arm64")); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, root)
+	c.Before()
+	later := "cpu  100150 0 50030 9000000 290 0 200 12020 0 0\nctxt 501\nprocs_running 7\nprocs_blocked 3\n"
+	if err := os.WriteFile(root+"/proc/stat", []byte(later), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := values(c)
+	for name, want := range map[string]float64{
+		"host.context_switches": 500, "host.user_time": 1.5, "host.steal_time": 0.2,
+		"host.iowait_time":  0, // went backwards
+		"host.page_faults":  math.NaN(),
+		"host.cpu_time":     math.NaN(),
+		"host.cpu_pressure": math.NaN(),
+		"host.net_packets":  math.NaN(),
+		"host.running":      1, "host.blocked": 0, // as at the beginning
+		"host.load": 0.01, "host.memory_available": 60000000 << 10, "host.cpu_frequency": math.NaN(),
+	} {
+		v, ok := got[name]
+		if !ok || math.Abs(v-want) > 1e-9 || math.IsNaN(v) != math.IsNaN(want) {
+			t.Errorf("%s = %v, %v, want %v", name, v, ok, want)
+		}
+	}
+}
+
+func TestCountersLive(t *testing.T) {
+	c := open(t, "/")
+	c.Before()
+	if err := exec.Command("true").Run(); err != nil {
+		t.Fatal(err)
+	}
+	got := values(c)
+	for _, name := range []string{"host.context_switches", "host.forks", "host.page_faults", "host.memory_available"} {
+		if !(got[name] >= 1) {
+			t.Errorf("%s = %v after a process ran", name, got[name])
+		}
+	}
+	dst := make([]float64, len(got))
+	if n := testing.AllocsPerRun(20, func() { c.Before(); c.After(dst) }); n != 0 {
+		t.Errorf("Before and After allocate %v times", n)
+	}
+}
+
+func TestCountersNothing(t *testing.T) {
+	if _, err := host.OpenCounters("testdata/silent"); err == nil {
+		t.Error("counters of a machine that has none")
+	}
+}
+
+func BenchmarkCounters(b *testing.B) {
+	c := open(b, "/")
+	dst := make([]float64, len(c.Metrics()))
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Before()
+		c.After(dst)
+	}
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// A Washout waits between trials until what the last one left is gone. It is
+// used by one goroutine.
+type Washout struct {
+	sampler *proc.Sampler
+	now     proc.Snapshot
+	dirty   float64 // bytes that waited to be written when the run began
+	sync    func()  // unix.Sync, but in tests
+}
+
+const (
+	// slack is how much more data may wait to be written than when the run
+	// began: logs and tare's own store write a little all the time.
+	slack = 4 << 20
+	// firstPause is the distance of the two looks that must both be quiet; it
+	// grows up to longestPause while the machine is not.
+	firstPause   = time.Millisecond
+	longestPause = 10 * time.Millisecond
+)
+
+// OpenWashout remembers what the machine is like now, at a run's beginning.
+func OpenWashout(root string) (*Washout, error) {
+	s, err := proc.Open(root, proc.Stat, proc.Meminfo)
+	if err != nil {
+		return nil, fmt.Errorf("washout: %w", err)
+	}
+	w := &Washout{sampler: s, sync: unix.Sync}
+	s.Read(&w.now)
+	w.dirty = w.now[proc.Dirty]
+	return w, nil
+}
+
+// Settle waits until the machine is quiet in two looks in a row: nothing but
+// tare is ready to run, nothing waits for a disk, and no data of the last
+// trial waits to be written. It says how long it waited, and whether the
+// machine became quiet within limit and before ctx ended. On a quiet machine it
+// costs 1 ms.
+func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.Duration, settled bool) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	quiet, synced, pause := 0, false, firstPause
+	for {
+		w.sampler.Read(&w.now)
+		if w.quiet() {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if quiet == 2 {
+			return time.Since(begin), true
+		}
+		if w.unwritten() && !synced {
+			// Left alone, the kernel would begin to write after 5 to 30 s, in the
+			// middle of some other trial. It cannot be interrupted, so it is not
+			// waited for.
+			synced = true
+			go w.sync()
+		}
+		select {
+		case <-ctx.Done():
+			return time.Since(begin), false
+		case <-time.After(pause):
+		}
+		if quiet == 0 {
+			pause = min(2*pause, longestPause)
+		} else {
+			pause = firstPause
+		}
+	}
+}
+
+// quiet compares so that what this machine does not tell counts as quiet.
+func (w *Washout) quiet() bool {
+	const own = 1 // the thread that reads
+	return !(w.now[proc.Running] > own) && !(w.now[proc.Blocked] > 0) && !(w.now[proc.Writeback] > 0) && !w.unwritten()
+}
+
+func (w *Washout) unwritten() bool { return w.now[proc.Dirty] > w.dirty+slack }
+
+// Close closes the files.
+func (w *Washout) Close() error { return w.sampler.Close() }
+
+// DropCaches writes everything to disk and then makes the kernel forget its
+// cached files, directory entries and inodes. Its error wraps
+// bench.ErrUnsupported where this process may not. When ctx ends first it
+// returns, but the kernel finishes what it began.
+func DropCaches(ctx context.Context) error {
+	return dropCaches(ctx, "/proc/sys/vm/drop_caches")
+}
+
+func dropCaches(ctx context.Context, name string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) || errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("drop caches: %w: %w; run tare as root on the host itself", bench.ErrUnsupported, err)
+	}
+	if err != nil {
+		return fmt.Errorf("drop caches: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		unix.Sync() // only what is on disk can be forgotten
+		_, err := f.WriteString("3")
+		done <- errors.Join(err, f.Close())
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("drop caches: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("drop caches: %w", ctx.Err())
+	}
+}

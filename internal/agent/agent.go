@@ -51,6 +51,7 @@ func tasks() []task {
 		{"spin", "DURATION [THREADS]", spin},
 		{"alloc", "BYTES", alloc},
 		{"fork", "COUNT", fork},
+		{"init", "", initialize},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,21 +88,32 @@ func killAll(processes []marked) error {
 
 // processes lists the marked processes that this user may look at.
 func processes() ([]marked, error) {
-	entries, err := os.ReadDir("/proc")
+	pids, err := pids()
 	if err != nil {
 		return nil, err
 	}
 	var found []marked
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue // not a process
-		}
+	for _, pid := range pids {
 		if m, ok := read(pid); ok {
 			found = append(found, m)
 		}
 	}
 	return found, nil
+}
+
+// pids lists every process.
+func pids() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all, nil
 }
 
 // read reads the mark of one process. It has none if it is gone, another
@@ -115,12 +127,8 @@ func read(pid int) (marked, bool) {
 	if !ok {
 		return marked{}, false
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return marked{}, false
-	}
-	started, ok := startTime(stat)
-	return marked{pid: pid, started: started, run: run}, ok
+	s, ok := readStat(pid)
+	return marked{pid: pid, started: s.started, run: run}, ok
 }
 
 // runOf finds the run's ID in an environment. A user could set anything there.
@@ -133,13 +141,41 @@ func runOf(env []byte) (string, bool) {
 	return "", false
 }
 
-// startTime is field 22 of /proc/PID/stat; the second one, the program's name
-// in parentheses, may contain anything.
-func startTime(stat []byte) (uint64, bool) {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return 0, false
+// groupAlive reports whether a process group has a member that is no zombie.
+func groupAlive(group int) bool {
+	pids, err := pids()
+	if err != nil {
+		return false // without /proc there is nothing to wait for
 	}
-	n, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	return n, err == nil
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		s, ok := readStat(pid)
+		return ok && s.group == group && s.state != 'Z'
+	})
+}
+
+// A stat is what is needed of /proc/PID/stat.
+type stat struct {
+	state   byte
+	group   int
+	started uint64 // in clock ticks since boot
+}
+
+func readStat(pid int) (stat, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return stat{}, false
+	}
+	return parseStat(text)
+}
+
+// parseStat begins after the second field, the program's name in parentheses,
+// which may contain anything.
+func parseStat(text []byte) (stat, bool) {
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return stat{}, false
+	}
+	group, err1 := strconv.Atoi(string(fields[2]))
+	started, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
+	return stat{state: fields[0][0], group: group, started: started}, err1 == nil && err2 == nil
 }

@@ -184,13 +184,14 @@ func (p *process) Remove(ctx context.Context) error {
 	return p.null.Close()
 }
 
-// awaitGroup waits until the killed group is gone, which it nearly always is.
-// It gives up after a second: where nobody reaps orphans, as in many
-// containers, a zombie stays in the group for ever.
+// awaitGroup waits until what was killed in the group is dead. Nearly always
+// the first process was alone, which one system call tells. Zombies do not
+// count: who reaps orphans may take its time, or not do it at all.
 func (p *process) awaitGroup(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	pause(ctx, func() bool { return errors.Is(unix.Kill(-p.started.Pid, 0), unix.ESRCH) })
+	group := p.started.Pid
+	pause(ctx, func() bool {
+		return errors.Is(unix.Kill(-group, 0), unix.ESRCH) || !groupAlive(group)
+	})
 }
 
 // pause returns when done reports true, or ctx ends.

@@ -1,0 +1,212 @@
+package floor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// idPrefix begins every container's ID, and so the names of its directory and
+// cgroup: other drivers' lie beside them.
+const idPrefix = "floor-"
+
+// isID reports whether a name can be a container's ID. IDs that are read from
+// the host become part of paths that are removed as root.
+func isID(name string) bool {
+	return regexp.MustCompile(`^` + idPrefix + `[0-9a-f]{8}-[0-9]{1,19}$`).MatchString(name)
+}
+
+// top is the group of all runs of tare.
+const top = "/tare"
+
+func runGroup(run string) string { return path.Join(top, run) }
+
+// mark is the name of the file system at a container's /dev.
+func mark(run, id string) string { return "tare:" + run + ":" + id }
+
+// unmark undoes mark.
+func unmark(name string) (found, bool) {
+	rest, ok1 := strings.CutPrefix(name, "tare:")
+	run, id, ok2 := strings.Cut(rest, ":")
+	return found{run, id}, ok1 && ok2 && bench.ValidRunID(run) == nil && isID(id)
+}
+
+// found is a container by which a trace on the host was made.
+type found struct{ run, id string }
+
+// Leftovers implements bench.Cleaner: a container is left as long as there is
+// a directory, a group or a process of it.
+func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	seen := map[found]bool{}
+	var left []bench.Leftover
+	add := func(f found) {
+		if seen[f] || !isID(f.id) || bench.ValidRunID(f.run) != nil || !dead(f.run) {
+			return
+		}
+		seen[f] = true
+		left = append(left, bench.Leftover{Run: f.run, Engine: e.config.Name, Kind: "container", ID: f.id})
+	}
+	running, err := processes()
+	for f := range running {
+		add(f)
+	}
+	return left, errors.Join(err, e.directories(add), e.ownGroups(add))
+}
+
+// directories looks below the directories of all runs.
+func (e *Engine) directories(add func(found)) error {
+	names, err := filepath.Glob(filepath.Join(quoteGlob(filepath.Dir(e.config.Dir)), "*", idPrefix+"*"))
+	for _, name := range names {
+		add(found{filepath.Base(filepath.Dir(name)), filepath.Base(name)})
+	}
+	return err
+}
+
+// quoteGlob escapes what Glob would take for a pattern.
+func quoteGlob(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+}
+
+// ownGroups looks at the groups of all runs.
+func (e *Engine) ownGroups(add func(found)) error {
+	h, err := e.groups()
+	if err != nil {
+		return nil //nolint:nilerr // without groups nothing is left of them
+	}
+	runs, err := h.List(top)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		groups, err := h.List(run)
+		if err != nil {
+			return err
+		}
+		for _, group := range groups {
+			add(found{path.Base(run), path.Base(group)})
+		}
+	}
+	return nil
+}
+
+// processes finds the processes of all containers by their /dev.
+func processes() (map[found][]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	all := map[found][]int{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // not a process
+		}
+		if f, ok := containerOf(pid); ok {
+			all[f] = append(all[f], pid)
+		}
+	}
+	return all, nil
+}
+
+// containerOf reads which container a process is in. It is in none that can be
+// seen if it is gone, another user's, or in tare's own mount namespace.
+func containerOf(pid int) (found, bool) {
+	proc := fmt.Sprintf("/proc/%d", pid)
+	if same(proc, "mnt") {
+		return found{}, false
+	}
+	text, err := readAll(filepath.Join(proc, "mountinfo"))
+	if err != nil {
+		return found{}, false
+	}
+	mounts, err := agent.Mountinfo(text)
+	if err != nil {
+		return found{}, false
+	}
+	for _, m := range mounts {
+		if f, ok := unmark(m.Source); ok && m.Target == "/dev" {
+			return f, true
+		}
+	}
+	return found{}, false
+}
+
+// RemoveLeftover implements bench.Cleaner.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	if err := bench.ValidRunID(l.Run); err != nil {
+		return err
+	}
+	if !isID(l.ID) {
+		return fmt.Errorf("leftover %q: not the ID of a container", l.ID)
+	}
+	if err := killAll(ctx, found{l.Run, l.ID}); err != nil {
+		return fmt.Errorf("remove %s: %w", l.ID, err)
+	}
+	if h, err := e.groups(); err == nil {
+		if err := removeGroup(ctx, h, l); err != nil {
+			return fmt.Errorf("remove %s: %w", l.ID, err)
+		}
+	}
+	return os.RemoveAll(filepath.Join(filepath.Dir(e.config.Dir), l.Run, l.ID))
+}
+
+// killAll kills a container's processes until none is left or ctx ends.
+func killAll(ctx context.Context, f found) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		running, err := processes()
+		if err != nil || len(running[f]) == 0 {
+			return err
+		}
+		for _, pid := range running[f] {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("kill process %d: %w", pid, err)
+			}
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// removeGroup removes a container's group, and its run's if that was the last.
+func removeGroup(ctx context.Context, h *cgroup.Hierarchy, l bench.Leftover) error {
+	group := path.Join(runGroup(l.Run), l.ID)
+	// A container that was never started has a process that is no longer seen by its mounts.
+	if err := h.Kill(ctx, group); err != nil {
+		return err
+	}
+	if err := h.Remove(ctx, group); err != nil {
+		return err
+	}
+	return removeEmpty(ctx, h, runGroup(l.Run))
+}
+
+// removeEmpty removes a group that has none below it. What is below belongs to
+// other engines.
+func removeEmpty(ctx context.Context, h *cgroup.Hierarchy, group string) error {
+	below, err := h.List(group)
+	if err != nil || len(below) > 0 {
+		return err
+	}
+	err = h.Remove(ctx, group)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

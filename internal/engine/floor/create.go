@@ -1,0 +1,269 @@
+package floor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// dockerCapabilities are what Docker leaves to a container by default.
+const dockerCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FSETID | 1<<unix.CAP_FOWNER |
+	1<<unix.CAP_MKNOD | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETFCAP |
+	1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_KILL | 1<<unix.CAP_AUDIT_WRITE
+
+// maxReport bounds what is read from init: an argument list can be long.
+const maxReport = 4 << 20
+
+// A stepError is what init reports.
+type stepError struct {
+	name string // of the step
+	err  error
+}
+
+func (e *stepError) Error() string { return e.name + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+// create makes a container for p, or leaves nothing.
+func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
+	id := e.prefix + "-" + strconv.FormatInt(e.count.Add(1), 10)
+	c := &container{
+		id: id, plan: p, run: e.config.Run, dir: filepath.Join(e.config.Dir, id),
+		group: runGroup(e.config.Run) + "/" + id, copied: e.copies.Load(), exited: make(chan struct{}),
+	}
+	if err := c.build(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err() // what it led to does not matter
+		}
+		return nil, errors.Join(err, c.Remove(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// build makes everything that belongs to a container.
+func (c *container) build(ctx context.Context) error {
+	root, err := c.makeRoot()
+	if err != nil {
+		return err
+	}
+	if h := c.plan.groups; h != nil {
+		l := c.plan.spec.Limits
+		if err := h.Create(c.group, cgroup.Limits{CPUs: l.CPUs, CPUSet: l.CPUSet, Memory: l.Memory, Pids: l.Pids}); err != nil {
+			return err
+		}
+		c.groups = h
+	}
+	if err := c.openPipes(); err != nil {
+		return err
+	}
+	if err := c.startInit(); err != nil {
+		return err
+	}
+	return c.instruct(ctx, c.instructions(root))
+}
+
+// makeRoot makes the container's directory, and says how its root is made of it.
+func (c *container) makeRoot() (agent.Root, error) {
+	target := filepath.Join(c.dir, "root")
+	root := agent.Root{Target: target, ReadOnly: c.plan.spec.Security.ReadOnly}
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		return root, err
+	}
+	if c.copied {
+		return root, os.CopyFS(target, os.DirFS(c.plan.rootfs))
+	}
+	upper, work := filepath.Join(c.dir, "upper"), filepath.Join(c.dir, "work")
+	for _, dir := range []string{target, upper, work} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return root, err
+		}
+	}
+	root.Overlay = overlay(c.plan.rootfs, upper, work)
+	if c.plan.userNS {
+		root.Overlay += ",userxattr" // what an ordinary user may use to mark files
+	}
+	return root, nil
+}
+
+// overlay returns the options of an overlay. Its separators are escaped.
+func overlay(lower, upper, work string) string {
+	escape := strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace
+	return "lowerdir=" + escape(lower) + ",upperdir=" + escape(upper) + ",workdir=" + escape(work)
+}
+
+// openPipes makes what init's descriptors are connected to.
+func (c *container) openPipes() (err error) {
+	open := func(r, w **os.File) {
+		if err == nil {
+			*r, *w, err = os.Pipe()
+		}
+	}
+	open(&c.theirs.control, &c.control)
+	open(&c.report, &c.theirs.report)
+	open(&c.output[0], &c.theirs.stdout)
+	open(&c.output[1], &c.theirs.stderr)
+	if err == nil {
+		c.theirs.stdin, err = os.Open(os.DevNull)
+	}
+	return err
+}
+
+// startInit starts the first process, in its namespaces and its cgroup.
+func (c *container) startInit() error {
+	sys := namespaces(c.plan.spec.Network, c.plan.userNS)
+	inside := false
+	if c.groups != nil && c.groups.Version() == cgroup.V2 {
+		dir, err := c.groups.Open(c.group)
+		if err != nil {
+			return err
+		}
+		defer dir.Close() //nolint:errcheck // only passed to clone3
+		sys.UseCgroupFD, sys.CgroupFD, inside = true, int(dir.Fd()), true
+	}
+	t := &c.theirs
+	p, err := os.StartProcess(c.plan.init, []string{agent.Path, "init"}, &os.ProcAttr{
+		Dir: "/",
+		// One processor is enough, and saves threads. The program gets an environment of its own.
+		Env:   []string{"GOMAXPROCS=1"},
+		Files: []*os.File{t.stdin, t.stdout, t.stderr, t.control, t.report},
+		Sys:   sys,
+	})
+	t.close()
+	if err != nil {
+		return fmt.Errorf("start init: %w", err)
+	}
+	c.process = p
+	go c.reap()
+	if c.groups == nil || inside {
+		return nil
+	}
+	return c.groups.Attach(c.group, p.Pid)
+}
+
+// namespaces says which namespaces the first process gets. The cgroup
+// namespace is not among them: it is entered once the process is in its group.
+func namespaces(network string, userNS bool) *syscall.SysProcAttr {
+	sys := &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+		Setsid:     true,
+	}
+	if network != "host" {
+		sys.Cloneflags |= syscall.CLONE_NEWNET
+	}
+	if userNS {
+		sys.Cloneflags |= syscall.CLONE_NEWUSER
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	return sys
+}
+
+// instruct tells init what to do, and waits until it has done it.
+func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
+	line, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	if _, err := c.control.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("send instructions to init: %w", err)
+	}
+	report, err := c.readReport(ctx)
+	if err != nil {
+		return err
+	}
+	if report.Thread == 0 {
+		return errors.New("init ended before it was ready")
+	}
+	c.ready = report
+	return nil
+}
+
+// readReport reads one Report. An error that it tells of is returned as such;
+// the zero Report means that init closed the pipe: it has executed the program.
+func (c *container) readReport(ctx context.Context) (agent.Report, error) {
+	// Reading ends with ctx. Pipes have deadlines, so these calls do not fail.
+	stop := context.AfterFunc(ctx, func() { _ = c.report.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	line, err := bufio.NewReader(io.LimitReader(c.report, maxReport)).ReadBytes('\n')
+	if ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return agent.Report{}, ctx.Err()
+	}
+	if len(line) == 0 && errors.Is(err, io.EOF) {
+		return agent.Report{}, nil
+	}
+	var r agent.Report
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("read init's report: %w", err)
+	}
+	switch {
+	case r.Step == "":
+		return r, nil
+	case r.Errno != 0:
+		// The number says more than the words: errors.Is can be asked of it.
+		return r, &stepError{r.Step, fmt.Errorf("%s (%w)", r.Error, r.Errno)}
+	default:
+		return r, &stepError{r.Step, errors.New(r.Error)}
+	}
+}
+
+// instructions says what init has to set up.
+func (c *container) instructions(root agent.Root) agent.Instructions {
+	spec := c.plan.spec
+	in := agent.Instructions{
+		Root: root, Hostname: c.id, Loopback: spec.Network != "host", CgroupNS: c.groups != nil,
+		Keep: dockerCapabilities, NoNewPrivs: spec.Security.NoNewPrivileges,
+		Argv: c.plan.argv, Env: c.plan.env, Dir: c.plan.dir,
+	}
+	proc := agent.InitMount{Type: "proc", Source: "proc", Target: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC}
+	if spec.Security.Privileged {
+		in.Keep = ^uint64(0)
+	} else {
+		proc.Flags |= unix.MS_RDONLY // or root inside could change the host's settings
+	}
+	in.Mounts = append([]agent.InitMount{proc}, devices(mark(c.run, c.id))...)
+	for _, m := range spec.Mounts {
+		in.Mounts = append(in.Mounts, mountOf(m))
+	}
+	return in
+}
+
+// devices is a small /dev, whose file system is named so that the container is
+// found by it.
+func devices(name string) []agent.InitMount {
+	mounts := []agent.InitMount{
+		{Type: "tmpfs", Source: name, Target: "/dev", Flags: unix.MS_NOSUID, Data: "mode=755,size=64k"},
+		{Type: "tmpfs", Source: "shm", Target: "/dev/shm", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, Data: "mode=1777,size=64m"},
+	}
+	for _, device := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		mounts = append(mounts, agent.InitMount{Type: "bind", Source: "/dev/" + device, Target: "/dev/" + device})
+	}
+	return mounts
+}
+
+func mountOf(m bench.Mount) agent.InitMount {
+	if m.Type == "bind" {
+		return agent.InitMount{Type: "bind", Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
+	}
+	tmpfs := agent.InitMount{Type: "tmpfs", Source: "tmpfs", Target: m.Target, Flags: unix.MS_NOSUID | unix.MS_NODEV, Data: "mode=1777"}
+	if m.Size > 0 {
+		tmpfs.Data += ",size=" + strconv.FormatInt(m.Size, 10)
+	}
+	if m.ReadOnly {
+		tmpfs.Flags |= unix.MS_RDONLY
+	}
+	return tmpfs
+}

@@ -1,0 +1,225 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// engineNames are the names that a cell's engine may have.
+func (p *planner) engineNames() []string {
+	names := slices.Clone(p.known.Engines)
+	for _, i := range p.file.engines {
+		if !slices.Contains(names, i.Name) {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// expandFactors replaces auto by the engines found, and adds factor engine
+// where nothing names an engine.
+func (p *planner) expandFactors() {
+	p.factors, p.conditions = slices.Clone(p.file.factors), slices.Clone(p.file.conditions)
+	if p.hasMatrix() && !setsEngine(p.factors) && !setsEngine(p.conditions) {
+		engines := factor{name: "engine", at: p.file.workload.at, levels: []level{{name: auto, at: p.file.workload.at}}}
+		p.factors = slices.Insert(p.factors, 0, engines)
+	}
+	for _, factors := range [][]factor{p.factors, p.conditions} {
+		for i, f := range factors {
+			if f.name == "engine" {
+				factors[i].levels = p.expandAuto(f.levels)
+			}
+		}
+	}
+	p.checkConflicts()
+}
+
+// hasMatrix reports whether there is a cross product; cells alone have none.
+func (p *planner) hasMatrix() bool { return len(p.file.factors) > 0 || len(p.file.cells) == 0 }
+
+func setsEngine(factors []factor) bool {
+	return slices.ContainsFunc(factors, func(f factor) bool {
+		return f.name == "engine" || slices.ContainsFunc(f.levels, func(l level) bool {
+			return slices.ContainsFunc(l.settings, func(s setting) bool { return s.path == "engine" })
+		})
+	})
+}
+
+// isAuto reports whether the level stands for every engine found.
+func (l level) isAuto() bool { return l.name == auto && !l.named }
+
+func (p *planner) expandAuto(levels []level) []level {
+	var out []level
+	add := func(l level) {
+		if !slices.ContainsFunc(out, func(o level) bool { return o.name == l.name }) {
+			out = append(out, l)
+		}
+	}
+	for _, l := range levels {
+		if !l.isAuto() {
+			add(l)
+			continue
+		}
+		if len(p.known.Found) == 0 {
+			p.fail(l.at, "no engine was found on this machine", "`tare doctor` says why; or name engines instead of auto")
+		}
+		for _, name := range p.known.Found {
+			add(level{name: name, at: l.at, settings: []setting{engineSetting(name, l.at)}})
+		}
+	}
+	return out
+}
+
+// checkConflicts refuses two factors that set the same thing: their cross
+// product would name cells for one and run the other.
+func (p *planner) checkConflicts() {
+	owner := map[string]string{}
+	for _, f := range slices.Concat(p.factors, p.conditions) {
+		for _, l := range f.levels {
+			for _, s := range l.settings {
+				if o, ok := owner[s.path]; ok && o != f.name {
+					p.fail(s.at, fmt.Sprintf("factors %q and %q both set %s", o, f.name, strings.TrimPrefix(s.path, "params.")), "a cell can have only one of them: set it in one factor")
+					return
+				}
+				owner[s.path] = f.name
+			}
+		}
+	}
+}
+
+// checkSettings checks every engine and every option of the workload that is named.
+func (p *planner) checkSettings() {
+	p.checkSetting(p.file.settings)
+	for _, f := range slices.Concat(p.factors, p.conditions) {
+		if p.isUnknownFactor(f) {
+			continue
+		}
+		for _, l := range f.levels {
+			p.checkSetting(l.settings)
+		}
+	}
+	for _, c := range p.file.cells {
+		p.checkSetting(c.settings)
+	}
+}
+
+// isUnknownFactor notes a factor with plain levels that nothing knows.
+func (p *planner) isUnknownFactor(f factor) bool {
+	if _, ok := factorKey(f.name); ok || p.workload == nil {
+		return false
+	}
+	if _, ok := p.param(f.name); ok || !slices.ContainsFunc(f.levels, func(l level) bool { return !l.named }) {
+		return false
+	}
+	known := append(factorNames(), p.paramNames()...)
+	hint := suggest(f.name, "factors", known)
+	if _, near := nearest(f.name, known); !near {
+		hint += "; the levels of a factor of your own are mappings: {name: NAME, …}"
+	}
+	p.fail(f.at, fmt.Sprintf("unknown factor %s", quote(f.name)), hint)
+	return true
+}
+
+func (p *planner) checkSetting(settings []setting) {
+	for _, s := range settings {
+		if s.path == "engine" {
+			if names := p.engineNames(); !slices.Contains(names, s.text) {
+				p.fail(s.at, fmt.Sprintf("unknown engine %s", quote(s.text)), suggest(s.text, "engines", names))
+			}
+		}
+		if name, ok := s.option(); ok && p.workload != nil {
+			p.checkOption(name, s)
+		}
+	}
+}
+
+// checkOption checks one option of the workload, by the workload's own rule.
+func (p *planner) checkOption(name string, s setting) {
+	param, ok := p.param(name)
+	if s.name == (span{}) {
+		s.name = s.at // a flag
+	}
+	switch {
+	case !ok && s.loose:
+		known := append(keyNames(plainKeys(cellKeys())), p.paramNames()...)
+		p.fail(s.name, fmt.Sprintf("unknown key %s", quote(name)), suggest(name, "keys here", known))
+	case !ok:
+		hint := suggest(name, "its options", p.paramNames())
+		if len(p.workload.Params()) == 0 {
+			hint = "it has none"
+		}
+		p.fail(s.name, fmt.Sprintf("workload %q has no option %s", p.workload.Name(), quote(name)), hint)
+	case param.Valid != nil:
+		if err := param.Valid(s.text); err != nil {
+			p.fail(s.at, fmt.Sprintf("%s: %v", name, err), param.Doc)
+		}
+	}
+}
+
+func (p *planner) param(name string) (bench.Param, bool) {
+	for _, param := range p.workload.Params() {
+		if param.Name == name {
+			return param, true
+		}
+	}
+	return bench.Param{}, false
+}
+
+func (p *planner) paramNames() []string {
+	var names []string
+	for _, param := range p.workload.Params() {
+		names = append(names, param.Name)
+	}
+	return names
+}
+
+// checkPicks checks the factors and levels that exclude and baseline name.
+func (p *planner) checkPicks() {
+	all := slices.Concat(p.factors, p.conditions)
+	for _, e := range append(slices.Clone(p.file.exclude), p.file.baseline.levels) {
+		for _, pick := range e {
+			f, ok := findFactor(all, pick.factor)
+			if !ok {
+				p.unknownPick(pick, all)
+				continue
+			}
+			for _, l := range pick.levels {
+				if !p.hasLevel(f, l.value) {
+					p.fail(l.at, fmt.Sprintf("factor %q has no level %s", f.name, quote(l.value)), suggest(l.value, "its levels", f.levelNames()))
+				}
+			}
+		}
+	}
+}
+
+// unknownPick notes a factor that there is not. Cells alone have an engine
+// without a factor of that name.
+func (p *planner) unknownPick(k pick, all []factor) {
+	if k.factor == "engine" {
+		return
+	}
+	var names []string
+	for _, f := range all {
+		names = append(names, f.name)
+	}
+	p.fail(k.at, fmt.Sprintf("there is no factor %s", quote(k.factor)), suggest(k.factor, "factors here", names))
+}
+
+// hasLevel reports whether a file may name the level: one that is there, one
+// that a flag took away, an engine that is not on this machine, or a cell's own.
+func (p *planner) hasLevel(f factor, name string) bool {
+	if _, ok := f.level(name); ok || f.at.flag != "" {
+		return true
+	}
+	for _, c := range p.file.cells {
+		if slices.Contains(c.levels, bench.Label{Key: f.name, Value: name}) {
+			return true
+		}
+	}
+	written, _ := findFactor(slices.Concat(p.file.factors, p.file.conditions), f.name)
+	usesAuto := len(written.levels) == 0 || slices.ContainsFunc(written.levels, level.isAuto)
+	return f.name == "engine" && usesAuto && slices.Contains(p.engineNames(), name)
+}

@@ -1,0 +1,243 @@
+// Package experiment reads an experiment, written in YAML, and makes a
+// bench.Plan of it.
+//
+// Reading is in two steps. Parse reads the file alone: its syntax, its keys
+// and the form of its values. Plan then holds it to what this build of tare
+// knows (workloads, engines), expands the matrix and fills in the defaults.
+// Between the two, Override lays the command line's flags over the file. The
+// same inputs always give the same plan: nothing is asked of the machine.
+//
+// One table of keys (fileKeys, specKeys) is the source of the parser, of the
+// JSON schema for editors and of the reference in docs/experiment.md.
+package experiment
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// An Experiment is what a file says, and the flags laid over it.
+type Experiment struct {
+	file file
+	src  *source
+}
+
+// Parse reads an experiment. name is the file's, for errors; without its
+// directory and extension it is what the experiment is called if data does
+// not say. The error is an *Error with everything that is wrong.
+func Parse(name string, data []byte) (*Experiment, error) {
+	r := &reader{}
+	src, data := newSource(name, data, r)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	root := parseYAML(data, r)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	f, _ := object("an experiment, a mapping of keys to values,", fileKeys()).read(r, root) // what is wrong with it is in r
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if f.name == "" {
+		f.name = strings.TrimSuffix(path.Base(name), path.Ext(name))
+	}
+	return &Experiment{file: f, src: src}, nil
+}
+
+// Name is what the experiment is called.
+func (e *Experiment) Name() string { return e.file.name }
+
+// Doc is the question that the experiment answers; it may be empty.
+func (e *Experiment) Doc() string { return e.file.doc }
+
+// Workload is the name of the experiment's workload. Whether there is one of
+// that name is known only when the plan is made.
+func (e *Experiment) Workload() string { return e.file.workload.value }
+
+// Instances lists the engines that the experiment defines. An instance named
+// like a built-in engine takes its place.
+func (e *Experiment) Instances() []Instance {
+	out := make([]Instance, len(e.file.engines))
+	for i, in := range e.file.engines {
+		out[i] = in.Instance
+		out[i].Where = in.at.flag
+		if in.at.flag == "" {
+			out[i].Where = fmt.Sprintf("%s:%d:%d", e.src.name, in.at.line, in.at.column)
+		}
+	}
+	return out
+}
+
+// Overrides are the flags of the command line. Texts are written as in YAML;
+// the zero value of a field leaves what the file says.
+type Overrides struct {
+	Factors   []Levels      // replaces the levels of a factor or condition, or adds a factor
+	Params    []bench.Label // replaces an option of the workload, in every cell
+	Instances []Instance    // adds an engine, or replaces that of the same name; Where is not used
+	Labels    []bench.Label // adds a label, or replaces that of the same key
+	Primary   []string      // metrics
+
+	Baseline  string // the name of a cell, or FACTOR=LEVEL with commas between several
+	Blocks    string // such as "20" or "10..500"
+	Precision string // such as "3%" or "off"
+	Smallest  string
+	Budget    string
+	Washout   string
+	Trial     string // timeouts.trial
+	Operation string // timeouts.operation
+	Warmup    *int
+	Seed      *uint64
+	Control   *bool
+}
+
+// Levels are a factor and its levels.
+type Levels struct {
+	Factor string
+	Levels []string
+}
+
+// Override lays flags over the file. Its error is an *Error, in which each
+// problem has the Flag "--KEY" of the key that it replaces.
+func (e *Experiment) Override(o Overrides) error {
+	r := &reader{src: e.src}
+	for _, l := range o.Factors {
+		e.overrideFactor(r, l)
+	}
+	for _, p := range o.Params {
+		e.overrideParam(p)
+	}
+	for _, i := range o.Instances {
+		e.overrideInstance(i)
+	}
+	for _, l := range o.Labels {
+		e.file.labels = slices.DeleteFunc(slices.Clone(e.file.labels), func(old bench.Label) bool { return old.Key == l.Key })
+		e.file.labels = append(e.file.labels, l)
+	}
+	for _, f := range o.fields() {
+		if k, ok := find(fileKeys(), f.name); ok {
+			k.read(r, f.value, &e.file)
+		}
+	}
+	for _, f := range o.timeouts() {
+		if k, ok := find(timeoutKeys(), f.name); ok {
+			k.read(r, f.value, &e.file.timeouts)
+		}
+	}
+	return r.err()
+}
+
+// fields turns flags into what the file could have said.
+func (o Overrides) fields() []field {
+	var out []field
+	add := func(name, text string) {
+		if text != "" {
+			out = append(out, flagField(name, node{kind: scalar, text: text}))
+		}
+	}
+	add("blocks", o.Blocks)
+	add("precision", o.Precision)
+	add("smallest", o.Smallest)
+	add("budget", o.Budget)
+	add("washout", o.Washout)
+	if o.Warmup != nil {
+		add("warmup", strconv.Itoa(*o.Warmup))
+	}
+	if o.Seed != nil {
+		add("seed", strconv.FormatUint(*o.Seed, 10))
+	}
+	if o.Control != nil {
+		add("control", strconv.FormatBool(*o.Control))
+	}
+	if o.Primary != nil {
+		out = append(out, flagField("primary", flagList("primary", o.Primary)))
+	}
+	if o.Baseline != "" {
+		out = append(out, flagField("baseline", flagBaseline(o.Baseline)))
+	}
+	return out
+}
+
+func (o Overrides) timeouts() []field {
+	var out []field
+	for _, t := range []struct{ name, text string }{{"trial", o.Trial}, {"operation", o.Operation}} {
+		if t.text != "" {
+			f := flagField(t.name, node{kind: scalar, text: t.text})
+			f.value.at.flag = "--" + t.name + "-timeout"
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// flagField is a field whose place is the flag of that name.
+func flagField(name string, n node) field {
+	n.at = span{flag: "--" + name}
+	return field{name: name, at: n.at, value: n}
+}
+
+func flagList(flag string, texts []string) node {
+	n := node{kind: list, at: span{flag: "--" + flag}}
+	for _, t := range texts {
+		n.items = append(n.items, node{kind: scalar, text: t, at: n.at})
+	}
+	return n
+}
+
+// flagBaseline reads "engine=runc,network=host" as levels and anything else
+// as the name of a cell.
+func flagBaseline(s string) node {
+	n := node{kind: mapping, at: span{flag: "--baseline"}}
+	for part := range strings.SplitSeq(s, ",") {
+		name, level, ok := strings.Cut(part, "=")
+		if !ok || !identifierForm.MatchString(name) {
+			return node{kind: scalar, text: s}
+		}
+		n.fields = append(n.fields, field{name: name, at: n.at, value: node{kind: scalar, text: level, at: n.at}})
+	}
+	// Cells are also called "docker cpus=2": with a space it is no level.
+	return n
+}
+
+// overrideFactor replaces the levels of a factor. One that was a condition
+// stays one, and a level that the file names keeps what the file says of it.
+func (e *Experiment) overrideFactor(r *reader, l Levels) {
+	f := field{name: l.Factor, at: span{flag: "--" + l.Factor}, value: flagList(l.Factor, l.Levels)}
+	for _, factors := range []*[]factor{&e.file.factors, &e.file.conditions} {
+		for i, old := range *factors {
+			if old.name == l.Factor {
+				*factors = slices.Clone(*factors)
+				(*factors)[i] = r.factor(f, old)
+				return
+			}
+		}
+	}
+	e.file.factors = append(slices.Clip(e.file.factors), r.factor(f, factor{}))
+}
+
+// overrideParam sets an option of the workload and stops it from varying.
+func (e *Experiment) overrideParam(p bench.Label) {
+	at := span{flag: "--param " + p.Key}
+	isOption := func(f factor) bool { return f.name == p.Key }
+	e.file.factors = slices.DeleteFunc(e.file.factors, isOption)
+	e.file.conditions = slices.DeleteFunc(e.file.conditions, isOption)
+	e.file.settings = append(e.file.settings, paramSetting(p.Key, p.Value, at))
+}
+
+func (e *Experiment) overrideInstance(i Instance) {
+	at := span{flag: "--engine " + i.Name}
+	in := instance{Instance: i, at: at, driverAt: at, optionAt: map[string]span{}}
+	if in.Options == nil {
+		in.Options = map[string]string{}
+	}
+	for name := range in.Options {
+		in.optionAt[name] = at
+	}
+	same := func(old instance) bool { return old.Name == i.Name }
+	e.file.engines = append(slices.DeleteFunc(e.file.engines, same), in)
+}

@@ -1,0 +1,319 @@
+package experiment_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// A workload declares metrics and options and does nothing.
+type workload struct {
+	name    string
+	metrics []bench.Metric
+	params  []bench.Param
+}
+
+func (w workload) Name() string                                       { return w.name }
+func (w workload) Doc() string                                        { return "" }
+func (w workload) Metrics() []bench.Metric                            { return w.metrics }
+func (w workload) Params() []bench.Param                              { return w.params }
+func (w workload) Check(bench.Engine) error                           { return nil }
+func (w workload) Run(context.Context, bench.Task, bench.Meter) error { return nil }
+
+// known is a tare with two workloads on a machine with three engines.
+func known() experiment.Known {
+	number := func(s string) error {
+		if _, err := strconv.Atoi(s); err != nil {
+			return fmt.Errorf("%q is not a number", s)
+		}
+		return nil
+	}
+	return experiment.Known{
+		Workloads: []bench.Workload{
+			workload{name: "lifecycle", metrics: []bench.Metric{
+				{Name: "first_instruction", Role: bench.Primary},
+				{Name: "total", Role: bench.Primary},
+				{Name: "create", Role: bench.Detail},
+			}},
+			workload{
+				name:    "burst",
+				metrics: []bench.Metric{{Name: "rate", Role: bench.Primary}},
+				params: []bench.Param{
+					{Name: "size", Default: "64", Doc: "Bytes in one message.", Valid: number},
+					{Name: "clients", Default: "1", Valid: number},
+					{Name: "operations"},
+				},
+			},
+		},
+		Engines: []string{"native", "floor", "runc", "crun", "docker"},
+		Drivers: []experiment.Driver{
+			{Name: "oci", Options: []string{"binary"}},
+			{Name: "docker", Options: []string{"host"}},
+		},
+		Found: []string{"native", "floor", "runc"},
+	}
+}
+
+// plan reads and expands an experiment.
+func plan(name string, data []byte) (bench.Plan, error) {
+	e, err := experiment.Parse(name, data)
+	if err != nil {
+		return bench.Plan{}, err
+	}
+	return e.Plan(known(), 7)
+}
+
+// TestErrors compares what is said about each broken file below
+// testdata/errors with the golden text beside it.
+func TestErrors(t *testing.T) {
+	for _, file := range files(t, "testdata/errors/*.yaml") {
+		t.Run(base(file), func(t *testing.T) {
+			_, err := plan(filepath.Base(file), read(t, file))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if _, ok := errors.AsType[*experiment.Error](err); !ok {
+				t.Errorf("the error is a %T, want *experiment.Error", err)
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".stderr", []byte(err.Error()+"\n"))
+		})
+	}
+}
+
+// TestPlans compares the plans of testdata/plans and of the built-in
+// experiments with golden JSON.
+func TestPlans(t *testing.T) {
+	for _, file := range files(t, "testdata/plans/*.yaml") {
+		t.Run(base(file), func(t *testing.T) {
+			checkPlan(t, filepath.Base(file), read(t, file), strings.TrimSuffix(file, ".yaml")+".json")
+		})
+	}
+	for _, b := range experiment.Builtins() {
+		t.Run("builtin "+b.Name, func(t *testing.T) {
+			data, ok := experiment.Builtin(b.Name)
+			if !ok || b.Doc == "" {
+				t.Fatalf("Builtin(%q) is %t, its doc %q", b.Name, ok, b.Doc)
+			}
+			checkPlan(t, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
+		})
+	}
+}
+
+func checkPlan(t *testing.T, name string, data []byte, want string) {
+	t.Helper()
+	p, err := plan(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, p)
+	again, err := plan(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, again); diff != "" {
+		t.Errorf("the same input gave another plan (-first +second):\n%s", diff)
+	}
+	out, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, want, append(out, '\n'))
+}
+
+// checkInvariants holds a plan to what bench.Plan promises.
+func checkInvariants(t *testing.T, p bench.Plan) {
+	t.Helper()
+	if len(p.Cells) == 0 {
+		t.Error("the plan has no cells")
+	}
+	if p.MinBlocks < 1 || p.MaxBlocks < p.MinBlocks || p.Warmup < 0 {
+		t.Errorf("blocks %d to %d, warm-up %d", p.MinBlocks, p.MaxBlocks, p.Warmup)
+	}
+	if p.TrialTime <= 0 || p.OpTime <= 0 || p.Washout < 0 || p.Budget < 0 {
+		t.Errorf("times: trial %v, operation %v, washout %v, budget %v", p.TrialTime, p.OpTime, p.Washout, p.Budget)
+	}
+	baselines, controls, names := map[string]int{}, map[string]int{}, map[string]bool{}
+	for _, c := range p.Cells {
+		baselines[c.Condition] += count(c.Baseline)
+		controls[c.Condition] += count(c.Control)
+		key := c.Condition + "\x00" + c.Name
+		if c.Name == "" || c.Engine == "" || names[key] {
+			t.Errorf("cell %q of condition %q with engine %q: empty or twice", c.Name, c.Condition, c.Engine)
+		}
+		names[key] = true
+	}
+	for condition, n := range baselines {
+		if n != 1 || controls[condition] > 1 {
+			t.Errorf("condition %q has %d baselines and %d controls", condition, n, controls[condition])
+		}
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestText reads what is no plain file: other encodings, line ends and sizes.
+func TestText(t *testing.T) {
+	for _, tt := range []struct {
+		name, data string
+		want       string // part of the error; empty = none
+	}{
+		{"byte order mark", "\ufeffworkload: lifecycle\n", ""},
+		{"CRLF", "workload: lifecycle\r\nfactors:\r\n  engine: [native]\r\n", ""},
+		{"no newline at the end", "workload: lifecycle", ""},
+		{"quoted", "'workload': \"lifecycle\"\n", ""},
+		{"tab after a colon", "workload:\tlifecycle\n", ""},
+		{"literal", "workload: lifecycle\ndoc: >-\n  One\n  sentence.\n", ""},
+		{"empty", "", "x.yaml: the file is empty"},
+		{"UTF-16", "\xff\xfew\x00", "x.yaml: the file is UTF-16"},
+		{"Latin-1", "workload: lifecycle\ndoc: gr\xf6\xdfer\n", "x.yaml:2:8: byte 0xf6 is not UTF-8"},
+		{"NUL", "workload: life\x00cycle\n", "x.yaml:1:15: there is a NUL byte here"},
+		{"escape", "workload: \x1b[31m\n", "x.yaml:1:11: control character U+001B is not allowed"},
+		{"lone CR", "workload: lifecycle\rbudget: 2m\n", "x.yaml:1:20: control character U+000D"},
+		{"column after CRLF", "workload: lifecycle\r\nbudget: 2\r\n", "x.yaml:2:9: duration \"2\" has no unit"},
+		{"enormous", strings.Repeat("#", 1<<20+1), "x.yaml: the file has 1048577 bytes; at most 1048576 are read"},
+		{"many tokens", strings.Repeat("a: ", 1<<16), "YAML tokens; at most 20000 are read"},
+		{"many keys", "workload: lifecycle\n" + numbered(5000, "k%d: v\n"), "and 4990 more"},
+		{"deep", strings.Repeat("[", 19000), "x.yaml:1:"},
+		{"deep list", strings.Repeat("- ", 9000) + "a", "x.yaml:1:35: nested deeper than 16 levels"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := plan("x.yaml", []byte(tt.data))
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+func TestNothingFound(t *testing.T) {
+	e, err := experiment.Parse("x.yaml", []byte("workload: lifecycle\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := known()
+	k.Found = nil
+	if _, err := e.Plan(k, 1); err == nil || !strings.Contains(err.Error(), "no engine was found on this machine") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestInstances(t *testing.T) {
+	e, err := experiment.Parse("dir/x.yaml", []byte("workload: lifecycle\nengines:\n  slow: {driver: oci, binary: /bin/slow}\n  new: {driver: docker, host: \"unix:///n.sock\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Override(experiment.Overrides{Instances: []experiment.Instance{{Name: "slow", Driver: "oci"}}}); err != nil {
+		t.Fatal(err)
+	}
+	want := []experiment.Instance{
+		{Name: "new", Driver: "docker", Options: map[string]string{"host": "unix:///n.sock"}, Where: "dir/x.yaml:4:3"},
+		{Name: "slow", Driver: "oci", Options: map[string]string{}, Where: "--engine slow"},
+	}
+	if diff := cmp.Diff(want, e.Instances()); diff != "" {
+		t.Errorf("Instances (-want +got):\n%s", diff)
+	}
+	if e.Name() != "x" || e.Workload() != "lifecycle" {
+		t.Errorf("name %q, workload %q", e.Name(), e.Workload())
+	}
+}
+
+// TestGenerated wants the generated files to be what the table says.
+func TestGenerated(t *testing.T) {
+	golden(t, "../../docs/experiment.schema.json", experiment.Schema())
+	page := string(read(t, "../../docs/experiment.md"))
+	if !strings.Contains(page, string(experiment.Reference())) {
+		t.Error("docs/experiment.md is out of date: run `go run ./internal/experiment/schemagen`")
+	}
+}
+
+// FuzzPlan reads anything. Nothing may panic, and a plan that comes out keeps
+// its promises.
+func FuzzPlan(f *testing.F) {
+	for _, pattern := range []string{"testdata/errors/*.yaml", "testdata/plans/*.yaml", "builtin/*.yaml"} {
+		for _, file := range files(f, pattern) {
+			f.Add(read(f, file))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := plan("fuzz.yaml", data)
+		if err == nil {
+			checkInvariants(t, p)
+			return
+		}
+		e, ok := errors.AsType[*experiment.Error](err)
+		if !ok || len(e.Problems) == 0 {
+			t.Fatalf("error %T without problems: %v", err, err)
+		}
+		for _, c := range e.Error() {
+			if c < ' ' && c != '\n' {
+				t.Fatalf("the error has control character %q: %q", c, e.Error())
+			}
+		}
+	})
+}
+
+func files(t testing.TB, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %d files, error %v", pattern, len(names), err)
+	}
+	return names
+}
+
+func base(file string) string { return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) }
+
+func read(t testing.TB, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// golden compares got with a file, or writes it with -update.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want := read(t, file); !bytes.Equal(want, got) {
+		t.Errorf("%s differs (-want +got); run the test with -update if that is right:\n%s", file, cmp.Diff(string(want), string(got)))
+	}
+}

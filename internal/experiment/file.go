@@ -1,0 +1,144 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A file is an experiment as it was written: every value read, with its place
+// where a later check may find it wrong.
+type file struct {
+	name, doc  string
+	workload   at[string]
+	factors    []factor // compared
+	conditions []factor // the comparison is repeated under each
+	exclude    []exclusion
+	cells      []cell
+	engines    []instance
+	baseline   baseline
+	settings   []setting // of spec and params: for every cell
+	primary    []at[string]
+
+	blocks    blocks
+	warmup    at[int64]
+	control   at[bool]
+	precision at[float64]
+	smallest  at[float64]
+	budget    at[time.Duration]
+	timeouts  timeouts
+	washout   at[time.Duration]
+	seed      at[uint64]
+	hooks     []bench.Hook
+	labels    []bench.Label
+}
+
+type timeouts struct{ trial, operation at[time.Duration] }
+
+// fileKeys is the table of an experiment's keys, in the order in which a
+// person would write them. It is read in this order: cells know the factors.
+func fileKeys() []key[file] {
+	type f = file
+	return []key[f]{
+		fieldOf("name", "What the experiment is called. Default: the name of the file.", "name: network-cost", identifier(), func(f *f) *string { return &f.name }),
+		fieldOf("doc", "One sentence: the question that it answers.", "doc: What does the bridge cost at start?", text(), func(f *f) *string { return &f.doc }),
+		must(fieldOf("workload", "What is executed and measured, such as `lifecycle`.", "workload: lifecycle", located(text()), func(f *f) *at[string] { return &f.workload })),
+		factorsKey("factors", "What is compared: the cross product of these levels. Default: `engine: auto`.", "factors: {engine: [docker, podman], network: [none, host]}", func(f *f) *[]factor { return &f.factors }),
+		factorsKey("conditions", "What is not compared, but under which the comparison is repeated, each time with a baseline of its own.", "conditions: {cpus: [1, 2]}", func(f *f) *[]factor { return &f.conditions }),
+		fieldOf("exclude", "Combinations of levels to leave out of the cross product.", "exclude: [{engine: native, network: [bridge]}]", listOf(exclusionValue()), func(f *f) *[]exclusion { return &f.exclude }),
+		cellsKey(),
+		fieldOf("engines", "Engine instances beside the built-in ones. An instance named like a built-in engine takes its place.", "engines: {patched: {driver: oci, binary: /usr/local/bin/runc-patched}}", instances(), func(f *f) *[]instance { return &f.engines }),
+		fieldOf("baseline", "What the other cells are compared with: levels, or the name of a cell. Default: the first plain process (engine `native`), else the first cell.", "baseline: {engine: runc}", baselineValue(), func(f *f) *baseline { return &f.baseline }),
+		settingsKey("spec", "What every container is given.", "spec: {memory: 64MiB, network: host}", plainKeys(specKeys())),
+		settingsOf(paramsKey()),
+		fieldOf("primary", "The metrics that decide: by them the run's precision is judged. Fewer need fewer blocks. Default: as the workload declares.", "primary: [total]", listOf(located(text())), func(f *f) *[]at[string] { return &f.primary }),
+		fieldOf("blocks", "How many blocks: a range `MIN..MAX`, or exactly `N`. The least is raised where fewer could not settle all comparisons.", "blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
+		fieldOf("precision", "Stop when every primary comparison is known as precisely as this, or `off`.", "precision: 3%", located(or(share(), "off", 0)), func(f *f) *at[float64] { return &f.precision }),
+		fieldOf("budget", "Stop after the block in which this time is used up, or `off`.", "budget: 2m", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.budget }),
+		fieldOf("smallest", "The smallest effect worth knowing; `auto` is the larger of 1 % and the noise floor.", "smallest: 2%", located(or(share(), "auto", 0)), func(f *f) *at[float64] { return &f.smallest }),
+		fieldOf("warmup", "Blocks that are run first, stored and never analysed.", "warmup: 1", located(count(0, 1000)), func(f *f) *at[int64] { return &f.warmup }),
+		fieldOf("control", "Run the baseline twice in each block, to know the noise floor.", "control: true", located(boolean()), func(f *f) *at[bool] { return &f.control }),
+		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it.", "timeouts: {trial: 60s, operation: 30s}", object("a mapping of trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
+		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`.", "washout: 200ms", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.washout }),
+		fieldOf("seed", "Decides the order of trials. Default: drawn anew for each run, and stored with it.", "seed: 42", located(seed()), func(f *f) *at[uint64] { return &f.seed }),
+		fieldOf("hooks", "What happens before trials, never timed.", "hooks: [{when: before-trial, do: drop-caches}]", listOf(hook()), func(f *f) *[]bench.Hook { return &f.hooks }),
+		fieldOf("labels", "Your own notes, kept with the run.", "labels: {ticket: X-1}", labels(), func(f *f) *[]bench.Label { return &f.labels }),
+	}
+}
+
+func timeoutKeys() []key[timeouts] {
+	limit := located(duration())
+	return []key[timeouts]{
+		fieldOf("trial", "For one trial, its cleaning up not included.", "trial: 60s", limit, func(t *timeouts) *at[time.Duration] { return &t.trial }),
+		fieldOf("operation", "For one measured operation.", "operation: 30s", limit, func(t *timeouts) *at[time.Duration] { return &t.operation }),
+	}
+}
+
+// settingsKey makes a key whose value is given to every cell.
+func settingsKey(name, doc, example string, keys []key[[]setting]) key[file] {
+	v := object("a mapping", keys)
+	return settingsOf(key[[]setting]{
+		name: name, doc: doc, example: example, want: v.want, schema: v.schema,
+		read: func(r *reader, n node, out *[]setting) {
+			s, _ := v.read(r, n) // what is wrong with it has been noted
+			*out = append(*out, s...)
+		},
+	})
+}
+
+func settingsOf(k key[[]setting]) key[file] {
+	return key[file]{
+		name: k.name, doc: k.doc, example: k.example, want: k.want, schema: k.schema,
+		read: func(r *reader, n node, f *file) { k.read(r, n, &f.settings) },
+	}
+}
+
+func hook() value[bench.Hook] {
+	type h = bench.Hook
+	v := object("a hook, a mapping with when and do", []key[h]{
+		must(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf(bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
+		must(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf(bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
+		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()), func(h *h) *[]string { return &h.Argv }),
+	})
+	return checked(v, func(r *reader, n node, h *h) bool {
+		switch command := h.Do == bench.HookCommand; {
+		case command && h.Argv == nil:
+			r.fail(n.at, "a command hook needs argv", "write argv: [program, argument]")
+		case !command && h.Argv != nil:
+			r.fail(n.at, fmt.Sprintf("hook %q runs no command", h.Do), "leave argv out, or write do: command")
+		default:
+			return true
+		}
+		return false
+	})
+}
+
+func labels() value[[]bench.Label] {
+	return convert(named("a mapping of names to texts", text()), func(entries []entry[string]) []bench.Label {
+		out := make([]bench.Label, len(entries))
+		for i, e := range entries {
+			out[i] = bench.Label{Key: e.name, Value: e.value}
+		}
+		return out
+	})
+}
+
+// belongs says where a key is known that was written in the wrong place.
+func belongs(name string, here []string) (hint string, ok bool) {
+	top := keyNames(fileKeys())
+	if slices.Contains(top, name) && !slices.Equal(here, top) {
+		return fmt.Sprintf("%q is a key of the experiment itself: indent it less", name), true
+	}
+	for _, k := range cellKeys() {
+		switch {
+		case k.name != name:
+		case k.factor:
+			return fmt.Sprintf("%q belongs below factors, where it is compared, or below spec, where it is the same for all", name), name != "engine"
+		default:
+			return fmt.Sprintf("%q belongs below spec", name), true
+		}
+	}
+	return "", false
+}

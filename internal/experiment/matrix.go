@@ -1,0 +1,304 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+const (
+	maxLevels = 100  // of one factor
+	maxCells  = 1000 // of one plan, before exclusions
+)
+
+// auto is the level of factor engine that stands for every engine found.
+const auto = "auto"
+
+// A factor is something that varies, as it was written.
+type factor struct {
+	name   string
+	at     span
+	levels []level
+}
+
+// A level is one value of a factor: what it is called and what it sets.
+type level struct {
+	name     string
+	at       span
+	settings []setting
+	named    bool // written as a mapping with a name
+}
+
+func (f factor) levelNames() []string {
+	names := make([]string, len(f.levels))
+	for i, l := range f.levels {
+		names[i] = l.name
+	}
+	return names
+}
+
+func (f factor) level(name string) (level, bool) {
+	i := slices.IndexFunc(f.levels, func(l level) bool { return l.name == name })
+	if i < 0 {
+		return level{}, false
+	}
+	return f.levels[i], true
+}
+
+func findFactor(factors []factor, name string) (factor, bool) {
+	i := slices.IndexFunc(factors, func(f factor) bool { return f.name == name })
+	if i < 0 {
+		return factor{}, false
+	}
+	return factors[i], true
+}
+
+// factorsKey makes a key whose value is a mapping of factors to their levels.
+func factorsKey(name, doc, example string, into func(*file) *[]factor) key[file] {
+	want := "a mapping of factors to lists of levels"
+	return key[file]{
+		name: name, doc: doc, example: example, want: want, schema: factorsSchema(),
+		read: func(r *reader, n node, f *file) {
+			if n.kind != mapping {
+				r.wrongKind(n, want)
+				return
+			}
+			for _, field := range n.fields {
+				if _, twice := findFactor(f.factors, field.name); twice {
+					r.fail(field.at, fmt.Sprintf("%q is compared and a condition at once", field.name), "keep it in factors or in conditions")
+					continue
+				}
+				r.readKey(field, func() { *into(f) = append(*into(f), r.factor(field, factor{})) })
+			}
+		},
+	}
+}
+
+// factor reads a factor. A single value stands for a list of one. A flag may
+// name levels of the old factor that it replaces.
+func (r *reader) factor(f field, old factor) factor {
+	out := factor{name: f.name, at: f.at}
+	if _, err := parseIdentifier(f.name); err != nil {
+		r.fail(f.at, err.Error(), "")
+	}
+	items := f.value.items
+	switch {
+	case f.value.kind == mapping:
+		r.fail(f.value.at, "a list of levels is wanted here, not a mapping", "write [one, another], or - before each level")
+		return out
+	case f.value.kind == scalar:
+		items = []node{f.value}
+	case len(items) == 0:
+		r.fail(f.at, fmt.Sprintf("factor %q has no levels", f.name), "name at least one")
+	case len(items) > maxLevels:
+		r.fail(f.at, fmt.Sprintf("factor %q has %d levels; at most %d are allowed", f.name, len(items), maxLevels), "")
+		return out
+	}
+	for _, item := range items {
+		l, ok := old.level(item.text)
+		if !ok {
+			l = r.level(f.name, item)
+		}
+		if _, twice := out.level(l.name); twice && l.name != "" {
+			r.fail(l.at, fmt.Sprintf("level %s is given twice", quote(l.name)), "")
+			continue
+		}
+		out.levels = append(out.levels, l)
+	}
+	return out
+}
+
+// level reads one level of a factor.
+func (r *reader) level(factor string, n node) level {
+	if n.kind == mapping {
+		return r.namedLevel(n)
+	}
+	out := level{name: n.text, at: n.at}
+	key, known := factorKey(factor)
+	switch {
+	case n.kind == null:
+		r.fail(n.at, "the level is empty", "")
+	case factor == "engine" && n.text == auto:
+	case known:
+		key.read(r, n, &out.settings)
+	case slices.Contains(keyNames(plainKeys(cellKeys())), factor):
+		r.fail(n.at, fmt.Sprintf("levels of %q need names", factor), fmt.Sprintf("write {name: NAME, %s: …}", factor))
+	default:
+		v, _ := paramValue().read(r, n) // what is wrong with it has been noted
+		out.name = v.value
+		out.settings = []setting{paramSetting(factor, v.value, n.at)}
+	}
+	if n.kind == list && known {
+		out.name = joinTexts(n.items)
+	}
+	r.levelName(out)
+	return out
+}
+
+func joinTexts(items []node) string {
+	words := make([]string, len(items))
+	for i, n := range items {
+		words[i] = n.text
+	}
+	return strings.Join(words, " ")
+}
+
+// namedLevel reads a level that sets several things under one name.
+func (r *reader) namedLevel(n node) level {
+	out := level{at: n.at, named: true}
+	type l = level
+	keys := []key[l]{must(fieldOf("name", "", "name: fast", text(), func(l *l) *string { return &l.name }))}
+	for _, k := range cellKeys() {
+		keys = append(keys, key[l]{name: k.name, read: func(r *reader, n node, l *l) { k.read(r, n, &l.settings) }})
+	}
+	read, _ := object("a level", keys).read(r, n) // what is wrong with it has been noted
+	out.name, out.settings = read.name, read.settings
+	r.levelName(out)
+	return out
+}
+
+// levelName wants a name that fits into tables.
+func (r *reader) levelName(l level) {
+	const most = 200
+	if _, err := parseText(l.name); (l.name != "" && err != nil) || len(l.name) > most {
+		r.fail(l.at, "the level has no name that fits into a table", "write {name: NAME, …: value}")
+	}
+}
+
+// A pick is a factor and some of its levels.
+type pick struct {
+	factor string
+	at     span
+	levels []at[string]
+}
+
+// An exclusion drops the combinations that match all of its picks.
+type exclusion []pick
+
+func exclusionValue() value[exclusion] { return picks(listOrOne(located(text()))) }
+
+// picks reads a mapping of factors to levels.
+func picks(v value[[]at[string]]) value[exclusion] {
+	return convert(named("a mapping of factors to levels", v), func(entries []entry[[]at[string]]) exclusion {
+		out := make(exclusion, len(entries))
+		for i, e := range entries {
+			out[i] = pick{e.name, e.at, e.value}
+		}
+		return out
+	})
+}
+
+// listOrOne reads a list, or a single item in its place.
+func listOrOne[T any](item value[T]) value[[]T] {
+	many := listOf(item)
+	s := schema{"anyOf": []any{item.schema, many.schema}}
+	return value[[]T]{item.want + ", or a list", s, func(r *reader, n node) ([]T, bool) {
+		if n.kind == list {
+			return many.read(r, n)
+		}
+		t, ok := item.read(r, n)
+		return []T{t}, ok
+	}}
+}
+
+// A baseline is the name of a cell, or levels; neither where none was given.
+type baseline struct {
+	cell   string
+	levels exclusion
+	at     span
+}
+
+func baselineValue() value[baseline] {
+	levels := picks(convert(located(text()), func(t at[string]) []at[string] { return []at[string]{t} }))
+	s := schema{"anyOf": []any{schema{"type": "string"}, levels.schema}}
+	want := "the name of a cell, or a mapping of factors to levels"
+	return value[baseline]{want, s, func(r *reader, n node) (baseline, bool) {
+		switch n.kind {
+		case mapping:
+			p, ok := levels.read(r, n)
+			if ok && len(p) == 0 {
+				r.fail(n.at, "the baseline names no level", "write {engine: native}")
+				ok = false
+			}
+			return baseline{levels: p, at: n.at}, ok
+		case scalar:
+			name, ok := text().read(r, n)
+			return baseline{cell: name, at: n.at}, ok
+		}
+		r.wrongKind(n, want)
+		return baseline{}, false
+	}}
+}
+
+// A cell is one that was written out, beside the cross product.
+type cell struct {
+	name     string
+	at       span
+	levels   []bench.Label // of factors and conditions
+	settings []setting
+}
+
+// cellsKey reads cells. They may name levels of the factors read before.
+func cellsKey() key[file] {
+	return key[file]{
+		name: "cells", doc: "Cells beside the cross product, each with a name. With no factors, there is no cross product.",
+		example: "cells: [{name: small, engine: docker, memory: 32MiB}]",
+		want:    "a list of cells", schema: schema{"type": "array", "items": cellSchema(), "minItems": 1},
+		read: func(r *reader, n node, f *file) {
+			if n.kind != list {
+				r.wrongKind(n, "a list of cells")
+				return
+			}
+			for _, item := range n.items {
+				f.cells = append(f.cells, r.cell(item, slices.Concat(f.factors, f.conditions)))
+			}
+		},
+	}
+}
+
+func (r *reader) cell(n node, factors []factor) cell {
+	c := cell{at: n.at}
+	if n.kind != mapping {
+		r.wrongKind(n, "a cell, a mapping with a name,")
+		return c
+	}
+	if f, ok := n.field("name"); ok {
+		c.name, _ = text().read(r, f.value) // what is wrong with it has been noted
+	} else {
+		r.fail(n.at, "the cell has no name", "write {name: NAME, …}")
+	}
+	for _, f := range n.fields {
+		if f.name != "name" {
+			r.readKey(f, func() { r.cellField(&c, f, factors) })
+		}
+	}
+	return c
+}
+
+// cellField reads one key of a cell: a level of a factor by its name, a key
+// of spec, or an option of the workload.
+func (r *reader) cellField(c *cell, f field, factors []factor) {
+	factor, isFactor := findFactor(factors, f.name)
+	word := f.value.kind == scalar
+	if isFactor && word {
+		c.levels = append(c.levels, bench.Label{Key: f.name, Value: f.value.text})
+		if l, ok := factor.level(f.value.text); ok {
+			c.settings = append(c.settings, l.settings...)
+			return
+		}
+	}
+	if k, ok := find(plainKeys(cellKeys()), f.name); ok {
+		k.read(r, f.value, &c.settings)
+		return
+	}
+	if isFactor && slices.ContainsFunc(factor.levels, func(l level) bool { return l.named }) {
+		r.fail(f.value.at, fmt.Sprintf("factor %q has no level %s", f.name, quote(f.value.text)), suggest(f.value.text, "its levels", factor.levelNames()))
+		return
+	}
+	v, _ := paramValue().read(r, f.value) // what is wrong with it has been noted
+	s := paramSetting(f.name, v.value, f.value.at)
+	s.name, s.loose = f.at, true
+	c.settings = append(c.settings, s)
+}

@@ -1,0 +1,161 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The defaults of an experiment, chosen so that a newcomer never thinks about
+// them: two minutes, three percent.
+const (
+	defaultMinBlocks = 10
+	defaultMaxBlocks = 500
+	defaultWarmup    = 1
+	defaultPrecision = 0.03
+	defaultBudget    = 2 * time.Minute
+	defaultTrial     = time.Minute
+	defaultOperation = 30 * time.Second
+	defaultWashout   = 200 * time.Millisecond
+)
+
+// Known is what an experiment is held to: what there is in this build of
+// tare, and what was found on this machine.
+type Known struct {
+	Workloads []bench.Workload
+	Engines   []string // the names of the built-in engines, installed here or not
+	Drivers   []Driver // what instances can be made of
+	Found     []string // the engines that `engine: auto` stands for, in this order
+}
+
+// Plan expands the experiment. Seed is used where neither the file nor a flag
+// gives one. The error is an *Error.
+func (e *Experiment) Plan(known Known, seed uint64) (bench.Plan, error) {
+	p := &planner{reader: reader{src: e.src}, file: e.file, known: known}
+	p.checkInstances()
+	p.findWorkload()
+	p.expandFactors()
+	p.checkSettings()
+	p.checkPicks()
+	if err := p.err(); err != nil {
+		return bench.Plan{}, err
+	}
+	plan := p.header(seed)
+	plan.Factors = p.planFactors()
+	plan.Cells = p.cells()
+	plan.MinBlocks, plan.MaxBlocks = p.blocks(plan)
+	if err := p.err(); err != nil {
+		return bench.Plan{}, err
+	}
+	return plan, nil
+}
+
+// A planner turns a file into a plan.
+type planner struct {
+	reader
+	file     file
+	known    Known
+	workload bench.Workload // nil if unknown, which is a problem that was noted
+
+	factors, conditions []factor // with auto replaced by what was found
+}
+
+// header fills in everything but factors, cells and blocks.
+func (p *planner) header(seed uint64) bench.Plan {
+	f := p.file
+	plan := bench.Plan{
+		Name:      f.name,
+		Doc:       f.doc,
+		Workload:  f.workload.value,
+		Seed:      f.seed.or(seed),
+		Warmup:    int(f.warmup.or(defaultWarmup)),
+		Precision: f.precision.or(defaultPrecision),
+		Budget:    f.budget.or(defaultBudget),
+		Smallest:  f.smallest.or(0),
+		TrialTime: f.timeouts.trial.or(defaultTrial),
+		OpTime:    f.timeouts.operation.or(defaultOperation),
+		Washout:   f.washout.or(defaultWashout),
+		Hooks:     f.hooks,
+		Labels:    f.labels,
+	}
+	for _, m := range f.primary {
+		plan.Restrict = append(plan.Restrict, m.value)
+	}
+	return plan
+}
+
+// findWorkload also checks the metrics that are named.
+func (p *planner) findWorkload() {
+	var names []string
+	for _, w := range p.known.Workloads {
+		names = append(names, w.Name())
+		if w.Name() == p.file.workload.value {
+			p.workload = w
+		}
+	}
+	if p.workload == nil {
+		w := p.file.workload
+		p.fail(w.at, fmt.Sprintf("unknown workload %s", quote(w.value)), suggest(w.value, "workloads", names))
+		return
+	}
+	var metrics []string
+	for _, m := range p.workload.Metrics() {
+		metrics = append(metrics, m.Name)
+	}
+	for i, m := range p.file.primary {
+		if !slices.Contains(metrics, m.value) {
+			p.fail(m.at, fmt.Sprintf("workload %q has no metric %s", p.workload.Name(), quote(m.value)), suggest(m.value, "its metrics", metrics))
+		}
+		if slices.ContainsFunc(p.file.primary[:i], func(o at[string]) bool { return o.value == m.value }) {
+			p.fail(m.at, fmt.Sprintf("metric %s is given twice", quote(m.value)), "")
+		}
+	}
+}
+
+// blocks returns the least and the most number of blocks of the plan.
+func (p *planner) blocks(plan bench.Plan) (least, most int) {
+	b := p.file.blocks
+	least, most = int(b.min.or(defaultMinBlocks)), int(b.max.or(defaultMaxBlocks))
+	switch {
+	case b.min.set && b.min.value == b.max.value:
+		return least, most // exactly as many as were asked for; the analysis warns
+	case !b.max.set:
+		most = max(most, least)
+	case !b.min.set:
+		least = min(least, most)
+	}
+	return min(max(least, leastBlocks(p.comparisons(plan))), most), most
+}
+
+// comparisons counts the primary comparisons of the plan: its family of tests.
+func (p *planner) comparisons(plan bench.Plan) int {
+	metrics := len(plan.Restrict)
+	if metrics == 0 {
+		for _, m := range p.workload.Metrics() {
+			if m.Role == bench.Primary {
+				metrics++
+			}
+		}
+	}
+	compared := 0
+	for _, c := range plan.Cells {
+		if !c.Baseline && !c.Control {
+			compared++
+		}
+	}
+	return compared * metrics
+}
+
+// leastBlocks is the least number of pairs with which a family of tests can
+// reject at all. The smallest two-sided p of the exact signed-rank test with n
+// pairs is 2/2^n: all signs equal (docs/method.md, and the exact null
+// distribution there). Holm multiplies the smallest p of m tests by m, so that
+// m × 2^(1-n) ≤ 0.05 needs n ≥ 1 + log2(m/0.05). With fewer blocks every
+// verdict would be "unclear" however large the difference.
+func leastBlocks(comparisons int) int {
+	const alpha = 0.05
+	return 1 + int(math.Ceil(math.Log2(float64(max(comparisons, 1))/alpha)))
+}

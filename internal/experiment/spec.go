@@ -1,0 +1,259 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A setting is one thing that a cell is given: its engine, a field of its
+// Spec or an option of its workload.
+type setting struct {
+	path  string // "engine", a key of spec such as "cpus", or "params.NAME"
+	at    span   // of the value
+	name  span   // of the name, where an option has one beside its value
+	text  string // of an engine, or an option of the workload
+	loose bool   // an option written where a key of spec may have been meant
+	apply func(*bench.Cell)
+}
+
+// option returns the name of the workload's option that the setting sets.
+func (s setting) option() (string, bool) { return strings.CutPrefix(s.path, "params.") }
+
+// paramSetting sets an option of the workload. Whether there is one of that
+// name is known only when the plan is made.
+func paramSetting(name, text string, at span) setting {
+	return setting{path: "params." + name, at: at, text: text, apply: func(c *bench.Cell) {
+		// Cells begin as copies of one another and must not share the map.
+		c.Params = maps.Clone(c.Params)
+		if c.Params == nil {
+			c.Params = map[string]string{}
+		}
+		c.Params[name] = text
+	}}
+}
+
+// A specKey is a key of spec. It can be a factor too, if its value is a word.
+type specKey struct {
+	key[[]setting]
+	factor bool // a factor of this name has plain levels
+	bare   bool // its levels speak for themselves in a cell's name: "docker host", but "docker cpus=2"
+}
+
+// set makes a key of spec that sets the field which the function returns.
+func set[F any](name, doc, example string, v value[F], into func(*bench.Spec) *F) specKey {
+	return specKey{key: key[[]setting]{
+		name: name, doc: doc, example: example, want: v.want, schema: v.schema,
+		read: func(r *reader, n node, out *[]setting) {
+			f, ok := v.read(r, n)
+			if !ok {
+				return
+			}
+			*out = append(*out, setting{path: name, at: n.at, apply: func(c *bench.Cell) { *into(&c.Spec) = f }})
+		},
+	}}
+}
+
+func factorOf(k specKey) specKey     { k.factor = true; return k }
+func bareFactorOf(k specKey) specKey { k.factor, k.bare = true, true; return k }
+
+// specKeys is the table of what a container can be given.
+func specKeys() []specKey {
+	type s = bench.Spec
+	return []specKey{
+		bareFactorOf(set("image", "Image to run: \"agent\" (tare's own, the default), `oci:DIR`, `tar:FILE`, or a name in the engine's own store.", "image: tar:/srv/images/web.tar", text(), func(s *s) *string { return &s.Image })),
+		bareFactorOf(set("argv", "Program and arguments; there is no shell. Default: the image's own.", "argv: [/usr/bin/true]", listOf(anyText()), func(s *s) *[]string { return &s.Argv })),
+		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(), func(s *s) *[]string { return &s.Env }),
+		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(), func(s *s) *string { return &s.Dir }),
+		set("mounts", "File systems made visible inside.", "mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()), func(s *s) *[]bench.Mount { return &s.Mounts }),
+		bareFactorOf(set("network", "`none` (a namespace of its own with loopback only; the default), `host` or `bridge`.", "network: host", oneOf("none", "host", "bridge"), func(s *s) *string { return &s.Network })),
+		set("ports", "Ports inside that a client outside reaches.", "ports: [{container: 80, protocol: tcp}]", listOf(port()), func(s *s) *[]bench.Port { return &s.Ports }),
+		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
+		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
+		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
+		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", or(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),
+		factorOf(set("cpuset", "CPUs that it may run on, as the kernel lists them.", "cpuset: 0-1", or(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
+		factorOf(set("memory", "Memory limit. Swap is not limited by it.", "memory: 64MiB", or(size(), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Memory })),
+		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", or(count(1, 1<<22), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Pids })),
+		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter.", "seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
+		factorOf(set("userns", "A user namespace of its own.", "userns: true", boolean(), func(s *s) *bool { return &s.Security.UserNS })),
+		factorOf(set("read_only", "A root file system that cannot be written to.", "read_only: true", boolean(), func(s *s) *bool { return &s.Security.ReadOnly })),
+		factorOf(set("no_new_privileges", "Programs inside gain no privileges by set-user-ID and the like.", "no_new_privileges: true", boolean(), func(s *s) *bool { return &s.Security.NoNewPrivileges })),
+		factorOf(set("privileged", "Every privilege that the engine has to give.", "privileged: true", boolean(), func(s *s) *bool { return &s.Security.Privileged })),
+	}
+}
+
+// seccomp knows a word for what an empty string means in a Spec.
+func seccomp() value[string] {
+	return convert(oneOf("default", "unconfined"), func(s string) string {
+		if s == "default" {
+			return ""
+		}
+		return s
+	})
+}
+
+// environment reads {NAME: value}.
+func environment() value[[]string] {
+	type entries = []entry[string]
+	vars := checked(named("a mapping of names to values", anyText()), func(r *reader, _ node, vars *entries) bool {
+		for _, v := range *vars {
+			if v.name == "" || strings.ContainsAny(v.name, "=\x00") {
+				r.fail(v.at, fmt.Sprintf("%s cannot be the name of a variable", quote(v.name)), "")
+				return false
+			}
+		}
+		return true
+	})
+	return convert(vars, func(vars entries) []string {
+		env := make([]string, len(vars))
+		for i, v := range vars {
+			env[i] = v.name + "=" + v.value
+		}
+		return env
+	})
+}
+
+func mount() value[bench.Mount] {
+	type m = bench.Mount
+	v := object("a mount, a mapping with type and target", []key[m]{
+		must(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("bind", "tmpfs"), func(m *m) *string { return &m.Type })),
+		fieldOf("source", "The host's file or directory, for a bind mount.", "source: /srv/data", absolutePath(), func(m *m) *string { return &m.Source }),
+		must(fieldOf("target", "Where it is inside.", "target: /data", absolutePath(), func(m *m) *string { return &m.Target })),
+		fieldOf("read_only", "It cannot be written to.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
+		fieldOf("size", "Of a tmpfs.", "size: 64MiB", size(), func(m *m) *int64 { return &m.Size }),
+	})
+	return checked(v, func(r *reader, n node, m *m) bool {
+		switch {
+		case m.Type == "bind" && m.Source == "":
+			r.fail(n.at, "a bind mount needs a source", "write source: /a/directory/of/the/host")
+		case m.Type == "bind" && m.Size != 0:
+			r.fail(n.at, "a bind mount has no size", "only a tmpfs has")
+		case m.Type == "tmpfs" && m.Source != "":
+			r.fail(n.at, "a tmpfs has no source", "only a bind mount has")
+		default:
+			return true
+		}
+		return false
+	})
+}
+
+func port() value[bench.Port] {
+	type p = bench.Port
+	number := convert(count(1, 65535), func(n int64) uint16 { return uint16(n) })
+	v := object("a port, a mapping with container", []key[p]{
+		must(fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container })),
+		fieldOf("host", "The port on the host's loopback. Default: chosen by the engine.", "host: 8080", number, func(p *p) *uint16 { return &p.Host }),
+		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("tcp", "udp"), func(p *p) *string { return &p.Protocol }),
+	})
+	return convert(v, func(p bench.Port) bench.Port {
+		if p.Protocol == "" {
+			p.Protocol = "tcp"
+		}
+		return p
+	})
+}
+
+func engineSetting(name string, at span) setting {
+	return setting{path: "engine", at: at, text: name, apply: func(c *bench.Cell) { c.Engine = name }}
+}
+
+// engineKey names the engine of a cell.
+func engineKey() specKey {
+	name := identifier()
+	return specKey{factor: true, bare: true, key: key[[]setting]{
+		name: "engine", want: "the name of an engine", schema: name.schema, example: "engine: docker",
+		doc: "What makes the container: a built-in engine, one of `engines`, or `native` for a plain process.",
+		read: func(r *reader, n node, out *[]setting) {
+			e, ok := name.read(r, n)
+			if !ok {
+				return
+			}
+			*out = append(*out, engineSetting(e, n.at))
+		},
+	}}
+}
+
+// paramsKey sets options of the workload.
+func paramsKey() key[[]setting] {
+	v := named("a mapping of options to values", paramValue())
+	return key[[]setting]{
+		name: "params", doc: "Options of the workload. A list, such as a sequence of operations, may be written as a list.", example: "params: {size: 64}",
+		want: v.want, schema: v.schema,
+		read: func(r *reader, n node, out *[]setting) {
+			options, _ := v.read(r, n) // what is wrong with it has been noted
+			for _, o := range options {
+				s := paramSetting(o.name, o.value.value, o.value.at)
+				s.name = o.at
+				*out = append(*out, s)
+			}
+		},
+	}
+}
+
+// paramValue is the value of a workload's option: a word, or a list of words
+// such as a sequence of operations, which the workload gets with commas.
+func paramValue() value[at[string]] {
+	one := anyText()
+	s := schema{"anyOf": []any{one.schema, schema{"type": "array", "items": one.schema, "minItems": 1}}}
+	return value[at[string]]{"text, or a list of words", s, func(r *reader, n node) (at[string], bool) {
+		if n.kind != list {
+			t, ok := one.read(r, n)
+			return at[string]{t, n.at, true}, ok
+		}
+		words, ok := listOf(one).read(r, n)
+		for i, w := range words {
+			if strings.Contains(w, ",") {
+				r.fail(n.items[i].at, fmt.Sprintf("%s has a comma, which separates the words of a list", quote(w)), "")
+				ok = false
+			}
+		}
+		return at[string]{strings.Join(words, ","), n.at, true}, ok
+	}}
+}
+
+// cellKeys are the keys of everything that describes cells: the engine, the
+// workload's options, and spec's.
+func cellKeys() []specKey {
+	return append([]specKey{engineKey(), {key: paramsKey()}}, specKeys()...)
+}
+
+// plainKeys are the same without what is said of them as factors.
+func plainKeys(keys []specKey) []key[[]setting] {
+	out := make([]key[[]setting], len(keys))
+	for i, k := range keys {
+		out[i] = k.key
+	}
+	return out
+}
+
+// factorKey returns the key that gives plain levels to a factor of the name.
+func factorKey(name string) (specKey, bool) {
+	for _, k := range cellKeys() {
+		if k.name == name && k.factor {
+			return k, true
+		}
+	}
+	return specKey{}, false
+}
+
+// factorNames are the factors that every workload has.
+func factorNames() []string {
+	var names []string
+	for _, k := range cellKeys() {
+		if k.factor {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+// apply gives a cell every setting, later ones over earlier ones.
+func apply(c *bench.Cell, settings ...[]setting) {
+	for _, s := range slices.Concat(settings...) {
+		s.apply(c)
+	}
+}

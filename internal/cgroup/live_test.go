@@ -181,3 +181,21 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+func TestCreateTogether(t *testing.T) {
+	// The groups above are made by whoever is first, and must work for all.
+	h, top := live(t)
+	errs := make(chan error)
+	const many = 8
+	for i := range many {
+		go func() {
+			path := fmt.Sprintf("%s/shared/%d", top, i)
+			errs <- errors.Join(h.Create(path, cgroup.Limits{CPUSet: "0"}), h.Remove(context.Background(), path))
+		}()
+	}
+	for range many {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}

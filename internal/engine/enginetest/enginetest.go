@@ -53,6 +53,9 @@ type Options struct {
 	// Unsupported lists what the engine must refuse with bench.ErrUnsupported.
 	Unsupported []Feature
 
+	// Images is what the engine's sites get; nil means imagetest.Library.
+	Images *image.Library
+
 	// Simulated engines make no process on this host. What only the kernel can
 	// tell is not checked.
 	Simulated bool

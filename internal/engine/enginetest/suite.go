@@ -33,7 +33,10 @@ type suite struct {
 
 func newSuite(t *testing.T, o Options) *suite {
 	t.Helper()
-	site := NewSite(t, imagetest.Library(t))
+	if o.Images == nil {
+		o.Images = imagetest.Library(t)
+	}
+	site := NewSite(t, o.Images)
 	return &suite{Options: o, site: site, engine: o.Open(t, site)}
 }
 
@@ -62,11 +65,7 @@ func (s *suite) lacks(f Feature) bool { return slices.Contains(s.Unsupported, f)
 
 // spec asks for a task of the agent, with the defaults of the engine.
 func (s *suite) spec(task ...string) bench.Spec {
-	spec := bench.Spec{Argv: append([]string{agent.Path}, task...)}
-	if s.lacks(NetworkNone) {
-		spec.Network = "host"
-	}
-	return spec
+	return bench.Spec{Argv: append([]string{agent.Path}, task...)}
 }
 
 // A trial is one container of a subtest.

@@ -1,0 +1,50 @@
+# tare: 'make run' builds it and measures this machine; 'make check' passes the tests.
+
+GO      ?= go
+GOARCH  ?= $(shell $(GO) env GOARCH)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TOOL     = $(GO) tool -modfile=tools/go.mod
+LDFLAGS  = -s -w -X github.com/tare-bench/tare/internal/cli.version=$(VERSION)
+AGENTS   = internal/image/agentbin/tare-agent-linux-
+
+export CGO_ENABLED ?= 0
+
+.PHONY: run build agent check lint test engines generate proofs bench fuzz cross FORCE
+
+run: build ## build, and measure what a container costs on this machine
+	bin/tare run
+
+build: agent ## leave bin/tare
+	GOOS=linux GOARCH=$(GOARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+
+# The agent is what runs inside containers. Its entry point is not the Go
+# runtime's but a few instructions that read the clock first.
+agent: $(AGENTS)$(GOARCH)
+$(AGENTS)%: FORCE
+	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -trimpath -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
+FORCE:
+
+check: ## everything that a change must pass, on real engines
+	scripts/with-engines $(MAKE) --no-print-directory lint cross test
+
+lint: agent
+	scripts/lint
+
+test: build
+	scripts/test
+
+cross: $(AGENTS)arm64 ## the other architecture builds and vets
+	GOOS=linux GOARCH=arm64 $(GO) vet ./...
+	GOOS=linux GOARCH=arm64 $(GO) build -o /dev/null ./cmd/tare
+
+generate: build ## docs that are made from the code
+	$(GO) generate ./...
+
+proofs: agent ## the long simulations: coverage, false alarms, power
+	TARE_PROOFS=1 $(GO) test -count=1 -timeout=60m -v -run Proof ./internal/stat/... ./internal/analysis/...
+
+bench: build ## tare's own cost beside a bare loop, as ratios from one run
+	scripts/with-engines $(GO) test -run '^$$' -bench . -benchmem -timeout=30m ./...
+
+fuzz: agent ## every fuzzer for FUZZTIME
+	scripts/fuzz $(or $(FUZZTIME),60s)

@@ -3,10 +3,10 @@
 //
 // It runs the same agent binary that the other engines run, from the unpacked
 // image, or a program of the host. It isolates and limits nothing, and refuses
-// every Spec that asks for it: the network must be asked for as "host", since
-// no network and the default, "none", would be untrue. The process gets the
-// image's environment and the Spec's, nothing of tare's own, and TARE_RUN with
-// the run's ID, by which Leftovers finds it.
+// every Spec that asks for it. Its network is the host's, also where the Spec
+// leaves it open. The process gets the image's environment and the Spec's,
+// nothing of tare's own, and TARE_RUN with the run's ID, by which Leftovers
+// finds it.
 //
 // When the first process has exited, what is left in its process group is
 // killed, as the kernel does in a container. A process that has left the group

@@ -12,6 +12,7 @@ package agent
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -80,16 +81,16 @@ func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
 }
 
 func taskNames() string {
-	var names string
+	var names []string
 	for _, t := range tasks() {
-		names += t.name + " "
+		names = append(names, t.name)
 	}
-	return names[:len(names)-1]
+	return strings.Join(names, " ")
 }
 
 // misuse prints one line and returns the status for it.
 func misuse(stderr io.Writer, words ...any) int {
-	fmt.Fprintln(stderr, append([]any{"tare-agent:"}, words...)...)
+	_, _ = fmt.Fprintln(stderr, append([]any{"tare-agent:"}, words...)...) // there is nowhere left to say it
 	return exitUsage
 }
 
@@ -98,6 +99,6 @@ func result(stderr io.Writer, task string, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "tare-agent: %s: %v\n", task, err)
+	_, _ = fmt.Fprintf(stderr, "tare-agent: %s: %v\n", task, err) // as above
 	return exitFailed
 }

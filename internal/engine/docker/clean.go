@@ -1,0 +1,91 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The kinds of what a dead run leaves.
+const (
+	kindContainer = "container"
+	kindImage     = "image"
+)
+
+// Leftovers lists the containers with the label of a dead run, then the images
+// under its name.
+func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	if err := e.reach(ctx); err != nil {
+		return nil, err
+	}
+	containers, err := e.client.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: client.Filters{}.Add("label", labelRun),
+	})
+	if err != nil {
+		return nil, e.failed("list containers", err)
+	}
+	images, err := e.client.ImageList(ctx, client.ImageListOptions{})
+	if err != nil {
+		return nil, e.failed("list images", err)
+	}
+	var found []bench.Leftover
+	add := func(run, kind, id string) {
+		if bench.ValidRunID(run) == nil && dead(run) {
+			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
+		}
+	}
+	for _, c := range containers.Items {
+		add(c.Labels[labelRun], kindContainer, c.ID)
+	}
+	for _, image := range images.Items {
+		for _, tag := range image.RepoTags {
+			add(runOf(tag), kindImage, tag)
+		}
+	}
+	return found, nil
+}
+
+// runOf is the run in the name of an image, "tare.local/RUN/…"; empty if it is
+// not one of tare's.
+func runOf(tag string) string {
+	rest, ok := strings.CutPrefix(tag, repository)
+	run, _, more := strings.Cut(rest, "/")
+	if !ok || !more {
+		return ""
+	}
+	return run
+}
+
+// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	if err := e.reach(ctx); err != nil {
+		return err
+	}
+	switch {
+	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
+	case l.Kind == kindImage && runOf(l.ID) == l.Run:
+		return e.removeImage(ctx, l.ID)
+	case l.Kind == kindContainer:
+		return e.removeOf(ctx, l.Run, l.ID)
+	}
+	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+}
+
+// removeOf removes a container that carries the label of the run.
+func (e *Engine) removeOf(ctx context.Context, run, id string) error {
+	answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return e.failed("inspect "+id, err)
+	}
+	if c := answer.Container; c.Config == nil || c.Config.Labels[labelRun] != run {
+		return fmt.Errorf("%s: container %s is not of run %s", e.cfg.Name, id, run)
+	}
+	return e.removeContainer(ctx, id)
+}

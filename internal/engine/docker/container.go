@@ -1,0 +1,154 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// running is a container of the engine, from its creation to its removal.
+type running struct {
+	engine *Engine
+	id     string
+	image  loaded
+	spec   bench.Spec
+
+	mu     sync.Mutex
+	stream *client.HijackedResponse // nil without Attach
+	copied chan struct{}            // closed when the stream has ended
+}
+
+func (c *running) ID() string { return c.id }
+
+// Attach opens a connection on which the engine sends what is printed, and
+// copies from it until the container has ended. The engine keeps the output in
+// its log as well, as its log driver does for everybody.
+func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
+	answer, err := c.engine.client.ContainerAttach(ctx, c.id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return c.failed("attach", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stream, c.copied = &answer.HijackedResponse, make(chan struct{})
+	go func(done chan<- struct{}) {
+		defer close(done)
+		// The end of the stream is the end of the output, however it comes:
+		// the engine that dies is noticed by Wait.
+		_ = demultiplex(answer.Reader, stdout, stderr)
+	}(c.copied)
+	return nil
+}
+
+func (c *running) Start(ctx context.Context) error {
+	if _, err := c.engine.client.ContainerStart(ctx, c.id, client.ContainerStartOptions{}); err != nil {
+		return c.failed("start", err)
+	}
+	return nil
+}
+
+func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
+	answer := c.engine.client.ContainerWait(ctx, c.id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	var exit bench.Exit
+	select {
+	case r := <-answer.Result:
+		if r.Error != nil {
+			return exit, c.failed("wait", fmt.Errorf("%.500q", r.Error.Message))
+		}
+		exit.Code = int(r.StatusCode)
+	case err := <-answer.Error: // also when ctx ends
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return exit, c.failed("wait", err)
+	}
+	if err := c.drain(ctx); err != nil {
+		return exit, c.failed("wait for the output", err)
+	}
+	if exit.Code == 137 {
+		return c.killed(ctx, exit)
+	}
+	return exit, nil
+}
+
+// killed asks whether a process that got SIGKILL got it for want of memory.
+func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
+	answer, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return exit, c.failed("inspect", err)
+	}
+	exit.OOM = answer.Container.State != nil && answer.Container.State.OOMKilled
+	return exit, nil
+}
+
+// drain returns when everything that was printed has been copied.
+func (c *running) drain(ctx context.Context) error {
+	c.mu.Lock()
+	copied := c.copied
+	c.mu.Unlock()
+	if copied == nil {
+		return nil
+	}
+	select {
+	case <-copied:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *running) Remove(ctx context.Context) error {
+	err := c.engine.removeContainer(ctx, c.id)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stream != nil {
+		c.stream.Close()
+		c.stream = nil
+	}
+	return nil
+}
+
+// removeContainer kills and removes a container with its volumes. It is not an
+// error if there is none.
+func (e *Engine) removeContainer(ctx context.Context, id string) error {
+	_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if errdefs.IsConflict(err) {
+		err = e.removal(ctx, id)
+	}
+	if err == nil || gone(err) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return e.failed("remove "+id, err)
+}
+
+// removal waits for the end of a removal that is under way.
+func (e *Engine) removal(ctx context.Context, id string) error {
+	answer := e.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	select {
+	case r := <-answer.Result:
+		if r.Error != nil {
+			return errors.New(r.Error.Message)
+		}
+		return nil
+	case err := <-answer.Error:
+		return err
+	}
+}
+
+func (c *running) failed(call string, err error) error {
+	return c.engine.failed(call+" "+c.id[:min(12, len(c.id))], err)
+}

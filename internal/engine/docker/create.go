@@ -1,0 +1,196 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// grace is how long Create waits for the engine's answer after its context has
+// ended, to remove what the engine may have made by then.
+const grace = 3 * time.Second
+
+// check reports what of spec this engine cannot do.
+func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+	}
+	_, hasRuntime := info.Runtimes[spec.Runtime]
+	switch {
+	case !slices.Contains([]string{"", "none", "host", "bridge"}, spec.Network):
+		return refuse("network %q: use none, host or bridge", spec.Network)
+	case len(spec.Ports) > 0 && spec.Network != "bridge" && spec.Network != "host":
+		return refuse("ports need network bridge or host")
+	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
+		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
+	case spec.Runtime != "" && !hasRuntime:
+		return refuse("no runtime %q: name it in the engine's daemon.json", spec.Runtime)
+	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
+		return refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, info.Driver)
+	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
+		return refuse("seccomp %q: only unconfined, or the engine's default", spec.Security.Seccomp)
+	case spec.Security.UserNS && !hasOption(info, "userns"):
+		return refuse("user namespaces are off: start the engine with userns-remap")
+	case spec.Security.UserNS && spec.Security.Privileged:
+		return refuse("a privileged container has no user namespace of its own")
+	}
+	for _, m := range spec.Mounts {
+		if m.Type != "bind" && m.Type != "tmpfs" {
+			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
+		}
+	}
+	if spec.Security.Privileged {
+		return e.checkPrivileged(ctx)
+	}
+	return nil
+}
+
+// Create makes a container with one call.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	info, err := e.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.check(ctx, info, spec); err != nil {
+		return nil, err
+	}
+	l, err := e.imageOf(ctx, spec.Image)
+	if err != nil {
+		return nil, err
+	}
+	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
+	options, err := e.options(info, spec, l, name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.create(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	c.image, c.spec = l, spec
+	return c, nil
+}
+
+// create asks for a container. A request that is broken off can leave one that
+// the engine was about to make, so this one goes on for a while when ctx ends,
+// until it is known what there is to remove.
+func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptions) (*running, error) {
+	if ctx.Err() != nil {
+		return nil, e.failed("create "+options.Name, context.Cause(ctx))
+	}
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	defer stop()
+	made, err := e.client.ContainerCreate(longer, options)
+	if err == nil && ctx.Err() == nil {
+		return &running{engine: e, id: made.ID}, nil
+	}
+	if ctx.Err() != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		err = errors.Join(context.Cause(ctx), e.removeContainer(clean, options.Name))
+	}
+	return nil, e.failed("create "+options.Name, err)
+}
+
+// options translates a Spec.
+func (e *Engine) options(info *system.Info, spec bench.Spec, l loaded, name string) (client.ContainerCreateOptions, error) {
+	config := &container.Config{
+		Image:      l.name,
+		Env:        spec.Env,
+		WorkingDir: spec.Dir,
+		Labels:     map[string]string{labelRun: e.cfg.Run},
+	}
+	if len(spec.Argv) > 0 {
+		config.Entrypoint, config.Cmd = spec.Argv[:1], spec.Argv[1:]
+	}
+	host := &container.HostConfig{
+		NetworkMode:    "none",
+		Runtime:        spec.Runtime,
+		Privileged:     spec.Security.Privileged,
+		ReadonlyRootfs: spec.Security.ReadOnly,
+		SecurityOpt:    securityOptions(spec.Security),
+		Resources:      resources(spec.Limits),
+	}
+	if spec.Network != "" {
+		host.NetworkMode = container.NetworkMode(spec.Network)
+	}
+	if hasOption(info, "userns") && !spec.Security.UserNS {
+		host.UsernsMode = "host"
+	}
+	for _, m := range spec.Mounts {
+		host.Mounts = append(host.Mounts, mountOf(m))
+	}
+	err := publish(spec, config, host)
+	return client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}, err
+}
+
+func securityOptions(s bench.Security) []string {
+	var options []string
+	if s.Seccomp != "" {
+		options = append(options, "seccomp="+s.Seccomp)
+	}
+	if s.NoNewPrivileges {
+		options = append(options, "no-new-privileges")
+	}
+	return options
+}
+
+func resources(l bench.Limits) container.Resources {
+	r := container.Resources{
+		NanoCPUs:   int64(math.Round(l.CPUs * 1e9)),
+		CpusetCpus: l.CPUSet,
+		Memory:     l.Memory,
+	}
+	if l.Memory > 0 {
+		r.MemorySwap = -1 // the engine would limit swap to as much again
+	}
+	if l.Pids > 0 {
+		r.PidsLimit = &l.Pids
+	}
+	return r
+}
+
+func mountOf(m bench.Mount) mount.Mount {
+	to := mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
+	if m.Type == "tmpfs" && m.Size > 0 {
+		to.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.Size}
+	}
+	return to
+}
+
+// publish makes ports inside reachable on loopback.
+func publish(spec bench.Spec, config *container.Config, host *container.HostConfig) error {
+	if len(spec.Ports) == 0 || spec.Network == "host" {
+		return nil
+	}
+	config.ExposedPorts = network.PortSet{}
+	host.PortBindings = network.PortMap{}
+	for _, p := range spec.Ports {
+		port, ok := network.PortFrom(p.Container, network.IPProtocol(p.Protocol))
+		if !ok {
+			return fmt.Errorf("not a port: %d/%s", p.Container, p.Protocol)
+		}
+		outside := network.PortBinding{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+		if p.Host != 0 {
+			outside.HostPort = strconv.Itoa(int(p.Host))
+		}
+		config.ExposedPorts[port] = struct{}{}
+		host.PortBindings[port] = append(host.PortBindings[port], outside)
+	}
+	return nil
+}

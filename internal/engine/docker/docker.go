@@ -1,0 +1,150 @@
+// Package docker drives a Docker Engine, or one that speaks its API, through
+// its client library. Each method of a container is one API call over a
+// connection that is kept open.
+//
+// What a Spec leaves open is the engine's own default: its runtime, storage
+// driver, seccomp profile and log driver are what its users pay for. Only the
+// network is not: it is none unless the Spec says otherwise.
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Config says which engine to drive.
+type Config struct {
+	Name   string         // of the instance, in the characters of a run's ID; part of names
+	Run    string         // ID of the run
+	Dir    string         // directory of the run; not used, the engine has its own
+	Images *image.Library // where images come from
+	Host   string         // such as "unix:///run/docker.sock"; empty = DOCKER_HOST, or the default
+}
+
+// Engine is a Docker Engine.
+type Engine struct {
+	cfg    Config
+	client *client.Client
+	broken error  // why there is no client
+	prefix string // of the names of containers
+
+	number atomic.Int64 // of the last container
+
+	mu     sync.Mutex
+	info   *system.Info      // nil until the engine was asked
+	loaded map[string]loaded // by image reference
+}
+
+// labelRun is on every container; its value is the run's ID.
+const labelRun = "tare.run"
+
+// New returns an engine. It touches nothing until the engine is used.
+func New(cfg Config) *Engine {
+	e := &Engine{cfg: cfg, loaded: map[string]loaded{}}
+	// A run that is resumed after a crash must not meet its old names.
+	var nonce [3]byte
+	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
+	e.prefix = fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:]))
+	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare"), client.WithHTTPResponseHook(bound)}
+	if cfg.Host != "" {
+		options = append(options, client.WithHost(cfg.Host))
+	}
+	if e.client, e.broken = client.New(options...); e.broken != nil {
+		e.broken = fmt.Errorf("%s: %w", cfg.Name, e.broken)
+	}
+	return e
+}
+
+// bound keeps an answer from filling the memory.
+func bound(r *http.Response) {
+	const most = 64 << 20
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(r.Body, most), r.Body}
+}
+
+// Name is the name of this instance.
+func (e *Engine) Name() string { return e.cfg.Name }
+
+// ask returns what the engine says of itself. It asks once.
+func (e *Engine) ask(ctx context.Context) (*system.Info, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.info != nil {
+		return e.info, nil
+	}
+	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
+		return nil, err
+	}
+	if err := e.reach(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := e.client.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return nil, e.failed("info", err)
+	}
+	e.info = &answer.Info
+	return e.info, nil
+}
+
+// Prepare loads the image, unless the engine has it, and leaves a connection
+// open for Create.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	info, err := e.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.check(ctx, info, spec); err != nil {
+		return err
+	}
+	l, err := e.imageOf(ctx, spec.Image)
+	if err != nil {
+		return err
+	}
+	if _, err := e.client.ImageInspect(ctx, l.name); err != nil {
+		e.forget(spec.Image)
+		return e.failed("inspect image "+l.name, err)
+	}
+	return nil
+}
+
+// Close removes the images that Prepare loaded.
+func (e *Engine) Close(ctx context.Context) error {
+	if e.broken != nil {
+		return nil // nothing was made
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var err error
+	for ref, l := range e.loaded {
+		if l.foreign {
+			continue
+		}
+		err = errors.Join(err, e.removeImage(ctx, l.name))
+		delete(e.loaded, ref)
+	}
+	return errors.Join(err, e.client.Close())
+}
+
+// failed says which call of this engine failed.
+func (e *Engine) failed(call string, err error) error {
+	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
+}
+
+// gone reports whether the engine says that there is no such object.
+func gone(err error) bool { return errdefs.IsNotFound(err) }

@@ -1,0 +1,135 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// repository begins the names of all images that tare loads. No registry can
+// have that name, so that an engine never asks one for them.
+const repository = "tare.local/"
+
+// A loaded image is one that the engine has.
+type loaded struct {
+	name    string // under which the engine knows it
+	id      string // the engine's own
+	digest  string // of its configuration
+	foreign bool   // it was there before: not ours to remove
+}
+
+// imageOf returns the image that a reference means, and loads it if it is in a
+// file. It does so once for each reference.
+func (e *Engine) imageOf(ctx context.Context, ref string) (loaded, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l, ok := e.loaded[ref]; ok {
+		return l, nil
+	}
+	img, err := e.cfg.Images.Resolve(ctx, ref)
+	var l loaded
+	switch {
+	case errors.Is(err, image.ErrForeign):
+		l, err = e.own(ctx, ref)
+	case err == nil:
+		l, err = e.load(ctx, img)
+	}
+	if err == nil {
+		e.loaded[ref] = l
+	}
+	return l, err
+}
+
+func (e *Engine) forget(ref string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.loaded, ref)
+}
+
+// own finds an image in the engine's own store.
+func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
+	found, err := e.client.ImageInspect(ctx, ref)
+	if gone(err) {
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `docker pull %s`, or name one in a file as oci:DIR or tar:FILE: %w", e.cfg.Name, ref, ref, err)
+	}
+	if err != nil {
+		return loaded{}, e.failed("inspect image "+ref, err)
+	}
+	return loaded{name: ref, id: found.ID, digest: found.ID, foreign: true}, nil
+}
+
+// load hands an image to the engine, and verifies what it made of it.
+func (e *Engine) load(ctx context.Context, img *image.Image) (loaded, error) {
+	short := strings.TrimPrefix(img.Digest(), "sha256:")
+	if len(short) < 12 {
+		return loaded{}, fmt.Errorf("image %s: not a digest: %q", img.Ref(), img.Digest())
+	}
+	name := repository + e.cfg.Run + "/" + e.cfg.Name + "/" + short[:12] + ":latest"
+	if img.Ref() == image.Agent {
+		name = repository + e.cfg.Run + "/" + e.cfg.Name + "/agent:latest"
+	}
+	if err := e.send(ctx, img, name); err != nil {
+		return loaded{}, e.failed("load image "+img.Ref(), err)
+	}
+	found, err := e.client.ImageInspect(ctx, name)
+	if err != nil {
+		return loaded{}, e.failed("inspect image "+name, err)
+	}
+	// An engine with the image store of containerd names images by their
+	// manifest; the name vouches for the image there.
+	if found.ID != img.Digest() && found.Descriptor == nil {
+		return loaded{}, errors.Join(
+			fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, img.Ref(), found.ID, img.Digest()),
+			e.removeImage(ctx, name),
+		)
+	}
+	return loaded{name: name, id: found.ID, digest: img.Digest()}, nil
+}
+
+// send streams the image to the engine without keeping it anywhere.
+func (e *Engine) send(ctx context.Context, img *image.Image, name string) error {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
+	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	answer, err := e.client.ImageLoad(ctx, r, client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Close() }() // it was only read
+	return loadError(answer)
+}
+
+// loadError reads the messages that the engine sends while it loads an image,
+// and returns the one that says that it failed.
+func loadError(r io.Reader) error {
+	messages := json.NewDecoder(r)
+	for {
+		var m struct {
+			Error string `json:"error"`
+		}
+		switch err := messages.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case m.Error != "":
+			return fmt.Errorf("%.500q", m.Error)
+		}
+	}
+}
+
+// removeImage removes a name, and the image if it has no other.
+func (e *Engine) removeImage(ctx context.Context, name string) error {
+	_, err := e.client.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+	if err != nil && !gone(err) {
+		return e.failed("remove image "+name, err)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// Inspect asks the engine and, about the limits of a container that runs on
+// this host, the kernel.
+func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+	info, err := c.engine.ask(ctx)
+	if err != nil {
+		return bench.Applied{}, err
+	}
+	answer, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return bench.Applied{}, c.failed("inspect", err)
+	}
+	got := answer.Container
+	if got.HostConfig == nil || got.State == nil {
+		return bench.Applied{}, c.failed("inspect", errors.New("the engine's answer lacks State or HostConfig"))
+	}
+	h := got.HostConfig
+	a := bench.Applied{
+		Runtime:  h.Runtime,
+		Image:    got.Image,
+		Argv:     append([]string{got.Path}, got.Args...),
+		Network:  networkOf(h.NetworkMode),
+		Storage:  got.Driver,
+		Mounts:   mountsOf(c.spec.Mounts, got),
+		Limits:   limitsOf(h.Resources),
+		Security: securityOf(h, hasOption(info, "userns")),
+		Cgroup:   cgroupOf(info),
+	}
+	if got.Image == c.image.id {
+		a.Image = c.image.digest
+	}
+	if local(c.engine.client.DaemonHost()) && got.State.Pid > 0 {
+		err = kernelLimits(got.State.Pid, c.spec.Limits, &a.Limits)
+	}
+	return a, err
+}
+
+func local(host string) bool { return strings.HasPrefix(host, "unix://") }
+
+// networkOf is a network mode in the words of a Spec.
+func networkOf(m container.NetworkMode) string {
+	if m == "default" {
+		return "bridge"
+	}
+	return string(m)
+}
+
+func limitsOf(r container.Resources) bench.Limits {
+	l := bench.Limits{CPUs: float64(r.NanoCPUs) / 1e9, CPUSet: r.CpusetCpus, Memory: r.Memory}
+	if l.CPUs == 0 && r.CPUQuota > 0 && r.CPUPeriod > 0 {
+		l.CPUs = float64(r.CPUQuota) / float64(r.CPUPeriod)
+	}
+	if r.PidsLimit != nil {
+		l.Pids = max(0, *r.PidsLimit)
+	}
+	return l
+}
+
+// kernelLimits reads the limits that the kernel holds for a process. Where it
+// cannot be asked, because the process has ended or its groups are not seen
+// from here, the engine's word stands. The kernel rounds memory down to whole
+// pages; that is what was asked for.
+func kernelLimits(pid int, want bench.Limits, l *bench.Limits) error {
+	h, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	groups, err := h.PathOf(pid)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	path, ok := groups["memory"]
+	if !ok {
+		path = groups[""]
+	}
+	got, err := h.Limits(path)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	*l = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
+	if page := int64(os.Getpagesize()); want.Memory/page == got.Memory/page {
+		l.Memory = want.Memory
+	}
+	return nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) {
+		return nil
+	}
+	return err
+}
+
+func securityOf(h *container.HostConfig, remapped bool) bench.Security {
+	s := bench.Security{
+		ReadOnly:   h.ReadonlyRootfs,
+		Privileged: h.Privileged,
+		UserNS:     remapped && h.UsernsMode != "host",
+	}
+	for _, option := range h.SecurityOpt {
+		if profile, ok := strings.CutPrefix(option, "seccomp="); ok {
+			s.Seccomp = profile
+		}
+		s.NoNewPrivileges = s.NoNewPrivileges || slices.Contains([]string{
+			"no-new-privileges", "no-new-privileges=true", "no-new-privileges:true",
+		}, option)
+	}
+	return s
+}
+
+// mountsOf returns those of the container's mounts that were asked for, as
+// the engine has them.
+func mountsOf(want []bench.Mount, got container.InspectResponse) []bench.Mount {
+	var mounts []bench.Mount
+	for _, w := range want {
+		i := slices.IndexFunc(got.Mounts, func(m container.MountPoint) bool { return m.Destination == w.Target })
+		if i < 0 {
+			continue
+		}
+		at := got.Mounts[i]
+		m := bench.Mount{Type: string(at.Type), Source: at.Source, Target: at.Destination, ReadOnly: !at.RW}
+		if at.Type == mount.TypeTmpfs {
+			m.Size = tmpfsSize(got.HostConfig, w.Target)
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+func tmpfsSize(h *container.HostConfig, target string) int64 {
+	for _, m := range h.Mounts {
+		if m.Target == target && m.TmpfsOptions != nil {
+			return m.TmpfsOptions.SizeBytes
+		}
+	}
+	return 0
+}

@@ -1,0 +1,86 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// checkPrivileged refuses a privileged container where the engine itself lacks
+// a capability, as in another container: it would make one and then not be
+// able to start it. Where the engine cannot be looked at, it is believed.
+func (e *Engine) checkPrivileged(ctx context.Context) error {
+	conn, err := e.client.Dialer()(ctx)
+	if err != nil {
+		return e.failed("connect", err)
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	held, ok := capabilitiesOf(peer(conn))
+	if !ok {
+		return nil
+	}
+	all, ok := number("/proc/sys/kernel/cap_last_cap", nil, 10)
+	if missing := (uint64(2)<<all - 1) &^ held; ok && missing != 0 {
+		return fmt.Errorf("%w: %s: privileged: the engine itself lacks %d of the kernel's capabilities (first: number %d)",
+			bench.ErrUnsupported, e.cfg.Name, bits.OnesCount64(missing), bits.TrailingZeros64(missing))
+	}
+	return nil
+}
+
+// peer is the process at the other end of a Unix socket; 0 where it cannot be
+// told.
+func peer(conn net.Conn) int {
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	pid := 0
+	err = raw.Control(func(fd uintptr) {
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(cred.Pid)
+		}
+	})
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// capabilitiesOf is the bounding set of a process.
+func capabilitiesOf(pid int) (uint64, bool) {
+	return number(filepath.Join("/proc", strconv.Itoa(pid), "status"), []byte("CapBnd:"), 16)
+}
+
+// number reads the number that follows prefix on the first line that has it.
+func number(name string, prefix []byte, base int) (uint64, bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return 0, false
+	}
+	for line := range bytes.Lines(text) {
+		if value, ok := bytes.CutPrefix(line, prefix); ok {
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), base, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,146 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// probeLimit bounds how long the engine may take to answer a Probe.
+const probeLimit = 10 * time.Second
+
+// Probe asks the engine for its version and its set-up.
+func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	if err := e.reach(ctx); err != nil {
+		return bench.EngineInfo{}, err
+	}
+	version, err := e.client.ServerVersion(ctx, client.ServerVersionOptions{})
+	if err != nil {
+		return bench.EngineInfo{}, e.failed("version", err)
+	}
+	answer, err := e.client.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return bench.EngineInfo{}, e.failed("info", err)
+	}
+	facts := []bench.Label{{Key: "api", Value: version.APIVersion}}
+	for _, c := range version.Components {
+		if c.Name == "containerd" || c.Name == "runc" {
+			facts = append(facts, bench.Label{Key: c.Name, Value: c.Version})
+		}
+	}
+	return bench.EngineInfo{
+		Name: e.cfg.Name, Driver: "docker", Version: version.Version,
+		Facts: append(facts, factsOf(&answer.Info)...),
+	}, nil
+}
+
+func factsOf(info *system.Info) []bench.Label {
+	facts := []bench.Label{
+		{Key: "storage", Value: info.Driver},
+		{Key: "cgroup", Value: cgroupOf(info)},
+		{Key: "runtime", Value: info.DefaultRuntime},
+		{Key: "log", Value: info.LoggingDriver},
+	}
+	for _, option := range []string{"rootless", "userns"} {
+		if hasOption(info, option) {
+			facts = append(facts, bench.Label{Key: option, Value: "true"})
+		}
+	}
+	return facts
+}
+
+// cgroupOf is the version and the driver, such as "v2 systemd".
+func cgroupOf(info *system.Info) string {
+	version := info.CgroupVersion
+	if version == "" {
+		version = "1" // engines that do not say know no other
+	}
+	return "v" + version + " " + info.CgroupDriver
+}
+
+// hasOption reports whether the engine runs with a security option, which it
+// lists as "name=OPTION,key=value".
+func hasOption(info *system.Info, option string) bool {
+	for _, o := range info.SecurityOptions {
+		if name, _, _ := strings.Cut(o, ","); name == "name="+option {
+			return true
+		}
+	}
+	return false
+}
+
+// reach tells an engine that is not there from one that does not answer, for
+// which the client has no types.
+func (e *Engine) reach(ctx context.Context) error {
+	if e.broken != nil {
+		return e.broken
+	}
+	conn, err := e.client.Dialer()(ctx)
+	if err == nil {
+		return conn.Close()
+	}
+	host := e.client.DaemonHost()
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %s: no permission for %s: run tare with sudo, or add this user to the group docker: %w", bench.ErrUnsupported, e.cfg.Name, host, err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: %s is not running at %s: install it, and start it with `systemctl start docker` or `dockerd`: %w", bench.ErrUnsupported, e.cfg.Name, host, err)
+	}
+	return e.failed("connect to "+host, err)
+}
+
+// Restart restarts the engine where systemd runs it, and returns when it
+// answers again. Containers that run do not survive it.
+func (e *Engine) Restart(ctx context.Context) error {
+	if e.broken != nil {
+		return e.broken
+	}
+	const unit = "docker.service"
+	cannot := func(why string) error {
+		return fmt.Errorf("%w: %s cannot be restarted: %s: use a hook with a command of your own", bench.ErrUnsupported, e.cfg.Name, why)
+	}
+	if !strings.HasPrefix(e.client.DaemonHost(), "unix://") {
+		return cannot("it is at " + e.client.DaemonHost())
+	}
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		return cannot("systemd does not run here")
+	}
+	if err := exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", unit).Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return cannot("systemd does not run " + unit)
+	}
+	if err := exec.CommandContext(ctx, "systemctl", "restart", unit).Run(); err != nil {
+		return e.failed("systemctl restart "+unit, err)
+	}
+	return e.answers(ctx)
+}
+
+// answers returns when the engine answers.
+func (e *Engine) answers(ctx context.Context) error {
+	for {
+		_, err := e.client.Ping(ctx, client.PingOptions{})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return e.failed("wait until it answers", errors.Join(context.Cause(ctx), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -97,13 +97,14 @@ func (i *Image) Argv(spec bench.Spec) ([]string, error) {
 	return argv, nil
 }
 
-// Size is the number of bytes in the image's files, unpacked; 0 until Rootfs
-// has unpacked them.
+// Size is the number of bytes in the files of all layers, also of those that a
+// higher layer replaces. It is 0 until Rootfs has unpacked them.
 func (i *Image) Size() int64 { return i.size.Load() }
 
 // WriteDockerArchive writes the image in the format of "docker save", under
-// the name tag if that is not empty. Layers are written as they are stored.
-// The digests of layers are verified on the way.
+// the name tag if that is not empty. Layers are written as they are stored,
+// and verified on the way as far as the source gives a digest of that. Who
+// loads the archive verifies the rest.
 func (i *Image) WriteDockerArchive(w io.Writer, tag string) error {
 	if err := i.writeArchive(w, tag); err != nil {
 		return fmt.Errorf("image %s: write archive: %w", i.ref, err)

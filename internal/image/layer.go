@@ -33,7 +33,7 @@ func (l layer) writeTo(tw *tar.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer func() { _ = r.Close() }() // only read from
 	return writeFile(tw, name, r, l.size)
 }
 

@@ -23,6 +23,9 @@ var ErrPlatform = errors.New("no image for linux/" + runtime.GOARCH)
 // maxNesting bounds indexes within indexes. Real ones have two.
 const maxNesting = 4
 
+// maxLayers bounds the layers of an image. Engines stop at 127.
+const maxLayers = 1000
+
 func checkPlatform(os, arch string) error {
 	if os == "linux" && arch == runtime.GOARCH {
 		return nil
@@ -64,6 +67,9 @@ func openDockerSave(src source) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := len(images[0].Layers); n > maxLayers {
+		return nil, tooManyLayers(n)
+	}
 	var layers []layer
 	for _, file := range images[0].Layers {
 		l, err := dockerLayer(src, file)
@@ -73,6 +79,10 @@ func openDockerSave(src source) (*Image, error) {
 		layers = append(layers, l)
 	}
 	return newImage(src, config, layers)
+}
+
+func tooManyLayers(n int) error {
+	return fmt.Errorf("%w: %d layers, more than %d", ErrHostile, n, maxLayers)
 }
 
 // dockerLayer describes a layer of "docker save", whose manifest tells nothing
@@ -89,9 +99,9 @@ func dockerLayer(src source, file string) (layer, error) {
 func openLayout(src source) (*Image, error) {
 	raw, err := readDocument(src, "index.json")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no OCI image layout: %w", err)
 	}
-	f := finder{source: src, images: make(map[v1.Hash]*Image)}
+	f := finder{source: src, seen: make(map[v1.Hash]bool)}
 	if err := f.index(raw, 0); err != nil {
 		return nil, err
 	}
@@ -99,18 +109,16 @@ func openLayout(src source) (*Image, error) {
 	case 0:
 		return nil, fmt.Errorf("%w: it is for %s", ErrPlatform, strings.Join(f.others, ", "))
 	case 1:
-		for _, i := range f.images {
-			return i, nil
-		}
+		return f.images[0], nil
 	}
 	return nil, fmt.Errorf("the layout holds %d images for linux/%s: keep exactly one", len(f.images), runtime.GOARCH)
 }
 
-// A finder collects the images of a layout that run here, by digest of their
-// manifest: one image may have several names.
+// A finder collects the images of a layout that run here.
 type finder struct {
 	source source
-	images map[v1.Hash]*Image
+	seen   map[v1.Hash]bool // one image may have several names, and indexes may share what they list
+	images []*Image
 	others []string // platforms that do not run here
 }
 
@@ -135,9 +143,10 @@ func (f *finder) descriptor(d v1.Descriptor, depth int) error {
 		f.other(p.OS + "/" + p.Architecture)
 		return nil
 	}
-	if f.images[d.Digest] != nil {
+	if f.seen[d.Digest] {
 		return nil
 	}
+	f.seen[d.Digest] = true
 	switch {
 	case d.MediaType.IsIndex():
 		raw, err := readBlob(f.source, d)
@@ -172,6 +181,9 @@ func (f *finder) image(d v1.Descriptor) error {
 	if err != nil {
 		return err
 	}
+	if len(m.Layers) > maxLayers {
+		return tooManyLayers(len(m.Layers))
+	}
 	var layers []layer
 	for _, l := range m.Layers {
 		if !l.MediaType.IsDistributable() {
@@ -190,7 +202,7 @@ func (f *finder) image(d v1.Descriptor) error {
 	case err != nil:
 		return err
 	default:
-		f.images[d.Digest] = i
+		f.images = append(f.images, i)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func readDocument(src source, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer func() { _ = r.Close() }() // only read from
 	b, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -59,7 +59,7 @@ func (d directory) open(name string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	defer root.Close() //nolint:errcheck // files opened through it stay open
+	defer func() { _ = root.Close() }() // files opened through it stay open
 	return regular(root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 }
 
@@ -105,7 +105,7 @@ func indexArchive(ctx context.Context, file string) (*archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer func() { _ = f.Close() }() // only read from
 	a := &archive{file: file, members: make(map[string]member)}
 	for n, tr := 0, tar.NewReader(f); ; n++ {
 		h, err := tr.Next()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"strings"
@@ -28,10 +29,10 @@ func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int
 	if err != nil {
 		return 0, err
 	}
-	defer root.Close() //nolint:errcheck // only a handle for the kernel
-	u := &unpacker{ctx: ctx, root: root, limits: limits, owner: os.Geteuid() == 0}
+	defer func() { _ = root.Close() }() // only a handle for the kernel
+	u := &unpacker{root: root, limits: limits, owner: os.Geteuid() == 0}
 	for _, l := range layers {
-		if err := u.layer(l); err != nil {
+		if err := u.layer(ctx, l); err != nil {
 			return 0, err
 		}
 	}
@@ -41,7 +42,6 @@ func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int
 // An unpacker applies layers to a root. All access goes through os.Root,
 // which follows no symbolic link out of it.
 type unpacker struct {
-	ctx    context.Context // of one call of unpack
 	root   *os.Root
 	limits Limits
 	owner  bool // apply owners and setuid bits
@@ -56,14 +56,14 @@ type unpacker struct {
 // maxNames bounds the memory for names: a million of them, and long ones.
 const maxNames = 256 << 20
 
-func (u *unpacker) layer(l layer) error {
+func (u *unpacker) layer(ctx context.Context, l layer) error {
 	r, err := l.uncompressed()
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer func() { _ = r.Close() }() // only read from
 	u.made = make(map[string]bool)
-	bounded := boundedReader{u, r}
+	bounded := u.bound(ctx, r)
 	for tr := tar.NewReader(bounded); ; {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -83,24 +83,25 @@ func (u *unpacker) layer(l layer) error {
 	return nil
 }
 
-// A boundedReader counts what all layers have to say, and stops when it is
-// too much or the context has ended.
-type boundedReader struct {
-	u *unpacker
-	r io.Reader
+// bound returns r with an end when all layers together have said too much, or
+// when the context has ended.
+func (u *unpacker) bound(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		n, err := r.Read(p)
+		u.read += int64(n)
+		if u.read > u.limits.Bytes {
+			return 0, fmt.Errorf("%w: more than %d bytes uncompressed", ErrHostile, u.limits.Bytes)
+		}
+		return n, err
+	})
 }
 
-func (b boundedReader) Read(p []byte) (int, error) {
-	if b.u.ctx.Err() != nil {
-		return 0, context.Cause(b.u.ctx)
-	}
-	n, err := b.r.Read(p)
-	b.u.read += int64(n)
-	if b.u.read > b.u.limits.Bytes {
-		return 0, fmt.Errorf("%w: more than %d bytes uncompressed", ErrHostile, b.u.limits.Bytes)
-	}
-	return n, err
-}
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // entry applies one entry of a layer.
 func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
@@ -139,7 +140,9 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 func (u *unpacker) count(h *tar.Header) error {
 	u.entries++
 	u.names += int64(len(h.Name))
-	u.written += h.Size
+	if h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse {
+		u.written += h.Size
+	}
 	switch l := u.limits; {
 	case u.entries > l.Entries:
 		return fmt.Errorf("%w: more than %d entries", ErrHostile, l.Entries)
@@ -149,9 +152,15 @@ func (u *unpacker) count(h *tar.Header) error {
 		return fmt.Errorf("%w: names of more than %d bytes in all", ErrHostile, maxNames)
 	case h.Size < 0 || u.written > l.Bytes || u.written < 0:
 		return fmt.Errorf("%w: files of more than %d bytes in all", ErrHostile, l.Bytes)
+	case !validID(h.Uid) || !validID(h.Gid):
+		return fmt.Errorf("%w: owner %d:%d", ErrHostile, h.Uid, h.Gid)
 	}
 	return nil
 }
+
+// validID reports whether the kernel takes id for a user or group; -1, and
+// what is cut to it, means none.
+func validID(id int) bool { return id >= 0 && id < math.MaxUint32 }
 
 // localPath returns an entry's name without decoration such as "./". A name
 // that tries to leave the root is refused and not bent into shape: no honest

@@ -40,7 +40,7 @@ func build() (binary []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a leftover in the temporary directory
+	defer func() { _ = os.RemoveAll(dir) }() // at worst a leftover in the temporary directory
 	file := filepath.Join(dir, "tare-agent")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -E tare_start", "-o", file, "github.com/tare-bench/tare/cmd/tare-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

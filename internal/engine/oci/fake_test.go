@@ -1,0 +1,234 @@
+package oci_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/engine/oci"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// fakeRuntime in the environment makes this test's own program a runtime that
+// misbehaves in the way that its value says.
+const fakeRuntime = "TARE_TEST_FAKE_RUNTIME"
+
+func TestMain(m *testing.M) {
+	if way := os.Getenv(fakeRuntime); way != "" {
+		os.Exit(misbehave(way, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// misbehave is a runtime. It fails at what its way is about, and answers to
+// everything else that all is well.
+func misbehave(way string, args []string) int {
+	after := func(flag string) string { return args[slices.Index(args, flag)+1] }
+	if slices.Contains(args, "--version") {
+		return misversion(way)
+	}
+	if !slices.Contains(args, "create") {
+		return 0
+	}
+	switch way {
+	case "hangs":
+		time.Sleep(time.Hour)
+	case "hangs in a child":
+		child := exec.Command(os.Args[0], args...)
+		child.Env = append(os.Environ(), fakeRuntime+"=hangs")
+		_ = child.Run() // it is killed with this process
+	case "prints garbage":
+		fmt.Fprintln(os.Stderr, "one\ntwo\n\x1b[31mthree")
+		return 7
+	case "fails with a log":
+		text := `{"level":"warning","msg":"careful"}` + "\n" + `{"level":"error","msg":"cannot do that"}` + "\n"
+		if err := os.WriteFile(after("--log"), []byte(text), 0o600); err != nil {
+			return 3
+		}
+		fmt.Fprintln(os.Stderr, "less exact")
+		return 1
+	case "has no process":
+		return 0
+	case "has a bad process":
+		if err := os.WriteFile(after("--pid-file"), []byte("1\n"), 0o600); err != nil {
+			return 3
+		}
+	}
+	return 0
+}
+
+func misversion(way string) int {
+	switch way {
+	case "hangs at once":
+		time.Sleep(time.Hour)
+	case "says another version":
+		fmt.Println("ls (GNU coreutils) 9.1")
+	case "prints without end":
+		for {
+			if _, err := fmt.Println("more"); err != nil {
+				return 1
+			}
+		}
+	case "does not start":
+		fmt.Fprintln(os.Stderr, "cannot load libseccomp.so.2")
+		return 127
+	}
+	fmt.Println("fake version 1.0")
+	return 0
+}
+
+// open returns an engine whose runtime is this test's program.
+func open(t *testing.T, way string) (*oci.Engine, enginetest.Site) {
+	t.Helper()
+	t.Setenv(fakeRuntime, way)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := enginetest.NewSite(t, image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program"))))
+	return oci.New(oci.Config{Name: "fake", Binary: binary, Run: site.Run, Dir: site.Dir, Images: site.Images}), site
+}
+
+func TestProbeErrors(t *testing.T) {
+	for way, want := range map[string]string{
+		"hangs at once":        "context deadline exceeded",
+		"says another version": "not an OCI runtime's answer",
+		"prints without end":   "--version: ",
+		"does not start":       "exit status 127: cannot load libseccomp.so.2",
+	} {
+		t.Run(way, func(t *testing.T) {
+			e, _ := open(t, way)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := e.Probe(ctx)
+			needRoot(t, err)
+			if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, bench.ErrUnsupported) {
+				t.Errorf("Probe = %v, want an error with %q that is not conclusive", err, want)
+			}
+		})
+	}
+	t.Run("absent", func(t *testing.T) {
+		_, err := oci.New(oci.Config{Name: "no-such-runtime"}).Probe(t.Context())
+		if !errors.Is(err, bench.ErrUnsupported) {
+			t.Errorf("Probe = %v, want bench.ErrUnsupported", err)
+		}
+	})
+}
+
+// needRoot skips where this driver cannot work at all.
+func needRoot(t *testing.T, err error) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		enginetest.Require(t, "runc", err)
+	}
+}
+
+func TestCreateErrors(t *testing.T) {
+	for way, want := range map[string]string{
+		"hangs":             "context deadline exceeded",
+		"hangs in a child":  "context deadline exceeded",
+		"prints garbage":    "exit status 7: [31mthree (+2 lines omitted)",
+		"fails with a log":  "exit status 1: cannot do that (+1 lines omitted)",
+		"has no process":    "no such file or directory",
+		"has a bad process": `not a process ID: "1\n"`,
+	} {
+		t.Run(way, func(t *testing.T) {
+			e, site := open(t, way)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := e.Create(ctx, bench.Spec{})
+			needRoot(t, err)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Create = %v, want an error with %q", err, want)
+			}
+			noChildren(t)
+			if err := e.Close(t.Context()); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if left, err := os.ReadDir(site.Dir); err != nil || len(left) > 0 {
+				t.Errorf("left in the run's directory: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// noChildren wants no process to be left of which this one is the parent, not
+// even one that has ended and was not waited for.
+func noChildren(t *testing.T) {
+	t.Helper()
+	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("process %d is left (%v)", pid, err)
+	}
+}
+
+// "Whatever its state": even one that the runtime cannot read any more.
+func TestRemoveWithoutTheRuntimesState(t *testing.T) {
+	for _, name := range []string{"runc", "crun"} {
+		for _, how := range []string{"lost", "corrupt"} {
+			t.Run(name+" "+how, func(t *testing.T) { removeWithoutState(t, name, how) })
+		}
+	}
+}
+
+func removeWithoutState(t *testing.T, name, how string) {
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := oci.New(oci.Config{Name: name, Run: site.Run, Dir: site.Dir, Images: site.Images})
+	_, err := e.Probe(t.Context())
+	enginetest.Require(t, name, err)
+	c, err := e.Create(t.Context(), bench.Spec{Argv: []string{agent.Path, "stubborn"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, filepath.Join(site.Dir, "oci-"+name, "state", c.ID()), how)
+	for range 2 {
+		if err := c.Remove(t.Context()); err != nil {
+			t.Errorf("Remove: %v", err)
+		}
+	}
+	noChildren(t)
+	if err := e.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/tare/" + site.Run)
+	if err != nil || len(groups) > 0 {
+		t.Errorf("cgroups are left: %q, %v", groups, err)
+	}
+}
+
+// spoil removes a runtime's state of a container, or what is in its files.
+func spoil(t *testing.T, dir, how string) {
+	t.Helper()
+	if how == "lost" {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			if err := os.WriteFile(filepath.Join(dir, entry.Name()), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

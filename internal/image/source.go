@@ -55,6 +55,12 @@ func (m memory) open(name string) (io.ReadCloser, int64, error) {
 type directory string
 
 func (d directory) open(name string) (io.ReadCloser, int64, error) {
+	// OpenRoot would wait for ever for somebody to write into a FIFO.
+	if info, err := os.Stat(string(d)); err != nil {
+		return nil, 0, err
+	} else if !info.IsDir() {
+		return nil, 0, &fs.PathError{Op: "open", Path: string(d), Err: syscall.ENOTDIR}
+	}
 	root, err := os.OpenRoot(string(d))
 	if err != nil {
 		return nil, 0, err

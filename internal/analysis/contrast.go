@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/stat"
@@ -41,7 +42,17 @@ type Contrast struct {
 // A Group is runs that belong together, such as those of one host.
 type Group struct {
 	Name string
-	Runs []*bench.Header
+	Runs []Member
+}
+
+// A Member is one run of a Group.
+type Member struct {
+	Header      *bench.Header
+	End         *bench.End    // nil where the run is incomplete
+	Blocks      int           // that count
+	Trials      Trials        // by outcome
+	Wall        time.Duration // as in Result
+	Resumptions int
 }
 
 // A ContrastMetric is what the groups say about one metric.
@@ -120,7 +131,9 @@ func (c *comparer) group() {
 			c.Groups = append(c.Groups, Group{Name: g})
 			c.members = append(c.members, nil)
 		}
-		c.Groups[n].Runs = append(c.Groups[n].Runs, h)
+		c.Groups[n].Runs = append(c.Groups[n].Runs, Member{
+			Header: h, End: t.run.End, Blocks: len(t.blocks), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
+		})
 		c.members[n] = append(c.members[n], t)
 		c.ByRun = c.ByRun || len(c.members[n]) > 1
 	}
@@ -360,7 +373,7 @@ func (c *comparer) warn() {
 			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
 		}
 		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
-			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed and are in no number above", count(n, "trial"), t.run.Header.ID),
+			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", count(n, "trial"), t.run.Header.ID),
 				"see why: tare show "+t.run.Header.ID, "")
 		}
 	}
@@ -385,7 +398,36 @@ func (c *comparer) warnRuns() {
 		c.add(CodeFewRuns, "there are too few runs for a 95 % interval: four of each host are the least", "make more runs, taking the hosts in turn", "")
 	case short:
 		c.add(CodeFewSamples, "there are too few trials for a 95 % interval", "more blocks in each run: --blocks 10", "")
+	default:
+		c.warnPower()
 	}
+}
+
+// warnPower says where no difference could have been found: the smallest
+// p-value of two groups is that of all of one above all of the other.
+func (c *comparer) warnPower() {
+	family, most := 0, 0.0
+	c.each(bench.Primary, func(_ *ContrastMetric, r *ContrastRow, s *Side) {
+		family++
+		most = max(most, arrangements(r.Sides[0].N, s.N))
+	})
+	if family > 0 && 2/most*float64(family) >= alpha {
+		what := "trials"
+		if c.ByRun {
+			what = "runs"
+		}
+		c.add(CodeFewRuns, fmt.Sprintf("with so few %s and %d comparisons no difference, however large, could be told from chance", what, family),
+			"make more "+what+", or compare fewer cells", "")
+	}
+}
+
+// arrangements is in how many ways n and m values can be put in order by group.
+func arrangements(n, m int) float64 {
+	ways := 1.0
+	for i := 1; i <= min(n, m); i++ {
+		ways *= float64(n+m-min(n, m)+i) / float64(i)
+	}
+	return ways
 }
 
 // warnUnmatched names cells that not all runs have.

@@ -14,15 +14,18 @@ import (
 // The metrics of the machine that an analysis looks at. A run that has not
 // got them gives no warning about them.
 const (
-	stealMetric     = "host.steal_time"       // seconds, during the trial
-	throttledMetric = "cgroup.throttled_time" // seconds, of the container
+	stealMetric     = "host.steal_time"           // seconds, during the trial
+	memoryMetric    = "host.memory_pressure_full" // seconds, during the trial
+	runningMetric   = "host.running"              // threads, when it began, tare's own included
+	blockedMetric   = "host.blocked"              // threads, when it began
+	throttledMetric = "cgroup.throttled_time"     // seconds, of the container
 )
 
 // What a warning about the machine takes.
 const (
 	stealShare    = 0.005 // of the trials' time
-	busyShare     = 0.20  // of the time before a trial in which something waited for a CPU
-	busyTrials    = 0.10  // of the trials began like that
+	memoryShare   = 0.01  // of the trials' time
+	busyTrials    = 0.10  // of the trials
 	overheadShare = 0.03  // of one CPU
 )
 
@@ -50,15 +53,7 @@ func (w *warner) steal() {
 	if !ok {
 		return
 	}
-	var stolen, elapsed float64
-	for _, s := range sum {
-		stolen += s
-	}
-	for i := range w.table.run.Samples {
-		if s := &w.table.run.Samples[i]; s.Outcome == bench.OK && !s.Trial.Warmup() {
-			elapsed += s.Elapsed.Seconds()
-		}
-	}
+	stolen, elapsed := total(sum), w.elapsed()
 	if elapsed > 0 && stolen > stealShare*elapsed {
 		w.add(CodeSteal, fmt.Sprintf("other virtual machines took %s of CPU time away during trials, %s of their time",
 			unit.Format(stolen, unit.Seconds), unit.FormatPercent(stolen/elapsed)),
@@ -66,33 +61,53 @@ func (w *warner) steal() {
 	}
 }
 
+// pressure looks at what the machine was doing when trials began, and whether
+// it ran out of memory during them. That a trial keeps the CPUs busy itself is
+// no reason for a warning.
 func (w *warner) pressure() {
-	for _, p := range pressures() {
-		_, above, ok := w.sums(p.metric, busyShare)
-		if !ok {
-			continue
-		}
-		n := 0
-		for _, a := range above {
-			n += a
-		}
-		if float64(n) > busyTrials*float64(len(w.table.rows)) {
-			w.add(CodePressure, fmt.Sprintf("%d of %d trials began while something else was waiting for %s", n, len(w.table.rows), p.what),
-				"stop what runs beside (tare doctor names it), or raise --washout", p.metric)
-		}
+	w.busy(runningMetric, float64(w.Header.Host.CPUs), fmt.Sprintf("more threads wanted to run than the %d CPUs could", w.Header.Host.CPUs))
+	w.busy(blockedMetric, 0, "something else was waiting for a disk")
+	sum, _, ok := w.sums(memoryMetric, 0)
+	if !ok {
+		return
+	}
+	if stalled, elapsed := total(sum), w.elapsed(); elapsed > 0 && stalled > memoryShare*elapsed {
+		w.add(CodePressure, fmt.Sprintf("every thread was waiting for memory for %s, %s of the trials' time",
+			unit.Format(stalled, unit.Seconds), unit.FormatPercent(stalled/elapsed)),
+			"stop what takes the memory, or use a machine with more of it", memoryMetric)
 	}
 }
 
-type pressure struct{ metric, what string }
-
-// pressures are the states of the machine when a trial began, as the share of
-// the last 10 s in which some process was waiting.
-func pressures() []pressure {
-	return []pressure{
-		{"host.cpu_pressure", "a CPU"},
-		{"host.memory_pressure", "memory"},
-		{"host.io_pressure", "a disk"},
+// busy warns where a state was above a limit when many trials began.
+func (w *warner) busy(metric string, limit float64, what string) {
+	_, above, ok := w.sums(metric, limit)
+	n := 0
+	for _, a := range above {
+		n += a
 	}
+	if ok && float64(n) > busyTrials*float64(len(w.table.rows)) {
+		w.add(CodePressure, fmt.Sprintf("when %d of %d trials began, %s", n, len(w.table.rows), what),
+			"stop what runs beside (tare doctor names it), or raise --washout", metric)
+	}
+}
+
+func total(x []float64) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += v
+	}
+	return sum
+}
+
+// elapsed is the time of all trials that count, in seconds.
+func (w *warner) elapsed() float64 {
+	var sum float64
+	for i := range w.table.run.Samples {
+		if s := &w.table.run.Samples[i]; s.Outcome == bench.OK && !s.Trial.Warmup() {
+			sum += s.Elapsed.Seconds()
+		}
+	}
+	return sum
 }
 
 func (w *warner) throttled() {
@@ -187,19 +202,19 @@ func differingFields(a, b *bench.Applied) []string {
 func (w *warner) residueAcrossCells() {
 	digests := make(map[string]map[string]bool) // by image asked for
 	cells := make(map[string][]int)
+	seen := make([]bool, len(w.table.cells)) // only its first trial: the others are residueInCells
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
-		if s.Applied == nil || s.Applied.Image == "" || s.Outcome != bench.OK {
+		if s.Applied == nil || s.Applied.Image == "" || s.Outcome != bench.OK || seen[s.Trial.Cell] {
 			continue
 		}
+		seen[s.Trial.Cell] = true
 		asked := w.table.cells[s.Trial.Cell].Spec.Image
 		if digests[asked] == nil {
 			digests[asked] = make(map[string]bool)
 		}
 		digests[asked][s.Applied.Image] = true
-		if !slices.Contains(cells[asked], s.Trial.Cell) {
-			cells[asked] = append(cells[asked], s.Trial.Cell)
-		}
+		cells[asked] = append(cells[asked], s.Trial.Cell)
 	}
 	for _, asked := range slices.Sorted(maps.Keys(digests)) {
 		if n := len(digests[asked]); n > 1 {

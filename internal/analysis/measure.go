@@ -186,7 +186,7 @@ func (m *measure) summarizeNoise(sum *compared) {
 // sameName returns the effects of the cells with a name, one per condition.
 func (m *measure) sameName(t *table, name string) []*effect {
 	var out []*effect
-	for _, c := range m.tables {
+	for _, c := range m.tables[:len(m.result.Conditions)] {
 		for _, e := range c.effects {
 			if t.cells[e.cell].Name == name {
 				out = append(out, e)

@@ -11,7 +11,7 @@ import (
 
 const (
 	// reasonsPerCell is how many a person reads.
-	reasonsPerCell = 4
+	reasonsPerCell = 3
 	// noticeable is the smallest change of a counter that explains anything.
 	noticeable = 0.10
 )

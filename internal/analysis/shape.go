@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/stat"
@@ -169,7 +170,7 @@ func toDistanceWidth(c *Comparison) float64 {
 func (w *warner) alike() {
 	lag1 := func(s *suspect) { s.size, s.p = stat.Autocorrelation(s.x, 1) }
 	for _, s := range suspects(w.series(), lag1) {
-		if s.size < likeness || w.drifts(s) {
+		if s.size < likeness || w.has(CodeDrift, s.measure.result.Metric.Name, s.effect.cell) { // which is the same thing
 			continue
 		}
 		m := s.measure.result.Metric
@@ -179,15 +180,11 @@ func (w *warner) alike() {
 	}
 }
 
-// drifts reports whether a drift was found already, which is the same thing
-// seen from another side.
-func (w *warner) drifts(s suspect) bool {
-	for _, other := range w.list {
-		if other.Code == CodeDrift && other.Metric == s.measure.result.Metric.Name && len(other.Cells) == 1 && other.Cells[0] == s.effect.cell {
-			return true
-		}
-	}
-	return false
+// has reports whether a warning about this one cell was given already.
+func (w *warner) has(code, metric string, cell int) bool {
+	return slices.ContainsFunc(w.list, func(o bench.Warning) bool {
+		return o.Code == code && o.Metric == metric && slices.Equal(o.Cells, []int{cell})
+	})
 }
 
 // values calls do for each cell's values of each primary metric, in order of
@@ -238,7 +235,12 @@ func (w *warner) outliers() {
 			}
 		}
 		hint := "they stay in: estimates and intervals bear it; tare doctor names what disturbs"
-		many := len(stat.Outliers(scaled))
+		many := 0
+		// Few counts are many times the same, so that any other seems far; and
+		// one of two groups is far from the other.
+		if metric.Scale == bench.Ratio && !w.has(CodeBimodal, metric.Name, cell) {
+			many = len(stat.Outliers(scaled))
+		}
 		switch {
 		case extreme > 0:
 			w.add(CodeOutliers, fmt.Sprintf("%s of %s: %d of %d trials are more than %g times the median, up to %s",

@@ -102,7 +102,7 @@ func (w *warner) more(blocks int) string {
 	case w.Incomplete():
 		return "finish the run: tare resume " + w.Header.ID
 	case w.End.Reason == bench.StopAllFailed:
-		return "see below why trials failed"
+		return "see the failures"
 	case w.End.Reason == bench.StopBudget && blocks > 0:
 		return "the time was used up: allow about " + w.budget(blocks)
 	case w.End.Reason == bench.StopBudget:
@@ -156,8 +156,8 @@ func (w *warner) failed() {
 		n += f.Warmup
 	}
 	if n > 0 {
-		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed and are in no number above", count(n, "trial"), w.names(cells)),
-			"see the reasons below; what is shown is only how the others went", "", cells...)
+		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: left out of every number", count(n, "trial"), w.names(cells)),
+			"see the failures; what is shown is only how the others went", "", cells...)
 	}
 }
 
@@ -168,9 +168,13 @@ func (w *warner) fewSamples() {
 			cells = append(cells, cell)
 		}
 	}
-	if len(cells) > 0 {
+	hint := w.more(w.Header.Plan.MinBlocks)
+	if w.Blocks >= minPairs { // it was not for want of blocks
+		hint = "see the failures"
+	}
+	if w.Blocks > 0 && len(cells) > 0 {
 		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(cells)),
-			w.more(w.Header.Plan.MinBlocks), "", cells...)
+			hint, "", cells...)
 	}
 }
 

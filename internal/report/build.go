@@ -1,0 +1,175 @@
+package report
+
+import (
+	"math"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// New describes the result of one run.
+func New(r *analysis.Result) *Document {
+	cells := r.Header.Plan.Cells
+	d := &Document{
+		Report: Version, Kind: OneRun, Unit: "trial",
+		Runs:    []Run{newRun(r.Header, r.End)},
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{},
+	}
+	run := &d.Runs[0]
+	run.Blocks, run.Wall, run.Resumptions = r.Blocks, r.Wall.Seconds(), len(r.Resumptions)
+	run.Trials = Trials(r.Trials)
+	for _, m := range r.Metrics {
+		d.Metrics = append(d.Metrics, newMetric(cells, m))
+	}
+	for _, x := range r.Reasons {
+		d.Reasons = append(d.Reasons, Reason{
+			Metric: x.Metric.Name, Title: x.Metric.Title, Unit: x.Metric.Unit,
+			Cell: cells[x.Cell].Name, Condition: x.Condition,
+			Baseline: x.Baseline, Value: x.Value, Effect: *newEffect(&x.Comparison, 0),
+		})
+	}
+	for _, f := range r.Failures {
+		d.Failed = append(d.Failed, Fail{
+			Cell: cells[f.Cell].Name, Condition: cells[f.Cell].Condition, Outcome: f.Outcome,
+			Operation: f.Operation, Count: f.Count, Warmup: f.Warmup, Reason: f.Reason,
+		})
+	}
+	for _, w := range r.Warnings {
+		d.Warned = append(d.Warned, newWarn(cells, w))
+	}
+	d.sayRun(r)
+	return d
+}
+
+// newRun describes a run as far as its header and end do.
+func newRun(h *bench.Header, end *bench.End) Run {
+	r := Run{
+		ID: h.ID, Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name, Workload: h.Plan.Workload,
+		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Stopped: "incomplete",
+		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels,
+	}
+	if r.Engines == nil {
+		r.Engines = []bench.EngineInfo{}
+	}
+	if r.Labels == nil {
+		r.Labels = []bench.Label{}
+	}
+	if end != nil {
+		r.Stopped, r.Overhead = string(end.Reason), &end.Overhead
+	}
+	return r
+}
+
+// describe begins a Metric.
+func describe(m bench.Metric) Metric {
+	return Metric{
+		Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc,
+	}
+}
+
+func newMetric(cells []bench.Cell, m analysis.MetricResult) Metric {
+	out := describe(m.Metric)
+	for _, c := range m.Conditions {
+		out.Conditions = append(out.Conditions, newCondition(cells, c))
+	}
+	if m.Summary != nil {
+		sum := newCondition(cells, *m.Summary)
+		out.Summary = &sum
+	}
+	return out
+}
+
+func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
+	out := Condition{
+		Condition: c.Condition, Baseline: cells[c.Baseline].Name,
+		Noise: newEffect(c.Noise, 0), Unreliable: c.Unreliable,
+	}
+	for _, v := range c.Cells {
+		out.Rows = append(out.Rows, Row{
+			Cell: v.Name, N: v.N, Failed: v.Failed,
+			Median: number(v.Value), Low: number(v.Low), High: number(v.High),
+			Effect: newEffect(v.Comparison, c.Smallest), index: v.Cell,
+		})
+	}
+	return out
+}
+
+// newEffect describes a comparison; nil for nil.
+func newEffect(c *analysis.Comparison, smallest float64) *Effect {
+	if c == nil {
+		return nil
+	}
+	return &Effect{
+		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
+		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict), Blocks: c.Blocks, Smallest: smallest,
+	}
+}
+
+// number is nil for what JSON cannot write.
+func number(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+func newWarn(cells []bench.Cell, w bench.Warning) Warn {
+	out := Warn{Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}}
+	for _, c := range w.Cells {
+		if c >= 0 && c < len(cells) { // those of the header come from a file
+			out.Cells = append(out.Cells, analysis.CellName(&cells[c]))
+		}
+	}
+	return out
+}
+
+// NewComparison describes runs that were made apart.
+func NewComparison(c *analysis.Contrast) *Document {
+	d := &Document{
+		Report: Version, Kind: Comparison, Unit: "trial",
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Differ: []Differ{},
+	}
+	if c.ByRun {
+		d.Unit = "run"
+	}
+	for _, g := range c.Groups {
+		group := Group{Name: g.Name}
+		for _, s := range g.Runs {
+			group.Runs = append(group.Runs, s.Header.ID)
+			run := newRun(s.Header, s.End)
+			run.Blocks, run.Wall, run.Resumptions, run.Trials = s.Blocks, s.Wall.Seconds(), s.Resumptions, Trials(s.Trials)
+			d.Runs = append(d.Runs, run)
+		}
+		d.Groups = append(d.Groups, group)
+	}
+	for _, m := range c.Metrics {
+		d.Metrics = append(d.Metrics, contrastMetric(c, m))
+	}
+	for _, w := range c.Warnings {
+		d.Warned = append(d.Warned, newWarn(nil, w))
+	}
+	for _, x := range c.Differ {
+		d.Differ = append(d.Differ, Differ(x))
+	}
+	d.sayComparison()
+	return d
+}
+
+// contrastMetric lists, under each condition, each cell once per group.
+func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
+	out := describe(m.Metric)
+	for _, r := range m.Rows {
+		if n := len(out.Conditions); n == 0 || out.Conditions[n-1].Condition != r.Condition {
+			out.Conditions = append(out.Conditions, Condition{Condition: r.Condition, Baseline: c.Groups[0].Name})
+		}
+		at := &out.Conditions[len(out.Conditions)-1]
+		for i, s := range r.Sides {
+			at.Rows = append(at.Rows, Row{
+				Cell: r.Cell, Group: c.Groups[i].Name, N: s.N,
+				Median: number(s.Value), Low: number(s.Low), High: number(s.High),
+				Effect: newEffect(s.Comparison, r.Smallest),
+			})
+		}
+	}
+	return out
+}

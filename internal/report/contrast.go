@@ -1,0 +1,105 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// sayComparison puts a comparison of runs into words.
+func (d *Document) sayComparison() {
+	var letters []string
+	for i := range d.Groups {
+		letters = append(letters, letter(i))
+	}
+	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A"}}
+	if d.Unit == "run" {
+		d.Head[0] = append(d.Head[0], "one value is one run")
+	}
+	run := 0
+	for i, g := range d.Groups {
+		for range g.Runs {
+			d.Head = append(d.Head, runHead(letter(i), &d.Runs[run]))
+			run++
+		}
+	}
+	primary := 0
+	for _, m := range d.Metrics {
+		t := contrastTable(&m, d.Groups)
+		if m.Role == bench.Primary {
+			d.Tables = append(d.Tables, t)
+			primary += m.comparisons()
+		} else {
+			d.Details = append(d.Details, t)
+		}
+	}
+	d.Legend = legend(primary, len(d.Tables))
+	for _, w := range d.Warned {
+		d.Notes = append(d.Notes, Note{Text: Clean(w.Text), Hint: Clean(w.Hint)})
+	}
+}
+
+// letter is what a group is called in a table: A, B, …, Z, A1, B1, …
+func letter(i int) string {
+	s := string(rune('A' + i%26))
+	if i >= 26 {
+		s += fmt.Sprint(i / 26)
+	}
+	return s
+}
+
+// runHead is one line about one of the runs.
+func runHead(letter string, r *Run) []string {
+	wall := time.Duration(r.Wall * float64(time.Second)).Round(100 * time.Millisecond)
+	return []string{
+		letter + ": " + Clean(r.ID), Clean(r.Experiment), Clean(r.Host.Hostname), Clean("Linux " + r.Host.Kernel),
+		fmt.Sprintf("%s in %s", plural(r.Blocks, "block"), unit.FormatDuration(wall)), r.Began.Format(time.DateOnly),
+	}
+}
+
+// contrastTable has a row for each cell and group but the first.
+func contrastTable(m *Metric, groups []Group) Table {
+	t := Table{
+		Title: Clean(m.Title), Aside: aside(m), Headed: true,
+		Columns: []Column{{Name: "cell"}, {Name: "A", Right: true}},
+	}
+	several := len(groups) > 2
+	if several {
+		t.Columns = append(t.Columns, Column{Name: "group"}, Column{Name: "median", Right: true})
+	} else {
+		t.Columns = append(t.Columns, Column{Name: "B", Right: true})
+	}
+	t.Columns = append(t.Columns, Column{Name: "change"}, Column{Name: "95 % interval"}, Column{Name: "verdict"})
+	for _, c := range m.Conditions {
+		g := RowGroup{Title: Clean(c.Condition)}
+		scale := columnScale(unitName(m.Unit), c.Rows)
+		for i := range c.Rows { // every cell has a row for each group
+			if n := i % len(groups); n > 0 {
+				g.Lines = append(g.Lines, contrastRow(m, &c.Rows[i-n], &c.Rows[i], scale, letter(n), several))
+			}
+		}
+		t.Groups = append(t.Groups, g)
+	}
+	return t
+}
+
+// contrastRow compares one cell in two groups.
+func contrastRow(m *Metric, base, r *Row, scale unit.Scaler, group string, several bool) TableRow {
+	row := TableRow{Cells: []string{Clean(r.Cell), valueText(scale, base.Median)}}
+	if several {
+		row.Cells = append(row.Cells, group)
+	}
+	row.Cells = append(row.Cells, valueText(scale, r.Median))
+	if r.Effect == nil {
+		row.Cells = append(row.Cells, unit.None, "", "")
+		return row
+	}
+	text := effectText(m, r.Effect)
+	verdict, tone := verdictText(m, r.Effect)
+	row.Cells = append(row.Cells, text[0], text[1], verdict)
+	row.Tone = tone
+	return row
+}

@@ -1,0 +1,79 @@
+// Package csv renders a report as comma-separated values (RFC 4180), one row
+// for each cell, condition and metric, in base units.
+package csv
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// Write renders a report, with a line of names first.
+func Write(w io.Writer, d *report.Document) error {
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	if err := out.Write(header()); err != nil {
+		return err
+	}
+	for _, m := range d.Metrics {
+		conditions := m.Conditions
+		if m.Summary != nil {
+			sum := *m.Summary
+			sum.Condition = "all"
+			conditions = append(conditions[:len(conditions):len(conditions)], sum)
+		}
+		for _, c := range conditions {
+			for _, r := range c.Rows {
+				if err := out.Write(row(&m, &c, &r)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func header() []string {
+	return []string{
+		"metric", "unit", "better", "role", "condition", "cell", "group", "baseline", "n", "failed", "median", "median_low", "median_high",
+		"scale", "pairs", "estimate", "low", "high", "level", "p", "adjusted", "smallest", "verdict", "blocks", "unreliable",
+	}
+}
+
+// row is parallel to header. What there is not is empty.
+func row(m *report.Metric, c *report.Condition, r *report.Row) []string {
+	fields := []string{
+		text(m.Name), text(m.Unit), string(m.Better), string(m.Role), text(c.Condition), text(r.Cell), text(r.Group), text(c.Baseline),
+		strconv.Itoa(r.N), strconv.Itoa(r.Failed), optional(r.Median), optional(r.Low), optional(r.High),
+	}
+	e := r.Effect
+	if e == nil {
+		return append(fields, make([]string, len(header())-len(fields))...)
+	}
+	return append(fields,
+		string(e.Scale), strconv.Itoa(e.Pairs), optional(e.Estimate), optional(e.Low), optional(e.High), number(e.Level),
+		optional(e.P), optional(e.Adjusted), number(e.Smallest), e.Verdict, strconv.Itoa(e.Blocks), strconv.FormatBool(c.Unreliable))
+}
+
+func optional(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return number(*v)
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// text makes a name harmless: a spreadsheet takes what begins like this for a
+// formula, and runs it.
+func text(s string) string {
+	s = report.Clean(s)
+	if s != "" && strings.ContainsRune("=+-@|%", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,244 @@
+// Package report turns an analysis into a Document: one view model, which the
+// packages below it render as text, JSON, CSV and Markdown. Renderers compute
+// no statistics and read no clock: the same Document gives the same bytes.
+//
+// The exported data of a Document are its JSON form, which docs/report-format.md
+// specifies. Its Head, Tables, Notes and so on are the same said in words and
+// already formatted, for people.
+package report
+
+import (
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Version is the version of the JSON form. It grows when a field changes its
+// meaning or goes away; new fields do not change it.
+const Version = 1
+
+// A Kind says what a Document is about.
+type Kind string
+
+// The kinds of a Document.
+const (
+	OneRun     Kind = "run"        // cells of one run against their baseline
+	Comparison Kind = "comparison" // runs against other runs
+)
+
+// A Document is everything that a report says.
+type Document struct {
+	Report  int      `json:"report"`      // Version
+	Kind    Kind     `json:"kind"`        // what it is about
+	Unit    string   `json:"unit"`        // what is one value: "trial" or "run"
+	Runs    []Run    `json:"runs"`        // one, or those that are compared
+	Groups  []Group  `json:"groups"`      // of a comparison; null for one run
+	Metrics []Metric `json:"metrics"`     // primary ones first
+	Reasons []Reason `json:"reasons"`     // counters that differ; association, not proof
+	Failed  []Fail   `json:"failures"`    // trials that did not succeed; they are in no value
+	Warned  []Warn   `json:"warnings"`    // what the reader must know
+	Differ  []Differ `json:"differences"` // what is not the same in all runs of a comparison
+	Words   `json:"-"`
+}
+
+// A Run is one of the runs that a report is about.
+type Run struct {
+	ID          string             `json:"id"`
+	Tool        string             `json:"tool"`
+	Began       time.Time          `json:"began"`
+	Experiment  string             `json:"experiment"`
+	Workload    string             `json:"workload"`
+	Seed        uint64             `json:"seed,string"`
+	Stopped     string             `json:"stopped"`      // a bench.StopReason, or "incomplete"
+	Blocks      int                `json:"blocks"`       // that count
+	Wall        float64            `json:"wall_seconds"` // from first to last trial, pauses left out
+	Precision   float64            `json:"precision"`    // that was asked for, as a ratio; 0 = none
+	Trials      Trials             `json:"trials"`       // by outcome
+	Resumptions int                `json:"resumptions"`  // times that it was taken up again
+	Host        bench.HostFacts    `json:"host"`         // as in the record format
+	Engines     []bench.EngineInfo `json:"engines"`      // as in the record format
+	Labels      []bench.Label      `json:"labels"`       // the user's own
+	Overhead    *bench.Overhead    `json:"overhead"`     // of tare itself; null where the run is incomplete
+}
+
+// Trials counts trials by outcome.
+type Trials struct {
+	OK       int `json:"ok"`
+	Failed   int `json:"failed"`
+	TimedOut int `json:"timed_out"`
+	Canceled int `json:"canceled"`
+	Skipped  int `json:"skipped"`
+	Warmup   int `json:"warmup"` // counted nowhere else
+}
+
+// A Group is runs that belong together in a comparison.
+type Group struct {
+	Name string   `json:"name"`
+	Runs []string `json:"runs"` // IDs
+}
+
+// A Metric is one metric and all that is said about it.
+type Metric struct {
+	Name       string          `json:"name"`
+	Title      string          `json:"title"`
+	Unit       string          `json:"unit"`
+	Better     bench.Direction `json:"better"`
+	Role       bench.Role      `json:"role"` // in this plan
+	Scale      bench.Scale     `json:"scale"`
+	Doc        string          `json:"doc"`
+	Conditions []Condition     `json:"conditions"`
+	Summary    *Condition      `json:"summary"` // over all conditions; null where there is only one, and in a comparison
+}
+
+// A Condition is the values under one condition.
+type Condition struct {
+	Condition  string  `json:"condition"` // empty where there is none
+	Baseline   string  `json:"baseline"`  // a cell, or in a comparison a group
+	Noise      *Effect `json:"noise"`     // control against baseline; null where there is none
+	Unreliable bool    `json:"unreliable"`
+	Rows       []Row   `json:"rows"`
+}
+
+// A Row is the values of one cell, in a comparison of one cell in one group.
+type Row struct {
+	Cell   string   `json:"cell"`
+	Group  string   `json:"group"` // empty for one run
+	N      int      `json:"n"`     // values
+	Failed int      `json:"failed"`
+	Median *float64 `json:"median"` // of the values; null where there are none
+	Low    *float64 `json:"low"`    // of the 95 % interval of the median; null below 6 values
+	High   *float64 `json:"high"`
+	Effect *Effect  `json:"effect"` // against the baseline; null for the baseline itself
+
+	index int // of the cell in the plan
+}
+
+// An Effect is a comparison with the baseline.
+type Effect struct {
+	Scale    bench.Scale `json:"scale"`    // "ratio": 1 is no difference; "difference": 0 is, in the metric's unit
+	Pairs    int         `json:"pairs"`    // blocks with both values; 0 in a comparison
+	Estimate *float64    `json:"estimate"` // Hodges–Lehmann; null without values
+	Low      *float64    `json:"low"`      // of the plain interval, not adjusted; null where there is none
+	High     *float64    `json:"high"`
+	Level    float64     `json:"level"`    // of the interval, at least 0.95; 0 without one
+	P        *float64    `json:"p"`        // two-sided; null without values
+	Adjusted *float64    `json:"adjusted"` // P after Holm's adjustment
+	Verdict  string      `json:"verdict"`  // an analysis.Verdict
+	Blocks   int         `json:"blocks"`   // estimated to settle what is unclear; 0 = not known
+	// Smallest is the smallest effect worth knowing: a ratio, 0.01 = ±1 %, or
+	// for differences in the unit; 0 where the verdict does not depend on it.
+	Smallest float64 `json:"smallest"`
+}
+
+// A Reason is a counter that differs between a cell and its baseline.
+type Reason struct {
+	Metric    string  `json:"metric"`
+	Title     string  `json:"title"`
+	Unit      string  `json:"unit"`
+	Cell      string  `json:"cell"`
+	Condition string  `json:"condition"`
+	Baseline  float64 `json:"baseline"` // median of the baseline's trials
+	Value     float64 `json:"value"`    // median of the cell's trials
+	Effect    Effect  `json:"effect"`
+}
+
+// A Fail is trials of one cell that did not succeed for one reason.
+type Fail struct {
+	Cell      string        `json:"cell"`
+	Condition string        `json:"condition"`
+	Outcome   bench.Outcome `json:"outcome"`
+	Operation string        `json:"operation"`
+	Count     int           `json:"count"`
+	Warmup    int           `json:"warmup"` // of them, warm-up trials
+	Reason    string        `json:"reason"` // of the first
+}
+
+// A Warn is a warning, with names in place of indices.
+type Warn struct {
+	Code   string   `json:"code"`
+	Text   string   `json:"text"`
+	Hint   string   `json:"hint"`
+	Cells  []string `json:"cells"`  // empty = the whole run
+	Metric string   `json:"metric"` // empty = all
+}
+
+// A Differ is something that is not the same in all runs of a comparison.
+type Differ struct {
+	What   string   `json:"what"`
+	Values []string `json:"values"`
+}
+
+// Words are the Document as people read it. Nothing in them can move the
+// cursor of a terminal or change its colour.
+type Words struct {
+	Head     [][]string // lines of parts
+	Tables   []Table    // primary metrics
+	Legend   string     // how to read them
+	Details  []Table
+	Reasons  []Line
+	Failures []Line
+	Notes    []Note
+	Trailer  []string // set by the caller: where the run was saved, what to do next
+}
+
+// A Table is text in columns.
+type Table struct {
+	Title   string
+	Aside   string // what holds for the whole table
+	Marks   []int  // of notes
+	Columns []Column
+	Headed  bool // the columns' names say something that is not obvious
+	Groups  []RowGroup
+}
+
+// A Column is one column of a Table.
+type Column struct {
+	Name  string
+	Right bool // numbers
+	Marks []int
+}
+
+// A RowGroup is rows under one heading.
+type RowGroup struct {
+	Title string // empty where there is only one
+	Lines []TableRow
+}
+
+// A TableRow is one line of a Table.
+type TableRow struct {
+	Cells []string // parallel to Columns
+	Tone  Tone     // of the verdict, the last cell
+	Marks []int    // of notes
+	Bar   *Bar     // nil where there is nothing to draw
+}
+
+// A Tone is how a verdict is meant.
+type Tone int
+
+// The tones.
+const (
+	Plain Tone = iota
+	Good
+	Bad
+	Doubtful
+)
+
+// A Bar is an interval on a logarithmic axis from 0 to 1 that all rows of a
+// table share.
+type Bar struct {
+	One           float64 // where no difference is
+	Low, At, High float64
+}
+
+// A Line is a name and what is said about it.
+type Line struct {
+	Name string
+	Text []string // items, separated by commas where they fit on one line
+}
+
+// A Note is a warning in words.
+type Note struct {
+	Mark int // that refers to it in the tables; 0 where none does
+	Text string
+	Hint string
+}

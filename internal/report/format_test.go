@@ -1,0 +1,157 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/report"
+	reportcsv "github.com/tare-bench/tare/internal/report/csv"
+	reportjson "github.com/tare-bench/tare/internal/report/json"
+)
+
+// documented returns the fields that the specification has in its tables, by
+// section.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/report-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string][]string)
+	section := ""
+	for line := range strings.Lines(string(page)) {
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			section = strings.TrimSpace(name)
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		for _, field := range strings.Split(cells[1], ",") {
+			out[section] = append(out[section], strings.Trim(field, " `"))
+		}
+	}
+	return out
+}
+
+// TestFieldsAreDocumented checks that the specification and what is written
+// have the same fields.
+func TestFieldsAreDocumented(t *testing.T) {
+	docs := documented(t)
+	d := report.Document{
+		Runs: make([]report.Run, 1), Groups: make([]report.Group, 1), Reasons: make([]report.Reason, 1),
+		Failed: make([]report.Fail, 1), Warned: make([]report.Warn, 1), Differ: make([]report.Differ, 1),
+	}
+	for section, v := range map[string]any{
+		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{}, "A condition": report.Condition{},
+		"A row": report.Row{}, "An effect": report.Effect{}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
+		"A difference": d.Differ[0], "A warning": d.Warned[0],
+	} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(b, &fields); err != nil {
+			t.Fatal(err)
+		}
+		for name := range fields {
+			if !slices.Contains(docs[section], name) {
+				t.Errorf("section %q does not say what %q is", section, name)
+			}
+		}
+		for _, name := range docs[section] {
+			// These sections have a second table, of values.
+			if _, ok := fields[name]; !ok && section != "An effect" && section != "A warning" {
+				t.Errorf("section %q has a field %q that is never written", section, name)
+			}
+		}
+	}
+}
+
+// TestCodesAreDocumented checks that every code of a warning is.
+func TestCodesAreDocumented(t *testing.T) {
+	docs := documented(t)["A warning"]
+	file, err := parser.ParseFile(token.NewFileSet(), "../analysis/warning.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") {
+			return true
+		}
+		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+		if !slices.Contains(docs, code) {
+			t.Errorf("the code %q is not documented", code)
+		}
+		return true
+	})
+	if found < 20 {
+		t.Errorf("only %d codes found", found)
+	}
+}
+
+// TestCSVIsRead checks that the CSV has one row for each that the JSON has,
+// and that no text can be a formula.
+func TestCSVIsRead(t *testing.T) {
+	for _, s := range states() {
+		d := s.document(t)
+		var b bytes.Buffer
+		if err := reportcsv.Write(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(&b).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		want := 1
+		for _, m := range d.Metrics {
+			for _, c := range m.Conditions {
+				want += len(c.Rows)
+			}
+			if m.Summary != nil {
+				want += len(m.Summary.Rows)
+			}
+		}
+		if len(rows) != want {
+			t.Errorf("%s: %d rows, want %d", s.name, len(rows), want)
+		}
+		for _, row := range rows {
+			for _, field := range row {
+				if _, err := strconv.ParseFloat(field, 64); err != nil && field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
+					t.Errorf("%s: %q would be a formula", s.name, field)
+				}
+			}
+		}
+	}
+}
+
+// TestNoNumberIsLost checks that what text rounds is whole in the JSON.
+func TestNoNumberIsLost(t *testing.T) {
+	d := states()[0].document(t)
+	var b bytes.Buffer
+	if err := reportjson.Write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range d.Metrics[0].Conditions[0].Rows {
+		if want := fmt.Sprintf(`"median": %v`, *r.Median); !strings.Contains(b.String(), want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}

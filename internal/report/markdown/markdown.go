@@ -1,0 +1,137 @@
+// Package markdown renders a report as GitHub-flavoured Markdown.
+package markdown
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// Write renders a report.
+func Write(w io.Writer, d *report.Document) error {
+	p := &printer{bufio.NewWriter(w)}
+	for _, parts := range d.Head {
+		parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
+		if len(parts) > 0 {
+			p.paragraph(escape(strings.Join(parts, " · ")))
+		}
+	}
+	for _, t := range d.Tables {
+		p.table(&t)
+	}
+	if d.Legend != "" {
+		p.paragraph("_" + escape(d.Legend) + "_")
+	}
+	for _, t := range d.Details {
+		p.table(&t)
+	}
+	p.lines("What else differs per trial (association, not proof)", d.Words.Reasons)
+	p.lines("Failures (they are in no number above)", d.Words.Failures)
+	p.notes(d.Notes)
+	for _, s := range d.Trailer {
+		p.paragraph(escape(report.Clean(s)))
+	}
+	return p.Flush()
+}
+
+// A printer writes blocks; its bufio.Writer keeps the first error.
+type printer struct{ *bufio.Writer }
+
+func (p *printer) line(s string) { fmt.Fprintln(p, s) } //nolint:errcheck // Flush returns the error
+
+func (p *printer) paragraph(s string) {
+	p.line(s)
+	p.line("")
+}
+
+// table writes a table. A title of rows becomes a row of its own.
+func (p *printer) table(t *report.Table) {
+	p.paragraph("### " + escape(t.Title) + marks(t.Marks))
+	if t.Aside != "" {
+		p.paragraph(escape(t.Aside))
+	}
+	var names, rules []string
+	for _, c := range t.Columns {
+		names = append(names, escape(c.Name)+marks(c.Marks))
+		rule := "---"
+		if c.Right {
+			rule = "---:"
+		}
+		rules = append(rules, rule)
+	}
+	p.row(names)
+	p.row(rules)
+	for _, g := range t.Groups {
+		if g.Title != "" {
+			title := make([]string, len(t.Columns))
+			title[0] = "**" + escape(g.Title) + "**"
+			p.row(title)
+		}
+		for _, r := range g.Lines {
+			cells := make([]string, len(r.Cells))
+			for i, c := range r.Cells {
+				cells[i] = escape(c)
+			}
+			cells[len(cells)-1] += marks(r.Marks)
+			p.row(cells)
+		}
+	}
+	p.line("")
+}
+
+func (p *printer) row(cells []string) { p.line("| " + strings.Join(cells, " | ") + " |") }
+
+func (p *printer) lines(title string, all []report.Line) {
+	if len(all) == 0 {
+		return
+	}
+	p.paragraph("### " + title)
+	for _, l := range all {
+		p.line("- **" + escape(l.Name) + "**: " + escape(strings.Join(l.Text, ", ")))
+	}
+	p.line("")
+}
+
+func (p *printer) notes(all []report.Note) {
+	if len(all) == 0 {
+		return
+	}
+	p.paragraph("### Notes")
+	for _, n := range all {
+		s := "- "
+		if n.Mark > 0 {
+			s += marks([]int{n.Mark}) + " "
+		}
+		s += escape(n.Text)
+		if n.Hint != "" {
+			s += " → " + escape(n.Hint)
+		}
+		p.line(s)
+	}
+	p.line("")
+}
+
+// marks writes the marks of notes.
+func marks(all []int) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var out []string
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(all))) {
+		out = append(out, fmt.Sprint(n))
+	}
+	return "<sup>" + strings.Join(out, " ") + "</sup>"
+}
+
+// escape keeps text from being Markdown or HTML. A bracket alone is harmless,
+// and intervals are easier to read without a backslash.
+func escape(s string) string {
+	return strings.NewReplacer(
+		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~~", `\~\~`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;",
+		"](", `]\(`, "][", `]\[`, "]:", `]\:`, "://", `:\//`, "www.", `www\.`,
+	).Replace(s)
+}

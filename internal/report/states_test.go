@@ -1,0 +1,331 @@
+package report_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// A state is one thing that a report can look like.
+type state struct {
+	name string
+	runs func() []*bench.Run // one, or those that are compared
+	huge bool                // only worth looking at as text
+}
+
+// states are all of them.
+func states() []state {
+	return []state{
+		{name: "normal", runs: one(normal)},
+		{name: "precise", runs: one(precise)},
+		{name: "same", runs: one(same)},
+		{name: "failures", runs: one(failures)},
+		{name: "few-pairs", runs: one(fewPairs)},
+		{name: "few-blocks", runs: one(fewBlocks)},
+		{name: "unreliable", runs: one(unreliable)},
+		{name: "conditions", runs: one(conditions)},
+		{name: "incomplete", runs: one(incomplete)},
+		{name: "budget", runs: one(budget)},
+		{name: "one-cell", runs: one(oneCell)},
+		{name: "host-clock", runs: one(hostClock)},
+		{name: "rates", runs: one(rates)},
+		{name: "shapes", runs: one(shapes)},
+		{name: "machine", runs: one(machine)},
+		{name: "all-failed", runs: one(allFailed)},
+		{name: "empty", runs: one(empty)},
+		{name: "hostile", runs: one(hostile)},
+		{name: "hundred-cells", runs: one(hundred), huge: true},
+		{name: "two-runs", runs: twoRuns},
+		{name: "hosts", runs: hosts},
+	}
+}
+
+func one(f func() *bench.Run) func() []*bench.Run {
+	return func() []*bench.Run { return []*bench.Run{f()} }
+}
+
+// document analyses a state as the command line would.
+func (s state) document(t testing.TB) *report.Document {
+	t.Helper()
+	runs := s.runs()
+	if len(runs) > 1 {
+		c, err := analysis.Compare(runs, analysis.CompareOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.NewComparison(c)
+	}
+	r, err := analysis.Analyze(runs[0], analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.New(r)
+	d.Trailer = []string{"saved as " + r.Header.ID + " · tare show " + r.Header.ID}
+	return d
+}
+
+func engines() []analysistest.Cell {
+	return []analysistest.Cell{
+		{Name: "native"}, {Name: "floor", Factor: 2.67}, {Name: "crun", Factor: 6.53}, {Name: "runc", Factor: 17.4}, {Name: "docker", Factor: 174},
+	}
+}
+
+func normal() *bench.Run {
+	return analysistest.Run(analysistest.Shape{Seed: 8821, Blocks: 84, Warmup: 1, Cells: engines()})
+}
+
+func precise() *bench.Run {
+	run := normal()
+	run.Header.Plan.Precision, run.Header.Plan.MaxBlocks = 0.03, 500
+	run.End.Reason = bench.StopPrecision
+	return run
+}
+
+func same() *bench.Run {
+	return analysistest.Run(analysistest.Shape{
+		Seed: 5, Blocks: 200, Cells: []analysistest.Cell{{Name: "docker"}, {Name: "docker again"}, {Name: "podman", Factor: 1.05}, {Name: "unsure", Factor: 1.009}},
+		Noise: func(r *rand.Rand) float64 { return 0.02 * r.NormFloat64() },
+	})
+}
+
+func fail(s *bench.Sample, o bench.Outcome, operation, reason string) {
+	s.Outcome, s.Operation, s.Reason, s.Values, s.Applied = o, operation, reason, nil, nil
+}
+
+func failures() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 2, Blocks: 30, Warmup: 2, Cells: engines()})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		switch {
+		case s.Trial.Cell == 4 && s.Trial.Block%9 == 0:
+			fail(s, bench.Failed, "start", "docker: Error response from daemon: OCI runtime create failed: container_linux.go:380: starting container process caused: process_linux.go:545: container init caused: no space left on device")
+		case s.Trial.Cell == 3 && s.Trial.Block == 11:
+			fail(s, bench.TimedOut, "exit", "no answer for 30s")
+		case s.Trial.Cell == 2 && s.Trial.Block >= 3:
+			fail(s, bench.Skipped, "", "given up after 3 failures in a row")
+		case s.Trial.Cell == 2 && s.Trial.Block >= 0:
+			fail(s, bench.Failed, "create", "exit status 1: unknown version specified")
+		}
+	}
+	return run
+}
+
+func fewPairs() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 4, Cells: engines()})
+	run.Header.Plan.MinBlocks = 10
+	return run
+}
+
+func fewBlocks() *bench.Run {
+	return analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 7, Cells: engines()})
+}
+
+func unreliable() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 4, Blocks: 40, Cells: engines()})
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 5 {
+			s.Values[0] *= 1.08
+		}
+	}
+	return run
+}
+
+func conditions() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{{Name: "native"}, {Name: "host network", Factor: 1.03}, {Name: "bridge", Factor: 1.31}},
+		Conditions: []string{"clients=1", "clients=8", "clients=64"}, Metrics: analysistest.Lifecycle()[:3],
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if c := run.Header.Plan.Cells[s.Trial.Cell]; c.Name == "bridge" && c.Condition == "clients=64" {
+			s.Values[0] *= 0.6
+		}
+	}
+	return run
+}
+
+func incomplete() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 7, Blocks: 12, Cells: engines()})
+	run.Header.Plan.MaxBlocks, run.End = 100, nil
+	run.Samples = run.Samples[:len(run.Samples)-4]
+	return run
+}
+
+func budget() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 7, Blocks: 14, Cells: engines()})
+	run.Header.Plan.Precision, run.Header.Plan.MaxBlocks, run.Header.Plan.Budget = 0.01, 500, 20*time.Second
+	run.End.Reason = bench.StopBudget
+	return run
+}
+
+func oneCell() *bench.Run {
+	return analysistest.Run(analysistest.Shape{Seed: 9, Blocks: 20, Cells: engines()[4:], NoControl: true})
+}
+
+func hostClock() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 10, Blocks: 20, Cells: []analysistest.Cell{{Name: "runc"}, {Name: "runsc", Factor: 4.2}}})
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 {
+			s.Notes = []string{bench.NoteHostClock}
+		}
+	}
+	return run
+}
+
+func rates() *bench.Run {
+	metrics := []bench.Metric{
+		{Name: "requests", Title: "requests per second", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio},
+		{Name: "throughput", Title: "bytes received", Unit: "B/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio},
+		{Name: "errors", Title: "errors", Unit: "1", Better: bench.Lower, Role: bench.Primary, Scale: bench.Difference},
+		{Name: "size", Title: "size of the answer", Unit: "B", Better: bench.Neither, Role: bench.Primary, Scale: bench.Ratio},
+	}
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 11, Blocks: 30, Metrics: metrics, Cells: []analysistest.Cell{{Name: "host"}, {Name: "bridge", Factor: 0.78}, {Name: "published port", Factor: 0.31}},
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Values[0] *= 45200
+		s.Values[1] *= 380 << 20
+		s.Values[2] = float64(i % 7 / 6)
+		if s.Trial.Cell == 2 {
+			s.Values[2] += float64(2 + i%3)
+		}
+		s.Values[3] *= 1200
+	}
+	return run
+}
+
+// shapes has drift, likeness, two groups and outliers.
+func shapes() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 12, Blocks: 80, Cells: []analysistest.Cell{{Name: "calm"}, {Name: "slower and slower"}, {Name: "two ways", Factor: 2}, {Name: "hiccups", Factor: 3}, {Name: "waves", Factor: 4}},
+		Metrics: analysistest.Lifecycle()[:1], Block: func(_ *rand.Rand, b int) float64 { return 0.003 * float64(b) },
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		switch b := s.Trial.Block; {
+		case s.Trial.Cell == 1:
+			s.Values[0] *= 1 + float64(b)/100
+		case s.Trial.Cell == 2 && i%3 == 0:
+			s.Values[0] *= 3
+		case s.Trial.Cell == 3 && b%20 == 7:
+			s.Values[0] *= 40
+		case s.Trial.Cell == 4 && b/8%2 == 0:
+			s.Values[0] *= 1.3
+		}
+	}
+	return run
+}
+
+// machine has everything that can be wrong with a machine.
+func machine() *bench.Run {
+	extra := func(name, u string, role bench.Role) bench.Metric {
+		return bench.Metric{Name: name, Title: name, Unit: u, Better: bench.Neither, Role: role, Scale: bench.Difference}
+	}
+	metrics := append(analysistest.Lifecycle()[:1],
+		extra("host.steal_time", "s", bench.Counter), extra("host.memory_pressure_full", "s", bench.Counter),
+		extra("cgroup.throttled_time", "s", bench.Counter), extra("host.running", "1", bench.State), extra("host.blocked", "1", bench.State))
+	run := analysistest.Run(analysistest.Shape{Seed: 13, Blocks: 20, Cells: engines()[:3], Metrics: metrics})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Values[1] = 0.01 * s.Elapsed.Seconds()
+		s.Values[2] = 0.02 * s.Elapsed.Seconds()
+		s.Values[3] = float64(s.Trial.Cell) / 1000
+		s.Values[4] = float64(1 + i%4)
+		s.Values[5] = float64(i % 2)
+		if i > 40 {
+			applied := *s.Applied
+			applied.Image, applied.Runtime = "sha256:2", "crun"
+			s.Applied = &applied
+		}
+	}
+	run.End.Overhead.CPU = run.End.Overhead.Wall / 20
+	again := bench.Resumption{Time: analysistest.Epoch().Add(time.Hour), Tool: "v0.2.0", Seq: 40, Host: run.Header.Host}
+	again.Host.Kernel, again.Host.BootID = "6.19.1", "8f8e1c1e-0000-4e0c-9b5e-0d6f3f6f9f10"
+	run.Resumptions = []bench.Resumption{again}
+	run.Header.Warnings = []bench.Warning{{Code: "governor", Text: "the CPU governor is powersave", Hint: "cpupower frequency-set -g performance"}}
+	return run
+}
+
+func allFailed() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 14, Blocks: 3, Cells: engines()[:2]})
+	for i := range run.Samples {
+		fail(&run.Samples[i], bench.Failed, "create", "permission denied")
+	}
+	run.End.Reason = bench.StopAllFailed
+	return run
+}
+
+func empty() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 15, Cells: engines()[:2]})
+	run.End = nil
+	return run
+}
+
+// attack is what a stored run may contain that somebody else sent.
+const attack = "=cmd|' /C calc'!A1 \x1b[31m\x1b]0;title\x07\u202egnp\u0085\u2028|<b>*x*</b>[a](http://x)\r\n`\xff 漢字 é"
+
+func hostile() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 16, Blocks: 12, Cells: []analysistest.Cell{{Name: "native"}, {Name: attack, Factor: 2}}})
+	h := &run.Header
+	h.Plan.Name, h.Plan.Workload, h.Tool = attack, attack, attack
+	h.Host.Hostname, h.Host.OS, h.Host.CPU, h.Host.Kernel, h.Host.Cgroup = attack, attack, attack, attack, attack
+	for i := range h.Engines {
+		h.Engines[i] = bench.EngineInfo{Name: attack, Driver: attack, Version: attack}
+	}
+	for i := range h.Metrics {
+		h.Metrics[i].Title, h.Metrics[i].Doc = attack, attack
+		if i == 2 {
+			h.Metrics[i].Name, h.Metrics[i].Unit = attack, attack
+		}
+	}
+	h.Warnings = []bench.Warning{{Code: attack, Text: attack, Hint: attack, Metric: attack, Cells: []int{-1, 1, 99}}}
+	run.Samples[7].Notes = []string{attack}
+	fail(&run.Samples[3], bench.Outcome(attack), attack, attack)
+	return run
+}
+
+func hundred() *bench.Run {
+	s := analysistest.Shape{Seed: 17, Blocks: 12, Metrics: analysistest.Lifecycle()[:2]}
+	for i := range 100 {
+		s.Cells = append(s.Cells, analysistest.Cell{Name: fmt.Sprintf("engine=docker image=registry.example/team/app-%02d network=bridge", i), Factor: 1 + float64(i)/20})
+	}
+	return analysistest.Run(s)
+}
+
+// made returns runs of one experiment on several hosts, times apart.
+func made(seed uint64, host string, factor float64) *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: seed, Blocks: 24, Cells: engines(), Metrics: analysistest.Lifecycle()[:3],
+		Block: func(*rand.Rand, int) float64 { return factor },
+	})
+	run.Header.Host.Hostname, run.Header.Host.MachineID = host, host+"00000000"
+	return run
+}
+
+func twoRuns() []*bench.Run {
+	a, b := made(21, "vm", 0), made(22, "vm", 0.04)
+	b.Header.Host.Kernel, b.Header.Engines[2].Version = "6.19.1", "1.21"
+	b.Header.Plan.Cells = b.Header.Plan.Cells[:5]
+	b.Samples = b.Samples[:0]
+	for _, s := range made(22, "vm", 0.04).Samples {
+		if s.Trial.Cell < 5 {
+			b.Samples = append(b.Samples, s)
+		}
+	}
+	return []*bench.Run{a, b}
+}
+
+func hosts() []*bench.Run {
+	var out []*bench.Run
+	for i := range 4 {
+		out = append(out, made(uint64(30+i), "alpha", 0), made(uint64(40+i), "beta", 0.2), made(uint64(50+i), "gamma", 0.001))
+	}
+	return out
+}

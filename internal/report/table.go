@@ -1,0 +1,273 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// metricTable is what people read first: one metric, a row for each cell.
+func metricTable(m Metric, marks *marking) Table {
+	t := Table{
+		Title: Clean(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
+		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: "95 % interval"}, {Name: "verdict"}},
+	}
+	axis := newAxis(&m)
+	for _, c := range m.tables() {
+		g := RowGroup{}
+		if len(m.Conditions) > 1 {
+			g.Title = groupTitle(&m, &c)
+		}
+		scale := columnScale(unitName(m.Unit), c.Rows)
+		for _, r := range c.Rows {
+			if m.Summary != nil && c.Condition == "" && r.Effect == nil {
+				continue // a baseline has no value over all conditions
+			}
+			g.Lines = append(g.Lines, metricRow(&m, &r, scale, axis, marks))
+		}
+		t.Groups = append(t.Groups, g)
+	}
+	return t
+}
+
+// groupTitle heads the rows of one condition.
+func groupTitle(m *Metric, c *Condition) string {
+	title := "all conditions together"
+	if m.Summary == nil || c.Condition != "" {
+		title = Clean(c.Condition)
+	}
+	if s := noise(m, c); s != "" {
+		title += " · " + s
+	}
+	return title
+}
+
+// columnScale gives one prefix to all values of a column.
+func columnScale(u string, rows []Row) unit.Scaler {
+	var values []float64
+	for _, r := range rows {
+		if r.Median != nil {
+			values = append(values, *r.Median)
+		}
+	}
+	return unit.Scale(u, values...)
+}
+
+// metricRow is one cell: name, median, effect, interval, verdict.
+func metricRow(m *Metric, r *Row, scale unit.Scaler, axis axis, marks *marking) TableRow {
+	value := ""
+	if r.N > 0 {
+		value = valueText(scale, r.Median)
+	}
+	row := TableRow{Cells: []string{Clean(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name)}
+	if r.Effect == nil {
+		row.Cells[2] = "baseline"
+		if m.comparisons() == 0 {
+			row.Cells[2] = ""
+		}
+		row.Cells[3] = medianInterval(m, r, scale)
+		row.Bar = axis.one()
+		return row
+	}
+	text := effectText(m, r.Effect)
+	row.Cells[2], row.Cells[3] = text[0], text[1]
+	row.Cells[4], row.Tone = verdictText(m, r.Effect)
+	row.Bar = axis.bar(r.Effect)
+	return row
+}
+
+// medianInterval is shown where there is nothing to compare with.
+func medianInterval(m *Metric, r *Row, scale unit.Scaler) string {
+	if m.comparisons() > 0 || r.Low == nil || r.High == nil {
+		return ""
+	}
+	return fmt.Sprintf("[%s, %s]", scale.Number(*r.Low), scale.Number(*r.High))
+}
+
+// valueText writes a value, or that there is none.
+func valueText(scale unit.Scaler, v *float64) string {
+	if v == nil {
+		return unit.None
+	}
+	return scale.Format(*v)
+}
+
+// effectText writes an estimate and its interval, or why there is none.
+func effectText(m *Metric, e *Effect) [2]string {
+	if e.Estimate == nil {
+		return [2]string{unit.None, ""}
+	}
+	if e.Low == nil || e.High == nil {
+		why := ""
+		if e.Pairs > 0 {
+			why = "only " + plural(e.Pairs, "pair")
+		}
+		if e.Scale == bench.Difference {
+			return [2]string{signed(unit.Format(*e.Estimate, unitName(m.Unit))), why}
+		}
+		return [2]string{unit.FormatRatio(*e.Estimate), why}
+	}
+	if e.Scale == bench.Difference {
+		s := unit.Scale(unitName(m.Unit), *e.Estimate, *e.Low, *e.High)
+		return [2]string{signed(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", signed(s.Number(*e.Low)), signed(s.Number(*e.High)))}
+	}
+	f := unit.FormatRatios(*e.Estimate, *e.Low, *e.High)
+	for i := range f[1:] { // the sign of the first one says what they are
+		f[i+1] = strings.TrimSuffix(strings.TrimPrefix(f[i+1], "×"), " %")
+	}
+	return [2]string{f[0], fmt.Sprintf("[%s, %s]", f[1], f[2])}
+}
+
+// signed puts a plus before what has no sign.
+func signed(s string) string {
+	if strings.HasPrefix(s, "−") || strings.HasPrefix(s, "0") && strings.Trim(s, "0. ") == "" {
+		return s
+	}
+	return "+" + s
+}
+
+// verdictText writes a verdict in the words of its metric.
+func verdictText(m *Metric, e *Effect) (string, Tone) {
+	less, more := "less", "more"
+	switch {
+	case m.Unit == unit.Seconds:
+		less, more = "faster", "slower"
+	case m.Better == bench.Higher && (m.Unit == unit.PerSecond || m.Unit == unit.BytesPerSecond):
+		less, more = "slower", "faster"
+	}
+	switch v := analysis.Verdict(e.Verdict); v {
+	case analysis.Worse, analysis.Better:
+		tone := Bad
+		if v == analysis.Better {
+			tone = Good
+		}
+		if (v == analysis.Worse) == (m.Better == bench.Lower) {
+			return more, tone
+		}
+		return less, tone
+	case analysis.Different:
+		if e.Estimate != nil && *e.Estimate < noDifference(e.Scale) {
+			return less, Plain
+		}
+		return more, Plain
+	case analysis.Same:
+		return "same (" + margin(m, e) + ")", Plain
+	case analysis.Unclear:
+		if e.Blocks > 0 {
+			return "unclear: ~" + plural(e.Blocks, "block"), Doubtful
+		}
+		return "unclear", Doubtful
+	case analysis.Unreliable:
+		return "unreliable", Doubtful
+	default:
+		return Clean(e.Verdict), Plain
+	}
+}
+
+// margin is what counts as no difference.
+func margin(m *Metric, e *Effect) string {
+	if e.Scale == bench.Difference {
+		return "±" + unit.Format(e.Smallest, unitName(m.Unit))
+	}
+	return "±" + unit.FormatPercent(roundTo(e.Smallest))
+}
+
+// noDifference is the estimate of no effect.
+func noDifference(s bench.Scale) float64 {
+	if s == bench.Difference {
+		return 0
+	}
+	return 1
+}
+
+// detailTables shows the medians of the details, a column for each.
+func detailTables(details []Metric, marks *marking) []Table {
+	if len(details) == 0 {
+		return nil
+	}
+	t := Table{Title: "details", Aside: "medians", Headed: true, Columns: []Column{{Name: "cell"}}}
+	for _, m := range details {
+		t.Columns = append(t.Columns, Column{Name: Clean(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
+	}
+	for i, c := range details[0].Conditions {
+		g := RowGroup{}
+		if len(details[0].Conditions) > 1 {
+			g.Title = Clean(c.Condition)
+		}
+		var scales []unit.Scaler
+		for _, m := range details {
+			scales = append(scales, columnScale(unitName(m.Unit), m.Conditions[i].Rows))
+		}
+		for j, r := range c.Rows {
+			line := TableRow{Cells: []string{Clean(r.Cell)}}
+			for k, m := range details {
+				v := m.Conditions[i].Rows[j]
+				line.Cells = append(line.Cells, valueText(scales[k], v.Median))
+				for _, mark := range marks.of(v.index, m.Name) {
+					if only(marks, v.index, mark) && !slices.Contains(t.Columns[k+1].Marks, mark) {
+						t.Columns[k+1].Marks = append(t.Columns[k+1].Marks, mark)
+					}
+				}
+			}
+			g.Lines = append(g.Lines, line)
+		}
+		t.Groups = append(t.Groups, g)
+	}
+	return []Table{t}
+}
+
+// only reports whether a mark is about one metric, so that its column gets it.
+func only(m *marking, cell, mark int) bool {
+	return slices.ContainsFunc(m.cells[cell], func(p placed) bool { return p.mark == mark && p.metric != "" })
+}
+
+// An axis is the logarithmic axis that the bars of a table share.
+type axis struct{ low, high float64 }
+
+// newAxis spans every ratio of a metric, and 1. There is none for differences.
+func newAxis(m *Metric) axis {
+	var a axis
+	for _, c := range m.tables() {
+		for _, r := range c.Rows {
+			if e := r.Effect; e != nil && e.Scale != bench.Difference && e.Estimate != nil && *e.Estimate > 0 {
+				low, high := e.ends()
+				a.low, a.high = min(a.low, low), max(a.high, high)
+			}
+		}
+	}
+	return a
+}
+
+// ends are the logarithms of an effect's interval, or of its estimate twice.
+func (e *Effect) ends() (low, high float64) {
+	if e.Low == nil || e.High == nil || *e.Low <= 0 {
+		v := math.Log(*e.Estimate)
+		return v, v
+	}
+	return math.Log(*e.Low), math.Log(*e.High)
+}
+
+// at returns the place of a logarithm.
+func (a axis) at(v float64) float64 { return (v - a.low) / (a.high - a.low) }
+
+// one is the bar of what is compared with.
+func (a axis) one() *Bar {
+	if a.low == a.high {
+		return nil
+	}
+	at := a.at(0)
+	return &Bar{One: at, Low: at, At: at, High: at}
+}
+
+func (a axis) bar(e *Effect) *Bar {
+	if a.low == a.high || e.Scale == bench.Difference || e.Estimate == nil || *e.Estimate <= 0 {
+		return nil
+	}
+	low, high := e.ends()
+	return &Bar{One: a.at(0), Low: a.at(low), At: a.at(math.Log(*e.Estimate)), High: a.at(high)}
+}

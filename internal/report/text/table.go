@@ -1,0 +1,219 @@
+package text
+
+import (
+	"strings"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+const (
+	gap       = 2  // columns between columns
+	headWidth = 14 // of a column's name, before it takes another line
+)
+
+// table writes one table. Where its columns are too many for the width, they
+// are written in several parts, each with the first column again.
+func (p *printer) table(t *report.Table) {
+	p.line("")
+	p.title(t)
+	for _, part := range p.parts(t) {
+		p.part(t, part)
+	}
+}
+
+// title writes the title and, on the right, what holds for the whole table.
+func (p *printer) title(t *report.Table) {
+	title := t.Title
+	if m := marks(t.Marks); m != "" {
+		title += " " + m
+	}
+	aside := t.Aside
+	if room := p.Width - len(indent) - columns(title) - 3; columns(aside) <= room {
+		p.line(indent + p.paint(title, bold) + strings.Repeat(" ", room-columns(aside)+3) + p.paint(aside, dim))
+		return
+	}
+	p.wrap(indent, indent, title, bold)
+	p.wrap(indent+indent, indent+indent, aside, dim)
+}
+
+// A column is one column as it is written.
+type column struct {
+	index, width int
+	right        bool
+	head         []string // lines
+}
+
+// measure finds the width of each column.
+func measure(t *report.Table) []column {
+	var out []column
+	for i, c := range t.Columns {
+		head := c.Name
+		if m := marks(c.Marks); m != "" {
+			head += " " + m
+		}
+		col := column{index: i, right: c.Right}
+		if t.Headed && i > 0 {
+			col.head = split(head, headWidth)
+			for _, line := range col.head {
+				col.width = max(col.width, columns(line))
+			}
+		}
+		for _, g := range t.Groups {
+			for _, r := range g.Lines {
+				col.width = max(col.width, columns(r.Cells[i]))
+			}
+		}
+		out = append(out, col)
+	}
+	return out
+}
+
+// parts divides the columns into sets that fit. The first column is in every
+// one; where its names are too long, they get lines of their own.
+func (p *printer) parts(t *report.Table) [][]column {
+	all := measure(t)
+	sum := 2*len(indent) + markWidth(t)
+	for _, c := range all[1:] {
+		sum += gap + c.width
+	}
+	name := all[0]
+	name.width = min(name.width, max(12, p.Width-sum))
+	if !t.Headed || sum+name.width <= p.Width {
+		return [][]column{append([]column{name}, all[1:]...)}
+	}
+	name.width = min(all[0].width, p.Width/3)
+	var parts [][]column
+	part, used := []column{name}, 2*len(indent)+name.width
+	for _, c := range all[1:] {
+		if len(part) > 1 && used+gap+c.width > p.Width {
+			parts = append(parts, part)
+			part, used = []column{name}, 2*len(indent)+name.width
+		}
+		part = append(part, c)
+		used += gap + c.width
+	}
+	return append(parts, part)
+}
+
+// markWidth is what the longest marks take.
+func markWidth(t *report.Table) int {
+	widest := 0
+	for _, g := range t.Groups {
+		for _, r := range g.Lines {
+			if m := marks(r.Marks); m != "" {
+				widest = max(widest, gap+columns(m))
+			}
+		}
+	}
+	return widest
+}
+
+// part writes some columns of every row.
+func (p *printer) part(t *report.Table, cols []column) {
+	p.headings(cols)
+	last := cols[len(cols)-1].index == len(t.Columns)-1
+	for _, g := range t.Groups {
+		if g.Title != "" {
+			p.wrap(indent+" ", indent+" ", g.Title, bold)
+		}
+		for _, r := range g.Lines {
+			p.row(t, cols, &r, last)
+		}
+	}
+}
+
+// headings writes the columns' names, each ending just above its values.
+func (p *printer) headings(cols []column) {
+	lines := 0
+	for _, c := range cols {
+		lines = max(lines, len(c.head))
+	}
+	for i := range lines {
+		p.line(p.paint(p.cells(cols, func(c column) string {
+			if at := i - (lines - len(c.head)); at >= 0 {
+				return c.head[at]
+			}
+			return ""
+		}), dim))
+	}
+}
+
+// cells lines up one row.
+func (p *printer) cells(cols []column, get func(c column) string) string {
+	out := indent + indent
+	for i, c := range cols {
+		if i > 0 {
+			out += strings.Repeat(" ", gap)
+		}
+		out += pad(get(c), c.width, c.right)
+	}
+	return out
+}
+
+// row writes one row; the verdict, if it is the last column, has a colour.
+func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last bool) {
+	name := r.Cells[0]
+	if columns(name) > cols[0].width {
+		p.wrap(indent+indent, indent+indent, name, normal)
+		name = ""
+	}
+	if !last {
+		p.line(p.cells(cols, func(c column) string { return cell(r, c, name) }))
+		return
+	}
+	verdict := cols[len(cols)-1]
+	line := p.cells(cols[:len(cols)-1], func(c column) string { return cell(r, c, name) })
+	used := columns(line) + gap + verdict.width + markWidth(t)
+	word := cell(r, verdict, name)
+	if verdict.right {
+		word = pad(word, verdict.width, true)
+	}
+	tail := strings.Repeat(" ", gap) + p.paint(word, tone(r.Tone))
+	width := gap + columns(word)
+	if m := marks(r.Marks); m != "" {
+		fill := max(0, gap+verdict.width-width) + gap
+		tail += strings.Repeat(" ", fill) + m
+		width += fill + columns(m)
+	}
+	if bar := p.bar(r.Bar, p.Width-used-2*gap); bar != "" {
+		tail += strings.Repeat(" ", used-columns(line)-width+2*gap) + bar
+	}
+	p.line(line + tail)
+}
+
+func cell(r *report.TableRow, c column, name string) string {
+	if c.index == 0 {
+		return name
+	}
+	return r.Cells[c.index]
+}
+
+func tone(t report.Tone) style {
+	switch t {
+	case report.Good:
+		return green
+	case report.Bad:
+		return red
+	case report.Doubtful:
+		return yellow
+	default:
+		return normal
+	}
+}
+
+// bar draws an interval on the axis, if there is room.
+func (p *printer) bar(b *report.Bar, room int) string {
+	const least, most = 16, 40
+	if b == nil || p.Width < barFrom || room < least {
+		return ""
+	}
+	n := min(room, most)
+	at := func(v float64) int { return max(0, min(n-1, int(v*float64(n-1)+0.5))) }
+	drawn := []rune(strings.Repeat(" ", n))
+	drawn[at(b.One)] = '│'
+	for i := at(b.Low); i <= at(b.High); i++ {
+		drawn[i] = '─'
+	}
+	drawn[at(b.At)] = '●'
+	return strings.TrimRight(string(drawn), " ")
+}

@@ -1,0 +1,215 @@
+// Package text renders a report for a terminal. Nothing is ever cut off: what
+// does not fit goes on in the next line.
+package text
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// Options say what the terminal can do. The zero value is 80 columns without colour.
+type Options struct {
+	Color bool // ANSI colours
+	Width int  // columns; 0 = 80, and never fewer than 40
+}
+
+const (
+	defaultWidth = 80
+	leastWidth   = 40
+	barFrom      = 100 // columns from which on bars are drawn
+	indent       = "  "
+)
+
+// Write renders a report.
+func Write(w io.Writer, d *report.Document, opt Options) error {
+	if opt.Width <= 0 {
+		opt.Width = defaultWidth
+	}
+	opt.Width = max(opt.Width, leastWidth)
+	p := &printer{Writer: bufio.NewWriter(w), Options: opt}
+	p.head(d.Head)
+	for _, t := range d.Tables {
+		p.table(&t)
+	}
+	if d.Legend != "" {
+		p.line("")
+		p.wrap(indent, indent, d.Legend, dim)
+	}
+	for _, t := range d.Details {
+		p.table(&t)
+	}
+	p.lines("what else differs per trial (association, not proof)", d.Words.Reasons)
+	p.lines("failures (they are in no number above)", d.Words.Failures)
+	p.notes(d.Notes)
+	p.trailer(d.Trailer)
+	return p.Flush()
+}
+
+// A printer writes lines; its bufio.Writer keeps the first error.
+type printer struct {
+	*bufio.Writer
+	Options
+}
+
+// A style is how a piece of text stands out.
+type style string
+
+const (
+	normal style = ""
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
+// paint applies a style where there is colour.
+func (p *printer) paint(s string, how style) string {
+	if !p.Color || how == normal || s == "" {
+		return s
+	}
+	return "\x1b[" + string(how) + "m" + s + "\x1b[0m"
+}
+
+// line writes one line without blanks at its end.
+func (p *printer) line(s string) {
+	p.WriteString(strings.TrimRight(s, " ")) //nolint:errcheck // Flush returns the error
+	p.WriteByte('\n')                        //nolint:errcheck // as above
+}
+
+// head writes each line's parts, broken between parts.
+func (p *printer) head(head [][]string) {
+	for i, parts := range head {
+		parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
+		how := normal
+		if i > 0 {
+			how = dim
+		}
+		p.items("", "  ", parts, " · ", " ·", how)
+	}
+}
+
+// items writes parts in as few lines as they take.
+func (p *printer) items(first, next string, parts []string, between, atEnd string, how style) {
+	line, used := first, 0
+	for i, part := range parts {
+		sep := between
+		if used == 0 {
+			sep = ""
+		}
+		room := columns(atEnd)
+		if i == len(parts)-1 {
+			room = 0
+		}
+		if used > 0 && columns(line)+columns(sep)+columns(part)+room > p.Width {
+			p.flush(line+atEnd, how)
+			line, used, sep = next, 0, ""
+		}
+		if used == 0 && columns(line)+columns(part)+room > p.Width { // longer than any line
+			rest := part
+			if i < len(parts)-1 {
+				rest += atEnd
+			}
+			p.wrap(line, next, rest, how)
+			line = next
+			continue
+		}
+		line += sep + part
+		used++
+	}
+	if used > 0 {
+		p.flush(line, how)
+	}
+}
+
+// flush writes one line of which all but the indentation has a style.
+func (p *printer) flush(line string, how style) {
+	body := strings.TrimLeft(line, " ")
+	p.line(line[:len(line)-len(body)] + p.paint(body, how))
+}
+
+// wrap writes a text, broken between words or, where a word is longer than a
+// line, in it.
+func (p *printer) wrap(first, next, text string, how style) {
+	prefix := first
+	for _, s := range split(text, p.Width-max(columns(first), columns(next))) {
+		p.line(prefix + p.paint(s, how))
+		prefix = next
+	}
+}
+
+// lines writes a section of names and what is said about each.
+func (p *printer) lines(title string, all []report.Line) {
+	if len(all) == 0 {
+		return
+	}
+	p.line("")
+	p.line(indent + p.paint(title, bold))
+	widest := 0
+	for _, l := range all {
+		widest = max(widest, columns(l.Name))
+	}
+	widest = min(widest, p.Width/3)
+	hang := strings.Repeat(" ", 2*len(indent)+widest+2)
+	for _, l := range all {
+		first := pad(indent+indent+l.Name, len(hang), false)
+		if columns(l.Name) > widest {
+			p.wrap(indent+indent, indent+indent, l.Name, normal)
+			first = hang
+		}
+		p.items(first, hang, l.Text, ", ", ",", normal)
+	}
+}
+
+// notes writes the warnings.
+func (p *printer) notes(all []report.Note) {
+	if len(all) == 0 {
+		return
+	}
+	p.line("")
+	for _, n := range all {
+		mark := "!"
+		if n.Mark > 0 {
+			mark = superscript(n.Mark)
+		}
+		prefix := pad(indent+mark, len(indent)+2, false)
+		hang := strings.Repeat(" ", columns(prefix))
+		p.wrap(pad(prefix, columns(prefix), false), hang, n.Text, yellow)
+		if n.Hint != "" {
+			p.wrap(hang+"→ ", hang+"  ", n.Hint, normal)
+		}
+	}
+}
+
+func (p *printer) trailer(all []string) {
+	if len(all) > 0 {
+		p.line("")
+	}
+	for _, s := range all {
+		p.items("", "  ", strings.Split(report.Clean(s), " · "), " · ", " ·", normal)
+	}
+}
+
+// superscript writes a number as a footnote's mark.
+func superscript(n int) string {
+	digits := []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")
+	var out []rune
+	for ; n > 0; n /= 10 {
+		out = append(out, digits[n%10])
+	}
+	slices.Reverse(out)
+	return string(out)
+}
+
+// marks writes several footnotes' marks.
+func marks(all []int) string {
+	var out []string
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(all))) {
+		out = append(out, superscript(n))
+	}
+	return strings.Join(out, " ")
+}

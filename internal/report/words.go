@@ -1,0 +1,300 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// sayRun puts one run into words.
+func (d *Document) sayRun(r *analysis.Result) {
+	run := &d.Runs[0]
+	d.Head = [][]string{
+		append([]string{Clean(run.Experiment)}, hostParts(&run.Host)...),
+		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run)...),
+		engineParts(run.Engines),
+	}
+	marks := d.note(r.Warnings)
+	primary := 0
+	var details []Metric
+	for _, m := range d.Metrics {
+		if m.Role != bench.Primary {
+			details = append(details, m)
+			continue
+		}
+		d.Tables = append(d.Tables, metricTable(m, marks))
+		primary += m.comparisons()
+	}
+	d.Legend = legend(primary, len(d.Tables))
+	d.Details = detailTables(details, marks)
+	d.sayReasons()
+	d.sayFailures()
+}
+
+// hostParts says what machine it was.
+func hostParts(h *bench.HostFacts) []string {
+	system, _, _ := strings.Cut(h.OS, " (")
+	model, _, _ := strings.Cut(h.CPU, " @ ")
+	model = strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "", " Processor", "").Replace(model)
+	return []string{
+		Clean(h.Hostname),
+		Clean(system + ", Linux " + h.Kernel),
+		fmt.Sprintf("%d × %s", h.CPUs, Clean(strings.TrimSpace(model))),
+		unit.Format(float64(h.Memory), unit.Bytes),
+		"cgroup " + Clean(h.Cgroup),
+	}
+}
+
+// cellNames lists what is compared. Beyond a dozen, the table does.
+func cellNames(cells []bench.Cell) string {
+	var names []string
+	control := ""
+	for _, c := range cells {
+		switch name := Clean(c.Name); {
+		case c.Control:
+			control = " + control"
+		case !slices.Contains(names, name):
+			names = append(names, name)
+		}
+	}
+	if len(names) > 12 {
+		return fmt.Sprintf("%d cells%s", len(names), control)
+	}
+	return strings.Join(names, ", ") + control
+}
+
+// runParts says how long it went on and why it ended.
+func runParts(r *Run) []string {
+	wall := time.Duration(r.Wall * float64(time.Second))
+	parts := []string{
+		fmt.Sprintf("%s in %s", plural(r.Blocks, "block"), unit.FormatDuration(wall.Round(100*time.Millisecond))),
+		fmt.Sprintf("seed %d", r.Seed),
+	}
+	switch bench.StopReason(r.Stopped) {
+	case bench.StopPrecision:
+		return append(parts, "stopped: ±"+unit.FormatPercent(r.Precision)+" reached")
+	case bench.StopBlocks:
+		return append(parts, "stopped: all blocks done")
+	case bench.StopBudget:
+		return append(parts, "stopped: time used up")
+	case bench.StopAllFailed:
+		return append(parts, "stopped: every cell failed")
+	default:
+		return append(parts, "not finished")
+	}
+}
+
+func engineParts(engines []bench.EngineInfo) []string {
+	var out []string
+	for _, e := range engines {
+		if e.Version != "" && len(engines) <= 12 {
+			out = append(out, Clean(e.Name+" "+e.Version))
+		}
+	}
+	return out
+}
+
+// plural writes a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return unit.Format(float64(n), unit.Count) + " " + thing + "s"
+}
+
+// comparisons counts a metric's comparisons.
+func (m *Metric) comparisons() int {
+	n := 0
+	for _, c := range m.tables() {
+		for _, r := range c.Rows {
+			if r.Effect != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// tables returns the conditions, and the summary if there is one.
+func (m *Metric) tables() []Condition {
+	if m.Summary == nil {
+		return m.Conditions
+	}
+	return append(slices.Clone(m.Conditions), *m.Summary)
+}
+
+// legend says in one line how to read the tables.
+func legend(comparisons, tables int) string {
+	switch {
+	case tables == 0:
+		return ""
+	case comparisons == 0:
+		return "[ ] 95 % interval of the median"
+	case comparisons == 1:
+		return "[ ] is the 95 % interval of the comparison with the baseline"
+	default:
+		return fmt.Sprintf("[ ] is each one's 95 %% interval; verdicts allow for all %d comparisons (Holm)", comparisons)
+	}
+}
+
+// A marking says which notes a row refers to.
+type marking struct {
+	cells  map[int][]placed
+	metric map[string][]int // of notes about a metric and no shown cell
+}
+
+type placed struct {
+	metric string // empty = all
+	mark   int
+}
+
+// of returns the marks of a cell in the table of a metric.
+func (m *marking) of(cell int, metric string) []int {
+	var out []int
+	for _, p := range m.cells[cell] {
+		if p.metric == "" || p.metric == metric {
+			out = append(out, p.mark)
+		}
+	}
+	return out
+}
+
+// note numbers the warnings that tables can refer to.
+func (d *Document) note(all []bench.Warning) *marking {
+	shown := d.shown()
+	m := &marking{cells: make(map[int][]placed), metric: make(map[string][]int)}
+	mark := 0
+	for _, w := range all {
+		n := Note{Text: Clean(w.Text), Hint: Clean(w.Hint)}
+		known := shown.metric[w.Metric]
+		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
+		switch {
+		case len(cells) > 0 && len(cells) <= most && (known || w.Metric == ""):
+			mark++
+			n.Mark = mark
+			for _, c := range cells {
+				m.cells[c] = append(m.cells[c], placed{w.Metric, mark})
+			}
+		case known:
+			mark++
+			n.Mark = mark
+			m.metric[w.Metric] = append(m.metric[w.Metric], mark)
+		}
+		d.Notes = append(d.Notes, n)
+	}
+	return m
+}
+
+// most is how many rows a note is marked at; one about more is about the table.
+const most = 12
+
+// shown says what has a row and what has a table.
+func (d *Document) shown() (s struct {
+	cell   map[int]bool
+	metric map[string]bool
+},
+) {
+	s.cell, s.metric = make(map[int]bool), make(map[string]bool)
+	for _, m := range d.Metrics {
+		s.metric[m.Name] = true
+		for _, c := range m.Conditions {
+			for _, r := range c.Rows {
+				s.cell[r.index] = true
+			}
+		}
+	}
+	return s
+}
+
+// sayReasons puts the counters of each cell on a line.
+func (d *Document) sayReasons() {
+	for _, r := range d.Reasons {
+		name := Clean(nameIn(r.Cell, r.Condition))
+		if n := len(d.Words.Reasons); n == 0 || d.Words.Reasons[n-1].Name != name {
+			d.Words.Reasons = append(d.Words.Reasons, Line{Name: name})
+		}
+		last := &d.Words.Reasons[len(d.Words.Reasons)-1]
+		last.Text = append(last.Text, r.say())
+	}
+}
+
+// say writes a reason, such as "context switches ×35.3 (112 → 3,950)".
+func (r *Reason) say() string {
+	from, to := unit.Format(r.Baseline, unitName(r.Unit)), unit.Format(r.Value, unitName(r.Unit))
+	how := ""
+	if r.Effect.Scale == bench.Ratio && r.Effect.Estimate != nil {
+		how = " " + unit.FormatRatio(*r.Effect.Estimate)
+	}
+	return fmt.Sprintf("%s%s (%s → %s)", Clean(r.Title), how, from, to)
+}
+
+// nameIn is the name of a cell outside of the table of its condition.
+func nameIn(cell, condition string) string {
+	return analysis.CellName(&bench.Cell{Name: cell, Condition: condition})
+}
+
+// sayFailures puts every trial that did not succeed into words.
+func (d *Document) sayFailures() {
+	for _, f := range d.Failed {
+		what := fmt.Sprintf("%s %s", plural(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
+		if f.Warmup > 0 {
+			what += fmt.Sprintf(" (%d while warming up)", f.Warmup)
+		}
+		if f.Operation != "" {
+			what += " in " + f.Operation
+		}
+		if f.Reason != "" {
+			what += ": " + f.Reason
+		}
+		d.Words.Failures = append(d.Words.Failures, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(what)}})
+	}
+}
+
+// aside says what holds for a whole table.
+func aside(m *Metric) string {
+	var parts []string
+	switch m.Better {
+	case bench.Lower:
+		parts = append(parts, "less is better")
+	case bench.Higher:
+		parts = append(parts, "more is better")
+	}
+	if len(m.Conditions) == 1 {
+		if s := noise(m, &m.Conditions[0]); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// noise says how far apart the same thing came out.
+func noise(m *Metric, c *Condition) string {
+	n := c.Noise
+	switch {
+	case n == nil:
+		return ""
+	case n.Verdict == string(analysis.Different) && n.Estimate != nil:
+		return "control differs by " + effectText(m, n)[0]
+	case n.Low == nil || n.High == nil:
+		return "noise not known"
+	case n.Scale == bench.Difference:
+		return "noise ±" + unit.Format((*n.High-*n.Low)/2, unitName(m.Unit))
+	default:
+		return "noise ±" + unit.FormatPercent(roundTo(math.Sqrt(*n.High / *n.Low)-1))
+	}
+}
+
+// roundTo leaves two significant digits of a share.
+func roundTo(v float64) float64 {
+	if v <= 0 {
+		return v
+	}
+	scale := math.Pow(10, 1-math.Floor(math.Log10(v)))
+	return math.Round(v*scale) / scale
+}

@@ -429,6 +429,9 @@ func BenchmarkRootfs(b *testing.B) {
 	})
 	b.Run("again", func(b *testing.B) {
 		lib := image.NewLibrary(b.TempDir(), image.WithAgent(agent))
+		if _, err := rootfs(b, lib, image.Agent); err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
 			if _, err := rootfs(b, lib, image.Agent); err != nil {
 				b.Fatal(err)

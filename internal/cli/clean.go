@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+func (a *app) cleanCommand() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "clean [RUN...]",
+		Short: "Remove what killed runs left on this machine, and nothing else",
+		Long: `Clean removes the containers, images, processes, mounts, cgroups and directories
+of runs that ended without cleaning up. A run whose process lives is never
+touched, nor is anything that no run of tare made. Stored results stay.
+
+With RUN it also looks for objects of runs whose directory is gone, such as
+containers left with a daemon.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.clean(cmd.Context(), args, dryRun) },
+	}
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only say what would be removed")
+	return cmd
+}
+
+// leftover is one object of a dead run with the engine that knows it.
+type leftover struct {
+	bench.Leftover
+	Removed bool `json:"removed"`
+	engine  bench.Cleaner
+}
+
+func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	dead, err := deadRuns(state)
+	if err != nil {
+		return err
+	}
+	runs, err := toClean(state, dead, named)
+	if err != nil {
+		return err
+	}
+	found, err := a.leftovers(ctx, state, runs)
+	if !dryRun {
+		err = errors.Join(err, removeLeftovers(ctx, found))
+	}
+	err = errors.Join(err, a.cleanDirectories(state, dead, dryRun, &found))
+	return errors.Join(a.printCleaned(found, dryRun), err)
+}
+
+// toClean lists the dead runs, and those named that have no process.
+func toClean(state string, dead, named []string) ([]string, error) {
+	runs := slices.Clone(dead)
+	for _, id := range named {
+		if err := bench.ValidRunID(id); err != nil {
+			return nil, &usageError{err, "'tare list' shows the runs"}
+		}
+		if slices.Contains(dead, id) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(state, "runs", id)); err == nil {
+			return nil, fmt.Errorf("run %s is under way", id)
+		}
+		runs = append(runs, id)
+	}
+	if len(named) > 0 {
+		runs = slices.DeleteFunc(runs, func(id string) bool { return !slices.Contains(named, id) })
+	}
+	return runs, nil
+}
+
+// leftovers asks every engine, built-in or used by a dead run, what is left.
+func (a *app) leftovers(ctx context.Context, state string, runs []string) ([]leftover, error) {
+	isDead := func(id string) bool { return slices.Contains(runs, id) }
+	var found []leftover
+	var errs []error
+	for _, inst := range instancesOf(state, runs) {
+		e, err := openEngine(newSite("clean", filepath.Join(state, "runs", "clean")), inst)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c, ok := bench.As[bench.Cleaner](e)
+		if !ok {
+			continue
+		}
+		if _, err := e.Probe(ctx); errors.Is(err, bench.ErrUnsupported) {
+			a.verbose("%s cannot be used here, so it has nothing to clean: %v", inst.Name, err)
+			continue
+		}
+		left, err := c.Leftovers(ctx, isDead)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("look for leftovers of %s: %w", inst.Name, err))
+		}
+		for _, l := range left {
+			found = append(found, leftover{Leftover: l, engine: c})
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+func removeLeftovers(ctx context.Context, found []leftover) error {
+	var errs []error
+	for i, l := range found {
+		if err := l.engine.RemoveLeftover(ctx, l.Leftover); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s %s of %s: %w", l.Kind, l.ID, l.Engine, err))
+			continue
+		}
+		found[i].Removed = true
+	}
+	return errors.Join(errs...)
+}
+
+// cleanDirectories removes the directories of dead runs, once their engines
+// have let go of them.
+func (a *app) cleanDirectories(state string, dead []string, dryRun bool, found *[]leftover) error {
+	var errs []error
+	for _, id := range dead {
+		path := filepath.Join(state, "runs", id)
+		l := leftover{Leftover: bench.Leftover{Run: id, Kind: "directory", ID: path}}
+		if !dryRun {
+			if err := removeTree(path); err != nil {
+				errs = append(errs, err)
+			} else {
+				l.Removed = true
+			}
+		}
+		*found = append(*found, l)
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) printCleaned(found []leftover, dryRun bool) error {
+	if a.global.JSON {
+		return a.printJSON(append([]leftover{}, found...))
+	}
+	if len(found) == 0 {
+		a.notice("nothing to clean")
+		return nil
+	}
+	for _, l := range found {
+		did := "removed"
+		switch {
+		case dryRun:
+			did = "would remove"
+		case !l.Removed:
+			did = "could not remove"
+		}
+		fmt.Fprintf(a.stdout, "%s %s %s of run %s\n", did, l.Kind, printable(l.ID), l.Run)
+	}
+	return nil
+}
+
+// saveInstances keeps the engines of a run beside what they make.
+func saveInstances(dir string, all []instance) error {
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, instancesFile), data, 0o600)
+}
+
+// instancesOf lists the built-in engines and those that dead runs declared. A
+// run's file that cannot be read counts as empty: it died before it wrote it.
+func instancesOf(state string, runs []string) []instance {
+	all := builtinInstances()
+	for _, id := range runs {
+		data, err := os.ReadFile(filepath.Join(state, "runs", id, instancesFile))
+		var declared []instance
+		if errors.Is(err, fs.ErrNotExist) || json.Unmarshal(data, &declared) != nil {
+			continue
+		}
+		for _, d := range declared {
+			if !slices.ContainsFunc(all, func(e instance) bool {
+				return e.Name == d.Name && e.Driver == d.Driver && maps.Equal(e.Options, d.Options)
+			}) {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}

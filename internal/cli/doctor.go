@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+)
+
+// watchTime is how long doctor looks for what only shows over time.
+const watchTime = time.Second
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say which engines can be used here, and what disturbs measurements",
+		Long: `Doctor asks every engine whether it can be used, and why not, and looks for what
+on this machine disturbs measurements, each with advice. It changes nothing.`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+// diagnosis is what doctor found, as --json prints it.
+type diagnosis struct {
+	Host     bench.HostFacts `json:"host"`
+	Engines  []engineState   `json:"engines"`
+	Findings []host.Finding  `json:"findings"`
+	Dead     []string        `json:"dead_runs"`
+}
+
+type engineState struct {
+	Name   string            `json:"name"`
+	Usable bool              `json:"usable"`
+	Sure   bool              `json:"sure"` // false where it could not be found out
+	Why    string            `json:"why,omitempty"`
+	Info   *bench.EngineInfo `json:"info,omitempty"`
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	d := diagnosis{Host: host.Facts(fsRoot)}
+	all, err := probe(ctx, newSite("doctor", filepath.Join(state, "runs", "doctor")), builtinInstances())
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		d.Engines = append(d.Engines, stateOf(e))
+	}
+	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
+	if d.Dead, err = deadRuns(state); err != nil {
+		return err
+	}
+	if a.global.JSON {
+		return a.printJSON(d)
+	}
+	return a.writeDiagnosis(d)
+}
+
+func stateOf(e probed) engineState {
+	s := engineState{Name: e.instance.Name, Usable: e.err == nil, Sure: e.err == nil || errors.Is(e.err, bench.ErrUnsupported)}
+	if e.err != nil {
+		s.Why = e.err.Error()
+		return s
+	}
+	s.Info = &e.info
+	return s
+}
+
+// existing returns the nearest directory above path that exists.
+func existing(path string) string {
+	for path != "/" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+	return path
+}
+
+func (a *app) writeDiagnosis(d diagnosis) error {
+	paint, err := a.painter()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout, "Engines")
+	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, e := range d.Engines {
+		mark, text := paint(green, "✓"), ""
+		switch {
+		case e.Usable:
+			text = versionLine(*e.Info)
+		case e.Sure:
+			mark, text = paint(dim, "–"), e.Why
+		default:
+			mark, text = paint(yellow, "?"), e.Why
+		}
+		fmt.Fprintf(t, "  %s %s\t%s\n", mark, e.Name, printable(text))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout, "\nMachine")
+	t = tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	marks := map[host.Status]string{host.Good: paint(green, "✓"), host.Note: paint(dim, "·"), host.Disturb: paint(yellow, "!")}
+	for _, f := range d.Findings {
+		fmt.Fprintf(t, "  %s %s\t%s\n", marks[f.Status], f.Name, printable(f.Text))
+		if f.Hint != "" {
+			fmt.Fprintf(t, "   \t→ %s\n", printable(f.Hint))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(d.Dead) > 0 {
+		fmt.Fprintf(a.stdout, "\n%d dead runs left something behind: tare clean\n", len(d.Dead))
+	}
+	return nil
+}
+
+// versionLine is an engine's version with what else matters about it.
+func versionLine(i bench.EngineInfo) string {
+	line := i.Version
+	for _, f := range i.Facts {
+		if line != "" {
+			line += ", "
+		}
+		line += f.Key + " " + f.Value
+	}
+	return line
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/floor"
+	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/engine/oci"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// probeTime is the longest time for asking one engine what it is.
+const probeTime = 10 * time.Second
+
+// site is where the engines of one run work.
+type site struct {
+	run    string
+	dir    string
+	images *image.Library
+}
+
+func newSite(run, dir string) site {
+	return site{run: run, dir: dir, images: image.NewLibrary(dir)}
+}
+
+// driver is a kind of engine, and how an instance of it is made.
+type driver struct {
+	name    string
+	options []string // that an instance may set
+	open    func(s site, name string, options map[string]string) bench.Engine
+}
+
+// drivers lists every kind of engine in the program.
+func drivers() []driver {
+	return []driver{
+		{"native", nil, func(s site, name string, _ map[string]string) bench.Engine {
+			return native.New(native.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.images})
+		}},
+		{"floor", nil, func(s site, name string, _ map[string]string) bench.Engine {
+			return floor.New(floor.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.images})
+		}},
+		{"oci", []string{"binary"}, func(s site, name string, o map[string]string) bench.Engine {
+			return oci.New(oci.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.images, Binary: o["binary"]})
+		}},
+		{"docker", []string{"host"}, func(s site, name string, o map[string]string) bench.Engine {
+			return docker.New(docker.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.images, Host: o["host"]})
+		}},
+	}
+}
+
+// instance is an engine by name: a driver and its options.
+type instance = experiment.Instance
+
+// builtinInstances are the engines that need no declaration, in the order in
+// which they are shown.
+func builtinInstances() []instance {
+	return []instance{
+		{Name: "native", Driver: "native"},
+		{Name: "floor", Driver: "floor"},
+		{Name: "crun", Driver: "oci", Options: map[string]string{"binary": "crun"}},
+		{Name: "runc", Driver: "oci", Options: map[string]string{"binary": "runc"}},
+		{Name: "docker", Driver: "docker"},
+	}
+}
+
+// instances joins the built-in engines with those that an experiment or a
+// flag declares; a declaration of a built-in name replaces it.
+func instances(declared []instance) []instance {
+	all := builtinInstances()
+	for _, d := range declared {
+		if i := slices.IndexFunc(all, func(e instance) bool { return e.Name == d.Name }); i >= 0 {
+			all[i] = d
+			continue
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func names(all []instance) []string {
+	var out []string
+	for _, e := range all {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// openEngine makes the engine of an instance.
+func openEngine(s site, i instance) (bench.Engine, error) {
+	for _, d := range drivers() {
+		if d.name != i.Driver {
+			continue
+		}
+		for _, option := range slices.Sorted(maps.Keys(i.Options)) {
+			if !slices.Contains(d.options, option) {
+				return nil, &usageError{
+					fmt.Errorf("engine %s: driver %s has no option %q", i.Name, d.name, option),
+					"its options are: " + strings.Join(d.options, ", "),
+				}
+			}
+		}
+		return d.open(s, i.Name, i.Options), nil
+	}
+	var known []string
+	for _, d := range drivers() {
+		known = append(known, d.name)
+	}
+	return nil, &usageError{fmt.Errorf("engine %s: no driver %q", i.Name, i.Driver), "the drivers are: " + strings.Join(known, ", ")}
+}
+
+// probed is an engine with what a probe found out about it.
+type probed struct {
+	instance instance
+	engine   bench.Engine
+	info     bench.EngineInfo
+	err      error // see bench.ErrUnsupported
+}
+
+// probe asks every instance, side by side, what it is.
+func probe(ctx context.Context, s site, all []instance) ([]probed, error) {
+	out := make([]probed, len(all))
+	for i, inst := range all {
+		e, err := openEngine(s, inst)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = probed{instance: inst, engine: e}
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	done := make(chan int)
+	for i := range out {
+		go func() {
+			out[i].info, out[i].err = out[i].engine.Probe(ctx)
+			done <- i
+		}()
+	}
+	for range out {
+		<-done
+	}
+	return out, nil
+}
+
+// closeEngines releases engines after an interruption as well.
+func closeEngines(ctx context.Context, engines map[string]bench.Engine) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if err := engines[name].Close(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parseEngines reads --engine: names separated by commas, where NAME=VALUE
+// belongs to the engine before it, so that "docker,name=new,host=unix:///x"
+// declares an instance "new" of docker beside it.
+func parseEngines(flags []string) (chosen []string, declared []instance, err error) {
+	var open *instance
+	finish := func() {
+		if open != nil {
+			chosen = append(chosen, open.Name)
+			if len(open.Options) > 0 {
+				declared = append(declared, *open)
+			}
+			open = nil
+		}
+	}
+	for _, flag := range flags {
+		for word := range strings.SplitSeq(flag, ",") {
+			key, value, isOption := strings.Cut(word, "=")
+			switch {
+			case !isOption:
+				finish()
+				open = declare(strings.TrimSpace(word))
+			case open == nil:
+				return nil, nil, &usageError{fmt.Errorf("--engine %q: option %q belongs to no engine", flag, word), "write ENGINE,OPTION=VALUE"}
+			case key == "name":
+				open.Name = value
+				open.Options = maps.Clone(open.Options)
+				open.Options["name"] = value
+			default:
+				open.Options = maps.Clone(open.Options)
+				open.Options[key] = value
+			}
+		}
+		finish()
+	}
+	for i := range declared {
+		delete(declared[i].Options, "name")
+	}
+	return chosen, declared, nil
+}
+
+// declare begins an instance like the built-in of a name, or of the driver of
+// that name.
+func declare(name string) *instance {
+	for _, b := range builtinInstances() {
+		if b.Name == name {
+			if b.Options == nil {
+				b.Options = map[string]string{}
+			}
+			return &b
+		}
+	}
+	return &instance{Name: name, Driver: name, Options: map[string]string{}}
+}

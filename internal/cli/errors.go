@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// The exit codes, as in the table of docs/cli.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitTrials      = 3 // finished, but some trials failed
+	exitUnsupported = 4
+	exitInterrupted = 130
+)
+
+// usageError is a mistake in what the user typed.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// hintError is an error with what to do about it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+
+// errTrialsFailed is how a run ends that finished with failed trials.
+var errTrialsFailed = errors.New("some trials failed")
+
+// fail tells about an error and returns its exit code: the one place where
+// errors become sentences and numbers.
+func (a *app) fail(err error) int {
+	code, hint := classify(err)
+	if code == exitTrials {
+		return code // the report has said it
+	}
+	if a.global.JSON {
+		a.failJSON(err, hint, code)
+		return code
+	}
+	fmt.Fprintf(a.stderr, "tare: %s\n", printable(err.Error()))
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "  → %s\n", hint)
+	}
+	return code
+}
+
+func (a *app) failJSON(err error, hint string, code int) {
+	var out struct {
+		Error struct {
+			Message string `json:"message"`
+			Hint    string `json:"hint,omitempty"`
+			Code    int    `json:"exit_code"`
+		} `json:"error"`
+	}
+	out.Error.Message, out.Error.Hint, out.Error.Code = err.Error(), hint, code
+	_ = json.NewEncoder(a.stderr).Encode(out) // nobody is left to tell
+}
+
+// classify returns the exit code of an error and what to do about it.
+func classify(err error) (code int, hint string) {
+	var usage *usageError
+	var hinted *hintError
+	switch {
+	case errors.As(err, &hinted):
+		hint = hinted.hint
+	case errors.As(err, &usage):
+		hint = usage.hint
+	}
+	switch {
+	case errors.As(err, &usage):
+		code = exitUsage
+	case errors.Is(err, errTrialsFailed):
+		code = exitTrials
+	case errors.Is(err, run.ErrInterrupted), isInterrupt(err):
+		code = exitInterrupted
+	case errors.Is(err, bench.ErrUnsupported):
+		code = exitUnsupported
+	default:
+		code = exitFailed
+	}
+	if hint == "" {
+		hint = generalHint(err)
+	}
+	return code, hint
+}
+
+// generalHint is for errors of the system that can come from anywhere.
+func generalHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "the disk is full: free some room; what was measured is kept, and 'tare resume' goes on"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only: --store FILE and --state DIR choose other places"
+	case errors.Is(err, fs.ErrPermission):
+		return "no permission: run it as root, or choose other places with --store FILE and --state DIR"
+	default:
+		return ""
+	}
+}
+
+// printable keeps control characters from a foreign message off the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
+			return '�'
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var format, output string
+	cmd := &cobra.Command{
+		Use:   "export RUN",
+		Short: "Write a stored run, every value of it",
+		Long: `Export writes a run as it is stored: every sample of every trial, failures
+included. The format "record" (JSON lines, see docs/format.md) can be imported
+again; "json" is the same as one document; "gobench" is what benchstat reads.
+RUN is an ID, a unique part of one, or "last".`,
+		Args: exactlyOne("a run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(cmd.Context(), func(s bench.Store) error {
+				r, err := openRun(cmd.Context(), s, args[0])
+				if err != nil {
+					return err
+				}
+				return a.toFile(output, func(w io.Writer) error { return export(w, r, format) })
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&format, "format", "f", "record", "`format`: record, json, gobench")
+	cmd.Flags().StringVarP(&output, "output", "o", "-", "`file` to write; - for stdout")
+	return cmd
+}
+
+func export(w io.Writer, r *bench.Run, format string) error {
+	switch format {
+	case "record":
+		return record.Write(w, r)
+	case "json":
+		return record.WriteDocument(w, r)
+	case "gobench":
+		return writeGobench(w, r)
+	default:
+		return &usageError{fmt.Errorf("--format %q", format), "the formats are record, json and gobench"}
+	}
+}
+
+// toFile writes to stdout or to a file, which it removes again if f fails.
+func (a *app) toFile(name string, f func(io.Writer) error) error {
+	if name == "-" {
+		return f(a.stdout)
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return &usageError{err, "choose another name, or remove it first"}
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+func (a *app) importCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "import [FILE...]",
+		Short:   "Store runs that were exported elsewhere",
+		Long:    "Import reads the format \"record\" from files, or from stdin where there are none or the\nfile is -, and stores every run in it. A run that is stored already is left as it is.",
+		Example: "  ssh server tare run -o - | tare import -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{"-"}
+			}
+			return a.withStore(cmd.Context(), func(s bench.Store) error {
+				imported := []imported{}
+				for _, name := range args {
+					err := a.importFile(cmd.Context(), s, name, &imported)
+					if err != nil {
+						return errors.Join(a.printImported(imported), err)
+					}
+				}
+				return a.printImported(imported)
+			})
+		},
+	}
+}
+
+// imported is one run that an import read.
+type imported struct {
+	ID      string `json:"id"`
+	Samples int    `json:"samples"`
+	Status  string `json:"status"` // "imported", "incomplete" or "already stored"
+}
+
+func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[]imported) error {
+	in := a.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	} else {
+		name = "stdin"
+	}
+	for r, err := range record.Read(in) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		status, err := importRun(ctx, s, r)
+		if err != nil {
+			return fmt.Errorf("%s: run %s: %w", name, r.Header.ID, err)
+		}
+		*all = append(*all, imported{r.Header.ID, len(r.Samples), status})
+	}
+	return nil
+}
+
+// importRun stores a run whole, or as far as it goes.
+func importRun(ctx context.Context, s bench.Store, r *bench.Run) (status string, err error) {
+	switch err := record.Copy(ctx, s, r); {
+	case errors.Is(err, fs.ErrExist):
+		return "already stored", nil
+	case err != nil:
+		return "", err
+	case r.End == nil:
+		return "incomplete", nil
+	default:
+		return "imported", nil
+	}
+}
+
+func (a *app) printImported(all []imported) error {
+	if a.global.JSON {
+		return a.printJSON(all)
+	}
+	for _, r := range all {
+		fmt.Fprintf(a.stdout, "%s: %s, %d trials\n", r.ID, r.Status, r.Samples)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// fsRoot is where the kernel's files are.
+const fsRoot = "/"
+
+// machine is this host, as a run needs it.
+type machine struct {
+	counters *host.Counters
+	washout  *host.Washout
+}
+
+var _ run.Machine = machine{}
+
+func openMachine() (machine, error) {
+	c, err := host.OpenCounters(fsRoot)
+	if err != nil {
+		return machine{}, err
+	}
+	w, err := host.OpenWashout(fsRoot)
+	if err != nil {
+		return machine{}, errors.Join(err, c.Close())
+	}
+	return machine{c, w}, nil
+}
+
+func (m machine) Metrics() []bench.Metric { return m.counters.Metrics() }
+func (m machine) Before()                 { m.counters.Before() }
+func (m machine) After(dst []float64)     { m.counters.After(dst) }
+
+// Settle waits for as long as it may: a machine that does not become quiet is
+// what the counters and the noise floor are there to show.
+func (m machine) Settle(ctx context.Context, limit time.Duration) { m.washout.Settle(ctx, limit) }
+
+func (m machine) DropCaches(ctx context.Context) error { return host.DropCaches(ctx) }
+
+// Close closes the kernel's files, which were only read.
+func (m machine) Close() { _ = errors.Join(m.counters.Close(), m.washout.Close()) }
+
+// mountsBelow lists what is mounted at or below a directory.
+func mountsBelow(dir string) ([]string, error) {
+	mounts, err := proc.Mounts(fsRoot, 0)
+	if err != nil {
+		return nil, err
+	}
+	var below []string
+	for _, m := range mounts {
+		if m.Point == dir || strings.HasPrefix(m.Point, dir+"/") {
+			below = append(below, m.Point)
+		}
+	}
+	return below, nil
+}

@@ -1,0 +1,175 @@
+// Package cli is the command line: commands, flags, streams, hints and exit
+// codes. It is the one place that knows every engine, workload and store.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// app is one invocation: the world that commands work in.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+	now            func() time.Time
+
+	// interrupted is closed by the first SIGINT or SIGTERM. It ends the
+	// command's context too unless the command is graceful; the second does always.
+	interrupted chan struct{}
+	graceful    atomic.Bool
+
+	global globalOptions
+}
+
+// globalOptions are the flags that every command has.
+type globalOptions struct {
+	JSON    bool
+	Store   string
+	State   string
+	Color   string
+	Verbose bool
+}
+
+// Main runs the command line and returns its exit code. It takes SIGINT and
+// SIGTERM until it returns.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{
+		stdin: stdin, stdout: stdout, stderr: stderr,
+		env: os.Getenv, now: time.Now,
+		interrupted: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer a.takeSignals(cancel)()
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	return a.fail(err)
+}
+
+// takeSignals makes the first signal a request and the second one an order.
+func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		first := true
+		for {
+			select {
+			case <-done:
+				return
+			case <-signals:
+				if first {
+					close(a.interrupted)
+				}
+				if !first || !a.graceful.Load() {
+					cancel()
+				} else {
+					a.notice("finishing the trial in flight; interrupt again to cut it short")
+				}
+				first = false
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tare",
+		Short: "Measure what containers cost, and say which differences are real",
+		Long: `tare measures what containers cost: one engine against another, one image
+against another, and a container against no container at all, and says honestly
+which differences are real.
+
+  tare run         measure this machine with every engine found, about two minutes
+  tare doctor      which engines can be used here, and what disturbs measurements`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{err: err, hint: fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
+	})
+	g := root.PersistentFlags()
+	g.BoolVar(&a.global.JSON, "json", false, "print the result, and any error, as JSON")
+	g.StringVar(&a.global.Store, "store", "", "`file` of stored runs (default $TARE_STORE, else $XDG_DATA_HOME/tare/tare.db)")
+	g.StringVar(&a.global.State, "state", "", "`directory` for what runs need while they run (default $TARE_STATE, else /var/lib/tare for root)")
+	g.StringVar(&a.global.Color, "color", "auto", "`when` to use colour: auto, always, never")
+	g.BoolVar(&a.global.Verbose, "verbose", false, "say more on stderr")
+	root.AddCommand(
+		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
+		a.compareCommand(), a.exportCommand(), a.importCommand(), a.resumeCommand(),
+		a.cleanCommand(), a.doctorCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// notice tells people something beside the result.
+func (a *app) notice(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...)
+}
+
+// terminal returns the width of w if it is a terminal.
+func terminal(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = defaultWidth
+	}
+	return width, true
+}
+
+// defaultWidth is the width of what is not a terminal.
+const defaultWidth = 80
+
+// width is how wide text on stdout may be.
+func (a *app) width() int {
+	if w, ok := terminal(a.stdout); ok {
+		return w
+	}
+	return defaultWidth
+}
+
+// color reports whether text on stdout has colour.
+func (a *app) color() (bool, error) {
+	switch a.global.Color {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		_, tty := terminal(a.stdout)
+		return tty && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", nil
+	default:
+		return false, &usageError{err: fmt.Errorf("--color %q", a.global.Color), hint: "use auto, always or never"}
+	}
+}
+
+// isInterrupt reports whether err is how a cancelled command ends.
+func isInterrupt(err error) bool { return errors.Is(err, context.Canceled) }

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
+)
+
+// workloads lists every workload in the program.
+func workloads() []bench.Workload {
+	return []bench.Workload{lifecycle.New()}
+}
+
+// planOptions are the flags that change an experiment.
+type planOptions struct {
+	engines, images, networks []string
+	factors, params, labels   []string
+	overrides                 experiment.Overrides
+	warmup                    int
+	seed                      uint64
+	noControl                 bool
+	flags                     *pflag.FlagSet
+}
+
+func (o *planOptions) addFlags(f *pflag.FlagSet) {
+	o.flags = f
+	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to compare: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance")
+	f.StringSliceVar(&o.images, "image", nil, "images to compare: `references` with commas")
+	f.StringSliceVar(&o.networks, "network", nil, "network modes to compare: `modes` with commas")
+	f.StringArrayVar(&o.factors, "factor", nil, "any factor and its levels: `NAME=LEVEL,LEVEL`")
+	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
+	f.StringArrayVar(&o.labels, "label", nil, "a label to keep with the run: `KEY=VALUE`")
+	f.StringVar(&o.overrides.Baseline, "baseline", "", "what the others are compared with: a `cell`, or FACTOR=LEVEL")
+	f.StringVar(&o.overrides.Blocks, "blocks", "", "how many blocks: `N`, or MIN..MAX")
+	f.StringVar(&o.overrides.Precision, "precision", "", "stop when every primary comparison is known this well, such as `3%`; or off")
+	f.StringVar(&o.overrides.Budget, "budget", "", "stop after this `time`, such as 2m; or off")
+	f.StringVar(&o.overrides.Smallest, "smallest", "", "the smallest effect worth knowing, such as `1%`; or auto")
+	f.StringVar(&o.overrides.Washout, "washout", "", "longest `time` to let the machine settle between trials; or off")
+	f.StringVar(&o.overrides.Trial, "trial-timeout", "", "longest `time` for one trial")
+	f.StringVar(&o.overrides.Operation, "operation-timeout", "", "longest `time` for one operation")
+	f.StringSliceVar(&o.overrides.Primary, "primary", nil, "the `metrics` that decide, with commas")
+	f.IntVar(&o.warmup, "warmup", 0, "`blocks` to run first and not to count")
+	f.Uint64Var(&o.seed, "seed", 0, "`number` that decides the order of trials")
+	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline twice to learn the noise floor")
+}
+
+// read turns flags into overrides of an experiment.
+func (o *planOptions) read() (experiment.Overrides, error) {
+	out := o.overrides
+	chosen, declared, err := parseEngines(o.engines)
+	if err != nil {
+		return out, err
+	}
+	out.Instances = declared
+	for _, l := range []experiment.Levels{{Factor: "engine", Levels: chosen}, {Factor: "image", Levels: o.images}, {Factor: "network", Levels: o.networks}} {
+		if len(l.Levels) > 0 {
+			out.Factors = append(out.Factors, l)
+		}
+	}
+	factors, err := pairs("factor", o.factors)
+	if err != nil {
+		return out, err
+	}
+	for _, p := range factors {
+		out.Factors = append(out.Factors, experiment.Levels{Factor: p.Key, Levels: strings.Split(p.Value, ",")})
+	}
+	if out.Params, err = pairs("param", o.params); err != nil {
+		return out, err
+	}
+	if out.Labels, err = pairs("label", o.labels); err != nil {
+		return out, err
+	}
+	if o.flags.Changed("warmup") {
+		out.Warmup = &o.warmup
+	}
+	if o.flags.Changed("seed") {
+		out.Seed = &o.seed
+	}
+	if o.noControl {
+		out.Control = new(bool)
+	}
+	return out, nil
+}
+
+// pairs reads KEY=VALUE flags.
+func pairs(flag string, values []string) ([]bench.Label, error) {
+	var out []bench.Label
+	for _, v := range values {
+		key, value, ok := strings.Cut(v, "=")
+		if !ok || key == "" {
+			return nil, &usageError{fmt.Errorf("--%s %q", flag, v), "write NAME=VALUE"}
+		}
+		out = append(out, bench.Label{Key: key, Value: value})
+	}
+	return out, nil
+}
+
+// planned is a plan with the engines that it was held to.
+type planned struct {
+	plan      bench.Plan
+	workload  bench.Workload
+	probed    []probed
+	instances []instance
+}
+
+// plan reads an experiment and expands it for this machine.
+func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*planned, error) {
+	e, err := a.experiment(name)
+	if err != nil {
+		return nil, err
+	}
+	overrides, err := o.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Override(overrides); err != nil {
+		return nil, &usageError{err: err}
+	}
+	p := &planned{instances: instances(e.Instances())}
+	if p.probed, err = probe(ctx, s, knownDrivers(p.instances)); err != nil {
+		return nil, err
+	}
+	p.plan, err = e.Plan(known(p), randomSeed())
+	if err != nil {
+		return nil, &usageError{err: err}
+	}
+	p.workload = workloadNamed(p.plan.Workload)
+	return p, nil
+}
+
+// replan holds a stored plan to the engines of this machine.
+func (a *app) replan(ctx context.Context, plan bench.Plan, declared []instance, s site) (*planned, error) {
+	p := &planned{plan: plan, workload: workloadNamed(plan.Workload), instances: declared}
+	if p.workload == nil {
+		return nil, fmt.Errorf("this version of tare has no workload %q", plan.Workload)
+	}
+	var err error
+	if p.probed, err = probe(ctx, s, declared); err != nil {
+		return nil, err
+	}
+	for _, c := range plan.Cells {
+		if !slices.ContainsFunc(p.probed, func(e probed) bool { return e.instance.Name == c.Engine }) {
+			return nil, fmt.Errorf("the run's engine %q is not declared any more: its directory is gone", c.Engine)
+		}
+	}
+	return p, nil
+}
+
+// knownDrivers leaves out instances whose driver does not exist: the
+// experiment's own check says so, with the place.
+func knownDrivers(all []instance) []instance {
+	return slices.DeleteFunc(slices.Clone(all), func(i instance) bool {
+		return !slices.ContainsFunc(drivers(), func(d driver) bool {
+			return d.name == i.Driver && !slices.ContainsFunc(slices.Collect(maps.Keys(i.Options)), func(o string) bool { return !slices.Contains(d.options, o) })
+		})
+	})
+}
+
+// known is what an experiment is held to on this machine.
+func known(p *planned) experiment.Known {
+	k := experiment.Known{Workloads: workloads(), Engines: names(builtinInstances())}
+	for _, d := range drivers() {
+		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
+	}
+	for _, e := range p.probed {
+		if e.err == nil {
+			k.Found = append(k.Found, e.instance.Name)
+		}
+	}
+	return k
+}
+
+func workloadNamed(name string) bench.Workload {
+	for _, w := range workloads() {
+		if w.Name() == name {
+			return w
+		}
+	}
+	return nil
+}
+
+// experiment reads a built-in experiment or a file.
+func (a *app) experiment(name string) (*experiment.Experiment, error) {
+	file, data, err := a.experimentSource(name)
+	if err != nil {
+		return nil, err
+	}
+	e, err := experiment.Parse(file, data)
+	if err != nil {
+		return nil, &usageError{err: err}
+	}
+	return e, nil
+}
+
+// maxExperiment bounds what is read of a file: one byte more than the
+// experiment package takes, so that it is the one to refuse.
+const maxExperiment = 1<<20 + 1
+
+func (a *app) experimentSource(name string) (file string, data []byte, err error) {
+	if data, ok := experiment.Builtin(name); ok {
+		return name + ".yaml", data, nil
+	}
+	if name == "-" {
+		data, err = io.ReadAll(io.LimitReader(a.stdin, maxExperiment))
+		return "stdin", data, err
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Base(name) == name && filepath.Ext(name) == "" {
+		var known []string
+		for _, b := range experiment.Builtins() {
+			known = append(known, b.Name)
+		}
+		return "", nil, &usageError{fmt.Errorf("no experiment %q", name), "built in are " + strings.Join(known, ", ") + "; or give a YAML file"}
+	}
+	if err != nil {
+		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
+	}
+	defer f.Close()
+	data, err = io.ReadAll(io.LimitReader(f, maxExperiment))
+	return name, data, err
+}
+
+func (a *app) planCommand() *cobra.Command {
+	var o planOptions
+	var asYAML bool
+	cmd := &cobra.Command{
+		Use:   "plan [EXPERIMENT|FILE]",
+		Short: "Show what a run would do: cells, order, duration; run nothing",
+		Long: `Plan expands an experiment and shows its cells, the order in which they would
+run, and how long that may take. Nothing is measured.
+
+With --yaml it prints the experiment itself, to start one of your own from.`,
+		Example: "  tare plan lifecycle --yaml > mine.yaml",
+		Args:    atMostOne("an experiment"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := defaultExperiment
+			if len(args) == 1 {
+				name = args[0]
+			}
+			if asYAML {
+				_, data, err := a.experimentSource(name)
+				if err == nil {
+					_, err = a.stdout.Write(data)
+				}
+				return err
+			}
+			return a.showPlan(cmd.Context(), name, o)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
+	return cmd
+}

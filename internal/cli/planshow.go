@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// shownBlocks is how many blocks of the schedule people are shown.
+const shownBlocks = 5
+
+// plannedRun is a plan as --json prints it.
+type plannedRun struct {
+	Plan     bench.Plan `json:"plan"`
+	Schedule [][]int    `json:"schedule"`
+	// Expected is how long it takes, from earlier runs on this machine; 0 where
+	// there are none.
+	ExpectedBlock time.Duration `json:"expected_block_ns,omitempty"`
+	Most          time.Duration `json:"most_ns,omitempty"` // 0 = no limit is known
+}
+
+func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
+	p, err := a.plan(ctx, name, o, newSite("plan", ""))
+	if err != nil {
+		return err
+	}
+	shown := plannedRun{Plan: p.plan, Schedule: schedule.Blocks(p.plan)}
+	shown.ExpectedBlock = a.expectedBlock(ctx, p.plan)
+	shown.Most = most(p.plan, shown.ExpectedBlock)
+	if a.global.JSON {
+		return a.printJSON(shown)
+	}
+	return writePlan(a.stdout, shown, p)
+}
+
+// expectedBlock adds up what a trial of each cell took in the newest run that
+// had such a cell on this machine. It is 0 unless all of them are known.
+func (a *app) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration {
+	took := map[string]time.Duration{}
+	// Without earlier runs, or without a store, there is no estimate; that is
+	// no reason not to show the plan.
+	_ = a.withStore(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
+	var block time.Duration
+	for _, c := range plan.Cells {
+		d, ok := took[c.Engine]
+		if !ok {
+			return 0
+		}
+		block += d
+	}
+	return block
+}
+
+// earlier fills in the median time of a trial by engine, from the newest runs
+// of this host with the plan's workload.
+func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
+	const looks = 5
+	facts, seen := host.Facts(fsRoot), 0
+	for r, err := range s.Runs(ctx) {
+		if err != nil || seen == looks {
+			return err
+		}
+		if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != plan.Workload {
+			continue
+		}
+		seen++
+		stored, err := s.Open(ctx, r.Header.ID)
+		if err != nil {
+			return err
+		}
+		byEngine := map[string][]time.Duration{}
+		for _, sample := range stored.Samples {
+			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
+				engine := stored.Header.Plan.Cells[sample.Trial.Cell].Engine
+				byEngine[engine] = append(byEngine[engine], sample.Elapsed)
+			}
+		}
+		for engine, all := range byEngine {
+			if _, known := took[engine]; !known {
+				slices.Sort(all)
+				took[engine] = all[len(all)/2]
+			}
+		}
+	}
+	return nil
+}
+
+// most is the longest that a run can take, as far as is known.
+func most(plan bench.Plan, block time.Duration) time.Duration {
+	all := block * time.Duration(plan.Warmup+plan.MaxBlocks)
+	switch {
+	case plan.Budget > 0 && (all == 0 || plan.Budget < all):
+		return plan.Budget
+	default:
+		return all
+	}
+}
+
+func writePlan(w io.Writer, s plannedRun, p *planned) error {
+	plan := s.Plan
+	fmt.Fprintf(w, "%s: workload %s, seed %d\n", printable(plan.Name), plan.Workload, plan.Seed)
+	if plan.Doc != "" {
+		fmt.Fprintln(w, printable(plan.Doc))
+	}
+	fmt.Fprintln(w)
+	if err := writeCells(w, plan, p); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
+	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
+		var cells []string
+		for _, c := range order {
+			cells = append(cells, cellName(plan.Cells[c]))
+		}
+		name := fmt.Sprint(i - plan.Warmup + 1)
+		if i < plan.Warmup {
+			name = "warm-up"
+		}
+		fmt.Fprintf(w, "  %-8s %s\n", name, printable(strings.Join(cells, ", ")))
+	}
+	fmt.Fprintf(w, "\nstops %s\n", stopRule(plan))
+	fmt.Fprintf(w, "takes %s\n", duration(s))
+	for _, e := range p.used() {
+		if e.err != nil {
+			fmt.Fprintf(w, "! %s cannot be used here: %s\n", e.instance.Name, printable(e.err.Error()))
+		}
+	}
+	return nil
+}
+
+func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CELL\tENGINE\tCONDITION\tROLE")
+	for _, c := range plan.Cells {
+		role := ""
+		switch {
+		case c.Baseline:
+			role = "baseline"
+		case c.Control:
+			role = "control: the baseline once more, for the noise floor"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.Name), engineVersion(c.Engine, p), printable(c.Condition), role)
+	}
+	return t.Flush()
+}
+
+func engineVersion(name string, p *planned) string {
+	for _, e := range p.probed {
+		if e.instance.Name == name && e.err == nil && e.info.Version != "" {
+			return name + " " + printable(e.info.Version)
+		}
+	}
+	return name
+}
+
+// stopRule says in words when the run ends.
+func stopRule(p bench.Plan) string {
+	var rules []string
+	if p.Precision > 0 {
+		rules = append(rules, fmt.Sprintf("once every primary comparison is known to ±%s (at least %d blocks)", unit.FormatPercent(p.Precision), p.MinBlocks))
+	}
+	if p.Budget > 0 {
+		rules = append(rules, "after "+unit.FormatDuration(p.Budget))
+	}
+	rules = append(rules, fmt.Sprintf("after %d blocks", p.MaxBlocks))
+	return strings.Join(rules, ", or ")
+}
+
+// duration says in words how long the run takes.
+func duration(s plannedRun) string {
+	var text string
+	if s.Most > 0 {
+		text = "at most about " + unit.FormatDuration(s.Most)
+	} else {
+		text = "a time that nothing limits"
+	}
+	if s.ExpectedBlock > 0 {
+		return fmt.Sprintf("%s; one block takes about %s, as in earlier runs here", text, unit.FormatDuration(s.ExpectedBlock))
+	}
+	return text + "; how long a block takes is known after the first run here"
+}

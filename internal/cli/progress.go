@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+const (
+	barWidth  = 24
+	heartbeat = 30 * time.Second // between lines where stderr is no terminal
+	mostFails = 5                // failed trials told about as they happen
+)
+
+// progress shows people on stderr how far a run is. It is told between trials
+// only, so it never writes while something is timed.
+type progress struct {
+	out   io.Writer
+	now   func() time.Time
+	width int
+	tty   bool
+
+	plan     bench.Plan
+	began    time.Time
+	beat     time.Time
+	trials   int // in the whole schedule
+	done     int // when this sitting began
+	ended    int // in this sitting
+	failures int
+	block    int
+	cell     string
+	shown    bool // a bar is on the screen
+}
+
+func (a *app) newProgress(h bench.Header) *progress {
+	width, tty := terminal(a.stderr)
+	return &progress{out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now()}
+}
+
+func (p *progress) observe(e run.Event) {
+	switch e := e.(type) {
+	case run.Began:
+		p.trials, p.done = e.Trials, e.Done
+	case run.TrialBegan:
+		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
+		p.show()
+	case run.TrialEnded:
+		p.ended++
+		p.failed(e.Sample)
+	case run.Ended:
+		p.end()
+	}
+}
+
+// failed tells about the first failures at once: a run that goes wrong should
+// not look as if it went well.
+func (p *progress) failed(s bench.Sample) {
+	if s.Outcome == bench.OK || s.Outcome == bench.Skipped {
+		return
+	}
+	p.failures++
+	if p.failures > mostFails {
+		return
+	}
+	p.end()
+	fmt.Fprintf(p.out, "%s: %s: %s\n", p.plan.Cells[s.Trial.Cell].Name, s.Outcome, printable(s.Reason))
+	if p.failures == mostFails {
+		fmt.Fprintln(p.out, "further failures are counted, not shown; 'tare show' has them all")
+	}
+}
+
+func (p *progress) show() {
+	switch {
+	case p.tty:
+		text := p.line()
+		if runes := []rune(text); len(runes) >= p.width {
+			text = string(runes[:max(p.width-1, 0)])
+		}
+		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+		p.shown = true
+	case p.now().Sub(p.beat) >= heartbeat:
+		p.beat = p.now()
+		fmt.Fprintln(p.out, p.line())
+	}
+}
+
+// end takes the bar off the screen.
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// line says block, cell and the longest time that is left.
+func (p *progress) line() string {
+	fraction, left := p.ahead()
+	full := int(fraction * barWidth)
+	block := fmt.Sprintf("block %d", p.block+1)
+	if p.block < 0 {
+		block = "warm-up"
+	}
+	return fmt.Sprintf("%s%s %3.0f %%  %s  %s left  %s",
+		strings.Repeat("█", full), strings.Repeat("░", barWidth-full), 100*fraction,
+		block, left, p.cell)
+}
+
+// ahead returns how much of the run is done, and how long the rest may take:
+// by the budget or by the planned blocks, whichever comes first. Enough
+// precision may end it earlier, which is why it is the most.
+func (p *progress) ahead() (fraction float64, left string) {
+	spent := p.now().Sub(p.began)
+	fraction = float64(p.done+p.ended) / float64(max(p.trials, 1))
+	var rest time.Duration
+	if p.ended > 0 {
+		rest = spent / time.Duration(p.ended) * time.Duration(p.trials-p.done-p.ended)
+	}
+	if budget := p.plan.Budget; budget > 0 {
+		if f := float64(spent) / float64(budget); f > fraction || p.ended == 0 {
+			fraction, rest = f, budget-spent
+		}
+	} else if p.ended == 0 {
+		return fraction, "?"
+	}
+	return min(fraction, 1), "≤ " + unit.FormatDuration(max(rest, 0).Round(time.Second))
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/report/csv"
+	"github.com/tare-bench/tare/internal/report/gobench"
+	"github.com/tare-bench/tare/internal/report/json"
+	"github.com/tare-bench/tare/internal/report/markdown"
+	"github.com/tare-bench/tare/internal/report/text"
+)
+
+// formatOptions say how a report is written.
+type formatOptions struct {
+	csv, markdown bool
+}
+
+func (o *formatOptions) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&o.csv, "csv", false, "print the report as CSV, one row for each cell and metric")
+	f.BoolVar(&o.markdown, "markdown", false, "print the report as Markdown")
+}
+
+// check refuses two formats at once.
+func (o *formatOptions) check(asJSON bool) error {
+	n := 0
+	for _, on := range []bool{asJSON, o.csv, o.markdown} {
+		if on {
+			n++
+		}
+	}
+	if n > 1 {
+		return &usageError{errors.New("more than one format"), "choose one of --json, --csv and --markdown"}
+	}
+	return nil
+}
+
+// report analyses a stored run and writes what it says to stdout.
+func (a *app) report(r *bench.Run, o formatOptions, trailer []string) error {
+	result, err := analysis.Analyze(r, analysis.Options{})
+	if err != nil {
+		return err
+	}
+	d := report.New(result)
+	d.Trailer = trailer
+	return a.render(d, o)
+}
+
+func (a *app) render(d *report.Document, o formatOptions) error {
+	switch {
+	case a.global.JSON:
+		return json.Write(a.stdout, d)
+	case o.csv:
+		return csv.Write(a.stdout, d)
+	case o.markdown:
+		return markdown.Write(a.stdout, d)
+	}
+	color, err := a.color()
+	if err != nil {
+		return err
+	}
+	return text.Write(a.stdout, d, text.Options{Color: color, Width: a.width()})
+}
+
+// trailer says where a run was saved and what can be done with it.
+func (a *app) trailer(r *bench.Run) []string {
+	id := r.Header.ID
+	if r.End == nil {
+		return []string{"saved as " + id + ", incomplete · tare resume " + id}
+	}
+	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", id, id, id)}
+}
+
+// writeGobench writes a run for benchstat.
+func writeGobench(w io.Writer, r *bench.Run) error { return gobench.Write(w, r) }

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var format formatOptions
+	cmd := &cobra.Command{
+		Use:   "resume [RUN]",
+		Short: "Go on with a run that was interrupted or killed",
+		Long: `Resume finishes a run under the same plan, seed and schedule, from the first
+trial that has no sample. It first removes what the killed run left. Without RUN
+it takes the newest incomplete one.`,
+		Args: atMostOne("a run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := format.check(a.global.JSON); err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), func(s bench.Store) error {
+				return a.resume(cmd.Context(), s, args, format)
+			})
+		},
+	}
+	format.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, s bench.Store, args []string, format formatOptions) error {
+	stored, err := incomplete(ctx, s, args)
+	if err != nil {
+		return err
+	}
+	id := stored.Header.ID
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	declared := instancesOf(state, []string{id})
+	if err := a.cleanDead(ctx, state, id); err != nil {
+		return err
+	}
+	p, err := a.replan(ctx, stored.Header.Plan, declared, newSite(id, filepath.Join(state, "runs", id)))
+	if err != nil {
+		return err
+	}
+	if err := p.usable(); err != nil {
+		return err
+	}
+	machine, err := openMachine()
+	if err != nil {
+		return err
+	}
+	defer machine.Close()
+	if err := sameMetrics(stored.Header.Metrics, append(p.workload.Metrics(), machine.Metrics()...)); err != nil {
+		return err
+	}
+	w, err := s.Resume(ctx, id, bench.Resumption{
+		Time: a.now().UTC(), Tool: toolVersion(), Seq: len(stored.Samples), Host: host.Facts(fsRoot),
+	})
+	if err != nil {
+		return err
+	}
+	err = a.execute(ctx, state, execution{header: stored.Header, planned: p, writer: w, machine: machine, done: stored.Samples})
+	return a.conclude(ctx, s, id, format, false, errors.Join(err, w.Close()))
+}
+
+// incomplete opens the run that the user means, or the newest incomplete one.
+func incomplete(ctx context.Context, s bench.Store, args []string) (*bench.Run, error) {
+	if len(args) == 1 {
+		r, err := openRun(ctx, s, args[0])
+		if err == nil && r.End != nil {
+			err = &hintError{fmt.Errorf("run %s: %w", r.Header.ID, bench.ErrFinished), "tare show " + r.Header.ID}
+		}
+		return r, err
+	}
+	for r, err := range s.Runs(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if r.End == nil {
+			return s.Open(ctx, r.Header.ID)
+		}
+	}
+	return nil, &hintError{errors.New("no incomplete run"), "'tare list' shows the stored runs"}
+}
+
+// cleanDead removes what the killed process of one run left. The run must not
+// be under way.
+func (a *app) cleanDead(ctx context.Context, state, id string) error {
+	dead, err := deadRuns(state)
+	if err != nil {
+		return err
+	}
+	if _, err := toClean(state, dead, []string{id}); err != nil {
+		return err
+	}
+	found, err := a.leftovers(ctx, state, []string{id})
+	if err := errors.Join(err, removeLeftovers(ctx, found)); err != nil {
+		return err
+	}
+	if !slices.Contains(dead, id) {
+		return nil
+	}
+	return removeTree(filepath.Join(state, "runs", id))
+}
+
+// sameMetrics refuses to mix what two versions of tare measure.
+func sameMetrics(stored, now []bench.Metric) error {
+	name := func(m bench.Metric) string { return m.Name }
+	if slices.EqualFunc(stored, now, func(a, b bench.Metric) bool { return name(a) == name(b) }) {
+		return nil
+	}
+	return &hintError{
+		errors.New("this run measures other quantities than this version of tare does on this machine"),
+		"resume it with the version and on the machine that began it, or start a new run",
+	}
+}

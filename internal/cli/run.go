@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/schedule"
+)
+
+// defaultExperiment is what 'tare run' does with nothing else said.
+const defaultExperiment = "quick"
+
+func (a *app) runCommand() *cobra.Command {
+	var o planOptions
+	var format formatOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:   "run [EXPERIMENT|FILE]",
+		Short: "Measure, and say which differences are real",
+		Long: `Run executes an experiment: a built-in one by name, or a YAML file. With nothing
+else said it measures what a container costs on this machine with every engine
+found, in about two minutes.
+
+Exit codes: 0 measured, 3 measured but some trials failed, 4 an engine cannot be
+used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
+		Example: `  tare run
+  tare run lifecycle --engine native,runc,docker --budget 1m
+  tare run my.yaml --blocks 50 --json
+  tare run -o - | ssh laptop tare import -`,
+		Args: atMostOne("an experiment"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := defaultExperiment
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return a.run(cmd.Context(), name, o, format, output)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	format.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the run's records to `file` as they come as well; - for stdout instead of the table")
+	return cmd
+}
+
+// run plans, measures and reports.
+func (a *app) run(ctx context.Context, name string, o planOptions, format formatOptions, output string) error {
+	if err := format.check(a.global.JSON); err != nil {
+		return err
+	}
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	id := newRunID(a.now())
+	p, err := a.plan(ctx, name, o, newSite(id, filepath.Join(state, "runs", id)))
+	if err != nil {
+		return err
+	}
+	if err := p.usable(); err != nil {
+		return err
+	}
+	return a.withStore(ctx, func(s bench.Store) error {
+		machine, err := openMachine()
+		if err != nil {
+			return err
+		}
+		defer machine.Close()
+		header := a.header(ctx, p, id, state, machine)
+		w, err := s.Create(ctx, header)
+		if err != nil {
+			return err
+		}
+		w, closeOutput, err := a.alsoTo(output, w, header)
+		if err != nil {
+			return errors.Join(err, w.Close())
+		}
+		err = a.execute(ctx, state, execution{header: header, planned: p, writer: w, machine: machine})
+		err = errors.Join(err, w.Close(), closeOutput())
+		return a.conclude(ctx, s, id, format, output == "-", err)
+	})
+}
+
+// header is everything about a run that is known before its first trial.
+func (a *app) header(ctx context.Context, p *planned, id, state string, m machine) bench.Header {
+	facts := host.Facts(fsRoot)
+	h := bench.Header{
+		ID: id, Tool: toolVersion(), Began: a.now().UTC(),
+		Plan:     p.plan,
+		Schedule: schedule.Blocks(p.plan),
+		Metrics:  append(p.workload.Metrics(), m.Metrics()...),
+		Host:     facts,
+		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(state)}}),
+	}
+	for _, e := range p.used() {
+		h.Engines = append(h.Engines, e.info)
+	}
+	return h
+}
+
+// execution is one sitting of a run: its beginning, or a resumption.
+type execution struct {
+	header  bench.Header
+	planned *planned
+	writer  bench.RunWriter
+	machine machine
+	done    []bench.Sample
+}
+
+// execute measures with a directory and engines of the run's own, and leaves
+// nothing of them behind.
+func (a *app) execute(ctx context.Context, state string, e execution) error {
+	dir, err := makeRunDir(state, e.header.ID)
+	if err != nil {
+		return err
+	}
+	if err := saveInstances(dir.path, e.planned.instances); err != nil {
+		return errors.Join(err, dir.remove())
+	}
+	engines := e.planned.engines()
+	a.graceful.Store(true)
+	progress := a.newProgress(e.header)
+	_, err = run.Run(ctx, run.Options{
+		Header: e.header, Workload: e.planned.workload, Engines: engines,
+		Writer: e.writer, Machine: e.machine,
+		Clock: run.Monotonic(), Now: a.now,
+		Done:      e.done,
+		Precision: analysis.NewPrecision(e.header.Plan, e.header.Metrics),
+		Interrupt: a.interrupted, Observe: progress.observe,
+		Command: command,
+	})
+	progress.end()
+	a.graceful.Store(false)
+	if closeErr := closeEngines(ctx, engines); closeErr != nil {
+		dir.close()
+		return errors.Join(err, &hintError{closeErr, "'tare clean' removes what is left"})
+	}
+	return errors.Join(err, dir.remove())
+}
+
+// command runs the argv of a hook, without a shell.
+func command(ctx context.Context, argv []string) error {
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	const most = 200
+	tail := strings.TrimSpace(string(out))
+	if len(tail) > most {
+		tail = "…" + strings.ToValidUTF8(tail[len(tail)-most:], "")
+	}
+	return fmt.Errorf("%w: %s", err, tail)
+}
+
+// conclude reports what is stored of a run after it ended, well or not.
+func (a *app) conclude(ctx context.Context, s bench.Store, id string, format formatOptions, quiet bool, runErr error) error {
+	stored, err := s.Open(context.WithoutCancel(ctx), id)
+	if err != nil {
+		return errors.Join(runErr, err)
+	}
+	if len(stored.Samples) > 0 && !quiet {
+		runErr = errors.Join(runErr, a.report(stored, format, a.trailer(stored)))
+	}
+	switch {
+	case errors.Is(runErr, run.ErrInterrupted), runErr != nil && ctx.Err() != nil:
+		return &hintError{fmt.Errorf("run %s: %w after %d trials, which are stored", id, run.ErrInterrupted, len(stored.Samples)), "tare resume " + id}
+	case runErr != nil && len(stored.Samples) > 0:
+		return &hintError{fmt.Errorf("run %s: %w", id, runErr), fmt.Sprintf("the %d trials measured are stored; once it is mended: tare resume %s", len(stored.Samples), id)}
+	case runErr != nil:
+		return runErr
+	case failedTrials(stored) > 0:
+		return errTrialsFailed
+	}
+	return nil
+}
+
+func failedTrials(r *bench.Run) int {
+	n := 0
+	for _, s := range r.Samples {
+		if s.Outcome != bench.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// alsoTo makes a writer that writes the records to a file or stdout as well.
+func (a *app) alsoTo(output string, w bench.RunWriter, h bench.Header) (bench.RunWriter, func() error, error) {
+	var out io.Writer
+	closeOut := func() error { return nil }
+	switch output {
+	case "":
+		return w, closeOut, nil
+	case "-":
+		out = a.stdout
+	default:
+		f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err != nil {
+			return w, closeOut, fmt.Errorf("--output: %w", err)
+		}
+		out, closeOut = f, f.Close
+	}
+	second, err := record.NewWriter(out, h)
+	if err != nil {
+		return w, closeOut, err
+	}
+	return bothWriters{w, second}, closeOut, nil
+}
+
+// bothWriters appends to two places; the first is the one that counts.
+type bothWriters struct{ first, second bench.RunWriter }
+
+func (b bothWriters) Append(ctx context.Context, s bench.Sample) error {
+	return errors.Join(b.first.Append(ctx, s), b.second.Append(ctx, s))
+}
+
+func (b bothWriters) Finish(ctx context.Context, e bench.End) error {
+	return errors.Join(b.first.Finish(ctx, e), b.second.Finish(ctx, e))
+}
+
+func (b bothWriters) Close() error { return errors.Join(b.first.Close(), b.second.Close()) }
+
+// randomSeed draws the seed of a run. It is short enough to be typed, and for
+// every program that reads JSON numbers as doubles.
+func randomSeed() uint64 { return rand.Uint64N(1_000_000) }
+
+// engines returns the engines that the plan's cells use, by name.
+func (p *planned) engines() map[string]bench.Engine {
+	out := map[string]bench.Engine{}
+	for _, e := range p.used() {
+		out[e.instance.Name] = e.engine
+	}
+	return out
+}
+
+// used lists the probed engines that the plan's cells name.
+func (p *planned) used() []probed {
+	wanted := map[string]bool{}
+	for _, c := range p.plan.Cells {
+		wanted[c.Engine] = true
+	}
+	var out []probed
+	for _, e := range p.probed {
+		if wanted[e.instance.Name] {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// usable reports why an engine of the plan cannot be used here.
+func (p *planned) usable() error {
+	var errs []error
+	for _, e := range p.used() {
+		err := e.err
+		if err == nil {
+			err = p.workload.Check(e.engine)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("engine %s: %w", e.instance.Name, err))
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	var usable []string
+	for _, e := range p.probed {
+		if e.err == nil {
+			usable = append(usable, e.instance.Name)
+		}
+	}
+	return &hintError{errors.Join(errs...), "usable here: --engine " + strings.Join(usable, ",") + "; 'tare doctor' says more"}
+}
+
+// instancesFile keeps the engines of a run for 'tare clean'.
+const instancesFile = "engines.json"

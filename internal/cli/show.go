@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var format formatOptions
+	var trials, applied bool
+	cmd := &cobra.Command{
+		Use:   "show [RUN]",
+		Short: "Show what a stored run says",
+		Long: `Show analyses a stored run again and prints its report. RUN is an ID, a unique
+part of one, or "last", which is also the default.
+
+With --trials it lists every trial, with --applied what the engines really
+applied to the containers of each cell.`,
+		Args: atMostOne("a run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := format.check(a.global.JSON); err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), func(s bench.Store) error {
+				r, err := openRun(cmd.Context(), s, append(args, "last")[0])
+				switch {
+				case err != nil:
+					return err
+				case trials:
+					return a.showTrials(r)
+				case applied:
+					return a.showApplied(r)
+				default:
+					return a.report(r, format, a.trailer(r))
+				}
+			})
+		},
+	}
+	format.addFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
+	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
+	cmd.MarkFlagsMutuallyExclusive("trials", "applied")
+	return cmd
+}
+
+// shownTrial is one trial as --trials prints it.
+type shownTrial struct {
+	Seq     int                `json:"seq"`
+	Block   int                `json:"block"` // from 1; 0 and below while warming up
+	Cell    string             `json:"cell"`
+	Outcome bench.Outcome      `json:"outcome"`
+	Reason  string             `json:"reason,omitempty"`
+	Values  map[string]float64 `json:"values,omitempty"` // by metric, in its unit
+}
+
+func (a *app) showTrials(r *bench.Run) error {
+	all := []shownTrial{}
+	for _, s := range r.Samples {
+		t := shownTrial{s.Trial.Seq, s.Trial.Block + 1, cellName(r.Header.Plan.Cells[s.Trial.Cell]), s.Outcome, s.Reason, nil}
+		for i, m := range r.Header.Metrics {
+			if v, ok := s.Value(i); ok {
+				if t.Values == nil {
+					t.Values = map[string]float64{}
+				}
+				t.Values[m.Name] = v
+			}
+		}
+		all = append(all, t)
+	}
+	if a.global.JSON {
+		return a.printJSON(all)
+	}
+	return writeTrials(a.stdout, r.Header.Metrics, all)
+}
+
+// writeTrials prints the primary metrics of each trial, or why it has none.
+func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "TRIAL\tBLOCK\tCELL\tOUTCOME")
+	for _, m := range metrics {
+		if m.Role == bench.Primary {
+			fmt.Fprintf(t, "\t%s", m.Name)
+		}
+	}
+	fmt.Fprintln(t)
+	for _, s := range all {
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, printable(s.Cell), s.Outcome)
+		if s.Reason != "" {
+			fmt.Fprintf(t, "\t%s", printable(s.Reason))
+		}
+		for _, m := range metrics {
+			if v, ok := s.Values[m.Name]; ok && m.Role == bench.Primary {
+				fmt.Fprintf(t, "\t%s", unit.Format(v, m.Unit))
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// shownApplied is what was applied in one cell.
+type shownApplied struct {
+	Cell    string         `json:"cell"`
+	Engine  string         `json:"engine"`
+	Applied *bench.Applied `json:"applied"` // of the first trial that got so far; null where none did
+}
+
+func (a *app) showApplied(r *bench.Run) error {
+	all := make([]shownApplied, len(r.Header.Plan.Cells))
+	for i, c := range r.Header.Plan.Cells {
+		all[i] = shownApplied{Cell: cellName(c), Engine: c.Engine}
+	}
+	for _, s := range r.Samples {
+		if c := &all[s.Trial.Cell]; c.Applied == nil {
+			c.Applied = s.Applied
+		}
+	}
+	if a.global.JSON {
+		return a.printJSON(all)
+	}
+	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CELL\tRUNTIME\tNETWORK\tROOT\tCGROUP\tSECCOMP\tCPUSET\tMEMORY\tIMAGE")
+	for _, c := range all {
+		if p := c.Applied; p != nil {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.19s\n", printable(c.Cell), orDash(p.Runtime), orDash(p.Network),
+				orDash(p.Storage), orDash(p.Cgroup), orDash(p.Security.Seccomp), orDash(p.Limits.CPUSet), memory(p.Limits.Memory), orDash(p.Image))
+		}
+	}
+	return t.Flush()
+}
+
+func orDash(s string) string { return cmp.Or(printable(s), "–") }
+
+func memory(n int64) string {
+	if n == 0 {
+		return "–"
+	}
+	return unit.Format(float64(n), "B")
+}
+
+func (a *app) compareCommand() *cobra.Command {
+	var format formatOptions
+	var by string
+	cmd := &cobra.Command{
+		Use:   "compare RUN RUN...",
+		Short: "Compare runs that were made apart: two days, two hosts",
+		Long: `Compare sets runs against the first one, or runs of several hosts against those of
+the first host. Such runs were not interleaved: host, day and neighbours are
+confounded with what is compared, and the report says so. To compare engines or
+images, put them into one run instead.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return &usageError{fmt.Errorf("%s takes two runs or more, got %d", cmd.CommandPath(), len(args)), "'tare list' shows the stored runs"}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := format.check(a.global.JSON); err != nil {
+				return err
+			}
+			group, err := grouping(by)
+			if err != nil {
+				return err
+			}
+			return a.withStore(cmd.Context(), func(s bench.Store) error {
+				return a.compare(cmd.Context(), s, args, group, format)
+			})
+		},
+	}
+	format.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&by, "by", "auto", "what runs are `grouped` by: auto, host, run, or label:KEY")
+	return cmd
+}
+
+// grouping returns what runs of one group have in common; nil for the default.
+func grouping(by string) (func(*bench.Header) string, error) {
+	key, isLabel := cutLabel(by)
+	switch {
+	case by == "auto":
+		return nil, nil
+	case by == "host":
+		return func(h *bench.Header) string { return h.Host.Hostname }, nil
+	case by == "run":
+		return func(h *bench.Header) string { return h.ID }, nil
+	case isLabel:
+		return func(h *bench.Header) string { return label(h.Plan.Labels, key) }, nil
+	default:
+		return nil, &usageError{fmt.Errorf("--by %q", by), "use auto, host, run or label:KEY"}
+	}
+}
+
+func (a *app) compare(ctx context.Context, s bench.Store, names []string, group func(*bench.Header) string, format formatOptions) error {
+	var runs []*bench.Run
+	for _, name := range names {
+		r, err := openRun(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, r)
+	}
+	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group})
+	if err != nil {
+		return err
+	}
+	return a.render(report.NewComparison(contrast), format)
+}
+
+func cutLabel(by string) (key string, ok bool) {
+	key, ok = strings.CutPrefix(by, "label:")
+	return key, ok && key != ""
+}
+
+func label(labels []bench.Label, key string) string {
+	for _, l := range labels {
+		if l.Key == key {
+			return l.Value
+		}
+	}
+	return ""
+}

@@ -21,7 +21,7 @@ build: agent ## leave bin/tare
 # runtime's but a few instructions that read the clock first.
 agent: $(AGENTS)$(GOARCH)
 $(AGENTS)%: FORCE
-	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -trimpath -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
+	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
 FORCE:
 
 check: ## everything that a change must pass, on real engines

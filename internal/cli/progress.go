@@ -85,7 +85,8 @@ func (p *progress) show() {
 		p.shown = true
 	case p.now().Sub(p.beat) >= heartbeat:
 		p.beat = p.now()
-		fmt.Fprintln(p.out, p.line())
+		_, left := p.ahead()
+		fmt.Fprintf(p.out, "%s, %s left\n", p.where(), left)
 	}
 }
 
@@ -101,13 +102,16 @@ func (p *progress) end() {
 func (p *progress) line() string {
 	fraction, left := p.ahead()
 	full := int(fraction * barWidth)
-	block := fmt.Sprintf("block %d", p.block+1)
-	if p.block < 0 {
-		block = "warm-up"
-	}
 	return fmt.Sprintf("%s%s %3.0f %%  %s  %s left  %s",
 		strings.Repeat("█", full), strings.Repeat("░", barWidth-full), 100*fraction,
-		block, left, p.cell)
+		p.where(), left, p.cell)
+}
+
+func (p *progress) where() string {
+	if p.block < 0 {
+		return "warm-up"
+	}
+	return fmt.Sprintf("block %d", p.block+1)
 }
 
 // ahead returns how much of the run is done, and how long the rest may take:

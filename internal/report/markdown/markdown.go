@@ -41,7 +41,9 @@ func Write(w io.Writer, d *report.Document) error {
 // A printer writes blocks; its bufio.Writer keeps the first error.
 type printer struct{ *bufio.Writer }
 
-func (p *printer) line(s string) { fmt.Fprintln(p, s) } //nolint:errcheck // Flush returns the error
+func (p *printer) line(s string) {
+	_, _ = p.WriteString(s + "\n") // Flush returns the error
+}
 
 func (p *printer) paragraph(s string) {
 	p.line(s)

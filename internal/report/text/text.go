@@ -77,8 +77,7 @@ func (p *printer) paint(s string, how style) string {
 
 // line writes one line without blanks at its end.
 func (p *printer) line(s string) {
-	p.WriteString(strings.TrimRight(s, " ")) //nolint:errcheck // Flush returns the error
-	p.WriteByte('\n')                        //nolint:errcheck // as above
+	_, _ = p.WriteString(strings.TrimRight(s, " ") + "\n") // Flush returns the error
 }
 
 // head writes each line's parts, broken between parts.

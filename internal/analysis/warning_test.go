@@ -1,0 +1,230 @@
+package analysis_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// machineMetrics are those that warnings look at, zero unless a test says otherwise.
+func machineMetrics() []bench.Metric {
+	m := analysistest.Lifecycle()[:1]
+	for _, name := range []string{"host.steal_time", "host.memory_pressure_full", "host.running", "host.blocked", "cgroup.throttled_time"} {
+		m = append(m, bench.Metric{Name: name, Title: name, Unit: "s", Role: bench.State, Scale: bench.Difference, Better: bench.Neither})
+	}
+	return m
+}
+
+// clean is a run of three cells without a warning.
+func clean(blocks int) *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 4, Blocks: blocks, Metrics: machineMetrics(), Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}, {Name: "c", Factor: 3}},
+	})
+	for i := range run.Samples {
+		clear(run.Samples[i].Values[1:])
+	}
+	return run
+}
+
+// TestWarnings spoils a clean run in one way at a time.
+func TestWarnings(t *testing.T) {
+	every := func(run *bench.Run, do func(i int, s *bench.Sample)) {
+		for i := range run.Samples {
+			do(i, &run.Samples[i])
+		}
+	}
+	set := func(metric int, v float64, of int) func(run *bench.Run) {
+		return func(run *bench.Run) {
+			every(run, func(i int, s *bench.Sample) {
+				if i%of == 0 {
+					s.Values[metric] = v
+				}
+			})
+		}
+	}
+	fail := func(s *bench.Sample, o bench.Outcome) { s.Outcome, s.Values = o, nil }
+	for _, tt := range []struct {
+		name   string
+		blocks int
+		spoil  func(run *bench.Run)
+		want   []string
+		hint   string // part of that of the last
+		cells  []int  // of the last
+	}{
+		{"clean", 40, func(*bench.Run) {}, nil, "", nil},
+		{"incomplete", 40, func(r *bench.Run) { r.End = nil }, []string{analysis.CodeIncomplete}, "tare resume 2026", nil},
+		{"of doctor", 40, func(r *bench.Run) { r.Header.Warnings = []bench.Warning{{Code: "governor"}} }, []string{"governor"}, "", nil},
+		{"failed", 40, func(r *bench.Run) { fail(&r.Samples[7], bench.TimedOut) }, []string{analysis.CodeFailed}, "", nil},
+		{"failed while warming up", 40, func(r *bench.Run) {
+			r.Samples = append([]bench.Sample{{Trial: bench.Trial{Block: -1, Cell: 2}, Outcome: bench.Failed}}, r.Samples...)
+		}, []string{analysis.CodeFailed}, "", []int{2}},
+		{"few samples", 5, func(*bench.Run) {}, []string{analysis.CodeFewSamples}, "--blocks", []int{0, 1, 2, 3}},
+		{"few samples, out of time", 5, func(r *bench.Run) { r.End.Reason = bench.StopBudget }, []string{analysis.CodeFewSamples}, "--budget 10s", []int{0, 1, 2, 3}},
+		{"few samples, incomplete", 5, func(r *bench.Run) { r.End = nil }, []string{analysis.CodeIncomplete, analysis.CodeFewSamples}, "tare resume", []int{0, 1, 2, 3}},
+		{"few samples for failures", 12, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 && s.Trial.Block > 2 {
+					fail(s, bench.Failed)
+				}
+			})
+		}, []string{analysis.CodeFailed, analysis.CodeFewSamples}, "failures", []int{1}},
+		{"few pairs", 14, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 && s.Trial.Block < 6 || s.Trial.Cell == 2 && s.Trial.Block > 4 {
+					s.Values[0] = s.Values[0] / 0 // infinite: no pair, but a successful trial
+				}
+			})
+		}, []string{analysis.CodeFewPairs, analysis.CodeZero}, "tare export", []int{1, 2}},
+		{"few blocks", 6, func(r *bench.Run) {}, []string{analysis.CodeFewBlocks}, "--blocks 7", nil},
+		{"imprecise, out of blocks", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.004 }, []string{analysis.CodeImprecise}, "--blocks ", nil},
+		{"imprecise, out of time", 40, func(r *bench.Run) {
+			r.Header.Plan.Precision, r.End.Reason = 0.004, bench.StopBudget
+		}, []string{analysis.CodeImprecise}, "--budget ", nil},
+		{"precise enough", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.03 }, nil, "", nil},
+		{"zero", 40, func(r *bench.Run) { r.Samples[9].Values[0] = 0 }, []string{analysis.CodeZero}, "tare export", nil},
+		{"steal", 40, set(1, 0.001, 1), []string{analysis.CodeSteal}, "", nil},
+		{"little steal", 40, set(1, 0.00001, 1), nil, "", nil},
+		{"no memory", 40, set(2, 0.001, 1), []string{analysis.CodePressure}, "memory", nil},
+		{"busy", 40, set(3, 3, 5), []string{analysis.CodePressure}, "--washout", nil},
+		{"hardly busy", 40, set(3, 3, 11), nil, "", nil},
+		{"as many threads as CPUs", 40, set(3, 2, 1), nil, "", nil},
+		{"waiting for disks", 40, set(4, 1, 5), []string{analysis.CodePressure}, "--washout", nil},
+		{"throttled", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 {
+					s.Values[5] = 0.001
+				}
+			})
+		}, []string{analysis.CodeThrottled}, "quota", []int{2}},
+		{"throttled as asked", 40, func(r *bench.Run) {
+			r.Header.Plan.Cells[2].Spec.Limits.CPUs = 0.5
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 {
+					s.Values[5] = 0.001
+				}
+			})
+		}, nil, "", nil},
+		{"overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 25 }, []string{analysis.CodeOverhead}, "", nil},
+		{"another clock", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 {
+					s.Notes = []string{bench.NoteHostClock}
+				}
+			})
+		}, []string{bench.NoteHostClock}, "way to the engine", []int{1}},
+		{"a note", 40, func(r *bench.Run) { r.Samples[0].Notes = []string{"odd"} }, []string{"odd"}, "", nil},
+		{"another runtime under way", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
+					a := *s.Applied
+					a.Runtime = "crun"
+					s.Applied = &a
+				}
+			})
+		}, []string{analysis.CodeResidue}, "", []int{2}},
+		{"another image in one cell", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 {
+					a := *s.Applied
+					a.Image = "sha256:2"
+					s.Applied = &a
+				}
+			})
+		}, []string{analysis.CodeResidue}, "digest", []int{0, 1, 2, 3}},
+		{"another image as asked", 40, func(r *bench.Run) {
+			r.Header.Plan.Cells[2].Spec.Image = "other"
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 {
+					a := *s.Applied
+					a.Image = "sha256:2"
+					s.Applied = &a
+				}
+			})
+		}, nil, "", nil},
+		{"resumed by another tare", 40, func(r *bench.Run) {
+			r.Resumptions = []bench.Resumption{{Tool: "v9", Host: r.Header.Host, Seq: 20}}
+		}, []string{analysis.CodeResidue}, "", nil},
+		{"resumed", 40, func(r *bench.Run) {
+			r.Resumptions = []bench.Resumption{{Tool: r.Header.Tool, Host: r.Header.Host, Seq: 20}}
+		}, nil, "", nil},
+		{"values drift", 60, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) { s.Values[0] *= 1 + float64(s.Trial.Block)/200 })
+		}, []string{analysis.CodeDrift}, "--warmup", []int{0, 1, 2}},
+		{"an effect drifts", 60, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 {
+					s.Values[0] *= 1 + float64(s.Trial.Block)/100
+				}
+			})
+		}, []string{analysis.CodeDrift}, "--washout", []int{1}},
+		{"waves", 80, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 && s.Trial.Block/8%2 == 0 {
+					s.Values[0] *= 1.1
+				}
+			})
+		}, []string{analysis.CodeAlike}, "--washout", []int{1}},
+		{"two groups", 60, func(r *bench.Run) {
+			random := rand.New(rand.NewPCG(1, 1))
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 && random.IntN(3) == 0 {
+					s.Values[0] *= 3
+				}
+			})
+		}, []string{analysis.CodeBimodal}, "tare export", []int{1}},
+		{"a hiccup", 60, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 && s.Trial.Block == 17 {
+					s.Values[0] *= 30
+				}
+			})
+		}, []string{analysis.CodeOutliers}, "tare doctor", []int{1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run := clean(tt.blocks)
+			tt.spoil(run)
+			r := analyze(t, run)
+			if got := codes(r); !slices.Equal(got, tt.want) {
+				t.Fatalf("warnings %v, want %v: %+v", got, tt.want, r.Warnings)
+			}
+			if len(tt.want) == 0 {
+				return
+			}
+			last := r.Warnings[len(r.Warnings)-1]
+			if !strings.Contains(last.Hint, tt.hint) {
+				t.Errorf("hint %q, want it to say %q", last.Hint, tt.hint)
+			}
+			if tt.cells != nil && !slices.Equal(last.Cells, tt.cells) {
+				t.Errorf("cells %v, want %v", last.Cells, tt.cells)
+			}
+		})
+	}
+}
+
+// TestHintsAreTrue follows the advice and checks that it helps.
+func TestHintsAreTrue(t *testing.T) {
+	run := clean(20)
+	run.Header.Plan.Precision, run.End.Reason = 0.01, bench.StopBudget
+	r := analyze(t, run)
+	i := slices.IndexFunc(r.Warnings, func(w bench.Warning) bool { return w.Code == analysis.CodeImprecise })
+	if i < 0 {
+		t.Fatal("no warning")
+	}
+	_, text, _ := strings.Cut(r.Warnings[i].Hint, "--budget ")
+	budget, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := int(float64(budget) / float64(r.Wall) * 20)
+	again := clean(blocks)
+	again.Header.Plan.Precision, again.End.Reason = 0.012, bench.StopBudget
+	if got := codes(analyze(t, again)); slices.Contains(got, analysis.CodeImprecise) {
+		t.Errorf("after %d blocks it is still imprecise", blocks)
+	}
+}

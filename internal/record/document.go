@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -24,6 +25,9 @@ type document struct {
 // WriteDocument writes a run as one JSON document with everything that is
 // stored of it. It cannot be imported again; Write's lines can.
 func WriteDocument(w io.Writer, run *bench.Run) error {
+	if err := ValidateHeader(&run.Header); err != nil {
+		return err
+	}
 	m, err := newMetrics(run.Header.Metrics)
 	if err != nil {
 		return err
@@ -34,7 +38,11 @@ func WriteDocument(w io.Writer, run *bench.Run) error {
 		Resumptions: append([]bench.Resumption{}, run.Resumptions...),
 	}
 	for i := range run.Samples {
-		d.Samples[i] = encodeSample(&run.Samples[i], m)
+		s := &run.Samples[i]
+		if err := ValidateSample(&run.Header, i, s); err != nil {
+			return fmt.Errorf("run %s: %w", run.Header.ID, err)
+		}
+		d.Samples[i] = encodeSample(s, m)
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

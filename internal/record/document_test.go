@@ -22,7 +22,7 @@ func TestDocumentHoldsWhatTheLinesHold(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"samples": []any{}, "resumptions": []any{}}
+	want := map[string]any{"tare": "run", "samples": []any{}, "resumptions": []any{}}
 	d := json.NewDecoder(bytes.NewReader([]byte(encode(t, run))))
 	for d.More() {
 		var line map[string]any
@@ -34,13 +34,15 @@ func TestDocumentHoldsWhatTheLinesHold(t *testing.T) {
 			want["samples"] = append(want["samples"].([]any), line["sample"])
 		case line["resumed"] != nil:
 			want["resumptions"] = append(want["resumptions"].([]any), line["resumed"])
+		case line["end"] != nil:
+			want["end"] = line["end"]
 		default:
-			for k, v := range line {
-				want[k] = v
-			}
+			want["version"] = line["version"]
+			delete(line, "tare")
+			delete(line, "version")
+			want["header"] = line
 		}
 	}
-	want["tare"] = "run"
 	if d := cmp.Diff(want, doc); d != "" {
 		t.Errorf("(-lines +document):\n%s", d)
 	}

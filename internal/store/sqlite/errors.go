@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,8 +58,6 @@ func meaning(err error) error {
 		return ErrBusy
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM:
 		return fs.ErrPermission
-	case lib.SQLITE_INTERRUPT:
-		return context.Canceled
 	}
 	return nil
 }

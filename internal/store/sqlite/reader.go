@@ -32,7 +32,7 @@ type storedRun struct {
 // last tells their number; the failed ones have an index of their own.
 const summary = `SELECT number, header, ended,
 	(SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = number),
-	(SELECT count(*) FROM samples WHERE run = number AND outcome IN ('failed', 'timed-out'))
+	(SELECT count(*) FROM samples INDEXED BY failures WHERE run = number AND outcome IN ('failed', 'timed-out'))
 	FROM runs `
 
 func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, error) {
@@ -43,24 +43,24 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 		return r, s.wrap(err)
 	}
 	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
-		return r, s.damaged("header of run number %d: %w", r.number, err)
+		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
 	}
 	if err := record.ValidateHeader(&r.header); err != nil {
-		return r, s.damaged("header of run number %d: %w", r.number, err)
+		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
 	}
 	if !ended.Valid {
 		return r, nil
 	}
 	r.end = new(bench.End)
 	if err := json.Unmarshal([]byte(ended.String), r.end); err != nil {
-		return r, s.damaged("end of run %s: %w", r.header.ID, err)
+		return r, s.wrap(damaged("end of run %s: %w", r.header.ID, err))
 	}
 	return r, nil
 }
 
 // damaged is the error of finding what no store writes.
-func (s *Store) damaged(format string, args ...any) error {
-	return s.wrap(errors.Join(ErrDamaged, fmt.Errorf(format, args...)))
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
 // readRun reads the run with the given ID, without its samples.
@@ -81,38 +81,65 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 			yield(bench.RunSummary{}, s.wrap(err))
 			return
 		}
-		defer rows.Close() // its error is that of Err
-		for rows.Next() {
+		err = each(rows, func() error {
 			r, err := s.scanRun(rows)
 			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, End: r.end}, err) {
-				return
+				return errStop
 			}
-		}
-		if err := rows.Err(); err != nil {
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
 			yield(bench.RunSummary{}, s.wrap(err))
 		}
 	}
 }
 
+// errStop says that the caller wants no more rows.
+var errStop = errors.New("stop")
+
+// each calls f on every row, until it fails, and closes rows.
+func each(rows *sql.Rows, f func() error) error {
+	for rows.Next() {
+		if err := f(); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
 // Open reads one run. Samples that had the same applied to them share it: it
 // must not be changed.
-func (s *Store) Open(ctx context.Context, id string) (*bench.Run, error) {
+func (s *Store) Open(ctx context.Context, id string) (run *bench.Run, err error) {
 	// One transaction, because the run may be written to meanwhile.
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return nil, s.wrap(err)
-	}
-	defer tx.Rollback() // nothing was written
-	stored, err := s.readRun(ctx, tx, id)
+	err = s.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
+		stored, err := s.readRun(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		run = &bench.Run{Header: stored.header, End: stored.end}
+		if run.Samples, err = s.readSamples(ctx, tx, stored); err != nil {
+			return err
+		}
+		run.Resumptions, err = s.readResumptions(ctx, tx, stored)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	run := &bench.Run{Header: stored.header, End: stored.end}
-	if run.Samples, err = s.readSamples(ctx, tx, stored); err != nil {
-		return nil, err
+	return run, nil
+}
+
+// transact calls f in a transaction, and commits it if f succeeds.
+func (s *Store) transact(ctx context.Context, o *sql.TxOptions, f func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, o)
+	if err != nil {
+		return s.wrap(err)
 	}
-	run.Resumptions, err = s.readResumptions(ctx, tx, stored)
-	return run, err
+	if err := f(tx); err != nil {
+		_ = tx.Rollback() // err says more; what is left open ends with the connection
+		return err
+	}
+	return s.wrap(tx.Commit())
 }
 
 func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) ([]bench.Resumption, error) {
@@ -120,42 +147,41 @@ func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) (
 	if err != nil {
 		return nil, s.wrap(err)
 	}
-	defer rows.Close() // its error is that of Err
 	var all []bench.Resumption
-	for rows.Next() {
+	err = each(rows, func() error {
 		var text sql.RawBytes
-		if err := rows.Scan(&text); err != nil {
-			return nil, s.wrap(err)
-		}
 		var r bench.Resumption
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
 		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, s.damaged("resumption of run %s: %w", run.header.ID, err)
+			return damaged("resumption of run %s: %w", run.header.ID, err)
 		}
 		all = append(all, r)
-	}
-	return all, s.wrap(rows.Err())
+		return nil
+	})
+	return all, s.wrap(err)
 }
 
 func (s *Store) readSamples(ctx context.Context, q querier, run storedRun) ([]bench.Sample, error) {
+	if run.samples == 0 {
+		return nil, nil
+	}
 	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes
 		FROM samples WHERE run = ? ORDER BY seq`, run.number)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
-	defer rows.Close() // its error is that of Err
-	if run.samples == 0 {
-		return nil, s.wrap(rows.Err())
-	}
 	r := newSampleReader(run)
-	for rows.Next() {
-		if err := r.scan(rows); err != nil {
-			if meaning(err) != nil || ctx.Err() != nil {
-				return nil, s.wrap(err)
-			}
-			return nil, s.damaged("sample %d of run %s: %w", len(r.samples), run.header.ID, err)
+	err = each(rows, func() error {
+		if err := r.scan(rows); err != nil && meaning(err) == nil && ctx.Err() == nil {
+			return damaged("sample %d of run %s: %w", len(r.samples), run.header.ID, err)
+		} else if err != nil {
+			return err
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, s.wrap(err)
 	}
 	return r.samples, s.readApplied(ctx, q, r)
@@ -234,7 +260,7 @@ func (s *Store) readApplied(ctx context.Context, q querier, r *sampleReader) err
 			}
 			a = new(bench.Applied)
 			if err := json.Unmarshal([]byte(text), a); err != nil {
-				return s.damaged("what was applied to sample %d of run %s: %w", i, r.header.ID, err)
+				return s.wrap(damaged("what was applied to sample %d of run %s: %w", i, r.header.ID, err))
 			}
 			known[number] = a
 		}

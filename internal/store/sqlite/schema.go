@@ -84,26 +84,21 @@ func (s *Store) tryMigrate(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return s.wrap(err)
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return s.wrap(err)
-	}
-	defer tx.Rollback() // does nothing after Commit
-	version, err := s.version(ctx, tx)
-	if err != nil {
-		return err
-	}
-	all := migrations()
-	for _, m := range all[min(version, len(all)):] { // another process may have been faster
-		if _, err := tx.ExecContext(ctx, m); err != nil {
-			return s.wrap(err)
+	return s.transact(ctx, nil, func(tx *sql.Tx) error {
+		version, err := s.version(ctx, tx)
+		if err != nil {
+			return err
 		}
-	}
-	mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(all))
-	if _, err := tx.ExecContext(ctx, mark); err != nil {
+		all := migrations()
+		for _, m := range all[min(version, len(all)):] { // another process may have been faster
+			if _, err := tx.ExecContext(ctx, m); err != nil {
+				return s.wrap(err)
+			}
+		}
+		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(all))
+		_, err = tx.ExecContext(ctx, mark)
 		return s.wrap(err)
-	}
-	return s.wrap(tx.Commit())
+	})
 }
 
 // errOlder is check's error for a file that needs migrating.
@@ -125,10 +120,7 @@ func (s *Store) check(ctx context.Context) error {
 }
 
 // version returns the version of the store, 0 for an empty file.
-func (s *Store) version(ctx context.Context, q interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-},
-) (int, error) {
+func (s *Store) version(ctx context.Context, q querier) (int, error) {
 	var application, version, tables int
 	err := q.QueryRowContext(ctx, `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 		FROM pragma_application_id, pragma_user_version`).Scan(&application, &version, &tables)

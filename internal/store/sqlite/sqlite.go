@@ -1,9 +1,10 @@
 // Package sqlite keeps runs in one SQLite file. It implements bench.Store.
 //
 // The file is in write-ahead mode, and a transaction is not forced to the disk:
-// what was appended survives the death of the process at any instant, and a
-// power cut costs at most the last samples, never the file. Forcing each
-// sample out would put tare's own writes into what it measures.
+// what was appended survives the death of the process at any instant. A power
+// cut costs at most the samples since the log was last merged into the file,
+// which is when the store is closed, and never the file. Forcing each sample
+// out would put tare's own writes into what it measures.
 //
 // A sample is one row with its values as one blob of little-endian float64, in
 // the order of the header's metrics, so that every bit comes back and a large
@@ -119,6 +120,10 @@ func connect(path string, options url.Values) (*Store, error) {
 		"busy_timeout(" + strconv.FormatInt(patience.Milliseconds(), 10) + ")",
 		"foreign_keys(1)",
 		"synchronous(NORMAL)",
+		// The log is merged into the file, and forced to the disk, when it has
+		// this many pages (64 MiB), or else when the file is closed: after a run
+		// and not within it.
+		"wal_autocheckpoint(16384)",
 	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}
 	connector, err := sqlite.NewConnector(name.String())

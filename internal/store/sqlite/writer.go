@@ -50,34 +50,36 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	var run storedRun
+	err := s.transact(ctx, nil, func(tx *sql.Tx) (err error) {
+		if run, err = s.readRun(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := run.resumable(r); err != nil {
+			return s.wrap(fmt.Errorf("run %s: %w", id, err))
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO resumptions (run, json) VALUES (?, ?)", run.number, string(text))
+		return s.wrap(err)
+	})
 	if err != nil {
-		return nil, s.wrap(err)
-	}
-	defer tx.Rollback() // does nothing after Commit
-	run, err := s.readRun(ctx, tx, id)
-	switch {
-	case err != nil:
 		return nil, err
-	case run.end != nil:
-		return nil, s.wrap(fmt.Errorf("run %s: %w", id, bench.ErrFinished))
-	case r.Seq != run.samples:
-		return nil, s.wrap(fmt.Errorf("run %s: resume at trial %d, but %d are stored: %w", id, r.Seq, run.samples, ErrConflict))
-	}
-	if err := record.ValidateResumption(run.samples, &r); err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO resumptions (run, json) VALUES (?, ?)", run.number, string(text)); err != nil {
-		return nil, s.wrap(err)
-	}
-	if err := tx.Commit(); err != nil {
-		return nil, s.wrap(err)
 	}
 	return s.writer(ctx, run.number, run.header, run.samples)
+}
+
+// resumable reports why a run cannot be resumed, if it cannot.
+func (r storedRun) resumable(at bench.Resumption) error {
+	switch {
+	case r.end != nil:
+		return bench.ErrFinished
+	case at.Seq != r.samples:
+		return fmt.Errorf("resumed at trial %d, but %d are stored: %w", at.Seq, r.samples, ErrConflict)
+	}
+	return record.ValidateResumption(r.samples, &at)
 }
 
 // A writer appends to one run.

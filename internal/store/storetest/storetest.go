@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -55,7 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &suite{Store: open(t), t: t, ctx: t.Context()}
-			defer func() { s.must(s.Close()) }()
+			defer s.shut(s)
 			tt.test(t, s)
 		})
 	}
@@ -72,6 +73,13 @@ func (s *suite) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+func (s *suite) shut(c io.Closer) {
+	s.t.Helper()
+	if err := c.Close(); err != nil {
+		s.t.Errorf("Close: %v", err)
 	}
 }
 
@@ -175,7 +183,7 @@ func testPrefix(_ *testing.T, s *suite) {
 			if closed {
 				s.must(w.Close())
 			} else {
-				defer w.Close()
+				defer s.shut(w)
 			}
 			s.wantRun(want)
 		}
@@ -185,7 +193,7 @@ func testPrefix(_ *testing.T, s *suite) {
 func testReadWhileWriting(_ *testing.T, s *suite) {
 	want := Example("a", 8)
 	w := s.create(want.Header)
-	defer w.Close()
+	defer s.shut(w)
 	for i, sample := range want.Samples {
 		s.must(w.Append(s.ctx, sample))
 		s.wantRun(&bench.Run{Header: want.Header, Samples: want.Samples[:i+1]})
@@ -305,7 +313,7 @@ func testSeq(t *testing.T, s *suite) {
 func testInvalidSamples(t *testing.T, s *suite) {
 	run := Example("a", 1)
 	w := s.create(run.Header)
-	defer w.Close()
+	defer s.shut(w)
 	for name, spoil := range map[string]func(*bench.Sample){
 		"cell out of range":  func(s *bench.Sample) { s.Trial.Cell = 2 },
 		"unknown outcome":    func(s *bench.Sample) { s.Outcome = "fine" },
@@ -329,10 +337,10 @@ func testInvalidSamples(t *testing.T, s *suite) {
 func testTwoWriters(t *testing.T, s *suite) {
 	run := Example("a", 8)
 	first := s.create(run.Header, run.Samples[:2]...)
-	defer first.Close()
+	defer s.shut(first)
 	second, err := s.Resume(s.ctx, "a", run.Resumptions[0])
 	s.must(err)
-	defer second.Close()
+	defer s.shut(second)
 	s.must(first.Append(s.ctx, run.Samples[2]))
 	if err := second.Append(s.ctx, run.Samples[2]); err == nil {
 		t.Error("both writers appended trial 2")
@@ -514,7 +522,7 @@ func testConcurrent(t *testing.T, s *suite) {
 func testContext(t *testing.T, s *suite) {
 	run := Example("a", 3)
 	w := s.create(run.Header, run.Samples[0])
-	defer w.Close()
+	defer s.shut(w)
 	gone, cancel := context.WithCancel(s.ctx)
 	cancel()
 	_, err := s.Create(gone, Example("b", 1).Header)

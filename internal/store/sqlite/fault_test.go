@@ -1,0 +1,379 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/sqlite"
+	"github.com/tare-bench/tare/internal/store/storetest"
+)
+
+// fill returns a path in a new store with one run of n samples.
+func fill(t *testing.T, n int) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "tare.db")
+	s := open(t, path)
+	if err := record.Copy(t.Context(), s, storetest.Example("a", n)); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, s)
+	return path
+}
+
+func shut(tb testing.TB, c io.Closer) {
+	tb.Helper()
+	if err := c.Close(); err != nil {
+		tb.Error(err)
+	}
+}
+
+// wantRun checks that the store has the run, whole.
+func wantRun(t *testing.T, s *sqlite.Store, want *bench.Run) {
+	t.Helper()
+	got, err := s.Open(t.Context(), want.Header.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("run %s (-want +got):\n%.4000s", want.Header.ID, d)
+	}
+}
+
+// wantPrefix checks that a run is an incomplete prefix of what was written,
+// and returns its length.
+func wantPrefix(t *testing.T, s *sqlite.Store, whole *bench.Run) int {
+	t.Helper()
+	got, err := s.Open(t.Context(), whole.Header.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &bench.Run{Header: whole.Header, Samples: whole.Samples[:len(got.Samples)], Resumptions: got.Resumptions}
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("run %s (-want +got):\n%.4000s", whole.Header.ID, d)
+	}
+	return len(got.Samples)
+}
+
+func TestOnlyTheOwnerCanRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "dir", "tare.db")
+	s := open(t, path)
+	defer shut(t, s)
+	if _, err := s.Create(t.Context(), storetest.Example("a", 1).Header); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600, filepath.Dir(path): 0o700 | fs.ModeDir} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want {
+			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+}
+
+func TestPathIsTakenLiterally(t *testing.T) {
+	for _, name := range []string{"a?mode=memory", "a#b", "a%20b", "a b", "日本", "'", "file:a", ":memory:"} {
+		path := filepath.Join(t.TempDir(), name)
+		s := open(t, path)
+		if err := record.Copy(t.Context(), s, storetest.Example("a", 1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		shut(t, s)
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestWhatIsNoStoreIsRefusedAndKept(t *testing.T) {
+	foreign := func(t *testing.T, path string, statements ...string) {
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range statements {
+			if _, err := db.Exec(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T, path string)
+		want error
+	}{
+		{"text", func(t *testing.T, path string) { write(t, path, []byte(strings.Repeat("not a database\n", 1000))) }, sqlite.ErrNotStore},
+		{"short text", func(t *testing.T, path string) { write(t, path, []byte("hi")) }, sqlite.ErrNotStore},
+		{"directory", func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, syscall.EISDIR},
+		{"another program's database", func(t *testing.T, path string) { foreign(t, path, "CREATE TABLE bookmarks (x)") }, sqlite.ErrNotStore},
+		{"another program's empty database", func(t *testing.T, path string) { foreign(t, path, "PRAGMA application_id = 7") }, sqlite.ErrNotStore},
+		{"newer store", func(t *testing.T, path string) {
+			s := open(t, path)
+			shut(t, s)
+			foreign(t, path, "PRAGMA user_version = 99")
+		}, sqlite.ErrVersion},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tare.db")
+			tt.make(t, path)
+			before, _ := os.ReadFile(path) // a directory has no text to compare
+			s, err := sqlite.Open(t.Context(), path)
+			if err == nil {
+				shut(t, s)
+			}
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v, want one that is %v and names the file", err, tt.want)
+			}
+			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Wherever a file is damaged, nothing is read that was not written, and
+// nothing panics.
+func TestDamagedFile(t *testing.T) {
+	path := fill(t, 200)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for at := 0; at < len(whole); at += 511 {
+		b := bytes.Clone(whole)
+		copy(b[at:], bytes.Repeat([]byte{0xa5}, 64))
+		damaged := filepath.Join(t.TempDir(), "tare.db")
+		write(t, damaged, b)
+		if err := readAll(t.Context(), damaged); err != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("no damage was noticed")
+	}
+	for cut := 0; cut < len(whole); cut += 4096 {
+		damaged := filepath.Join(t.TempDir(), "tare.db")
+		write(t, damaged, whole[:cut])
+		if err := readAll(t.Context(), damaged); err == nil && cut > 0 {
+			t.Errorf("a file cut at %d of %d reads well", cut, len(whole))
+		}
+	}
+}
+
+func readAll(ctx context.Context, path string) (err error) {
+	s, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for r, err := range s.Runs(ctx) {
+		if err != nil {
+			return err
+		}
+		if _, err := s.Open(ctx, r.Header.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A run that cannot be read does not hide the others in the list.
+func TestDamagedRunDoesNotHideOthers(t *testing.T) {
+	path := fill(t, 5)
+	s := open(t, path)
+	defer shut(t, s)
+	if err := record.Copy(t.Context(), s, storetest.Example("b", 5)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, db)
+	for _, change := range []string{
+		"UPDATE runs SET header = '{' WHERE id = 'b'",
+		"UPDATE runs SET header = '{}' WHERE id = 'b'",
+		"UPDATE runs SET header = (SELECT header FROM runs WHERE id = 'a'), ended = '[]' WHERE id = 'b'",
+	} {
+		if _, err := db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+		var good, bad int
+		for _, err := range s.Runs(t.Context()) {
+			if err == nil {
+				good++
+			} else if bad++; !errors.Is(err, sqlite.ErrDamaged) {
+				t.Errorf("%s: %v", change, err)
+			}
+		}
+		if good != 1 || bad != 1 {
+			t.Errorf("%s: %d good and %d bad runs, want one each", change, good, bad)
+		}
+	}
+	for _, change := range []string{
+		`UPDATE samples SET "values" = x'00' WHERE seq = 0`, "UPDATE samples SET began = 'noon' WHERE seq = 0",
+		"UPDATE samples SET notes = '{' WHERE seq = 0", "UPDATE samples SET cell = 9 WHERE seq = 0",
+		"DELETE FROM samples WHERE seq = 0", "UPDATE resumptions SET json = '['", "UPDATE applied SET json = '[' || number",
+	} {
+		fresh := fill(t, 5)
+		other, err := sql.Open("sqlite", fresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := readAll(t.Context(), fresh); !errors.Is(err, sqlite.ErrDamaged) {
+			t.Errorf("%s: %v, want ErrDamaged", change, err)
+		}
+	}
+}
+
+// mountTmpfs mounts a small file system and returns its directory.
+func mountTmpfs(t *testing.T, options string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a small file system")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestFullDisk(t *testing.T) {
+	dir := mountTmpfs(t, "size=512k")
+	path := filepath.Join(dir, "tare.db")
+	s := open(t, path)
+	whole := storetest.Example("a", 10_000)
+	w, err := s.Create(t.Context(), whole.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := 0
+	for err == nil {
+		if err = w.Append(t.Context(), whole.Samples[stored]); err == nil {
+			stored++
+		}
+	}
+	if !errors.Is(err, sqlite.ErrFull) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v, want ErrFull", err)
+	}
+	check := func(when string, s *sqlite.Store) {
+		got, err := s.Open(t.Context(), "a")
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if len(got.Samples) != stored {
+			t.Errorf("%s: %d samples are stored, want %d", when, len(got.Samples), stored)
+		}
+	}
+	check("on the full disk", s)
+	other := open(t, path)
+	check("for another process", other)
+	shut(t, other)
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	shut(t, s)
+	s = open(t, path)
+	check("opened again", s)
+	shut(t, s)
+
+	// With room again, the run goes on.
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path)
+	defer shut(t, s)
+	w, err = s.Resume(t.Context(), "a", bench.Resumption{Time: whole.Header.Began, Seq: stored})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, w)
+	if err := w.Append(t.Context(), whole.Samples[stored]); err != nil {
+		t.Error(err)
+	}
+}
+
+// On a read-only file system everything can be read and nothing written.
+func TestReadOnlyFileSystem(t *testing.T) {
+	dir := mountTmpfs(t, "size=16m")
+	path := filepath.Join(dir, "tare.db")
+	s := open(t, path)
+	whole := storetest.Example("a", 50)
+	if err := record.Copy(t.Context(), s, whole); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, s)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	wantOnlyReading(t, path, whole, syscall.EROFS)
+	if _, err := sqlite.Open(t.Context(), filepath.Join(dir, "sub", "tare.db")); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("Open of a new store: %v, want EROFS", err)
+	}
+}
+
+// wantOnlyReading checks a store that cannot be written for the given reason.
+func wantOnlyReading(t *testing.T, path string, whole *bench.Run, why error) {
+	t.Helper()
+	s := open(t, path)
+	defer shut(t, s)
+	wantRun(t, s, whole)
+	n := 0
+	for _, err := range s.Runs(t.Context()) {
+		if n++; err != nil {
+			t.Error(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d runs are listed, want 1", n)
+	}
+	_, err := s.Create(t.Context(), storetest.Example("b", 1).Header)
+	if !errors.Is(err, why) || !strings.Contains(err.Error(), path) {
+		t.Errorf("Create: %v, want %v and the path", err, why)
+	}
+	if _, err := s.Resume(t.Context(), "a", whole.Resumptions[0]); !errors.Is(err, why) {
+		t.Errorf("Resume: %v, want %v", err, why)
+	}
+}

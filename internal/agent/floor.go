@@ -161,7 +161,7 @@ func (in *Instructions) enter() error {
 		if err != nil {
 			return fmt.Errorf("open %s: %w", m.Source, err)
 		}
-		defer syscall.Close(fd) //nolint:errcheck // opened for its path alone
+		defer func() { _ = syscall.Close(fd) }() // opened for its path alone
 		sources[i] = fd
 	}
 	if err := os.Chdir(in.Root.Target); err != nil {
@@ -250,8 +250,8 @@ func (in *Instructions) loopback() error {
 	if err != nil {
 		return err
 	}
-	defer syscall.Close(fd) //nolint:errcheck // nothing was written
-	var request struct {    // struct ifreq
+	defer func() { _ = syscall.Close(fd) }() // nothing was written
+	var request struct {                     // struct ifreq
 		name  [syscall.IFNAMSIZ]byte
 		flags uint16
 		_     [22]byte
@@ -319,7 +319,7 @@ func (in *Instructions) exec() error {
 	}
 	for _, dir := range filepath.SplitList(path) {
 		err := syscall.Exec(filepath.Join(dir, program), in.Argv, in.Env)
-		if err != syscall.ENOENT && err != syscall.ENOTDIR { //nolint:errorlint // Exec returns the bare number
+		if !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) {
 			return err
 		}
 	}

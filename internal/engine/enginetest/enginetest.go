@@ -53,9 +53,6 @@ type Options struct {
 	// Unsupported lists what the engine must refuse with bench.ErrUnsupported.
 	Unsupported []Feature
 
-	// Images is what the engine's sites get; nil means imagetest.Library.
-	Images *image.Library
-
 	// Simulated engines make no process on this host. What only the kernel can
 	// tell is not checked.
 	Simulated bool
@@ -141,6 +138,9 @@ func tests() []test {
 	}
 }
 
+// enginesVariable lists, with commas, the engines that must be present.
+const enginesVariable = "TARE_TEST_ENGINES"
+
 // Require ends the test unless the engine is to be tested here: TARE_TEST_ENGINES
 // lists, with commas, those that must be present. If a listed one is missing
 // the test fails; if one that is not listed is missing, it is skipped. Missing
@@ -150,7 +150,7 @@ func Require(t testing.TB, name string, missing error) {
 	if missing == nil {
 		return
 	}
-	if slices.Contains(strings.Split(os.Getenv("TARE_TEST_ENGINES"), ","), name) {
+	if slices.Contains(strings.Split(os.Getenv(enginesVariable), ","), name) {
 		t.Fatalf("%s is listed in TARE_TEST_ENGINES and cannot be used: %v", name, missing)
 	}
 	t.Skipf("%s is not here, nor in TARE_TEST_ENGINES: %v", name, missing)

@@ -224,7 +224,7 @@ func (f *Fake) latency(op Op, number, call int) time.Duration {
 	for _, c := range []byte(op) { // a stream of its own for each operation
 		which = which*257 + uint64(c)
 	}
-	r := rand.New(rand.NewPCG(f.config.Seed, which)) //nolint:gosec // to be repeated, not guessed
+	r := rand.New(rand.NewPCG(f.config.Seed, which))
 	return typical + time.Duration(float64(typical)*f.config.Jitter*(2*r.Float64()-1))
 }
 

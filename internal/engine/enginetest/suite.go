@@ -14,7 +14,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
 // patience bounds what must not hang. It decides nothing but when a hanging
@@ -33,10 +32,7 @@ type suite struct {
 
 func newSuite(t *testing.T, o Options) *suite {
 	t.Helper()
-	if o.Images == nil {
-		o.Images = imagetest.Library(t)
-	}
-	site := NewSite(t, o.Images)
+	site := NewSite(t, library(t))
 	return &suite{Options: o, site: site, engine: o.Open(t, site)}
 }
 

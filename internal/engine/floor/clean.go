@@ -85,7 +85,7 @@ func quoteGlob(dir string) string {
 func (e *Engine) ownGroups(add func(found)) error {
 	h, err := e.groups()
 	if err != nil {
-		return nil //nolint:nilerr // without groups nothing is left of them
+		return nil // without groups nothing is left of them
 	}
 	runs, err := h.List(top)
 	if err != nil {

@@ -31,12 +31,19 @@ const maxReport = 4 << 20
 
 // A stepError is what init reports.
 type stepError struct {
-	name string // of the step
-	err  error
+	step, text string
+	errno      syscall.Errno // 0 where it was not the kernel that refused
 }
 
-func (e *stepError) Error() string { return e.name + ": " + e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }
+func (e *stepError) Error() string { return e.step + ": " + e.text }
+
+// Unwrap lets errors.Is ask for what the kernel said.
+func (e *stepError) Unwrap() error {
+	if e.errno == 0 {
+		return nil
+	}
+	return e.errno
+}
 
 // create makes a container for p, or leaves nothing.
 func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
@@ -131,7 +138,7 @@ func (c *container) startInit() error {
 		if err != nil {
 			return err
 		}
-		defer dir.Close() //nolint:errcheck // only passed to clone3
+		defer func() { _ = dir.Close() }() // only passed to clone3
 		sys.UseCgroupFD, sys.CgroupFD, inside = true, int(dir.Fd()), true
 	}
 	t := &c.theirs
@@ -186,10 +193,22 @@ func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 		return err
 	}
 	if report.Thread == 0 {
-		return errors.New("init ended before it was ready")
+		return c.died()
 	}
 	c.ready = report
 	return nil
+}
+
+// died says what is known about an init that did not report: nothing, unless
+// its runtime had the time to print why.
+func (c *container) died() error {
+	<-c.exited
+	const enough = 300
+	said, err := io.ReadAll(io.LimitReader(c.output[1], enough))
+	if err != nil || len(said) == 0 {
+		return fmt.Errorf("init ended before it was ready: %v", c.exit)
+	}
+	return fmt.Errorf("init ended before it was ready: %v: %q", c.exit, said)
 }
 
 // readReport reads one Report. An error that it tells of is returned as such;
@@ -209,15 +228,10 @@ func (c *container) readReport(ctx context.Context) (agent.Report, error) {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return r, fmt.Errorf("read init's report: %w", err)
 	}
-	switch {
-	case r.Step == "":
-		return r, nil
-	case r.Errno != 0:
-		// The number says more than the words: errors.Is can be asked of it.
-		return r, &stepError{r.Step, fmt.Errorf("%s (%w)", r.Error, r.Errno)}
-	default:
-		return r, &stepError{r.Step, errors.New(r.Error)}
+	if r.Step != "" {
+		return r, &stepError{r.Step, r.Error, r.Errno}
 	}
+	return r, nil
 }
 
 // instructions says what init has to set up.

@@ -157,6 +157,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		return nil
 	}
 	c, err := e.Create(ctx, bench.Spec{})
+	if errors.Is(err, fs.ErrPermission) && ordinary() {
+		return fmt.Errorf("%w: %w; this system restricts what user namespaces may do, so run tare as root", bench.ErrUnsupported, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -171,8 +174,8 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, err
 	}
 	c, err := e.create(ctx, p)
-	var step *stepError
-	if errors.As(err, &step) && step.name == agent.StepOverlay && ordinary() && !e.copies.Swap(true) {
+	var refused *stepError
+	if errors.As(err, &refused) && refused.step == agent.StepOverlay && ordinary() && !e.copies.Swap(true) {
 		c, err = e.create(ctx, p)
 	}
 	if err != nil {
@@ -186,7 +189,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 func (e *Engine) Close(ctx context.Context) error {
 	h, err := e.groups()
 	if err != nil {
-		return nil //nolint:nilerr // no groups were made
+		return nil // no groups were made
 	}
 	return removeEmpty(ctx, h, runGroup(e.config.Run))
 }

@@ -1,19 +1,21 @@
 package floor_test
 
 import (
+	"bufio"
+	"context"
 	"errors"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/floor"
-	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
@@ -30,7 +32,7 @@ func require(t testing.TB) {
 
 func TestConformance(t *testing.T) {
 	require(t)
-	enginetest.Run(t, enginetest.Options{Open: open, Unsupported: unsupported(t), Images: images(t)})
+	enginetest.Run(t, enginetest.Options{Open: open, Unsupported: unsupported(t)})
 }
 
 // unsupported depends on whether this user may make cgroups.
@@ -49,68 +51,213 @@ func unsupported(t *testing.T) []enginetest.Feature {
 	return none
 }
 
-// agentVariable names the file of an agent that was built before.
-const agentVariable = "TARE_TEST_AGENT"
-
-// images is nil, which means the usual, unless this is TestOrdinaryUser's child.
-func images(t *testing.T) *image.Library {
-	t.Helper()
-	file := os.Getenv(agentVariable)
-	if file == "" {
-		return nil
-	}
-	agent, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return image.NewLibrary(t.TempDir(), image.WithAgent(agent))
-}
-
 // TestOrdinaryUser runs the suite again as nobody.
 func TestOrdinaryUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("this is an ordinary user: TestConformance is what this test would run")
-	}
 	require(t)
-	const nobody = 65534
-	dir, err := os.MkdirTemp("", "tare-floor-") // all of whose parents others may enter
+	enginetest.AsOrdinaryUser(t, "TestConformance")
+}
+
+func BenchmarkLifecycle(b *testing.B) {
+	require(b)
+	enginetest.Benchmark(b, enginetest.Options{Open: open})
+}
+
+// TestConformanceCopied runs the suite with copies of the image in place of
+// overlays.
+func TestConformanceCopied(t *testing.T) {
+	require(t)
+	enginetest.Run(t, enginetest.Options{
+		Open: func(t testing.TB, s enginetest.Site) bench.Engine {
+			e := open(t, s).(*floor.Engine)
+			e.CopyImages()
+			return e
+		},
+		Unsupported: unsupported(t),
+	})
+}
+
+// TestLinkInImage mounts below a link that an image has in place of a
+// directory. It must be followed inside, and not on the host.
+func TestLinkInImage(t *testing.T) {
+	require(t)
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	img, err := s.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a leftover in the temporary directory
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	program, agent := filepath.Join(dir, "floor.test"), filepath.Join(dir, "agent")
-	copyFile(t, os.Args[0], program)
-	if err := os.WriteFile(agent, imagetest.Agent(t), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestConformance$", "-test.v")
-	cmd.Env = []string{"TMPDIR=" + dir, agentVariable + "=" + agent, "TARE_TEST_ENGINES=" + os.Getenv("TARE_TEST_ENGINES")}
-	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	out, err := cmd.CombinedOutput()
+	root, err := img.Rootfs(t.Context())
 	if err != nil {
-		t.Errorf("as user %d: %v\n%s", nobody, err, out)
+		t.Fatal(err)
+	}
+	host := t.TempDir()
+	// It leads somewhere inside too, where the mount is to be.
+	if err := os.MkdirAll(filepath.Join(root, host), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(host, filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	c := create(t, open(t, s), bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "/link/deep"}}})
+	if err := c.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(host, "deep")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a mount's target was made on the host: %v", err)
 	}
 }
 
-func copyFile(t *testing.T, from, to string) {
+func create(t *testing.T, e bench.Engine, spec bench.Spec) bench.Container {
 	t.Helper()
-	r, err := os.Open(from)
+	if err := e.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // only read
-	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	t.Cleanup(func() {
+		if err := c.Remove(context.Background()); err != nil {
+			t.Errorf("Remove: %v", err)
+		}
+	})
+	return c
+}
+
+// TestOddDirectory works where the options of an overlay need escapes.
+func TestOddDirectory(t *testing.T) {
+	require(t)
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	s.Dir = filepath.Join(t.TempDir(), `a,b:c\d e[*]`, "runs", s.Run)
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, s).(*floor.Engine)
+	c := create(t, e, bench.Spec{})
+	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == s.Run })
+	if err != nil || len(left) != 1 || left[0].ID != c.ID() {
+		t.Errorf("Leftovers = %v, %v; want %s", left, err, c.ID())
+	}
+}
+
+// TestErrors looks at what a user reads when the kernel refuses.
+func TestErrors(t *testing.T) {
+	require(t)
+	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	for _, test := range []struct {
+		name string
+		spec bench.Spec
+		want string
+	}{
+		{"directory", bench.Spec{Dir: "/no/such"}, "floor: change directory: chdir /no/such: no such file or directory"},
+		{"source", bench.Spec{Mounts: []bench.Mount{{Type: "bind", Source: "/no/such", Target: "/x"}}}, "floor: mount: open /no/such: no such file or directory"},
+		{"relative", bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "x"}}}, `floor: not supported here: mount of "" at "x": paths must be absolute`},
+		{"network", bench.Spec{Network: "bridge"}, `floor: not supported here: network "bridge": there are none and host`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := e.Create(t.Context(), test.spec)
+			if err == nil {
+				t.Fatal(errors.Join(errors.New("Create succeeds"), c.Remove(t.Context())))
+			}
+			if got := err.Error(); !strings.HasPrefix(got, test.want) {
+				t.Errorf("Create = %q, want it to begin with %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMark(t *testing.T) {
+	const run, id = "20260102-abc", "floor-0123abcd-17"
+	if gotRun, gotID, ok := floor.Unmark(floor.Mark(run, id)); gotRun != run || gotID != id || !ok {
+		t.Errorf("Unmark(Mark(%q, %q)) = %q, %q, %v", run, id, gotRun, gotID, ok)
+	}
+	for _, name := range []string{"", "tmpfs", "tare:", "tare:run", "tare::floor-0123abcd-1", "tare:run:../..", "tare:../x:floor-0123abcd-1", "tare:run:floor-0123abcd-1/.."} {
+		if run, id, ok := floor.Unmark(name); ok {
+			t.Errorf("Unmark(%q) = %q, %q, want nothing", name, run, id)
+		}
+	}
+}
+
+// RemoveLeftover removes trees as root, so it must not take any word for an ID.
+func TestRemoveLeftoverRefuses(t *testing.T) {
+	s := enginetest.NewSite(t, nil)
+	e := open(t, s).(*floor.Engine)
+	for _, l := range []bench.Leftover{
+		{Run: s.Run, ID: ".."},
+		{Run: s.Run, ID: ""},
+		{Run: s.Run, ID: "floor-0123abcd-1/../.."},
+		{Run: "..", ID: "floor-0123abcd-1"},
+	} {
+		if err := e.RemoveLeftover(t.Context(), l); err == nil {
+			t.Errorf("RemoveLeftover(%+v) succeeds", l)
+		}
+	}
+}
+
+// killedVariable tells TestKilledChild where to leave something behind.
+const killedVariable = "TARE_TEST_KILLED"
+
+// TestKilled kills a process that has one container running and one created,
+// and cleans up after it.
+func TestKilled(t *testing.T) {
+	require(t)
+	s := enginetest.NewSite(t, nil)
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledChild$")
+	child.Env = append(os.Environ(), killedVariable+"="+s.Dir)
+	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(w, r); err != nil {
+	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "left\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	if err := errors.Join(child.Process.Kill(), ignoreExit(child.Wait())); err != nil {
 		t.Fatal(err)
 	}
+
+	e := open(t, s).(*floor.Engine)
+	dead := func(run string) bool { return run == s.Run }
+	left, err := e.Leftovers(t.Context(), dead)
+	if err != nil || len(left) != 2 {
+		t.Errorf("Leftovers = %v, %v; want two containers", left, err)
+	}
+	for _, l := range left {
+		if err := e.RemoveLeftover(t.Context(), l); err != nil {
+			t.Errorf("RemoveLeftover(%+v): %v", l, err)
+		}
+	}
+	if left, err := e.Leftovers(t.Context(), dead); err != nil || len(left) != 0 {
+		t.Errorf("Leftovers = %v, %v after they were removed", left, err)
+	}
+	if entries, err := os.ReadDir(s.Dir); err != nil || len(entries) != 0 {
+		t.Errorf("left in the run's directory: %v, %v", entries, err)
+	}
+}
+
+func ignoreExit(err error) error {
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// TestKilledChild is not a test but the child of TestKilled.
+func TestKilledChild(t *testing.T) {
+	dir := os.Getenv(killedVariable)
+	if dir == "" {
+		return
+	}
+	s := enginetest.Site{Run: filepath.Base(dir), Dir: dir, Images: imagetest.Library(t)}
+	e := open(t, s)
+	spec := bench.Spec{Argv: []string{agent.Path, "stubborn"}}
+	create(t, e, spec)
+	if err := create(t, e, spec).Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stdout.WriteString("left\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {}
 }

@@ -95,7 +95,7 @@ func readAll(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer func() { _ = f.Close() }() // only read
 	text, err := io.ReadAll(io.LimitReader(f, maxProc))
 	return string(text), err
 }
@@ -160,7 +160,7 @@ func sizeOf(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return int64(st.Blocks) * st.Bsize, nil //nolint:gosec // far below the sign
+	return int64(st.Blocks) * st.Bsize, nil
 }
 
 func sameFile(a, b string) bool {

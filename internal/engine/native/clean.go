@@ -54,36 +54,34 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if m, ok := read(pid); !ok || m.id() != l.ID || m.run != l.Run {
 		return nil
 	}
-	if err := killAll([]marked{{pid: pid}}); err != nil {
-		return err
-	}
-	pause(ctx, func() bool { m, ok := read(pid); return !ok || m.id() != l.ID })
-	return ctx.Err()
+	return kill(ctx, pid, l.ID)
 }
 
 // killRun kills every process of a run.
-func killRun(run string) error {
+func killRun(ctx context.Context, run string) error {
 	all, err := processes()
 	if err != nil {
 		return err
 	}
-	var own []marked
+	var errs []error
 	for _, m := range all {
 		if m.run == run {
-			own = append(own, m)
-		}
-	}
-	return killAll(own)
-}
-
-func killAll(processes []marked) error {
-	var errs []error
-	for _, m := range processes {
-		if err := unix.Kill(m.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			errs = append(errs, fmt.Errorf("kill process %d: %w", m.pid, err))
+			errs = append(errs, kill(ctx, m.pid, m.id()))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// kill ends a process, and returns when it is dead.
+func kill(ctx context.Context, pid int, id string) error {
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	// A zombie has no environment any more, and so no mark.
+	if !pause(ctx, func() bool { m, ok := read(pid); return !ok || m.id() != id }) {
+		return fmt.Errorf("kill process %d: %w", pid, ctx.Err())
+	}
+	return nil
 }
 
 // processes lists the marked processes that this user may look at.

@@ -82,8 +82,8 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 }
 
 // Close implements bench.Engine. It kills what got away from its container.
-func (e *Engine) Close(context.Context) error {
-	return killRun(e.config.Run)
+func (e *Engine) Close(ctx context.Context) error {
+	return killRun(ctx, e.config.Run)
 }
 
 // A plan is what will be executed.

@@ -1,18 +1,28 @@
 package native_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 )
+
+func open(_ testing.TB, s enginetest.Site) bench.Engine {
+	return native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images})
+}
 
 func TestConformance(t *testing.T) {
 	enginetest.Run(t, enginetest.Options{
-		Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
-			return native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images})
-		},
+		Open: open,
 		Unsupported: []enginetest.Feature{
 			enginetest.NetworkNone, enginetest.NetworkBridge, enginetest.BindMount, enginetest.TmpfsMount,
 			enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
@@ -20,4 +30,139 @@ func TestConformance(t *testing.T) {
 			enginetest.Layer,
 		},
 	})
+}
+
+// TestOrdinaryUser runs the suite again as nobody.
+func TestOrdinaryUser(t *testing.T) { enginetest.AsOrdinaryUser(t, "TestConformance") }
+
+func BenchmarkLifecycle(b *testing.B) { enginetest.Benchmark(b, enginetest.Options{Open: open}) }
+
+// run runs a program to its end and returns what it printed.
+func run(t *testing.T, e bench.Engine, argv ...string) (string, bench.Exit, bench.Applied) {
+	t.Helper()
+	ctx := t.Context()
+	c, err := e.Create(ctx, bench.Spec{Argv: argv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	applied, err := c.Inspect(ctx)
+	if err := errors.Join(err, c.Attach(ctx, &out, nil), c.Start(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := c.Wait(ctx)
+	if err := errors.Join(err, c.Remove(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), exit, applied
+}
+
+func TestHostProgram(t *testing.T) {
+	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	for _, program := range []string{"sh", "/bin/sh"} {
+		out, exit, applied := run(t, e, program, "-c", "echo out; exit 7")
+		if out != "out\n" || exit != (bench.Exit{Code: 7}) || applied.Image != "" {
+			t.Errorf("%s: %q, %v, image %q; want the host's program", program, out, exit, applied.Image)
+		}
+	}
+}
+
+// TestEscape starts programs that leave something behind that holds their
+// output open.
+func TestEscape(t *testing.T) {
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	e := open(t, s).(*native.Engine)
+	left := func() int {
+		t.Helper()
+		l, err := e.Leftovers(t.Context(), func(run string) bool { return run == s.Run })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(l)
+	}
+	if out, _, _ := run(t, e, "sh", "-c", "sleep 1000 & echo done"); out != "done\n" || left() != 0 {
+		t.Errorf("printed %q and left %d processes, want the group killed", out, left())
+	}
+	const escape = `setsid sh -c '>"$0"; exec sleep 1000' "$0" & until [ -e "$0" ]; do sleep 0.01; done; echo done`
+	if out, _, _ := run(t, e, "sh", "-c", escape, filepath.Join(t.TempDir(), "escaped")); out != "done\n" || left() != 1 {
+		t.Errorf("printed %q and left %d processes, want the one with a session of its own", out, left())
+	}
+	if err := e.Close(t.Context()); err != nil || left() != 0 {
+		t.Errorf("Close = %v and leaves %d processes, want none", err, left())
+	}
+}
+
+func TestRefused(t *testing.T) {
+	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	for name, spec := range map[string]bench.Spec{
+		"foreign image": {Image: "debian:12", Argv: []string{"true"}},
+		"ports":         {Ports: []bench.Port{{Container: 80, Protocol: "tcp"}}},
+		"storage":       {Storage: "volume"},
+	} {
+		if _, err := e.Create(t.Context(), spec); !errors.Is(err, bench.ErrUnsupported) {
+			t.Errorf("%s: Create = %v, want bench.ErrUnsupported", name, err)
+		}
+	}
+	if _, err := e.Create(t.Context(), bench.Spec{Image: image.Agent, Argv: []string{"/bin/sh"}}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a program that the agent's image lacks: Create = %v, want fs.ErrNotExist", err)
+	}
+}
+
+// RemoveLeftover kills as root, so it must not take any word for a process.
+func TestRemoveLeftoverRefuses(t *testing.T) {
+	s := enginetest.NewSite(t, nil)
+	e := open(t, s).(*native.Engine)
+	for _, id := range []string{"", "0@1", "-1@1", "1@1", "x@1"} {
+		if err := e.RemoveLeftover(t.Context(), bench.Leftover{Run: s.Run, ID: id}); err == nil {
+			t.Errorf("RemoveLeftover(%q) succeeds", id)
+		}
+	}
+	// This very process exists and is not marked: it must live on.
+	if err := e.RemoveLeftover(t.Context(), bench.Leftover{Run: s.Run, ID: fmt.Sprintf("%d@1", os.Getpid())}); err != nil {
+		t.Errorf("RemoveLeftover of a process that is gone: %v", err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const tail = " 4 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n"
+	for _, test := range []struct {
+		text    string
+		group   int
+		started uint64
+		zombie  bool
+		ok      bool
+	}{
+		{"12 (sleep) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n", 77, 4711, false, true},
+		{"12 (a) Z b) Z 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n", 77, 4711, true, true},
+		{"12 (sleep) S 1 77", 0, 0, false, false},
+		{"12 (sleep) S x y z" + tail, 0, 0, false, false},
+		{"", 0, 0, false, false},
+	} {
+		group, started, zombie, ok := native.ParseStat([]byte(test.text))
+		if ok != test.ok || ok && (group != test.group || started != test.started || zombie != test.zombie) {
+			t.Errorf("%q: %d, %d, %v, %v; want %+v", test.text, group, started, zombie, ok, test)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("12 (sleep) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n"))
+	f.Add([]byte(") "))
+	f.Fuzz(func(_ *testing.T, text []byte) { native.ParseStat(text) })
+}
+
+func TestRunOf(t *testing.T) {
+	for _, test := range []struct {
+		env, run string
+		ok       bool
+	}{
+		{"A=1\x00TARE_RUN=r-1\x00B=2\x00", "r-1", true},
+		{"A=TARE_RUN=r-1\x00", "", false},
+		{"TARE_RUN=../etc\x00", "../etc", false},
+		{"", "", false},
+	} {
+		if run, ok := native.RunOf([]byte(test.env)); ok != test.ok || ok && run != test.run {
+			t.Errorf("%q: %q, %v; want %q, %v", test.env, run, ok, test.run, test.ok)
+		}
+	}
 }

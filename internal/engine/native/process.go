@@ -163,44 +163,47 @@ func (p *process) Remove(ctx context.Context) error {
 	if p.removed {
 		return nil
 	}
-	if p.started != nil {
-		// Process.Kill knows whether it has been reaped; reap then kills the group.
-		if err := p.started.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("remove %s: %w", p.id, err)
-		}
-		select {
-		case <-p.exited:
-		case <-ctx.Done():
-			return fmt.Errorf("remove %s: %w", p.id, ctx.Err())
-		}
+	if err := p.kill(ctx); err != nil {
+		return fmt.Errorf("remove %s: %w", p.id, err)
 	}
 	p.removed = true
-	if p.started != nil {
-		p.awaitGroup(ctx)
-	}
 	for _, pipe := range p.pipes {
 		pipe.close()
 	}
 	return p.null.Close()
 }
 
-// awaitGroup waits until what was killed in the group is dead. Nearly always
-// the first process was alone, which one system call tells. Zombies do not
-// count: who reaps orphans may take its time, or not do it at all.
-func (p *process) awaitGroup(ctx context.Context) {
+// kill ends the process, and returns when it and its group are dead.
+func (p *process) kill(ctx context.Context) error {
+	if p.started == nil {
+		return nil
+	}
+	// Process.Kill knows whether it has been reaped; reap then kills the group.
+	if err := p.started.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Nearly always the first process was alone, which one system call tells.
+	// Zombies do not count: who reaps orphans may take its time, or never do it.
 	group := p.started.Pid
-	pause(ctx, func() bool {
-		return errors.Is(unix.Kill(-group, 0), unix.ESRCH) || !groupAlive(group)
-	})
+	if !pause(ctx, func() bool { return errors.Is(unix.Kill(-group, 0), unix.ESRCH) || !groupAlive(group) }) {
+		return ctx.Err()
+	}
+	return nil
 }
 
-// pause returns when done reports true, or ctx ends.
-func pause(ctx context.Context, done func() bool) {
+// pause returns true when done does, and false if ctx ends first.
+func pause(ctx context.Context, done func() bool) bool {
 	for wait := 100 * time.Microsecond; !done(); wait = min(2*wait, 10*time.Millisecond) {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return true
 }

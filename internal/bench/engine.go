@@ -41,6 +41,9 @@ type EngineInfo struct {
 	Driver  string  `json:"driver"`          // the kind of engine, such as "oci"
 	Version string  `json:"version"`         // of the engine itself; empty where it has none
 	Facts   []Label `json:"facts,omitempty"` // what else matters: API version, storage driver, default runtime …
+	// Options are how the instance was declared, so that a resumed run finds it
+	// again. They are filled in by who declared it, not by Probe.
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // A Container is one container (or process) made by an Engine. Its methods

@@ -141,6 +141,7 @@ func probe(ctx context.Context, s site, all []instance) ([]probed, error) {
 	for i := range out {
 		go func() {
 			out[i].info, out[i].err = out[i].engine.Probe(ctx)
+			out[i].info.Options = out[i].instance.Options
 			done <- i
 		}()
 	}

@@ -36,6 +36,8 @@ RUN is an ID, a unique part of one, or "last".`,
 	}
 	cmd.Flags().StringVarP(&format, "format", "f", "record", "`format`: record, json, gobench")
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`file` to write; - for stdout")
+	cmd.ValidArgsFunction = a.completeRuns
+	completeFlag(cmd, "format", completeFixed("record", "json", "gobench"))
 	return cmd
 }
 

@@ -2,6 +2,8 @@
 // codes. It is the one place that knows every engine, workload and store.
 package cli
 
+//go:generate go run ./clidoc ../../docs/cli
+
 import (
 	"context"
 	"errors"
@@ -89,6 +91,12 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 		signal.Stop(signals)
 		close(done)
 	}
+}
+
+// Command returns the command tree for its reference pages. It is not for
+// running: that is what Main is for.
+func Command() *cobra.Command {
+	return (&app{env: func(string) string { return "" }, now: time.Now}).root()
 }
 
 func (a *app) root() *cobra.Command {

@@ -154,7 +154,7 @@ func (a *app) replan(ctx context.Context, plan bench.Plan, declared []instance, 
 	}
 	for _, c := range plan.Cells {
 		if !slices.ContainsFunc(p.probed, func(e probed) bool { return e.instance.Name == c.Engine }) {
-			return nil, fmt.Errorf("the run's engine %q is not declared any more: its directory is gone", c.Engine)
+			return nil, fmt.Errorf("the run does not say what its engine %q is", c.Engine)
 		}
 	}
 	return p, nil
@@ -263,5 +263,7 @@ With --yaml it prints the experiment itself, to start one of your own from.`,
 	}
 	o.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
+	cmd.ValidArgsFunction = completeExperiments
+	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
 	return cmd
 }

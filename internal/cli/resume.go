@@ -32,6 +32,7 @@ it takes the newest incomplete one.`,
 		},
 	}
 	format.addFlags(cmd.Flags())
+	cmd.ValidArgsFunction = a.completeRuns
 	return cmd
 }
 
@@ -45,7 +46,10 @@ func (a *app) resume(ctx context.Context, s bench.Store, args []string, format f
 	if err != nil {
 		return err
 	}
-	declared := instancesOf(state, []string{id})
+	var declared []instance
+	for _, e := range stored.Header.Engines {
+		declared = append(declared, instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
+	}
 	if err := a.cleanDead(ctx, state, id); err != nil {
 		return err
 	}

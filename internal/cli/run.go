@@ -53,6 +53,8 @@ used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
 	o.addFlags(cmd.Flags())
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the run's records to `file` as they come as well; - for stdout instead of the table")
+	cmd.ValidArgsFunction = completeExperiments
+	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
 	return cmd
 }
 
@@ -132,6 +134,7 @@ func (a *app) execute(ctx context.Context, state string, e execution) error {
 	}
 	engines := e.planned.engines()
 	a.graceful.Store(true)
+	a.announce(e)
 	progress := a.newProgress(e.header)
 	_, err = run.Run(ctx, run.Options{
 		Header: e.header, Workload: e.planned.workload, Engines: engines,
@@ -149,6 +152,41 @@ func (a *app) execute(ctx context.Context, state string, e execution) error {
 		return errors.Join(err, &hintError{closeErr, "'tare clean' removes what is left"})
 	}
 	return errors.Join(err, dir.remove())
+}
+
+// announce says what is about to be measured, and what is left out.
+func (a *app) announce(e execution) {
+	var cells []string
+	control := ""
+	for _, c := range e.header.Plan.Cells {
+		if c.Control {
+			control = " + control"
+			continue
+		}
+		cells = append(cells, cellName(c))
+	}
+	a.notice("%s: %s%s", e.header.Plan.Name, printable(strings.Join(cells, ", ")), control)
+	a.notice("stops %s", stopRule(e.header.Plan))
+	for _, p := range e.planned.leftOut() {
+		a.notice("left out: %s: %s", p.instance.Name, printable(p.err.Error()))
+	}
+}
+
+// leftOut lists the engines that a run over everything found does without. A
+// run over chosen engines leaves nothing out.
+func (p *planned) leftOut() []probed {
+	used := p.engines()
+	var out []probed
+	for _, e := range p.probed {
+		_, is := used[e.instance.Name]
+		switch {
+		case e.err == nil && !is:
+			return nil
+		case e.err != nil && !is:
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // command runs the argv of a hook, without a shell.

@@ -51,6 +51,7 @@ applied to the containers of each cell.`,
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
 	cmd.MarkFlagsMutuallyExclusive("trials", "applied")
+	cmd.ValidArgsFunction = a.completeRuns
 	return cmd
 }
 
@@ -180,6 +181,8 @@ images, put them into one run instead.`,
 	}
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&by, "by", "auto", "what runs are `grouped` by: auto, host, run, or label:KEY")
+	cmd.ValidArgsFunction = a.completeRuns
+	completeFlag(cmd, "by", completeFixed("auto", "host", "run", "label:"))
 	return cmd
 }
 

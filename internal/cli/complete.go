@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+)
+
+// completer proposes what can come next on a command line.
+type completer func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// completeRuns proposes the IDs of stored runs. A store that cannot be read
+// has none to propose.
+func (a *app) completeRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	_ = a.withStore(cmd.Context(), func(s bench.Store) error {
+		for r, err := range s.Runs(cmd.Context()) {
+			if err != nil {
+				return err
+			}
+			if id := r.Header.ID; !slices.Contains(args, id) {
+				out = append(out, cobra.CompletionWithDesc(id, r.Header.Plan.Name))
+			}
+		}
+		return nil
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeExperiments proposes the built-in experiments, and files.
+func completeExperiments(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, b := range experiment.Builtins() {
+		out = append(out, cobra.CompletionWithDesc(b.Name, b.Doc))
+	}
+	return out, cobra.ShellCompDirectiveDefault
+}
+
+// completeFixed proposes words.
+func completeFixed(words ...string) completer {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeFlag attaches proposals to a flag of a command.
+func completeFlag(cmd *cobra.Command, flag string, c completer) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, c); err != nil {
+		panic(err) // there is no such flag: a mistake in this package, which every test meets
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tare-bench/tare/internal/experiment"
 )
 
@@ -67,4 +69,32 @@ func TestKeyExamples(t *testing.T) {
 	}
 	check(experimentKeys, "", "")
 	check(cellKeys, "cells: [{name: a, ", "}]")
+}
+
+// TestDefaults writes out every default that the tables name. That must give
+// the plan that the defaults give.
+func TestDefaults(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` .*Default: `([^`]+)`\\.")
+	text := "workload: lifecycle\n"
+	rows := row.FindAllStringSubmatch(string(experiment.Reference()), -1)
+	for _, m := range rows {
+		if m[1] == "factors" {
+			m[2] = "{" + m[2] + "}"
+		}
+		text += m[1] + ": " + m[2] + "\n"
+	}
+	if len(rows) != 9 {
+		t.Errorf("%d defaults found:\n%s", len(rows), text)
+	}
+	want, err := plan("x.yaml", []byte("workload: lifecycle\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := plan("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s\nthe plan differs (-default +written out):\n%s", text, diff)
+	}
 }

@@ -78,7 +78,7 @@ func (e *Experiment) Instances() []Instance {
 // the zero value of a field leaves what the file says.
 type Overrides struct {
 	Factors   []Levels      // replaces the levels of a factor or condition, or adds a factor
-	Params    []bench.Label // replaces an option of the workload, in every cell
+	Params    []bench.Label // sets an option of the workload; where it was a factor, that has this one level
 	Instances []Instance    // adds an engine, or replaces that of the same name; Where is not used
 	Labels    []bench.Label // adds a label, or replaces that of the same key
 	Primary   []string      // metrics
@@ -107,10 +107,15 @@ type Levels struct {
 func (e *Experiment) Override(o Overrides) error {
 	r := &reader{src: e.src}
 	for _, l := range o.Factors {
-		e.overrideFactor(r, l)
+		if flag := "--" + l.Factor; !e.overrideFactor(r, flag, l) {
+			e.addFactor(r, flag, l)
+		}
 	}
 	for _, p := range o.Params {
-		e.overrideParam(p)
+		flag := "--param " + p.Key
+		if !e.overrideFactor(r, flag, Levels{p.Key, []string{p.Value}}) {
+			e.file.settings = append(slices.Clip(e.file.settings), paramSetting(p.Key, p.Value, span{flag: flag}))
+		}
 	}
 	for _, i := range o.Instances {
 		e.overrideInstance(i)
@@ -155,7 +160,7 @@ func (o Overrides) fields() []field {
 		add("control", strconv.FormatBool(*o.Control))
 	}
 	if o.Primary != nil {
-		out = append(out, flagField("primary", flagList("primary", o.Primary)))
+		out = append(out, flagField("primary", flagList("--primary", o.Primary)))
 	}
 	if o.Baseline != "" {
 		out = append(out, flagField("baseline", flagBaseline(o.Baseline)))
@@ -182,7 +187,7 @@ func flagField(name string, n node) field {
 }
 
 func flagList(flag string, texts []string) node {
-	n := node{kind: list, at: span{flag: "--" + flag}}
+	n := node{kind: list, at: span{flag: flag}}
 	for _, t := range texts {
 		n.items = append(n.items, node{kind: scalar, text: t, at: n.at})
 	}
@@ -204,29 +209,27 @@ func flagBaseline(s string) node {
 	return n
 }
 
-// overrideFactor replaces the levels of a factor. One that was a condition
-// stays one, and a level that the file names keeps what the file says of it.
-func (e *Experiment) overrideFactor(r *reader, l Levels) {
-	f := field{name: l.Factor, at: span{flag: "--" + l.Factor}, value: flagList(l.Factor, l.Levels)}
+// overrideFactor replaces the levels of a factor and reports whether there is
+// one. One that was a condition stays one, and a level that the file names
+// keeps what the file says of it.
+func (e *Experiment) overrideFactor(r *reader, flag string, l Levels) bool {
+	f := field{name: l.Factor, at: span{flag: flag}, value: flagList(flag, l.Levels)}
 	for _, factors := range []*[]factor{&e.file.factors, &e.file.conditions} {
 		for i, old := range *factors {
 			if old.name == l.Factor {
 				*factors = slices.Clone(*factors)
 				(*factors)[i] = r.factor(f, old)
-				return
+				return true
 			}
 		}
 	}
-	e.file.factors = append(slices.Clip(e.file.factors), r.factor(f, factor{}))
+	return false
 }
 
-// overrideParam sets an option of the workload and stops it from varying.
-func (e *Experiment) overrideParam(p bench.Label) {
-	at := span{flag: "--param " + p.Key}
-	isOption := func(f factor) bool { return f.name == p.Key }
-	e.file.factors = slices.DeleteFunc(e.file.factors, isOption)
-	e.file.conditions = slices.DeleteFunc(e.file.conditions, isOption)
-	e.file.settings = append(e.file.settings, paramSetting(p.Key, p.Value, at))
+// addFactor adds a factor that the file does not have.
+func (e *Experiment) addFactor(r *reader, flag string, l Levels) {
+	f := field{name: l.Factor, at: span{flag: flag}, value: flagList(flag, l.Levels)}
+	e.file.factors = append(slices.Clip(e.file.factors), r.factor(f, factor{}))
 }
 
 func (e *Experiment) overrideInstance(i Instance) {

@@ -59,7 +59,7 @@ func findFactor(factors []factor, name string) (factor, bool) {
 func factorsKey(name, doc, example string, into func(*file) *[]factor) key[file] {
 	want := "a mapping of factors to lists of levels"
 	return key[file]{
-		name: name, doc: doc, example: example, want: want, schema: factorsSchema(),
+		name: name, doc: doc, example: example, want: want, schema: defined("factors"),
 		read: func(r *reader, n node, f *file) {
 			if n.kind != mapping {
 				r.wrongKind(n, want)
@@ -245,7 +245,7 @@ func cellsKey() key[file] {
 	return key[file]{
 		name: "cells", doc: "Cells beside the cross product, each with a name. With no factors, there is no cross product.",
 		example: "cells: [{name: small, engine: docker, memory: 32MiB}]",
-		want:    "a list of cells", schema: schema{"type": "array", "items": cellSchema(), "minItems": 1},
+		want:    "a list of cells", schema: schema{"type": "array", "items": defined("cell"), "minItems": 1},
 		read: func(r *reader, n node, f *file) {
 			if n.kind != list {
 				r.wrongKind(n, "a list of cells")

@@ -66,7 +66,7 @@ func TestOverride(t *testing.T) {
 				Params:    []bench.Label{{Key: "size", Value: "7"}},
 				Control:   &no,
 			},
-			"--baseline: there is no factor \"size\"",
+			"--baseline: no cell has the levels of the baseline in condition size=7",
 		},
 		{"numbers", experiment.Overrides{Blocks: "3", Warmup: &two, Seed: &seed}, "native small, native large, docker large, control / native small, native large, docker large, control"},
 		{"bad blocks", experiment.Overrides{Blocks: "few"}, "--blocks: \"few\" is not a whole number from 1 to 100000"},

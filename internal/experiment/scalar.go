@@ -149,7 +149,7 @@ func duration() value[time.Duration] {
 
 // share is a ratio above 0 and below 1.
 func share() value[float64] {
-	s := schema{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`}
+	s := schema{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 	return word("a percentage such as 3%", s, func(s string) (float64, error) {
 		v, err := unit.ParsePercent(s)
 		if err == nil && (v <= 0 || v >= 1) {

@@ -11,11 +11,18 @@ func Schema() []byte {
 	s := objectSchema(fileKeys())
 	s["$schema"] = "http://json-schema.org/draft-07/schema#" // the version that editors know best
 	s["title"] = "tare experiment"
+	s["definitions"] = schema{"factors": factorsSchema(), "level": levelSchema(), "cell": cellSchema()}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("experiment schema: %v", err)) // it is made of strings and numbers
 	}
 	return append(data, '\n')
+}
+
+// defined refers to one of the schema's definitions. Beside a bare $ref, a
+// description would be ignored.
+func defined(name string) schema {
+	return schema{"allOf": []any{schema{"$ref": "#/definitions/" + name}}}
 }
 
 // factorsSchema knows the plain levels of the factors that every workload
@@ -24,41 +31,47 @@ func factorsSchema() schema {
 	properties := schema{}
 	for _, k := range cellKeys() {
 		if k.factor {
-			properties[k.name] = levelsSchema(k.schema, k.doc)
+			properties[k.name] = levelsSchema(k.doc, k.schema)
 		}
 	}
-	word := schema{"type": []string{"string", "number", "boolean", "array"}}
+	word := schema{"type": []string{"string", "number", "boolean"}}
+	words := schema{"type": "array", "items": word, "minItems": 1}
 	return schema{
 		"type": "object", "minProperties": 1, "properties": properties,
-		"additionalProperties": levelsSchema(word, "An option of the workload, or a factor of your own with named levels."),
+		"additionalProperties": levelsSchema("An option of the workload, or a factor of your own with named levels.", word, words),
 	}
 }
 
-// levelsSchema is a plain level, or a list of plain and named ones.
-func levelsSchema(plain schema, doc string) schema {
-	either := schema{"anyOf": []any{plain, namedSchema(false)}}
-	many := schema{"type": "array", "minItems": 1, "maxItems": maxLevels, "items": either}
-	return schema{"description": doc, "anyOf": []any{plain, many}}
+// levelsSchema is a list of plain and named levels, or a single word.
+func levelsSchema(doc string, plain ...schema) schema {
+	level, alone := []any{defined("level")}, []any{}
+	for _, p := range plain {
+		level = append(level, p)
+		if p["type"] != "array" { // a list is a list of levels
+			alone = append(alone, p)
+		}
+	}
+	many := schema{"type": "array", "minItems": 1, "maxItems": maxLevels, "items": schema{"anyOf": level}}
+	return schema{"description": doc, "anyOf": append(alone, many)}
 }
 
-// cellSchema is a cell. Options of the workload and levels may be written
-// beside the keys of spec, so that any key is allowed; the value of a known
-// key may be the name of a level, so that none is checked.
-func cellSchema() schema { return namedSchema(true) }
+// levelSchema is a named level.
+func levelSchema() schema {
+	s := objectSchema(plainKeys(cellKeys()))
+	s["required"] = []string{"name"}
+	s["properties"].(schema)["name"] = schema{"type": "string"}
+	return s
+}
 
-// namedSchema is a mapping with a name and the keys of a cell.
-func namedSchema(open bool) schema {
+// cellSchema is a cell. Beside the keys of spec it may name options of the
+// workload and levels of any factor, and the value of a known key may be the
+// name of a level: so names are offered, and nothing is refused.
+func cellSchema() schema {
 	properties := schema{"name": schema{"type": "string"}}
 	for _, k := range cellKeys() {
-		p := schema{"description": k.doc}
-		if !open {
-			for name, v := range k.schema {
-				p[name] = v
-			}
-		}
-		properties[k.name] = p
+		properties[k.name] = schema{"description": k.doc}
 	}
-	return schema{"type": "object", "required": []string{"name"}, "properties": properties, "additionalProperties": open}
+	return schema{"type": "object", "required": []string{"name"}, "properties": properties}
 }
 
 // Reference returns the tables of keys in docs/experiment.md.

@@ -45,8 +45,22 @@ func unmark(name string) (found, bool) {
 	return found{run, id}, ok1 && ok2 && bench.ValidRunID(run) == nil && isID(id)
 }
 
-// found is a container by which a trace on the host was made.
+// found is a container that has left a trace on the host; without an ID, it is
+// the group of a run with nothing in it.
 type found struct{ run, id string }
+
+// The kinds of what a dead run leaves.
+const (
+	kindContainer = "container" // processes, group and directory
+	kindGroup     = "cgroup"    // of the run
+)
+
+func (f found) leftover(engine string) (l bench.Leftover, ok bool) {
+	if f.id == "" {
+		return bench.Leftover{Run: f.run, Engine: engine, Kind: kindGroup, ID: runGroup(f.run)}, true
+	}
+	return bench.Leftover{Run: f.run, Engine: engine, Kind: kindContainer, ID: f.id}, isID(f.id)
+}
 
 // Leftovers implements bench.Cleaner: a container is left as long as there is
 // a directory, a group or a process of it.
@@ -54,11 +68,12 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 	seen := map[found]bool{}
 	var left []bench.Leftover
 	add := func(f found) {
-		if seen[f] || !isID(f.id) || bench.ValidRunID(f.run) != nil || !dead(f.run) {
+		l, ok := f.leftover(e.config.Name)
+		if seen[f] || !ok || bench.ValidRunID(f.run) != nil || !dead(f.run) {
 			return
 		}
 		seen[f] = true
-		left = append(left, bench.Leftover{Run: f.run, Engine: e.config.Name, Kind: "container", ID: f.id})
+		left = append(left, l)
 	}
 	running, err := processes()
 	for f := range running {
@@ -95,6 +110,9 @@ func (e *Engine) ownGroups(add func(found)) error {
 		groups, err := h.List(run)
 		if err != nil {
 			return err
+		}
+		if len(groups) == 0 {
+			add(found{run: path.Base(run)})
 		}
 		for _, group := range groups {
 			add(found{path.Base(run), path.Base(group)})
@@ -150,13 +168,17 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
 	}
-	if !isID(l.ID) {
-		return fmt.Errorf("leftover %q: not the ID of a container", l.ID)
+	h, err := e.groups()
+	switch {
+	case l.Kind == kindGroup && l.ID == runGroup(l.Run) && err == nil:
+		return removeEmpty(ctx, h, l.ID)
+	case l.Kind != kindContainer || !isID(l.ID):
+		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.config.Name, l.Kind, l.ID)
 	}
 	if err := killAll(ctx, found{l.Run, l.ID}); err != nil {
 		return fmt.Errorf("remove %s: %w", l.ID, err)
 	}
-	if h, err := e.groups(); err == nil {
+	if err == nil {
 		if err := removeGroup(ctx, h, l); err != nil {
 			return fmt.Errorf("remove %s: %w", l.ID, err)
 		}

@@ -23,6 +23,18 @@ func open(_ testing.TB, s enginetest.Site) bench.Engine {
 	return floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images})
 }
 
+// opened opens an engine, and closes it when the test ends.
+func opened(t *testing.T, s enginetest.Site) *floor.Engine {
+	t.Helper()
+	e := open(t, s).(*floor.Engine)
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return e
+}
+
 // require skips or fails where the kernel does not let this user isolate.
 func require(t testing.TB) {
 	t.Helper()
@@ -97,7 +109,7 @@ func TestLinkInImage(t *testing.T) {
 	if err := os.Symlink(host, filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	c := create(t, open(t, s), bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "/link/deep"}}})
+	c := create(t, opened(t, s), bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "/link/deep"}}})
 	if err := c.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +143,7 @@ func TestOddDirectory(t *testing.T) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	e := open(t, s).(*floor.Engine)
+	e := opened(t, s)
 	c := create(t, e, bench.Spec{})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == s.Run })
 	if err != nil || len(left) != 1 || left[0].ID != c.ID() {
@@ -142,7 +154,7 @@ func TestOddDirectory(t *testing.T) {
 // TestErrors looks at what a user reads when the kernel refuses.
 func TestErrors(t *testing.T) {
 	require(t)
-	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
 	for _, test := range []struct {
 		name string
 		spec bench.Spec
@@ -180,12 +192,14 @@ func TestMark(t *testing.T) {
 // RemoveLeftover removes trees as root, so it must not take any word for an ID.
 func TestRemoveLeftoverRefuses(t *testing.T) {
 	s := enginetest.NewSite(t, nil)
-	e := open(t, s).(*floor.Engine)
+	e := opened(t, s)
 	for _, l := range []bench.Leftover{
-		{Run: s.Run, ID: ".."},
-		{Run: s.Run, ID: ""},
-		{Run: s.Run, ID: "floor-0123abcd-1/../.."},
-		{Run: "..", ID: "floor-0123abcd-1"},
+		{Run: s.Run, Kind: "container", ID: ".."},
+		{Run: s.Run, Kind: "container", ID: ""},
+		{Run: s.Run, Kind: "container", ID: "floor-0123abcd-1/../.."},
+		{Run: "..", Kind: "container", ID: "floor-0123abcd-1"},
+		{Run: s.Run, Kind: "cgroup", ID: "/"},
+		{Run: s.Run, Kind: "directory", ID: s.Dir},
 	} {
 		if err := e.RemoveLeftover(t.Context(), l); err == nil {
 			t.Errorf("RemoveLeftover(%+v) succeeds", l)
@@ -217,7 +231,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	e := open(t, s).(*floor.Engine)
+	e := opened(t, s)
 	dead := func(run string) bool { return run == s.Run }
 	left, err := e.Leftovers(t.Context(), dead)
 	if err != nil || len(left) != 2 {
@@ -260,4 +274,29 @@ func TestKilledChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {}
+}
+
+// TestEmptyGroup leaves what a run leaves that is killed between two containers.
+func TestEmptyGroup(t *testing.T) {
+	require(t)
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	c := create(t, open(t, s), bench.Spec{})
+	e := opened(t, s)
+	if _, err := e.Cgroup(t.Context(), c); errors.Is(err, bench.ErrUnsupported) {
+		return // there is none to leave
+	}
+	if err := c.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dead := func(run string) bool { return run == s.Run }
+	left, err := e.Leftovers(t.Context(), dead)
+	if err != nil || len(left) != 1 || left[0].Kind != "cgroup" {
+		t.Fatalf("Leftovers = %v, %v; want the run's cgroup", left, err)
+	}
+	if err := e.RemoveLeftover(t.Context(), left[0]); err != nil {
+		t.Error(err)
+	}
+	if left, err := e.Leftovers(t.Context(), dead); err != nil || len(left) != 0 {
+		t.Errorf("Leftovers = %v, %v after it was removed", left, err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -298,5 +299,28 @@ func TestEmptyGroup(t *testing.T) {
 	}
 	if left, err := e.Leftovers(t.Context(), dead); err != nil || len(left) != 0 {
 		t.Errorf("Leftovers = %v, %v after it was removed", left, err)
+	}
+}
+
+// TestOOM wants the death of a program that is too large to be told from
+// another one's.
+func TestOOM(t *testing.T) {
+	require(t)
+	if slices.Contains(unsupported(t), enginetest.MemoryLimit) {
+		return // nothing is limited
+	}
+	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
+	c := create(t, e, bench.Spec{
+		Argv:   []string{agent.Path, "alloc", "1000000000"},
+		Limits: bench.Limits{Memory: 64 << 20},
+	})
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if swap, err := os.ReadFile("/proc/swaps"); err != nil || strings.Count(string(swap), "\n") > 1 {
+		return // it goes on there (or that is unknown)
+	}
+	if exit, err := c.Wait(t.Context()); err != nil || exit != (bench.Exit{Code: 137, Signal: 9, OOM: true}) {
+		t.Errorf("Wait = %+v, %v; want it killed for want of memory", exit, err)
 	}
 }

@@ -145,7 +145,7 @@ func TestCompareWarnings(t *testing.T) {
 
 // TestCompareFalseAlarms compares runs between which nothing differs.
 func TestCompareFalseAlarms(t *testing.T) {
-	n := repetitions(200, 4000)
+	n := repetitions(100, 4000)
 	wrong := 0
 	for i := range uint64(n) {
 		found := 0

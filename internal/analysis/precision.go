@@ -17,13 +17,12 @@ const inARow = 3
 type Precision struct {
 	plan   bench.Plan
 	pairs  []*pairing
-	gone   []bool  // cells that the run has given up
-	block  int     // the block that is under way
-	open   bool    // it has a trial
-	blocks int     // that are complete
-	row    int     // of them, the last ones that were precise
-	worst  float64 // half-width of the least precise comparison
-	least  *pairing
+	gone   []bool   // cells that the run has given up
+	block  int      // the block that is under way
+	open   bool     // it has a trial
+	blocks int      // that are complete
+	row    int      // of them, the last ones that were precise
+	last   *pairing // was not precise after the last block, and is looked at first; nil = none
 }
 
 // A pairing collects one primary comparison.
@@ -106,10 +105,18 @@ func (p *Precision) Reached() bool {
 // false while one of them has no interval yet, or where there is nothing to
 // compare.
 func (p *Precision) HalfWidth() (worst float64, cell, metric int, ok bool) {
-	if p.least == nil || math.IsInf(p.worst, 1) {
+	for _, q := range p.pairs {
+		if p.hopeless(q) {
+			continue
+		}
+		if h := q.halfWidth(); !ok || h > worst {
+			worst, cell, metric, ok = h, q.cell, q.metric, true
+		}
+	}
+	if !ok || math.IsInf(worst, 1) {
 		return 0, 0, 0, false
 	}
-	return p.worst, p.least.cell, p.least.metric, true
+	return worst, cell, metric, true
 }
 
 // endBlock forms the pairs of the block under way.
@@ -122,25 +129,27 @@ func (p *Precision) endBlock() {
 	for _, q := range p.pairs {
 		q.endBlock()
 	}
-	p.measure()
-	if p.worst <= p.plan.Precision {
+	if p.precise() {
 		p.row++
 	} else {
 		p.row = 0
 	}
 }
 
-// measure finds the least precise comparison.
-func (p *Precision) measure() {
-	p.worst, p.least = math.Inf(1), nil
-	for _, q := range p.pairs {
-		if p.hopeless(q) {
-			continue
-		}
-		if h := q.halfWidth(); p.least == nil || h > p.worst {
-			p.worst, p.least = h, q
-		}
+// precise reports whether every comparison is as precise as was asked. One that
+// was not after the last block is most likely not now either: then it is the
+// only one that costs time.
+func (p *Precision) precise() bool {
+	tooWide := func(q *pairing) bool { return !p.hopeless(q) && q.halfWidth() > p.plan.Precision }
+	if p.last != nil && tooWide(p.last) {
+		return false
 	}
+	p.last = nil
+	if i := slices.IndexFunc(p.pairs, tooWide); i >= 0 {
+		p.last = p.pairs[i]
+		return false
+	}
+	return slices.ContainsFunc(p.pairs, func(q *pairing) bool { return !p.hopeless(q) })
 }
 
 // hopeless reports whether a comparison will never be precise, so that nobody

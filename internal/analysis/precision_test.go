@@ -132,22 +132,26 @@ func TestPrecisionResumed(t *testing.T) {
 }
 
 // BenchmarkPrecision is what is done after one block of a run of 500 blocks, 6
-// cells and 2 primary metrics.
+// cells and 2 primary metrics: until it is precise, and in its last blocks.
 func BenchmarkPrecision(b *testing.B) {
 	run := analysistest.Run(five(501))
 	split := len(run.Samples) - 6
-	for b.Loop() {
-		b.StopTimer()
-		p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
-		for i := range split { // as one block, so that it is quick
-			s := run.Samples[i]
-			p.Add(s)
-		}
-		p.Reached()
-		b.StartTimer()
-		for _, s := range run.Samples[split:] {
-			p.Add(s)
-		}
-		p.Reached()
+	for name, asked := range map[string]float64{"until": 1e-6, "last": 1} {
+		b.Run(name, func(b *testing.B) {
+			run.Header.Plan.Precision = asked
+			for b.Loop() {
+				b.StopTimer()
+				p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
+				for _, s := range run.Samples[:split] {
+					p.Add(s)
+				}
+				p.Reached()
+				b.StartTimer()
+				for _, s := range run.Samples[split:] {
+					p.Add(s)
+				}
+				p.Reached()
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ const (
 	valueDrift   = 0.05 // drift of all cells together; comparisons hardly suffer
 	effectDrift  = 0.02 // drift of a comparison itself
 	likeness     = 0.3  // autocorrelation from which intervals get much too narrow
-	outlierShare = 0.10 // of the trials
+	outlierShare = 0.15 // of the trials
 	farOut       = 5.0  // times the median
 	bimodality   = 1.3  // times the score from which stat calls it clear
 )

@@ -1,0 +1,169 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// nothing explains why the runs cannot be compared.
+func (c *comparer) nothing() error {
+	var have []string
+	for _, t := range c.tables {
+		var names []string
+		for i := range t.cells {
+			if !t.cells[i].Control {
+				names = append(names, CellName(&t.cells[i]))
+			}
+		}
+		have = append(have, fmt.Sprintf("run %s (%s) has the cells %s", t.run.Header.ID, t.run.Header.Plan.Workload, strings.Join(names, ", ")))
+	}
+	return fmt.Errorf("%w: %s", ErrNothingInCommon, strings.Join(have, "; "))
+}
+
+// warn says what such a comparison cannot tell.
+func (c *comparer) warn() {
+	var all []facts
+	for _, t := range c.tables {
+		h := &t.run.Header
+		all = append(all, facts{h.Host, h.Tool, h.Engines})
+	}
+	c.Differ = differences(all)
+	what := "the host, the day and the neighbours are confounded with what is compared"
+	if len(c.Differ) > 0 {
+		var s []string
+		for _, d := range c.Differ {
+			s = append(s, d.String())
+		}
+		what += "; the runs differ in " + strings.Join(s, ", ")
+	}
+	c.add(CodeNotApart, "the runs were made one after the other: "+what,
+		"put both into one run where that is possible; else repeat each several times, in turn", "")
+	c.warnRuns()
+	c.warnUnmatched()
+	c.warnMetrics()
+	c.warnZero()
+	for _, t := range c.tables {
+		if t.run.End == nil {
+			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
+		}
+		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
+			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", count(n, "trial"), t.run.Header.ID),
+				"see why: tare show "+t.run.Header.ID, "")
+		}
+	}
+}
+
+func (c *comparer) add(code, text, hint, metric string) {
+	c.Warnings = append(c.Warnings, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric})
+}
+
+// warnRuns says where the runs, or the trials, are too few.
+func (c *comparer) warnRuns() {
+	short := false
+	for _, m := range c.Metrics {
+		for _, r := range m.Rows {
+			for _, s := range r.Sides {
+				short = short || s.Comparison != nil && !s.Comparison.HasInterval
+			}
+		}
+	}
+	switch {
+	case short && c.ByRun:
+		c.add(CodeFewRuns, "there are too few runs for a 95 % interval: four of each host are the least", "make more runs, taking the hosts in turn", "")
+	case short:
+		c.add(CodeFewSamples, "there are too few trials for a 95 % interval", "more blocks in each run: --blocks 10", "")
+	default:
+		c.warnPower()
+	}
+}
+
+// warnPower says where no difference could have been found: the smallest
+// p-value of two groups is that of all of one above all of the other.
+func (c *comparer) warnPower() {
+	family, most := 0, 0.0
+	c.each(bench.Primary, func(_ *ContrastMetric, r *ContrastRow, s *Side) {
+		family++
+		most = max(most, arrangements(r.Sides[0].N, s.N))
+	})
+	if family > 0 && 2/most*float64(family) >= alpha {
+		what := "trials"
+		if c.ByRun {
+			what = "runs"
+		}
+		c.add(CodeFewRuns, fmt.Sprintf("with so few %s and %d comparisons no difference, however large, could be told from chance", what, family),
+			"make more "+what+", or compare fewer cells", "")
+	}
+}
+
+// arrangements is in how many ways n and m values can be put in order by group.
+func arrangements(n, m int) float64 {
+	ways := 1.0
+	for i := 1; i <= min(n, m); i++ {
+		ways *= float64(n+m-min(n, m)+i) / float64(i)
+	}
+	return ways
+}
+
+// warnUnmatched names cells that not all runs have.
+func (c *comparer) warnUnmatched() {
+	runs := make(map[key]int)
+	for _, t := range c.tables {
+		for i := range t.cells {
+			if !t.cells[i].Control {
+				runs[key{t.cells[i].Condition, t.cells[i].Name}]++
+			}
+		}
+	}
+	var names []string
+	for k, n := range runs {
+		if n < len(c.tables) {
+			names = append(names, CellName(&bench.Cell{Name: k.cell, Condition: k.condition}))
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		c.add(CodeOneSided, "only some of the runs have "+strings.Join(names, ", "), "run the same experiment on both sides", "")
+	}
+}
+
+// warnMetrics names metrics that the runs define differently.
+func (c *comparer) warnMetrics() {
+	names := make(map[string]bool)
+	for i, m := range c.tables[0].run.Header.Metrics {
+		if c.tables[0].role[i] != bench.Primary && c.tables[0].role[i] != bench.Detail {
+			continue
+		}
+		for _, t := range c.tables[1:] {
+			same := slices.ContainsFunc(t.run.Header.Metrics, func(o bench.Metric) bool { return o.Name == m.Name })
+			if same && t.metric(m) < 0 {
+				names[m.Name] = true
+			}
+		}
+	}
+	if len(names) > 0 {
+		c.add(CodeOtherMetrics, "not compared, because the runs define them differently: "+strings.Join(slices.Sorted(maps.Keys(names)), ", "),
+			"run both with the same version of tare", "")
+	}
+}
+
+// warnZero names metrics with values that have no ratio.
+func (c *comparer) warnZero() {
+	for _, m := range c.Metrics {
+		var names []string
+		for _, r := range m.Rows {
+			for _, s := range r.Sides[1:] {
+				if s.Comparison == nil && s.N > 0 && r.Sides[0].N > 0 && !slices.Contains(names, r.Cell) {
+					names = append(names, r.Cell)
+				}
+			}
+		}
+		if len(names) > 0 {
+			c.add(CodeZero, fmt.Sprintf("%s of %s has values of zero or less, which have no ratio", m.Metric.Title, strings.Join(names, ", ")),
+				"look at the values: tare export", m.Metric.Name)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,31 +22,31 @@ const tailSize = 64 << 10
 // they are, so that nothing has to be copied while it runs. When ctx ends, it
 // is killed with everything that is still in its process group.
 func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
-	cmd := exec.CommandContext(ctx, h.binary, args...)
+	cmd := exec.Command(h.binary, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = h.null, stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	// exec.CommandContext would start a goroutine for each command.
+	stop := context.AfterFunc(ctx, func() { _ = killGroup(cmd.Process.Pid) }) // it may have ended just now
+	err := cmd.Wait()
+	stop()
 	if err == nil {
 		return nil
 	}
-	if cmd.Process != nil {
-		_ = killGroup(cmd.Process.Pid) // a helper that outlived the runtime, if there is one
-		reap(-cmd.Process.Pid)
-	}
+	_ = killGroup(cmd.Process.Pid) // helpers that outlived the runtime, if there are any
+	reap(-cmd.Process.Pid)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return err
 }
 
-func killGroup(pid int) error {
-	if err := unix.Kill(-pid, unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
-		return err
-	}
-	return os.ErrProcessDone
-}
+func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }
 
 // reap collects the exit status of orphans that became children of this
 // process because it is their reaper: of one, or of process group -pid. It

@@ -27,7 +27,7 @@ type container struct {
 	bundle *bundle
 	spec   bench.Spec
 
-	process *os.Process   // the first one in the container
+	process *process      // the first one in the container; nil before create
 	exited  chan struct{} // closed when exit and waitErr are set
 	exit    bench.Exit
 	waitErr error
@@ -72,11 +72,7 @@ func (c *container) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s create: %w", c.engine.cfg.Name, err)
 	}
-	// A process that has ended keeps its number until it is waited for, here
-	// and nowhere else.
-	if c.process, err = os.FindProcess(pid); err != nil {
-		return err
-	}
+	c.process = openProcess(pid)
 	go c.await()
 	return nil
 }
@@ -96,14 +92,9 @@ func readPID(name string) (int, error) {
 // await takes the exit status of the container's process.
 func (c *container) await() {
 	defer close(c.exited)
-	state, err := c.process.Wait()
+	status, err := c.process.wait()
 	if err != nil {
-		c.waitErr = fmt.Errorf("wait for process %d: %w", c.process.Pid, err)
-		return
-	}
-	status, ok := state.Sys().(syscall.WaitStatus)
-	if !ok {
-		c.waitErr = fmt.Errorf("wait for process %d: no status", c.process.Pid)
+		c.waitErr = fmt.Errorf("wait for process %d: %w", c.process.pid, err)
 		return
 	}
 	if !status.Signaled() {
@@ -199,14 +190,14 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 
 // kill ends the first process, and with it all others in its PID namespace.
 func (c *container) kill(ctx context.Context) error {
-	if err := c.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill process %d: %w", c.process.Pid, err)
+	if err := c.process.kill(); err != nil {
+		return fmt.Errorf("kill process %d: %w", c.process.pid, err)
 	}
 	select {
 	case <-c.exited:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("process %d was killed and has not ended: %w", c.process.Pid, context.Cause(ctx))
+		return fmt.Errorf("process %d was killed and has not ended: %w", c.process.pid, context.Cause(ctx))
 	}
 }
 

@@ -124,7 +124,7 @@ func (e *effect) settle(delta float64, family, blocks int) int {
 	if need > maxBlocks {
 		return 0
 	}
-	return max(need, blocks+1)
+	return max(roundUp(need), blocks+1)
 }
 
 // pairsFor is stat.PairsFor with an upper bound in place of "cannot say".

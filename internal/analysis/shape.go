@@ -243,8 +243,8 @@ func (w *warner) outliers() {
 		}
 		switch {
 		case extreme > 0:
-			w.add(CodeOutliers, fmt.Sprintf("%s of %s: %d of %d trials are more than %g times the median, up to %s",
-				metric.Title, w.name(cell), extreme, len(x), farOut, unit.Format(far, metric.Unit)), hint, metric.Name, cell)
+			w.add(CodeOutliers, fmt.Sprintf("%s of %s is more than %g times its median in %d of %d trials, up to %s",
+				metric.Title, w.name(cell), farOut, extreme, len(x), unit.Format(far, metric.Unit)), hint, metric.Name, cell)
 		case float64(many) > outlierShare*float64(len(x)):
 			w.add(CodeOutliers, fmt.Sprintf("%s of %s: %d of %d trials lie far from the others",
 				metric.Title, w.name(cell), many, len(x)), hint, metric.Name, cell)

@@ -103,15 +103,29 @@ func (w *warner) more(blocks int) string {
 		return "finish the run: tare resume " + w.Header.ID
 	case w.End.Reason == bench.StopAllFailed:
 		return "see the failures"
+	case blocks > tooMany*max(w.Blocks, minPairs):
+		return fmt.Sprintf("at this noise it takes about %s blocks: calm the machine first, see tare doctor", unit.Format(float64(roundUp(blocks)), unit.Count))
 	case w.End.Reason == bench.StopBudget && blocks > 0:
 		return "the time was used up: allow about " + w.budget(blocks)
 	case w.End.Reason == bench.StopBudget:
 		return "the time was used up: allow more with --budget"
 	case blocks > 0:
-		return fmt.Sprintf("about %d blocks are needed: --blocks %d", blocks, blocks)
+		return fmt.Sprintf("about %d blocks are needed: --blocks %[1]d", roundUp(blocks))
 	default:
 		return "more blocks may help: --blocks"
 	}
+}
+
+// tooMany is how many times the blocks of a run nobody should be advised to run.
+const tooMany = 20
+
+// roundUp leaves two digits of an estimate.
+func roundUp(n int) int {
+	step := 1
+	for n/step >= 100 {
+		step *= 10
+	}
+	return (n + step - 1) / step * step
 }
 
 // budget turns a number of blocks into the option that allows for them.
@@ -275,9 +289,7 @@ func (w *warner) imprecise() {
 	if worst == nil {
 		return
 	}
-	if need > maxBlocks {
-		need = 0
-	}
+	need = min(need, maxBlocks)
 	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",
 		unit.FormatPercent(asked), unit.FormatPercent(worst.cmp.HalfWidth()), of.result.Metric.Title, w.name(worst.cell)),
 		w.more(need), of.result.Metric.Name, worst.cell)

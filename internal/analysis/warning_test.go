@@ -83,6 +83,7 @@ func TestWarnings(t *testing.T) {
 		}, []string{analysis.CodeFewPairs, analysis.CodeZero}, "tare export", []int{1, 2}},
 		{"few blocks", 6, func(r *bench.Run) {}, []string{analysis.CodeFewBlocks}, "--blocks 7", nil},
 		{"imprecise, out of blocks", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.004 }, []string{analysis.CodeImprecise}, "--blocks ", nil},
+		{"imprecise beyond help", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.001 }, []string{analysis.CodeImprecise}, "calm the machine", nil},
 		{"imprecise, out of time", 40, func(r *bench.Run) {
 			r.Header.Plan.Precision, r.End.Reason = 0.004, bench.StopBudget
 		}, []string{analysis.CodeImprecise}, "--budget ", nil},

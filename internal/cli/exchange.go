@@ -59,10 +59,7 @@ func (a *app) toFile(name string, f func(io.Writer) error) error {
 	if name == "-" {
 		return f(a.stdout)
 	}
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return &usageError{err, "choose another name, or remove it first"}
-	}
+	file, err := createFile(name)
 	if err != nil {
 		return err
 	}
@@ -70,6 +67,21 @@ func (a *app) toFile(name string, f func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(name))
 	}
 	return nil
+}
+
+// createFile makes a file that must not exist: nothing that a user has is
+// overwritten.
+func createFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil, &usageError{fmt.Errorf("--output: %w", err), "choose another name, or remove it first"}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
+	case err != nil:
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	return f, nil
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -108,7 +120,7 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return err
+			return &usageError{err, "give a file that 'tare export' wrote, or - for stdin"}
 		}
 		defer f.Close()
 		in = f
@@ -117,7 +129,7 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 	}
 	for r, err := range record.Read(in) {
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
 		}
 		status, err := importRun(ctx, s, r)
 		if err != nil {

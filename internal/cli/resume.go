@@ -68,13 +68,17 @@ func (a *app) resume(ctx context.Context, s bench.Store, args []string, format f
 	if err := sameMetrics(stored.Header.Metrics, append(p.workload.Metrics(), machine.Metrics()...)); err != nil {
 		return err
 	}
+	dir, err := newRunDir(state, id, p.instances)
+	if err != nil {
+		return err
+	}
 	w, err := s.Resume(ctx, id, bench.Resumption{
 		Time: a.now().UTC(), Tool: toolVersion(), Seq: len(stored.Samples), Host: host.Facts(fsRoot),
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, dir.remove())
 	}
-	err = a.execute(ctx, state, execution{header: stored.Header, planned: p, writer: w, machine: machine, done: stored.Samples})
+	err = a.execute(ctx, dir, execution{header: stored.Header, planned: p, writer: w, machine: machine, done: stored.Samples})
 	return a.conclude(ctx, s, id, format, false, errors.Join(err, w.Close()))
 }
 

@@ -81,17 +81,22 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 			return err
 		}
 		defer machine.Close()
-		header := a.header(ctx, p, id, state, machine)
-		w, err := s.Create(ctx, header)
+		// Whatever can go wrong before the first trial goes wrong before there is a run.
+		dir, err := newRunDir(state, id, p.instances)
 		if err != nil {
 			return err
 		}
-		w, closeOutput, err := a.alsoTo(output, w, header)
+		out, err := a.openOutput(output)
 		if err != nil {
-			return errors.Join(err, w.Close())
+			return errors.Join(err, dir.remove())
 		}
-		err = a.execute(ctx, state, execution{header: header, planned: p, writer: w, machine: machine})
-		err = errors.Join(err, w.Close(), closeOutput())
+		header := a.header(ctx, p, id, state, machine)
+		w, err := out.create(ctx, s, header)
+		if err != nil {
+			return errors.Join(err, out.discard(), dir.remove())
+		}
+		err = a.execute(ctx, dir, execution{header: header, planned: p, writer: w, machine: machine})
+		err = errors.Join(err, w.Close(), out.close())
 		return a.conclude(ctx, s, id, format, output == "-", err)
 	})
 }
@@ -124,19 +129,12 @@ type execution struct {
 
 // execute measures with a directory and engines of the run's own, and leaves
 // nothing of them behind.
-func (a *app) execute(ctx context.Context, state string, e execution) error {
-	dir, err := makeRunDir(state, e.header.ID)
-	if err != nil {
-		return err
-	}
-	if err := saveInstances(dir.path, e.planned.instances); err != nil {
-		return errors.Join(err, dir.remove())
-	}
+func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	engines := e.planned.engines()
 	a.graceful.Store(true)
 	a.announce(e)
 	progress := a.newProgress(e.header)
-	_, err = run.Run(ctx, run.Options{
+	_, err := run.Run(ctx, run.Options{
 		Header: e.header, Workload: e.planned.workload, Engines: engines,
 		Writer: e.writer, Machine: e.machine,
 		Clock: run.Monotonic(), Now: a.now,
@@ -235,27 +233,52 @@ func failedTrials(r *bench.Run) int {
 	return n
 }
 
-// alsoTo makes a writer that writes the records to a file or stdout as well.
-func (a *app) alsoTo(output string, w bench.RunWriter, h bench.Header) (bench.RunWriter, func() error, error) {
-	var out io.Writer
-	closeOut := func() error { return nil }
-	switch output {
+// output is where the records of a run go as well.
+type output struct {
+	w    io.Writer // nil for nowhere
+	file *os.File  // nil unless w is a file of its own
+}
+
+func (a *app) openOutput(name string) (output, error) {
+	switch name {
 	case "":
-		return w, closeOut, nil
+		return output{}, nil
 	case "-":
-		out = a.stdout
-	default:
-		f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err != nil {
-			return w, closeOut, fmt.Errorf("--output: %w", err)
-		}
-		out, closeOut = f, f.Close
+		return output{w: a.stdout}, nil
 	}
-	second, err := record.NewWriter(out, h)
+	f, err := createFile(name)
 	if err != nil {
-		return w, closeOut, err
+		return output{}, err
 	}
-	return bothWriters{w, second}, closeOut, nil
+	return output{f, f}, nil
+}
+
+// create begins a run in the store and in the output.
+func (o output) create(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error) {
+	w, err := s.Create(ctx, h)
+	if err != nil || o.w == nil {
+		return w, err
+	}
+	second, err := record.NewWriter(o.w, h)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return bothWriters{w, second}, nil
+}
+
+func (o output) close() error {
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Close()
+}
+
+// discard removes the output of a run that did not begin.
+func (o output) discard() error {
+	if o.file == nil {
+		return nil
+	}
+	return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
 }
 
 // bothWriters appends to two places; the first is the one that counts.

@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -32,6 +34,9 @@ applied to the containers of each cell.`,
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
+			if err := alone(format, trials, applied); err != nil {
+				return err
+			}
 			return a.withStore(cmd.Context(), func(s bench.Store) error {
 				r, err := openRun(cmd.Context(), s, append(args, "last")[0])
 				switch {
@@ -50,9 +55,19 @@ applied to the containers of each cell.`,
 	format.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
-	cmd.MarkFlagsMutuallyExclusive("trials", "applied")
 	cmd.ValidArgsFunction = a.completeRuns
 	return cmd
+}
+
+// alone refuses lists together with what is not theirs.
+func alone(format formatOptions, trials, applied bool) error {
+	switch {
+	case trials && applied:
+		return &usageError{errors.New("--trials and --applied are two lists"), "ask for one, then for the other"}
+	case (trials || applied) && (format.csv || format.markdown):
+		return &usageError{errors.New("--csv and --markdown are for reports"), "--json prints --trials and --applied for programs"}
+	}
+	return nil
 }
 
 // shownTrial is one trial as --trials prints it.
@@ -209,6 +224,9 @@ func (a *app) compare(ctx context.Context, s bench.Store, names []string, group 
 		r, err := openRun(ctx, s, name)
 		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(runs, func(o *bench.Run) bool { return o.Header.ID == r.Header.ID }) {
+			return &usageError{fmt.Errorf("run %s is named twice", r.Header.ID), "'tare list' shows the stored runs"}
 		}
 		runs = append(runs, r)
 	}

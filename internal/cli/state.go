@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,7 +63,11 @@ func (a *app) withStore(ctx context.Context, f func(bench.Store) error) error {
 		return err
 	}
 	s, err := sqlite.Open(ctx, path)
-	if err != nil {
+	var place *fs.PathError
+	switch {
+	case errors.As(err, &place) && generalHint(err) == "":
+		return &hintError{err, "--store FILE keeps runs elsewhere"}
+	case err != nil:
 		return err
 	}
 	return errors.Join(f(s), s.Close())
@@ -140,6 +145,18 @@ func makeRunDir(state, id string) (*runDir, error) {
 		return nil, errors.Join(fmt.Errorf("make the directory of run %s: %w", id, err), lock.Close(), os.RemoveAll(nameless))
 	}
 	return &runDir{path, lock}, nil
+}
+
+// newRunDir makes the directory of a run, and keeps its engines there.
+func newRunDir(state, id string, engines []instance) (*runDir, error) {
+	dir, err := makeRunDir(state, id)
+	if err != nil {
+		return nil, &hintError{err, cmp.Or(generalHint(err), "--state DIR chooses another place for what runs need while they run")}
+	}
+	if err := saveInstances(dir.path, engines); err != nil {
+		return nil, errors.Join(err, dir.remove())
+	}
+	return dir, nil
 }
 
 const lockName = "lock"

@@ -37,7 +37,7 @@ func documented(t *testing.T) map[string][]string {
 		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
 			continue
 		}
-		for _, field := range strings.Split(cells[1], ",") {
+		for field := range strings.SplitSeq(cells[1], ",") {
 			out[section] = append(out[section], strings.Trim(field, " `"))
 		}
 	}

@@ -140,14 +140,15 @@ func (p *printer) headings(cols []column) {
 
 // cells lines up one row.
 func (p *printer) cells(cols []column, get func(c column) string) string {
-	out := indent + indent
+	var out strings.Builder
+	out.WriteString(indent + indent)
 	for i, c := range cols {
 		if i > 0 {
-			out += strings.Repeat(" ", gap)
+			out.WriteString(strings.Repeat(" ", gap))
 		}
-		out += pad(get(c), c.width, c.right)
+		out.WriteString(pad(get(c), c.width, c.right))
 	}
-	return out
+	return out.String()
 }
 
 // row writes one row; the verdict, if it is the last column, has a colour.

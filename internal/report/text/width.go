@@ -45,7 +45,7 @@ func split(text string, n int) []string {
 	n = max(n, 2) // a wide character must fit
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		for columns(word) > n {
 			if line != "" {
 				lines, line = append(lines, line), ""

@@ -88,7 +88,8 @@ type Meter interface {
 	Note(code string)
 
 	// Cleanup runs op outside every measurement with a context of its own that
-	// outlives the trial's. Its error fails the trial.
+	// outlives the trial's, and once more if it fails. If it fails again, its
+	// error fails the trial.
 	Cleanup(op func(ctx context.Context) error)
 }
 

@@ -208,7 +208,7 @@ func (a *app) experiment(name string) (*experiment.Experiment, error) {
 
 // maxExperiment bounds what is read of a file: one byte more than the
 // experiment package takes, so that it is the one to refuse.
-const maxExperiment = 1<<20 + 1
+const maxExperiment = experiment.MaxBytes + 1
 
 func (a *app) experimentSource(name string) (file string, data []byte, err error) {
 	if data, ok := experiment.Builtin(name); ok {

@@ -129,13 +129,22 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 // Note implements bench.Meter.
 func (m *meter) Note(code string) { m.notes = append(m.notes, code) }
 
-// Cleanup implements bench.Meter.
+// Cleanup implements bench.Meter. What fails is tried once more: a daemon that
+// was busy with a failed start may have come to rest.
 func (m *meter) Cleanup(op func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), cleanupTime)
-	defer cancel()
-	if err := op(ctx); err != nil && m.cleanup == nil {
+	err := m.cleanUp(op)
+	if err != nil {
+		err = m.cleanUp(op)
+	}
+	if err != nil && m.cleanup == nil {
 		m.cleanup = &opError{"clean-up", err}
 	}
+}
+
+func (m *meter) cleanUp(op func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), cleanupTime)
+	defer cancel()
+	return op(ctx)
 }
 
 // conclude fills in how the trial ended. The run's own context tells a trial

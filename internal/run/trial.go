@@ -11,7 +11,7 @@ import (
 )
 
 // grace is how long a trial may go on after its time is up, for its clean-up.
-const grace = 30 * time.Second
+const grace = 2*cleanupTime + 10*time.Second
 
 // errStuck is the error of a trial that does not end: its goroutine still uses
 // the engine, so nothing that is measured after it could be trusted.

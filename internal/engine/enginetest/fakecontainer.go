@@ -225,6 +225,6 @@ func (p *program) print(ctx context.Context, size string) {
 		n := min(left, len(block))
 		p.write(&p.out, block[:n])
 		left -= n
-		_ = sleep(ctx, time.Microsecond) // told by ctx
+		_ = sleep(ctx, time.Millisecond) // told by ctx
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -59,9 +60,11 @@ func (a *app) doctor(ctx context.Context) error {
 		d.Engines = append(d.Engines, stateOf(e))
 	}
 	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
-	if d.Dead, err = deadRuns(state); err != nil {
+	dead, err := deadRuns(state)
+	if err != nil {
 		return err
 	}
+	d.Dead = append([]string{}, dead...) // never null as JSON
 	if a.global.JSON {
 		return a.printJSON(d)
 	}
@@ -124,7 +127,7 @@ func (a *app) writeDiagnosis(d diagnosis) error {
 		return err
 	}
 	if len(d.Dead) > 0 {
-		fmt.Fprintf(a.stdout, "\n%d dead runs left something behind: tare clean\n", len(d.Dead))
+		fmt.Fprintf(a.stdout, "\nDead runs left something behind: %s\n  → tare clean\n", strings.Join(d.Dead, ", "))
 	}
 	return nil
 }

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
@@ -30,6 +34,18 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+// flagError says what is wrong with a flag in words that are not the parser's.
+func flagError(cmd *cobra.Command, err error) error {
+	var flag *pflag.InvalidValueError
+	var number *strconv.NumError
+	if errors.As(err, &flag) && errors.As(err, &number) {
+		name, usage := pflag.UnquoteUsage(flag.GetFlag())
+		err = fmt.Errorf("--%s %q: %w", flag.GetFlag().Name, flag.GetValue(), number.Err)
+		return &usageError{err, fmt.Sprintf("--%s takes a %s: %s", flag.GetFlag().Name, name, usage)}
+	}
+	return &usageError{err, cmd.CommandPath() + " --help lists the flags"}
+}
 
 // hintError is an error with what to do about it.
 type hintError struct {

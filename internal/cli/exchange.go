@@ -25,12 +25,16 @@ again; "json" is the same as one document; "gobench" is what benchstat reads.
 RUN is an ID, a unique part of one, or "last".`,
 		Args: exactlyOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			write, err := exporter(format)
+			if err != nil {
+				return err
+			}
 			return a.withStore(cmd.Context(), func(s bench.Store) error {
 				r, err := openRun(cmd.Context(), s, args[0])
 				if err != nil {
 					return err
 				}
-				return a.toFile(output, func(w io.Writer) error { return export(w, r, format) })
+				return a.toFile(output, func(w io.Writer) error { return write(w, r) })
 			})
 		},
 	}
@@ -41,16 +45,17 @@ RUN is an ID, a unique part of one, or "last".`,
 	return cmd
 }
 
-func export(w io.Writer, r *bench.Run, format string) error {
+// exporter returns what writes a run in a format.
+func exporter(format string) (func(io.Writer, *bench.Run) error, error) {
 	switch format {
 	case "record":
-		return record.Write(w, r)
+		return record.Write, nil
 	case "json":
-		return record.WriteDocument(w, r)
+		return record.WriteDocument, nil
 	case "gobench":
-		return writeGobench(w, r)
+		return writeGobench, nil
 	default:
-		return &usageError{fmt.Errorf("--format %q", format), "the formats are record, json and gobench"}
+		return nil, &usageError{fmt.Errorf("--format %q", format), "the formats are record, json and gobench"}
 	}
 }
 

@@ -125,9 +125,7 @@ which differences are real.
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{err: err, hint: fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
-	})
+	root.SetFlagErrorFunc(flagError)
 	g := root.PersistentFlags()
 	g.BoolVar(&a.global.JSON, "json", false, "print the result, and any error, as JSON")
 	g.StringVar(&a.global.Store, "store", "", "`file` of stored runs (default $TARE_STORE, else $XDG_DATA_HOME/tare/tare.db)")

@@ -230,8 +230,10 @@ func (a *app) experimentSource(name string) (file string, data []byte, err error
 		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
 	}
 	defer f.Close()
-	data, err = io.ReadAll(io.LimitReader(f, maxExperiment))
-	return name, data, err
+	if data, err = io.ReadAll(io.LimitReader(f, maxExperiment)); err != nil {
+		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
+	}
+	return name, data, nil
 }
 
 func (a *app) planCommand() *cobra.Command {

@@ -89,8 +89,8 @@ const (
 // children not included.
 type Overhead struct {
 	NullOperation time.Duration `json:"null_operation_ns"` // median of an empty operation through the meter
-	CPU           time.Duration `json:"cpu_ns"`            // user and system time of tare from the first trial to the last
-	Wall          time.Duration `json:"wall_ns"`           // from the first trial to the last
+	CPU           time.Duration `json:"cpu_ns"`            // user and system time of tare inside trials: washout, staging and storing lie between them
+	Wall          time.Duration `json:"wall_ns"`           // of these trials, of the last sitting of a resumed run
 	MaxRSS        int64         `json:"max_rss_bytes"`
 }
 

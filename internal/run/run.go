@@ -122,7 +122,7 @@ type runner struct {
 	broken   []string        // why a cell cannot run at all, by cell
 	spent    time.Duration   // of the budget, in earlier parts of a resumed run
 
-	usage         *usage
+	usage         usage
 	nullOperation time.Duration
 }
 
@@ -162,9 +162,7 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 		return "", err
 	}
 	r.nullOperation = nullOperation(r.Clock)
-	r.usage = startUsage()
 	reason, err = r.blocks(ctx)
-	r.usage.stop()
 	if err != nil {
 		return "", err
 	}

@@ -41,37 +41,36 @@ func collectGarbage() {
 	}
 }
 
-// usage is what this process has used since a moment, its children not
-// included.
-type usage struct {
-	cpu, wall time.Duration
-	rss       int64
-	begin     time.Time
-	beginCPU  time.Duration
-}
+// usage is what this process used inside trials, its children not included.
+type usage struct{ cpu, wall time.Duration }
 
-func startUsage() *usage {
-	cpu, _ := self()
-	return &usage{begin: time.Now(), beginCPU: cpu}
-}
-
-func (u *usage) stop() {
-	cpu, rss := self()
-	u.cpu, u.wall, u.rss = cpu-u.beginCPU, time.Since(u.begin), rss
+// during adds what f, a trial, makes this process use.
+func (u *usage) during(clock func() time.Duration, f func() error) error {
+	began, cpu := clock(), ownCPU()
+	err := f()
+	u.cpu += ownCPU() - cpu
+	u.wall += clock() - began
+	return err
 }
 
 func (u *usage) overhead(null time.Duration) bench.Overhead {
-	return bench.Overhead{NullOperation: null, CPU: u.cpu, Wall: u.wall, MaxRSS: u.rss}
+	return bench.Overhead{NullOperation: null, CPU: u.cpu, Wall: u.wall, MaxRSS: maxRSS()}
 }
 
-// self returns the CPU time of this process and the most memory it has had
-// resident, in bytes.
-func self() (cpu time.Duration, rss int64) {
-	var r unix.Rusage
+// ownCPU returns the CPU time of this process.
+func ownCPU() time.Duration {
+	r := rusage()
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// maxRSS returns the most memory that this process has had resident, in bytes.
+func maxRSS() int64 { return rusage().Maxrss << 10 }
+
+func rusage() (r unix.Rusage) {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		return 0, 0
+		panic("this kernel does not count what a process uses: " + err.Error())
 	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Maxrss << 10
+	return r
 }
 
 func clockGettime() time.Duration {

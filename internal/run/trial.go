@@ -79,8 +79,10 @@ func (r *runner) measure(m *meter, t bench.Trial) error {
 	task := r.task(t.Cell)
 	done := make(chan error, 1)
 	r.Machine.Before()
-	go func() { done <- r.Workload.Run(m.ctx, task, m) }()
-	err := r.await(m, done)
+	err := r.usage.during(r.Clock, func() error {
+		go func() { done <- r.Workload.Run(m.ctx, task, m) }()
+		return r.await(m, done)
+	})
 	var fatal *fatalError
 	if !errors.As(err, &fatal) {
 		r.Machine.After(m.values[len(r.Workload.Metrics()):])

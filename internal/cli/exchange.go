@@ -127,7 +127,7 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 		if err != nil {
 			return &usageError{err, "give a file that 'tare export' wrote, or - for stdin"}
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // it was only read
 		in = f
 	} else {
 		name = "stdin"

@@ -57,7 +57,7 @@ func (a *app) list(ctx context.Context, s bench.Store, limit int) error {
 		a.notice("no runs yet: 'tare run' makes one")
 		return nil
 	}
-	_, tty := terminal(a.stdout)
+	_, tty := terminal(a.stdout.Writer)
 	return writeList(a.stdout, runs, tty)
 }
 

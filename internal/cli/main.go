@@ -23,7 +23,8 @@ import (
 // app is one invocation: the world that commands work in.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout         *result
+	stderr         io.Writer
 	env            func(string) string
 	now            func() time.Time
 
@@ -48,7 +49,7 @@ type globalOptions struct {
 // SIGTERM until it returns.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{
-		stdin: stdin, stdout: stdout, stderr: stderr,
+		stdin: stdin, stdout: &result{Writer: stdout}, stderr: stderr,
 		env: os.Getenv, now: time.Now,
 		interrupted: make(chan struct{}),
 	}
@@ -58,6 +59,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.stdout.err
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -97,7 +101,7 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 // Command returns the command tree for its reference pages. It is not for
 // running: that is what Main is for.
 func Command() *cobra.Command {
-	return (&app{env: func(string) string { return "" }, now: time.Now}).root()
+	return (&app{stdout: &result{Writer: io.Discard}, stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
 }
 
 func (a *app) root() *cobra.Command {
@@ -152,6 +156,21 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return &usageError{fmt.Errorf("no command %q", args[0]), hint}
 }
 
+// result is stdout. It remembers the first error, so that a result that went
+// to a full disk is a failure whoever wrote it.
+type result struct {
+	io.Writer
+	err error
+}
+
+func (o *result) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("write the result: %w", err)
+	}
+	return n, err
+}
+
 // notice tells people something beside the result.
 func (a *app) notice(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...)
@@ -175,7 +194,7 @@ const defaultWidth = 80
 
 // width is how wide text on stdout may be.
 func (a *app) width() int {
-	if w, ok := terminal(a.stdout); ok {
+	if w, ok := terminal(a.stdout.Writer); ok {
 		return w
 	}
 	return defaultWidth
@@ -189,7 +208,7 @@ func (a *app) color() (bool, error) {
 	case "never":
 		return false, nil
 	case "auto":
-		_, tty := terminal(a.stdout)
+		_, tty := terminal(a.stdout.Writer)
 		return tty && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", nil
 	default:
 		return false, &usageError{err: fmt.Errorf("--color %q", a.global.Color), hint: "use auto, always or never"}

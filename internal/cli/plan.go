@@ -229,7 +229,7 @@ func (a *app) experimentSource(name string) (file string, data []byte, err error
 	if err != nil {
 		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	if data, err = io.ReadAll(io.LimitReader(f, maxExperiment)); err != nil {
 		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
 	}

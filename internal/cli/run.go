@@ -146,8 +146,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	progress.end()
 	a.graceful.Store(false)
 	if closeErr := closeEngines(ctx, engines); closeErr != nil {
-		dir.close()
-		return errors.Join(err, &hintError{closeErr, "'tare clean' removes what is left"})
+		return errors.Join(err, dir.close(), &hintError{closeErr, "'tare clean' removes what is left"})
 	}
 	return errors.Join(err, dir.remove())
 }

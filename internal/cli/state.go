@@ -170,12 +170,11 @@ func flock(f *os.File) error {
 // remove deletes the directory. Nothing may be mounted below it any more, or
 // it stays: deleting through a mount would delete what is not ours.
 func (d *runDir) remove() error {
-	defer d.lock.Close()
-	return removeTree(d.path)
+	return errors.Join(removeTree(d.path), d.lock.Close())
 }
 
 // close gives up the lock and leaves the directory for 'tare clean'.
-func (d *runDir) close() { d.lock.Close() }
+func (d *runDir) close() error { return d.lock.Close() }
 
 // removeTree deletes a directory unless something is mounted below it.
 func removeTree(path string) error {
@@ -223,6 +222,6 @@ func isFree(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // which drops the lock, if it was taken
 	return flock(f) == nil, nil
 }

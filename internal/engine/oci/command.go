@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +40,7 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 		return nil
 	}
 	_ = killGroup(cmd.Process.Pid) // helpers that outlived the runtime, if there are any
-	reap(-cmd.Process.Pid)
+	reapGroup(cmd.Process.Pid)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -48,14 +49,29 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 
 func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }
 
-// reap collects the exit status of orphans that became children of this
-// process because it is their reaper: of one, or of process group -pid. It
-// does not wait for those that run.
-func reap(pid int) {
+// reapGroup collects the exit status of what was killed with a process group.
+// Orphans become children of this process, because it is their reaper. One
+// that outlives SIGKILL for longer than a second hangs in the kernel; it is not
+// waited for.
+func reapGroup(group int) {
+	for range 1000 {
+		if !reap(-group) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// reap collects the exit status of a child, or of process group -pid, without
+// waiting. It reports whether there are children left that run.
+func reap(pid int) (left bool) {
 	for {
 		n, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
-		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && n == 0 {
-			return
+		switch {
+		case err == nil && n == 0:
+			return true
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return false
 		}
 	}
 }

@@ -27,12 +27,15 @@ type container struct {
 	bundle *bundle
 	spec   bench.Spec
 
-	process *process      // the first one in the container; nil before create
-	exited  chan struct{} // closed when exit and waitErr are set
+	stdout, stderr io.Writer // where Attach wants the output; nil discards
+
+	// What concerns the process is left until a runtime's command has returned,
+	// so that neither looking it up nor news of it gets into the command's time.
+	found   func() (*process, error) // the first process in the container
+	watched sync.Once                // that it is waited for
+	exited  chan struct{}            // closed when exit and waitErr are set
 	exit    bench.Exit
 	waitErr error
-
-	attached bool
 
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
@@ -58,23 +61,43 @@ func (c *container) command(ctx context.Context, stdout, stderr *os.File, args .
 	return nil
 }
 
-// create makes the container and begins to wait for the end of its process,
-// which exists from now on.
+func newContainer(e *Engine, h *host, b *bundle, spec bench.Spec) *container {
+	c := &container{engine: e, host: h, bundle: b, spec: spec, exited: make(chan struct{})}
+	c.found = sync.OnceValues(c.find)
+	return c
+}
+
+// create makes the container. Its process exists from now on.
 func (c *container) create(ctx context.Context) error {
 	b := c.bundle
-	err := c.command(ctx, b.stdout.w, b.stderr.w, "create", "--bundle", b.dir, "--pid-file", b.path("pid"))
-	b.stdout.closeWrite()
-	b.stderr.closeWrite()
+	return c.command(ctx, b.stdout.w, b.stderr.w, "create", "--bundle", b.dir, "--pid-file", b.path("pid"))
+}
+
+// find looks up the process that create made. If it has ended it keeps its
+// number, because it is waited for here and nowhere else.
+func (c *container) find() (*process, error) {
+	c.bundle.stdout.closeWrite()
+	c.bundle.stderr.closeWrite()
+	pid, err := readPID(c.bundle.path("pid"))
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s create: %w", c.engine.cfg.Name, err)
 	}
-	pid, err := readPID(b.path("pid"))
-	if err != nil {
-		return fmt.Errorf("%s create: %w", c.engine.cfg.Name, err)
-	}
-	c.process = openProcess(pid)
-	go c.await()
-	return nil
+	return openProcess(pid), nil
+}
+
+// watch begins to copy what the process prints, and to wait for its end.
+func (c *container) watch() {
+	c.watched.Do(func() {
+		p, err := c.found()
+		c.bundle.stdout.copy(c.stdout)
+		c.bundle.stderr.copy(c.stderr)
+		if err != nil {
+			c.waitErr = err
+			close(c.exited)
+			return
+		}
+		go c.await(p)
+	})
 }
 
 func readPID(name string) (int, error) {
@@ -90,11 +113,11 @@ func readPID(name string) (int, error) {
 }
 
 // await takes the exit status of the container's process.
-func (c *container) await() {
+func (c *container) await(p *process) {
 	defer close(c.exited)
-	status, err := c.process.wait()
+	status, err := p.wait()
 	if err != nil {
-		c.waitErr = fmt.Errorf("wait for process %d: %w", c.process.pid, err)
+		c.waitErr = fmt.Errorf("wait for process %d: %w", p.pid, err)
 		return
 	}
 	if !status.Signaled() {
@@ -110,22 +133,21 @@ func (c *container) await() {
 }
 
 func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
-	c.attached = true
-	c.bundle.stdout.copy(stdout)
-	c.bundle.stderr.copy(stderr)
-	return nil
+	c.stdout, c.stderr = stdout, stderr
+	_, err := c.found()
+	return err
 }
 
+// Start leaves what the process prints in its pipes until the runtime's
+// command has returned.
 func (c *container) Start(ctx context.Context) error {
-	if !c.attached {
-		if err := c.Attach(ctx, nil, nil); err != nil {
-			return err
-		}
-	}
-	return c.command(ctx, c.host.null, c.bundle.errors, "start")
+	err := c.command(ctx, c.host.null, c.bundle.errors, "start")
+	c.watch()
+	return err
 }
 
 func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
+	c.watch()
 	select {
 	case <-c.exited:
 	case <-ctx.Done():
@@ -170,13 +192,18 @@ func (c *container) Remove(ctx context.Context) error {
 // runtime cannot. It reports whether that was all the regular way: the process
 // had ended, and one command was enough.
 func (c *container) delete(ctx context.Context) (regular bool, err error) {
+	p, err := c.found()
+	if err != nil {
+		return false, c.force(ctx)
+	}
+	c.watch()
 	select {
 	case <-c.exited:
 		regular = true
 	default:
 		// Killing first is quicker than the runtimes' own --force: runc looks
 		// only every 100 ms whether the process is gone.
-		if err := c.kill(ctx); err != nil {
+		if err := c.kill(ctx, p); err != nil {
 			return false, err
 		}
 	}
@@ -189,15 +216,15 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 }
 
 // kill ends the first process, and with it all others in its PID namespace.
-func (c *container) kill(ctx context.Context) error {
-	if err := c.process.kill(); err != nil {
-		return fmt.Errorf("kill process %d: %w", c.process.pid, err)
+func (c *container) kill(ctx context.Context, p *process) error {
+	if err := p.kill(); err != nil {
+		return fmt.Errorf("kill process %d: %w", p.pid, err)
 	}
 	select {
 	case <-c.exited:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("process %d was killed and has not ended: %w", c.process.pid, context.Cause(ctx))
+		return fmt.Errorf("process %d was killed and has not ended: %w", p.pid, context.Cause(ctx))
 	}
 }
 
@@ -218,8 +245,5 @@ func (c *container) force(ctx context.Context) error {
 func (c *container) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*deleteLimit)
 	defer cancel()
-	if c.process != nil {
-		return errors.Join(c.Remove(ctx), c.Remove(ctx))
-	}
 	return errors.Join(c.force(ctx), c.engine.takeDown(c.bundle))
 }

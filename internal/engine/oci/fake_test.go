@@ -145,6 +145,24 @@ func needRoot(t *testing.T, err error) {
 	}
 }
 
+// createAndAttach returns the first error. A runtime that says that all is well
+// and made no process is found out by the second call.
+func createAndAttach(t *testing.T, e *oci.Engine, way string) error {
+	t.Helper()
+	c, err := e.Create(soon(t, way), bench.Spec{})
+	if err != nil {
+		return err
+	}
+	err = c.Attach(t.Context(), nil, nil)
+	if exit, werr := c.Wait(t.Context()); werr == nil {
+		t.Errorf("Wait = %v for a process that was never made", exit)
+	}
+	if err := c.Remove(t.Context()); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+	return err
+}
+
 func TestCreateErrors(t *testing.T) {
 	for way, want := range map[string]string{
 		"hangs":             "context deadline exceeded",
@@ -159,7 +177,7 @@ func TestCreateErrors(t *testing.T) {
 			err := e.Prepare(t.Context(), bench.Spec{})
 			needRoot(t, err)
 			if err == nil {
-				_, err = e.Create(soon(t, way), bench.Spec{})
+				err = createAndAttach(t, e, way)
 			}
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Create = %v, want an error with %q", err, want)

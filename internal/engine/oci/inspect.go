@@ -34,7 +34,11 @@ func (c *container) Inspect(context.Context) (bench.Applied, error) {
 
 func (c *container) inspect() (bench.Applied, error) {
 	a := bench.Applied{Runtime: c.host.version.name, Cgroup: string(c.host.groups.Version()) + " cgroupfs"}
-	pid := strconv.Itoa(c.process.pid)
+	p, err := c.found()
+	if err != nil {
+		return bench.Applied{}, err
+	}
+	pid := strconv.Itoa(p.pid)
 	for _, read := range []func(pid string, a *bench.Applied) error{c.argv, c.fileSystems, c.network, c.security, c.limits} {
 		if err := read(pid, &a); err != nil {
 			return bench.Applied{}, err
@@ -182,7 +186,11 @@ func (c *container) security(pid string, a *bench.Applied) error {
 // limits reads what the kernel holds. It rounds memory down to whole pages;
 // that is what was asked for.
 func (c *container) limits(pid string, a *bench.Applied) error {
-	groups, err := c.host.groups.PathOf(c.process.pid)
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		return err
+	}
+	groups, err := c.host.groups.PathOf(number)
 	if err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	c := &container{engine: e, host: h, bundle: b, spec: spec, exited: make(chan struct{})}
+	c := newContainer(e, h, b, spec)
 	if err := c.create(ctx); err != nil {
 		return nil, errors.Join(err, c.discard(context.WithoutCancel(ctx)))
 	}

@@ -11,6 +11,8 @@
 // JSON schema for editors and of the reference in docs/experiment.md.
 package experiment
 
+//go:generate go run ./schemagen ../../docs
+
 import (
 	"fmt"
 	"path"

@@ -36,7 +36,7 @@ type engine struct {
 func (e *engine) Name() string                                    { return e.name }
 func (e *engine) Probe(context.Context) (bench.EngineInfo, error) { return bench.EngineInfo{}, nil }
 func (e *engine) Close(context.Context) error                     { return nil }
-func (e *engine) Restart(context.Context) error { e.journal.add("restart %s", e.name); return nil }
+func (e *engine) Restart(context.Context) error                   { e.journal.add("restart %s", e.name); return nil }
 
 func (e *engine) Create(context.Context, bench.Spec) (bench.Container, error) {
 	return nil, errors.New("the tests' workload makes no containers")

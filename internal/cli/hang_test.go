@@ -1,0 +1,136 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// runtime builds a runtime that misbehaves as its name says; see
+// testdata/runtime.
+func (p *place) runtime(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(p.dir, name)
+	cmd := exec.Command("go", "build", "-o", path, "./testdata/runtime")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+	return path
+}
+
+// hasty is a run in which an operation may take a second, and native goes on
+// when the other engine does not.
+func hasty(engine string, more ...string) []string {
+	return append([]string{
+		"run", "lifecycle", "--engine", "native," + engine, "--blocks", "6", "--warmup", "0",
+		"--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "1s",
+	}, more...)
+}
+
+// A runtime that hangs costs its own cell, and only three times the limit.
+// Where it hangs in delete, tare removes the container itself.
+func TestRuntimeHangs(t *testing.T) {
+	require(t, "runc")
+	for command, operation := range map[string]string{"create": "create", "start": "start", "delete": "remove"} {
+		t.Run(command, func(t *testing.T) {
+			p := newPlace(t)
+			said := p.tare(t, hasty("oci,name=mine,binary="+p.runtime(t, "runc."+command+".hang"))...)
+			p.wantGivenUp(t, said, operation)
+		})
+	}
+}
+
+// A process that never exits, and one that prints without end.
+func TestContainerDoesNotEnd(t *testing.T) {
+	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
+		for _, task := range []string{"hold", "stubborn", "spew"} {
+			t.Run(engine+"/"+task, func(t *testing.T) { doesNotEnd(t, engine, task) })
+		}
+	}
+}
+
+func doesNotEnd(t *testing.T, engine, task string) {
+	p := newPlace(t)
+	file := p.write(t, task+".yaml", fmt.Sprintf(`
+workload: lifecycle
+cells:
+  - {name: native, engine: native}
+  - {name: mine, engine: %s, argv: [/tare-agent, %s]}
+baseline: native
+`, engine, task))
+	args := hasty(engine, "--operation-timeout", "300ms")
+	args[1] = file
+	args = append(args[:2], args[4:]...) // the cells name their engines
+	r := p.begin(t, args...)
+	most := peakMemory(r)
+	p.wantGivenUp(t, r.end(t), "wait")
+	if got, limit := <-most, int64(100<<20); got > limit {
+		t.Errorf("tare used %d MiB, want %d at most", got>>20, limit>>20)
+	}
+}
+
+// peakMemory watches how much memory a process has had resident, in bytes.
+func peakMemory(r *process) <-chan int64 {
+	out := make(chan int64, 1)
+	status := fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid)
+	go func() {
+		var most int64
+		for {
+			text, err := os.ReadFile(status)
+			peak, ok := field(text, "VmHWM:")
+			if err != nil || !ok { // it is gone
+				out <- most
+				return
+			}
+			most = peak << 10
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	return out
+}
+
+func field(text []byte, name string) (int64, bool) {
+	_, rest, ok := bytes.Cut(text, []byte(name))
+	words := strings.Fields(string(rest))
+	if !ok || len(words) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(words[0], 10, 64)
+	return n, err == nil
+}
+
+// wantGivenUp wants a run whose second cell was given up after it had timed
+// out in an operation three times, and whose first cell went on.
+func (p *place) wantGivenUp(t *testing.T, s said, operation string) {
+	t.Helper()
+	if s.code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", s.code, s.stderr)
+	}
+	count := map[string]int{}
+	got := p.last(t)
+	for _, sample := range got.Samples {
+		name := got.Header.Plan.Cells[sample.Trial.Cell].Name
+		count[name+" "+string(sample.Outcome)]++
+		if sample.Outcome == bench.TimedOut && sample.Operation != operation {
+			t.Errorf("trial %d timed out in %q, want %q: %s", sample.Trial.Seq, sample.Operation, operation, sample.Reason)
+		}
+	}
+	for what, n := range map[string]int{"native ok": 6, "mine timed-out": 3, "mine skipped": 3} {
+		if count[what] != n {
+			t.Errorf("%d × %s, want %d: %v\n%s", count[what], what, n, count, s.stderr)
+		}
+	}
+	if got.End == nil || got.End.Reason != bench.StopBlocks {
+		t.Errorf("the run ended with %+v, want %s", got.End, bench.StopBlocks)
+	}
+	p.nothingLeft(t)
+}

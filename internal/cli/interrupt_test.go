@@ -1,0 +1,147 @@
+package cli_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// small is a run of a known set of trials: six blocks, whatever they show.
+func small(engines []string, more ...string) []string {
+	return append([]string{
+		"run", "lifecycle", "--engine", strings.Join(engines, ","), "--seed", "5",
+		"--blocks", "6", "--warmup", "1", "--washout", "off", "--precision", "off",
+	}, more...)
+}
+
+func TestInterrupted(t *testing.T) {
+	engines := usable(t, "native", "floor")
+	whole := newPlace(t)
+	whole.must(t, small(engines)...)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) { interrupted(t, signal, engines, whole.last(t)) })
+	}
+}
+
+// The first signal lets the trial in flight finish: resuming the run ends with
+// the trials of an undisturbed one.
+func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *bench.Run) {
+	p := newPlace(t)
+	r := p.begin(t, small(engines)...)
+	p.await(t, r, 4)
+	r.signal(t, signal)
+	said := r.end(t)
+	got := p.last(t)
+	if said.code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", said.code, said.stderr)
+	}
+	if hint := "tare resume " + got.Header.ID; !strings.Contains(said.stderr, hint) {
+		t.Errorf("it does not say %q:\n%s", hint, said.stderr)
+	}
+	wantPrefix(t, got, whole)
+	if len(got.Samples) < 4 {
+		t.Errorf("%d trials are stored of the 4 that were", len(got.Samples))
+	}
+	p.nothingLeft(t)
+
+	p.must(t, "resume")
+	wantTrials(t, p.last(t), whole)
+	p.nothingLeft(t)
+	if said := p.tare(t, "resume", got.Header.ID); said.code != 1 || !strings.Contains(said.stderr, "finished") {
+		t.Errorf("resuming it again: exit code %d: %s", said.code, said.stderr)
+	}
+}
+
+// The second signal cuts a trial short that would not end.
+func TestInterruptedTwice(t *testing.T) {
+	for _, engine := range usable(t, "native", "floor") {
+		t.Run(engine, func(t *testing.T) {
+			p := newPlace(t)
+			file := p.write(t, "hold.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, hold]}\nfactors: {engine: ["+engine+"]}\n")
+			r := p.begin(t, "run", file, "--blocks", "6", "--warmup", "0", "--washout", "off")
+			p.awaitStart(t, r)
+			r.signal(t, syscall.SIGINT)
+			time.Sleep(100 * time.Millisecond) // two at once are one
+			r.signal(t, syscall.SIGINT)
+			if said := r.end(t); said.code != 130 || !strings.Contains(said.stderr, "interrupt again to cut it short") {
+				t.Errorf("exit code %d, want 130\n%s", said.code, said.stderr)
+			}
+			got := p.last(t)
+			if n := len(got.Samples); n != 1 || got.Samples[0].Outcome != bench.Canceled {
+				t.Errorf("samples %+v, want a canceled one", got.Samples)
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// A run that is killed at any instant is a prefix of itself; what it left is
+// removed by clean, or by resume, which finishes it.
+func TestKilled(t *testing.T) {
+	engines := usable(t, "native", "floor", "crun", "runc", "docker")
+	whole := newPlace(t)
+	whole.must(t, small(engines)...)
+	undisturbed := whole.last(t)
+	const seed, rounds = 7, 5
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds {
+		after := random.IntN(len(undisturbed.Samples) - 2)
+		within := time.Duration(random.Int64N(int64(80 * time.Millisecond)))
+		killed(t, engines, undisturbed, after, within, round%2 == 0)
+	}
+}
+
+func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, within time.Duration, clean bool) {
+	t.Helper()
+	p := newPlace(t)
+	r := p.begin(t, small(engines)...)
+	p.await(t, r, after)
+	time.Sleep(within)
+	r.signal(t, syscall.SIGKILL)
+	r.end(t)
+	got := p.last(t)
+	if got.End != nil {
+		t.Logf("the run was through when it was killed, %v after trial %d", within, after)
+		p.cleans(t)
+		return
+	}
+	wantPrefix(t, got, undisturbed)
+	if clean {
+		p.cleans(t)
+	}
+	p.must(t, "resume", got.Header.ID)
+	wantTrials(t, p.last(t), undisturbed)
+	p.nothingLeft(t)
+}
+
+// cleans wants clean to list everything, and then to remove it.
+func (p *place) cleans(t *testing.T) {
+	t.Helper()
+	listed := p.must(t, "clean", "--dry-run").stdout
+	for _, trace := range p.directories(t) {
+		if id := strings.TrimPrefix(trace, "directory "); !strings.Contains(listed, id) {
+			t.Errorf("clean --dry-run does not list %s:\n%s", trace, listed)
+		}
+	}
+	again := p.must(t, "clean", "--dry-run").stdout
+	if !slices.Equal(lines(listed), lines(again)) {
+		t.Errorf("clean --dry-run changed something:\n%s\nthen:\n%s", listed, again)
+	}
+	p.must(t, "clean")
+	p.nothingLeft(t)
+	if said := p.must(t, "clean"); said.stdout != "" {
+		t.Errorf("clean after clean: %s", said.stdout)
+	}
+}
+
+func lines(text string) []string {
+	l := strings.Split(text, "\n")
+	slices.Sort(l)
+	return l
+}

@@ -53,35 +53,60 @@ func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	quiet, synced, pause := 0, false, firstPause
-	for {
-		w.sampler.Read(&w.now)
-		if w.quiet() {
-			quiet++
+	quiet, pause := 0, firstPause
+	for synced := false; ctx.Err() == nil; {
+		if w.look() {
+			quiet, pause = quiet+1, firstPause
 		} else {
-			quiet = 0
+			quiet, pause = 0, min(2*pause, longestPause)
 		}
-		if quiet == 2 {
+		switch {
+		case quiet == 2:
 			return time.Since(begin), true
-		}
-		if w.unwritten() && !synced {
-			// Left alone, the kernel would begin to write after 5 to 30 s, in the
-			// middle of some other trial. It cannot be interrupted, so it is not
-			// waited for.
+		case w.unwritten() && !synced:
 			synced = true
-			go w.sync()
-		}
-		select {
-		case <-ctx.Done():
-			return time.Since(begin), false
-		case <-time.After(pause):
-		}
-		if quiet == 0 {
-			pause = min(2*pause, longestPause)
-		} else {
-			pause = firstPause
+			w.write(ctx)
+		default:
+			rest(pause)
 		}
 	}
+	return time.Since(begin), false
+}
+
+// write has everything written to disk. Left alone, the kernel would begin to
+// after 5 to 30 s, in the middle of some other trial. It cannot be interrupted:
+// when ctx ends first, it goes on beside what follows.
+func (w *Washout) write(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		w.sync()
+		close(done)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-done:
+	}
+}
+
+// rest sleeps in the kernel. A timer of the runtime would wake other threads of
+// tare together with this one, and they would look like somebody else's work.
+func rest(d time.Duration) {
+	t := unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&t, nil) // a signal makes the rest shorter, which is no harm
+}
+
+// looks is how often what is not quiet is looked at before it is believed:
+// threads of tare's own runtime have something to do for a few microseconds.
+const looks = 4
+
+func (w *Washout) look() bool {
+	for range looks {
+		w.sampler.Read(&w.now)
+		if w.quiet() {
+			return true
+		}
+	}
+	return false
 }
 
 // quiet compares so that what this machine does not tell counts as quiet.

@@ -65,12 +65,9 @@ func (workload) Check(bench.Engine) error { return nil }
 
 // Run takes one container through its life.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	spec := t.Spec
-	marks := len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
-	if marks {
-		spec.Argv = []string{agent.Path, "mark"}
-	}
-	l := life{meter: m, engine: t.Engine, spec: spec, marks: marks, cgroups: w.cgroups}
+	// Left to itself, the agent's image marks.
+	marks := len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage)
+	l := life{meter: m, engine: t.Engine, spec: t.Spec, marks: marks, cgroups: w.cgroups}
 	defer l.leave()
 	for _, phase := range []func(context.Context) error{l.create, l.look, l.run, l.remove} {
 		if err := phase(ctx); err != nil {

@@ -47,6 +47,7 @@ type Engine struct {
 	mu     sync.Mutex
 	info   *system.Info      // nil until the engine was asked
 	loaded map[string]loaded // by image reference
+	sent   map[string]bool   // names that the engine may have an image under because of us
 }
 
 // labelRun is on every container; its value is the run's ID.
@@ -54,7 +55,7 @@ const labelRun = "tare.run"
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, loaded: map[string]loaded{}}
+	e := &Engine{cfg: cfg, loaded: map[string]loaded{}, sent: map[string]bool{}}
 	// A run that is resumed after a crash must not meet its old names.
 	var nonce [3]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
@@ -117,7 +118,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		return err
 	}
 	if _, err := e.client.ImageInspect(ctx, l.name); err != nil {
-		e.forget(spec.Image)
+		e.forget(spec.Image) // the next one loads it again
 		return e.failed("inspect image "+l.name, err)
 	}
 	return nil
@@ -131,13 +132,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var err error
-	for ref, l := range e.loaded {
-		if l.foreign {
-			continue
-		}
-		err = errors.Join(err, e.removeImage(ctx, l.name))
-		delete(e.loaded, ref)
+	for name := range e.sent {
+		err = errors.Join(err, e.removeImage(ctx, name))
 	}
+	clear(e.loaded)
+	clear(e.sent)
 	return errors.Join(err, e.client.Close())
 }
 

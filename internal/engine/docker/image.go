@@ -19,10 +19,9 @@ const repository = "tare.local/"
 
 // A loaded image is one that the engine has.
 type loaded struct {
-	name    string // under which the engine knows it
-	id      string // the engine's own
-	digest  string // of its configuration
-	foreign bool   // it was there before: not ours to remove
+	name   string // under which the engine knows it
+	id     string // the engine's own
+	digest string // of its configuration
 }
 
 // imageOf returns the image that a reference means, and loads it if it is in a
@@ -62,7 +61,7 @@ func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+ref, err)
 	}
-	return loaded{name: ref, id: found.ID, digest: found.ID, foreign: true}, nil
+	return loaded{name: ref, id: found.ID, digest: found.ID}, nil
 }
 
 // load hands an image to the engine, and verifies what it made of it.
@@ -75,6 +74,7 @@ func (e *Engine) load(ctx context.Context, img *image.Image) (loaded, error) {
 	if img.Ref() == image.Agent {
 		name = repository + e.cfg.Run + "/" + e.cfg.Name + "/agent:latest"
 	}
+	e.sent[name] = true // also if the answer is lost
 	if err := e.send(ctx, img, name); err != nil {
 		return loaded{}, e.failed("load image "+img.Ref(), err)
 	}

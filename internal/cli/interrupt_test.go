@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -49,7 +50,9 @@ func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *b
 	}
 	p.nothingLeft(t)
 
-	p.must(t, "resume")
+	if said := p.must(t, "resume", "--json"); !json.Valid([]byte(said.stdout)) {
+		t.Errorf("resume --json: not JSON:\n%s", said.stdout)
+	}
 	wantTrials(t, p.last(t), whole)
 	p.nothingLeft(t)
 	if said := p.tare(t, "resume", got.Header.ID); said.code != 1 || !strings.Contains(said.stderr, "finished") {

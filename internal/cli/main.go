@@ -22,11 +22,11 @@ import (
 
 // app is one invocation: the world that commands work in.
 type app struct {
-	stdin          io.Reader
-	stdout         *result
-	stderr         io.Writer
-	env            func(string) string
-	now            func() time.Time
+	stdin  io.Reader
+	stdout *result
+	stderr io.Writer
+	env    func(string) string
+	now    func() time.Time
 
 	// interrupted is closed by the first SIGINT or SIGTERM. It ends the
 	// command's context too unless the command is graceful; the second does always.

@@ -261,7 +261,9 @@ func (p *place) traces(t *testing.T) []string {
 		ids = append(ids, r.Header.ID)
 	}
 	found := p.directories(t)
-	found = append(found, p.mounts(t)...)
+	for _, point := range mountsBelow(t, p.state) {
+		found = append(found, "mount "+point)
+	}
 	found = append(found, groups(t, ids)...)
 	found = append(found, processes(ids)...)
 	return append(found, p.objects(t, ids)...)
@@ -279,15 +281,17 @@ func (p *place) directories(t *testing.T) (found []string) {
 	return found
 }
 
-func (p *place) mounts(t *testing.T) (found []string) {
+// mountsBelow lists the mount points below a directory, in the order in which
+// they were mounted.
+func mountsBelow(t *testing.T, dir string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], p.state+"/") {
-			found = append(found, "mount "+fields[4])
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
+			found = append(found, fields[4])
 		}
 	}
 	return found

@@ -134,7 +134,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	a.graceful.Store(true)
 	a.announce(e)
 	progress := a.newProgress(e.header)
-	_, err := run.Run(ctx, run.Options{
+	_, runErr := run.Run(ctx, run.Options{
 		Header: e.header, Workload: e.planned.workload, Engines: engines,
 		Writer: e.writer, Machine: e.machine,
 		Clock: run.Monotonic(), Now: a.now,
@@ -145,10 +145,20 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	})
 	progress.end()
 	a.graceful.Store(false)
-	if closeErr := closeEngines(ctx, engines); closeErr != nil {
-		return errors.Join(err, dir.close(), &hintError{closeErr, "'tare clean' removes what is left"})
+	if err := closeEngines(ctx, engines); err != nil {
+		return errors.Join(runErr, leftBehind(err), dir.close())
 	}
-	return errors.Join(err, dir.remove())
+	return errors.Join(runErr, leftBehind(dir.remove()))
+}
+
+// errLeftBehind is how an execution ends that could not clean up after itself.
+var errLeftBehind = errors.New("something is left behind")
+
+func leftBehind(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &hintError{fmt.Errorf("%w: %w", errLeftBehind, err), "'tare clean' removes it"}
 }
 
 // announce says what is about to be measured, and what is left out.
@@ -209,17 +219,32 @@ func (a *app) conclude(ctx context.Context, s bench.Store, id string, format for
 	if len(stored.Samples) > 0 && !quiet {
 		runErr = errors.Join(runErr, a.report(stored, format, a.trailer(stored)))
 	}
+	n, finished := len(stored.Samples), stored.End != nil
 	switch {
 	case errors.Is(runErr, run.ErrInterrupted), runErr != nil && ctx.Err() != nil:
-		return &hintError{fmt.Errorf("run %s: %w after %d trials, which are stored", id, run.ErrInterrupted, len(stored.Samples)), "tare resume " + id}
-	case runErr != nil && len(stored.Samples) > 0:
-		return &hintError{fmt.Errorf("run %s: %w", id, runErr), fmt.Sprintf("the %d trials measured are stored; once it is mended: tare resume %s", len(stored.Samples), id)}
+		return &hintError{fmt.Errorf("run %s: %w after %d trials, which are stored", id, run.ErrInterrupted, n), "tare resume " + id}
+	case runErr != nil && finished:
+		return a.concludeFinished(stored, runErr)
+	case runErr != nil && n > 0:
+		return &hintError{fmt.Errorf("run %s: %w", id, runErr), fmt.Sprintf("the %d trials measured are stored; once it is mended: tare resume %s", n, id)}
 	case runErr != nil:
 		return runErr
 	case failedTrials(stored) > 0:
 		return errTrialsFailed
 	}
 	return nil
+}
+
+// concludeFinished is for a run that is stored whole although something went
+// wrong after it. That an engine died is known from its trials: what it keeps
+// is told beside the result.
+func (a *app) concludeFinished(r *bench.Run, err error) error {
+	_, hint := classify(err)
+	if errors.Is(err, errLeftBehind) && failedTrials(r) > 0 {
+		a.notice("%s\n  → %s", printable(err.Error()), hint)
+		return errTrialsFailed
+	}
+	return &hintError{fmt.Errorf("run %s is stored: %w", r.Header.ID, err), hint}
 }
 
 func failedTrials(r *bench.Run) int {

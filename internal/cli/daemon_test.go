@@ -1,0 +1,200 @@
+package cli_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A daemon is a dockerd of the test's own, with a containerd and a network
+// namespace of its own: it shares nothing with one that the machine runs. With
+// --bridge=none, dockerd deletes whatever is called docker0 where it runs.
+type daemon struct {
+	dir, socket string
+	containerd  *exec.Cmd
+	dockerd     *exec.Cmd
+}
+
+func startDaemon(t *testing.T) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tare-docker-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{dir: dir, socket: filepath.Join(dir, "docker.sock")}
+	bridge := bridgeIndex()
+	t.Cleanup(func() {
+		d.remove(t)
+		if now := bridgeIndex(); now != bridge {
+			t.Errorf("the machine's own docker0 was interface %d and is %d", bridge, now)
+		}
+	})
+	config := filepath.Join(dir, "containerd.toml")
+	if err := os.WriteFile(config, []byte("version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.containerd = d.start(t, "containerd", "--config", config, "--address", d.containerdSocket(),
+		"--root", filepath.Join(dir, "containerd"), "--state", filepath.Join(dir, "containerd-state"))
+	d.await(t, func() bool { _, err := os.Stat(d.containerdSocket()); return err == nil })
+	d.begin(t)
+	return d
+}
+
+// bridgeIndex is the number of the machine's own docker0; 0 where there is none.
+func bridgeIndex() int {
+	i, err := net.InterfaceByName("docker0")
+	if err != nil {
+		return 0
+	}
+	return i.Index
+}
+
+func (d *daemon) containerdSocket() string { return filepath.Join(d.dir, "containerd.sock") }
+
+// begin starts dockerd, again after it died.
+func (d *daemon) begin(t *testing.T) {
+	t.Helper()
+	d.dockerd = d.start(t, "dockerd", "--bridge=none", "--iptables=false", "--ip6tables=false",
+		"--host", "unix://"+d.socket, "--containerd", d.containerdSocket(), "--pidfile", filepath.Join(d.dir, "pid"),
+		"--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "exec"))
+	d.await(t, func() bool { _, ok := ask(t, d.socket, "/_ping"); return ok })
+}
+
+func (d *daemon) start(t *testing.T, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	log, err := os.OpenFile(d.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func (d *daemon) log() string { return filepath.Join(d.dir, "log") }
+
+func (d *daemon) await(t *testing.T, ready func() bool) {
+	t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if ready() {
+			return
+		}
+	}
+	log, _ := os.ReadFile(d.log()) // better than nothing
+	t.Fatalf("docker does not answer after %v:\n%s", patience, log)
+}
+
+// kill ends dockerd as a crash does. Containers live on.
+func (d *daemon) kill(t *testing.T) {
+	t.Helper()
+	if err := d.dockerd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = d.dockerd.Wait() // it was killed
+	// Its process is gone, but the file would keep the next one from starting.
+	if err := os.Remove(filepath.Join(d.dir, "pid")); err != nil {
+		t.Error(err)
+	}
+}
+
+func (d *daemon) remove(t *testing.T) {
+	t.Helper()
+	for _, cmd := range []*exec.Cmd{d.dockerd, d.containerd} {
+		if cmd == nil {
+			continue
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // it says how it was ended
+	}
+	for _, trace := range processes([]string{d.dir}) {
+		t.Errorf("left behind: %s", trace)
+	}
+	d.unmount(t)
+	if err := os.RemoveAll(d.dir); err != nil {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// unmount takes down what dockerd does not find again after a crash.
+func (d *daemon) unmount(t *testing.T) {
+	t.Helper()
+	all := mountsBelow(t, d.dir)
+	for _, point := range slices.Backward(all) {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", point, err)
+		}
+	}
+}
+
+// A daemon that dies takes its cell with it, and no other: the run goes on and
+// says why. Once it runs again, clean removes what was left there.
+func TestDockerDies(t *testing.T) {
+	require(t, "docker")
+	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
+		t.Skipf("only root can run a dockerd of the test's own: %v", err)
+	}
+	d := startDaemon(t)
+	p := newPlace(t)
+	p.docker = d.socket
+	r := p.begin(t, "run", "lifecycle", "--engine", "native,docker,name=mine,host=unix://"+d.socket,
+		"--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "5s")
+	p.await(t, r, 4)
+	d.kill(t)
+	said := r.end(t)
+	if said.code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", said.code, said.stderr)
+	}
+	p.wantDead(t)
+	if !strings.Contains(said.stderr, "tare clean") {
+		t.Errorf("it does not say that 'tare clean' removes what is left:\n%s", said.stderr)
+	}
+
+	d.begin(t)
+	if text, ok := ask(t, d.socket, "/images/json"); !ok || !strings.Contains(text, p.last(t).Header.ID) {
+		t.Errorf("the daemon has nothing of the run, so that there is nothing to clean:\n%s", text)
+	}
+	p.cleans(t)
+}
+
+// wantDead wants a run whose second cell failed from some trial on.
+func (p *place) wantDead(t *testing.T) {
+	t.Helper()
+	got := p.last(t)
+	if got.End == nil {
+		t.Error("the run is not finished")
+	}
+	failed := 0
+	for _, s := range got.Samples {
+		switch {
+		case s.Trial.Cell == 0 && s.Outcome != bench.OK:
+			t.Errorf("native, trial %d: %s: %s", s.Trial.Seq, s.Outcome, s.Reason)
+		case s.Outcome == bench.Failed && strings.TrimSpace(s.Reason) == "":
+			t.Errorf("trial %d failed for no reason", s.Trial.Seq)
+		case s.Outcome == bench.Failed:
+			failed++
+			t.Logf("trial %d: %s", s.Trial.Seq, s.Reason)
+		}
+	}
+	if failed != 3 {
+		t.Errorf("%d trials failed before the cell was given up, want 3", failed)
+	}
+}

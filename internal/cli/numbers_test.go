@@ -1,0 +1,384 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/stat"
+)
+
+// Every number of a report follows from what is exported, by docs/report-format.md.
+func TestEveryNumberCanBeRecomputed(t *testing.T) {
+	p := newPlace(t)
+	engines := append(usable(t, "floor", "runc"), "native")
+	ran := p.must(t, small(engines, "--blocks", "12", "--json")...)
+	shown := p.must(t, "show", "--json")
+	if shown.stdout != ran.stdout {
+		t.Error("show says something else than run did")
+	}
+	var said report.Document
+	var d exported
+	decode(t, shown.stdout, &said)
+	decode(t, p.must(t, "export", "last", "--format", "json").stdout, &d)
+
+	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.EquateApprox(1e-9, 1e-15)}
+	if diff := cmp.Diff(d.metrics(), said.Metrics, ignore); diff != "" {
+		t.Errorf("metrics (-recomputed +said):\n%s", diff)
+	}
+	if diff := cmp.Diff(d.reasons(said.Reasons), said.Reasons, ignore); diff != "" {
+		t.Errorf("reasons (-recomputed +said):\n%s", diff)
+	}
+	run := said.Runs[0]
+	if run.Trials != d.trials() || run.Blocks != len(d.blocks()) || math.Abs(run.Wall-d.wall()) > 1e-9 {
+		t.Errorf("the run: %+v, %d blocks, %v s; want %+v, %d, %v", run.Trials, run.Blocks, run.Wall, d.trials(), len(d.blocks()), d.wall())
+	}
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exported is what the recomputation reads of "export --format json".
+type exported struct {
+	Header  bench.Header
+	Samples []struct {
+		Block, Cell int
+		Outcome     bench.Outcome
+		Began       time.Time
+		Elapsed     time.Duration `json:"elapsed_ns"`
+		Values      map[string]float64
+	}
+}
+
+func (d *exported) trials() (n report.Trials) {
+	for _, s := range d.Samples {
+		switch {
+		case s.Block < 0:
+			n.Warmup++
+		case s.Outcome == bench.OK:
+			n.OK++
+		}
+	}
+	return n
+}
+
+func (d *exported) wall() float64 {
+	last := d.Samples[len(d.Samples)-1]
+	return last.Began.Add(last.Elapsed).Sub(d.Samples[0].Began).Seconds()
+}
+
+// blocks lists the numbers of the blocks that count.
+func (d *exported) blocks() (all []int) {
+	for _, s := range d.Samples {
+		if s.Block >= 0 && s.Outcome == bench.OK && !slices.Contains(all, s.Block) {
+			all = append(all, s.Block)
+		}
+	}
+	return all
+}
+
+// column is the values of a metric in a cell, by block.
+func (d *exported) column(metric string, cell int) map[int]float64 {
+	column := map[int]float64{}
+	for _, s := range d.Samples {
+		if v, ok := s.Values[metric]; ok && s.Block >= 0 && s.Cell == cell && s.Outcome == bench.OK {
+			column[s.Block] = v
+		}
+	}
+	return column
+}
+
+// values is a column in the order of blocks.
+func (d *exported) values(metric string, cell int) (x []float64) {
+	column := d.column(metric, cell)
+	for _, block := range d.blocks() {
+		if v, ok := column[block]; ok {
+			x = append(x, v)
+		}
+	}
+	return x
+}
+
+// distances is how far a cell is from its baseline, in each block with both.
+func (d *exported) distances(metric string, cell, baseline int, scale bench.Scale) (diffs []float64) {
+	x, base := d.column(metric, cell), d.column(metric, baseline)
+	for _, block := range d.blocks() {
+		v, ok1 := x[block]
+		b, ok2 := base[block]
+		switch {
+		case !ok1 || !ok2:
+		case scale == bench.Difference:
+			diffs = append(diffs, v-b)
+		default:
+			diffs = append(diffs, math.Log(v)-math.Log(b))
+		}
+	}
+	return diffs
+}
+
+// paired is the comparison of two cells, but for what depends on others.
+func (d *exported) paired(metric string, cell, baseline int, scale bench.Scale) *report.Effect {
+	back := math.Exp
+	if scale == bench.Difference {
+		back = func(v float64) float64 { return v }
+	}
+	s := stat.SignedRank(d.distances(metric, cell, baseline, scale), 0.95)
+	e := &report.Effect{Scale: scale, Pairs: s.N, Estimate: new(back(s.Estimate)), P: &s.P}
+	if s.OK {
+		e.Low, e.High, e.Level = new(back(s.Interval.Low)), new(back(s.Interval.High)), s.Interval.Level
+	}
+	return e
+}
+
+func halfWidth(e *report.Effect) float64 {
+	if e.Scale == bench.Difference {
+		return (*e.High - *e.Low) / 2
+	}
+	return math.Sqrt(*e.High / *e.Low) - 1
+}
+
+func inside(e *report.Effect, delta float64) bool {
+	if e.Scale == bench.Difference {
+		return *e.Low >= -delta && *e.High <= delta
+	}
+	return *e.Low >= 1/(1+delta) && *e.High <= 1+delta
+}
+
+// metrics recomputes the tables of a plan without conditions and with a control.
+func (d *exported) metrics() []report.Metric {
+	var all []report.Metric
+	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
+		var family []report.Metric
+		for _, m := range d.Header.Metrics {
+			if m.Role == role {
+				family = append(family, d.metric(m))
+			}
+		}
+		d.judge(family)
+		all = append(all, family...)
+	}
+	return all
+}
+
+func (d *exported) metric(m bench.Metric) report.Metric {
+	out := report.Metric{Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc}
+	cells := d.Header.Plan.Cells
+	baseline := d.baseline()
+	c := report.Condition{Baseline: cells[baseline].Name}
+	for i, cell := range cells {
+		if cell.Control {
+			c.Noise = d.paired(m.Name, i, baseline, m.Scale)
+			continue
+		}
+		x := d.values(m.Name, i)
+		row := report.Row{Cell: cell.Name, N: len(x)}
+		if len(x) > 0 {
+			row.Median = new(stat.Median(x))
+		}
+		if interval, ok := stat.MedianInterval(x, 0.95); ok {
+			row.Low, row.High = &interval.Low, &interval.High
+		}
+		if i != baseline {
+			row.Effect = d.paired(m.Name, i, baseline, m.Scale)
+			row.Effect.Smallest = max(0.01*unitOf(m, stat.Median(d.values(m.Name, baseline))), 0)
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	for _, row := range c.Rows {
+		if row.Effect != nil {
+			row.Effect.Smallest = max(row.Effect.Smallest, halfWidth(c.Noise))
+		}
+	}
+	out.Conditions = []report.Condition{c}
+	return out
+}
+
+func (d *exported) baseline() int {
+	return slices.IndexFunc(d.Header.Plan.Cells, func(c bench.Cell) bool { return c.Baseline })
+}
+
+// unitOf is what one per cent of a metric's effect is one per cent of.
+func unitOf(m bench.Metric, baseline float64) float64 {
+	if m.Scale == bench.Difference {
+		return math.Abs(baseline)
+	}
+	return 1
+}
+
+// judge adjusts a family of metrics and gives its verdicts.
+func (d *exported) judge(family []report.Metric) {
+	var effects, controls []*report.Effect
+	for _, m := range family {
+		controls = append(controls, m.Conditions[0].Noise)
+		for _, row := range m.Conditions[0].Rows {
+			if row.Effect != nil {
+				effects = append(effects, row.Effect)
+			}
+		}
+	}
+	holm(effects)
+	holm(controls)
+	for i := range family {
+		c := &family[i].Conditions[0]
+		median := *c.Rows[slices.IndexFunc(c.Rows, func(r report.Row) bool { return r.Effect == nil })].Median
+		limit := 0.01 * unitOf(bench.Metric{Scale: family[i].Scale}, median)
+		c.Noise.Verdict = verdict(c.Noise, bench.Neither, limit)
+		c.Unreliable = c.Noise.Verdict == "different"
+		for _, row := range c.Rows {
+			if row.Effect != nil {
+				d.conclude(row.Effect, family[i], c.Unreliable, len(effects), row.Cell)
+			}
+		}
+	}
+}
+
+func (d *exported) conclude(e *report.Effect, m report.Metric, unreliable bool, family int, cell string) {
+	e.Verdict = verdict(e, m.Better, e.Smallest)
+	switch {
+	case unreliable:
+		e.Verdict = "unreliable"
+	case e.Verdict == "unclear":
+		e.Blocks = d.settles(e, m, family, cell)
+	}
+}
+
+func verdict(e *report.Effect, better bench.Direction, delta float64) string {
+	none := 1.0
+	if e.Scale == bench.Difference {
+		none = 0
+	}
+	switch {
+	case inside(e, delta):
+		return "same"
+	case *e.Adjusted >= 0.05 || *e.Estimate == none:
+		return "unclear"
+	case better == bench.Neither:
+		return "different"
+	case (*e.Estimate > none) == (better == bench.Higher):
+		return "better"
+	default:
+		return "worse"
+	}
+}
+
+// settles is how many blocks would settle what is unclear: as many as bring
+// the interval off no difference, or inside the smallest effect worth knowing.
+func (d *exported) settles(e *report.Effect, m report.Metric, family int, cell string) int {
+	cells := d.Header.Plan.Cells
+	at := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Name == cell })
+	baseline := d.baseline()
+	diffs := d.distances(m.Name, at, baseline, m.Scale)
+	size, delta := math.Abs(*e.Estimate), e.Smallest
+	if m.Scale == bench.Ratio {
+		size, delta = math.Abs(math.Log(*e.Estimate)), math.Log1p(e.Smallest)
+	}
+	const most = 100_000
+	need := most + 1
+	pairs := func(halfWidth float64) int {
+		if n := stat.PairsFor(diffs, halfWidth, 0.95); n > 0 {
+			return min(n, most+1)
+		}
+		return most + 1
+	}
+	if size > 0 {
+		need = max(pairs(size), stat.MinPairs(0.95, family))
+	}
+	if delta > size {
+		need = min(need, pairs(delta-size))
+	}
+	if need > most {
+		return 0
+	}
+	return max(need, len(d.blocks())+1)
+}
+
+func holm(family []*report.Effect) {
+	var p []float64
+	for _, e := range family {
+		p = append(p, *e.P)
+	}
+	for i, adjusted := range stat.Holm(p) {
+		family[i].Adjusted = &adjusted
+	}
+}
+
+// reasons recomputes the numbers of the reasons that were given.
+func (d *exported) reasons(said []report.Reason) []report.Reason {
+	out := []report.Reason{}
+	cells := d.Header.Plan.Cells
+	baseline := d.baseline()
+	for _, r := range said {
+		cell := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Name == r.Cell })
+		var family []*report.Effect
+		var own *report.Effect
+		for _, m := range d.Header.Metrics {
+			if m.Role != bench.Counter {
+				continue
+			}
+			e := d.counter(m.Name, cell, baseline)
+			if e == nil {
+				continue
+			}
+			family = append(family, e)
+			if m.Name == r.Metric {
+				own = e
+			}
+		}
+		holm(family)
+		own.Verdict = "different"
+		r.Baseline, r.Value = stat.Median(d.values(r.Metric, baseline)), stat.Median(d.values(r.Metric, cell))
+		r.Effect = *own
+		out = append(out, r)
+	}
+	return out
+}
+
+// counter compares a counter as a ratio where every value is above zero, else
+// as a difference; nil where there is nothing to compare.
+func (d *exported) counter(metric string, cell, baseline int) *report.Effect {
+	x, base := d.values(metric, cell), d.values(metric, baseline)
+	if len(x) == 0 || len(base) == 0 {
+		return nil
+	}
+	scale := bench.Ratio
+	if slices.Min(x) <= 0 || slices.Min(base) <= 0 {
+		scale = bench.Difference
+	}
+	return d.paired(metric, cell, baseline, scale)
+}
+
+// What is exported for benchstat is the Go benchmark format, with every value.
+func TestBenchstatReadsTheExport(t *testing.T) {
+	p := newPlace(t)
+	p.must(t, small([]string{"native"})...)
+	text := p.must(t, "export", "last", "--format", "gobench").stdout
+	r := benchfmt.NewReader(strings.NewReader(text), "export")
+	results := 0
+	for r.Scan() {
+		switch rec := r.Result().(type) {
+		case *benchfmt.Result:
+			results++
+		case *benchfmt.SyntaxError:
+			t.Error(rec)
+		}
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * 6; results != want {
+		t.Errorf("%d results, want %d", results, want)
+	}
+}

@@ -20,5 +20,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "these tests need the agent inside the test binary ('make agent'): %v\n", err)
 		os.Exit(1)
 	}
+	// The race detector would let every process sleep for a second before it exits.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	testscript.Main(m, programs())
 }

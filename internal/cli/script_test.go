@@ -35,6 +35,7 @@ func home(e *testscript.Env) error {
 	e.Setenv("TARE_STORE", filepath.Join(e.WorkDir, "store", "tare.db"))
 	e.Setenv("TARE_STATE", filepath.Join(e.WorkDir, "state"))
 	e.Setenv("TERM", "xterm")
+	e.Setenv("GORACE", os.Getenv("GORACE"))
 	// The least that a run can be: scripts are about words, not numbers.
 	e.Setenv("SMALL", "--blocks=6")
 	return os.Mkdir(home, 0o755)

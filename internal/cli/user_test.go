@@ -32,7 +32,7 @@ func (p *place) asNobody(t *testing.T, args ...string) *exec.Cmd {
 	home := filepath.Join(p.dir, "home")
 	cmd := exec.Command(program, args...)
 	cmd.Dir = "/"
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GORACE=" + os.Getenv("GORACE")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	p.store = filepath.Join(home, ".local", "share", "tare", "tare.db")
 	p.state = filepath.Join(home, ".local", "state", "tare")

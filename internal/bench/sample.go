@@ -56,6 +56,9 @@ type Header struct {
 	Engines  []EngineInfo `json:"engines"`
 	Host     HostFacts    `json:"host"`
 	Warnings []Warning    `json:"warnings,omitempty"` // what doctor found when the run began
+	// Imported says that the run came from elsewhere: it is read, never resumed.
+	// Imports set it and exports clear it, whatever a file says.
+	Imported bool `json:"imported,omitempty"`
 }
 
 // A Resumption is one time that a run was taken up again.

@@ -25,8 +25,9 @@ func (a *app) cleanCommand() *cobra.Command {
 of runs that ended without cleaning up. A run whose process lives is never
 touched, nor is anything that no run of tare made. Stored results stay.
 
-With RUN it also looks for objects of runs whose directory is gone, such as
-containers left with a daemon.`,
+With RUN it also removes objects of a run that has no directory here, such as
+containers left with a daemon. Be sure then that the run is not under way with
+another --state or as another user: that cannot be seen from here.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.clean(cmd.Context(), args, dryRun) },
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only say what would be removed")
@@ -46,10 +47,11 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 		return err
 	}
 	dead, err := deadRuns(state)
+	defer release(dead)
 	if err != nil {
 		return err
 	}
-	runs, err := toClean(state, dead, named)
+	runs, err := toClean(state, ids(dead), named)
 	if err != nil {
 		return err
 	}
@@ -57,29 +59,31 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 	if !dryRun {
 		err = errors.Join(err, removeLeftovers(ctx, found))
 	}
-	err = errors.Join(err, a.cleanDirectories(state, dead, dryRun, &found))
-	return errors.Join(a.printCleaned(found, dryRun), err)
+	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool { return !slices.Contains(runs, d.id) })
+	for _, path := range unborn(state, a.now()) {
+		if !dryRun {
+			err = errors.Join(err, removeTree(path))
+		}
+	}
+	directories, dirErr := cleanDirectories(dead, dryRun)
+	return errors.Join(a.printCleaned(append(found, directories...), dryRun), err, dirErr)
 }
 
-// toClean lists the dead runs, and those named that have no process.
+// toClean lists the dead runs or, of those named, the ones that are not under
+// way here.
 func toClean(state string, dead, named []string) ([]string, error) {
-	runs := slices.Clone(dead)
+	if len(named) == 0 {
+		return dead, nil
+	}
 	for _, id := range named {
 		if err := bench.ValidRunID(id); err != nil {
 			return nil, &usageError{err, "'tare list' shows the runs"}
 		}
-		if slices.Contains(dead, id) {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(state, "runs", id)); err == nil {
+		if _, err := os.Stat(filepath.Join(state, "runs", id)); err == nil && !slices.Contains(dead, id) {
 			return nil, fmt.Errorf("run %s is under way", id)
 		}
-		runs = append(runs, id)
 	}
-	if len(named) > 0 {
-		runs = slices.DeleteFunc(runs, func(id string) bool { return !slices.Contains(named, id) })
-	}
-	return runs, nil
+	return named, nil
 }
 
 // leftovers asks every engine, built-in or used by a dead run, what is left.
@@ -97,12 +101,11 @@ func (a *app) leftovers(ctx context.Context, state string, runs []string) ([]lef
 		if !ok {
 			continue
 		}
-		if _, err := e.Probe(ctx); errors.Is(err, bench.ErrUnsupported) {
-			a.verbose("%s cannot be used here, so it has nothing to clean: %v", inst.Name, err)
-			continue
-		}
 		left, err := c.Leftovers(ctx, isDead)
-		if err != nil {
+		switch {
+		case errors.Is(err, bench.ErrUnsupported):
+			a.verbose("%s cannot be asked what is left with it: %v", inst.Name, err)
+		case err != nil:
 			errs = append(errs, fmt.Errorf("look for leftovers of %s: %w", inst.Name, err))
 		}
 		for _, l := range left {
@@ -126,21 +129,17 @@ func removeLeftovers(ctx context.Context, found []leftover) error {
 
 // cleanDirectories removes the directories of dead runs, once their engines
 // have let go of them.
-func (a *app) cleanDirectories(state string, dead []string, dryRun bool, found *[]leftover) error {
-	var errs []error
-	for _, id := range dead {
-		path := filepath.Join(state, "runs", id)
-		l := leftover{Leftover: bench.Leftover{Run: id, Kind: "directory", ID: path}}
+func cleanDirectories(dead []*runDir, dryRun bool) (found []leftover, err error) {
+	for _, d := range dead {
+		l := leftover{Leftover: bench.Leftover{Run: d.id, Kind: "directory", ID: d.path}}
 		if !dryRun {
-			if err := removeTree(path); err != nil {
-				errs = append(errs, err)
-			} else {
-				l.Removed = true
-			}
+			removeErr := d.remove()
+			l.Removed = removeErr == nil
+			err = errors.Join(err, removeErr)
 		}
-		*found = append(*found, l)
+		found = append(found, l)
 	}
-	return errors.Join(errs...)
+	return found, err
 }
 
 func (a *app) printCleaned(found []leftover, dryRun bool) error {

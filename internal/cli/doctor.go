@@ -61,10 +61,11 @@ func (a *app) doctor(ctx context.Context) error {
 	}
 	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
 	dead, err := deadRuns(state)
+	release(dead)
 	if err != nil {
 		return err
 	}
-	d.Dead = append([]string{}, dead...) // never null as JSON
+	d.Dead = append([]string{}, ids(dead)...) // never null as JSON
 	if a.global.JSON {
 		return a.printJSON(d)
 	}

@@ -46,56 +46,77 @@ func (a *app) resume(ctx context.Context, s bench.Store, args []string, format f
 	if err != nil {
 		return err
 	}
-	var declared []instance
-	for _, e := range stored.Header.Engines {
-		declared = append(declared, instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
-	}
 	if err := a.cleanDead(ctx, state, id); err != nil {
 		return err
 	}
-	p, err := a.replan(ctx, stored.Header.Plan, declared, newSite(id, filepath.Join(state, "runs", id)))
+	e, err := a.retake(ctx, stored, newSite(id, filepath.Join(state, "runs", id)))
 	if err != nil {
 		return err
 	}
-	if err := p.usable(); err != nil {
-		return err
-	}
-	machine, err := openMachine()
+	defer e.machine.Close()
+	dir, err := newRunDir(state, id, e.planned.instances)
 	if err != nil {
 		return err
 	}
-	defer machine.Close()
-	if err := sameMetrics(stored.Header.Metrics, append(p.workload.Metrics(), machine.Metrics()...)); err != nil {
-		return err
-	}
-	dir, err := newRunDir(state, id, p.instances)
-	if err != nil {
-		return err
-	}
-	w, err := s.Resume(ctx, id, bench.Resumption{
+	e.writer, err = s.Resume(ctx, id, bench.Resumption{
 		Time: a.now().UTC(), Tool: toolVersion(), Seq: len(stored.Samples), Host: host.Facts(fsRoot),
 	})
 	if err != nil {
 		return errors.Join(err, dir.remove())
 	}
-	err = a.execute(ctx, dir, execution{header: stored.Header, planned: p, writer: w, machine: machine, done: stored.Samples})
-	return a.conclude(ctx, s, id, format, false, errors.Join(err, w.Close()))
+	err = a.execute(ctx, dir, e)
+	return a.conclude(ctx, s, id, format, false, errors.Join(err, e.writer.Close()))
+}
+
+// retake gets ready to go on with a stored run: with the engines that it
+// declared, measuring the same quantities.
+func (a *app) retake(ctx context.Context, stored *bench.Run, s site) (execution, error) {
+	var declared []instance
+	for _, e := range stored.Header.Engines {
+		declared = append(declared, instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
+	}
+	p, err := a.replan(ctx, stored.Header.Plan, declared, s)
+	if err == nil {
+		err = p.usable()
+	}
+	if err != nil {
+		return execution{}, err
+	}
+	m, err := openMachine()
+	if err != nil {
+		return execution{}, err
+	}
+	if err := sameMetrics(stored.Header.Metrics, append(p.workload.Metrics(), m.Metrics()...)); err != nil {
+		m.Close()
+		return execution{}, err
+	}
+	return execution{header: stored.Header, planned: p, machine: m, done: stored.Samples}, nil
 }
 
 // incomplete opens the run that the user means, or the newest incomplete one.
+// A run that was imported is nobody's to go on with: its hooks and programs are
+// whatever its file says.
 func incomplete(ctx context.Context, s bench.Store, args []string) (*bench.Run, error) {
 	if len(args) == 1 {
 		r, err := openRun(ctx, s, args[0])
-		if err == nil && r.End != nil {
-			err = &hintError{fmt.Errorf("run %s: %w", r.Header.ID, bench.ErrFinished), "tare show " + r.Header.ID}
+		switch {
+		case err != nil:
+			return nil, err
+		case r.End != nil:
+			return nil, &hintError{fmt.Errorf("run %s: %w", r.Header.ID, bench.ErrFinished), "tare show " + r.Header.ID}
+		case r.Header.Imported:
+			return nil, &hintError{
+				fmt.Errorf("run %s was imported: it can only be resumed where it began", r.Header.ID),
+				"on that machine: tare resume " + r.Header.ID,
+			}
 		}
-		return r, err
+		return r, nil
 	}
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if r.End == nil {
+		if r.End == nil && !r.Header.Imported {
 			return s.Open(ctx, r.Header.ID)
 		}
 	}
@@ -106,20 +127,23 @@ func incomplete(ctx context.Context, s bench.Store, args []string) (*bench.Run, 
 // be under way.
 func (a *app) cleanDead(ctx context.Context, state, id string) error {
 	dead, err := deadRuns(state)
+	defer release(dead)
 	if err != nil {
 		return err
 	}
-	if _, err := toClean(state, dead, []string{id}); err != nil {
+	if _, err := toClean(state, ids(dead), []string{id}); err != nil {
 		return err
 	}
 	found, err := a.leftovers(ctx, state, []string{id})
 	if err := errors.Join(err, removeLeftovers(ctx, found)); err != nil {
 		return err
 	}
-	if !slices.Contains(dead, id) {
-		return nil
+	for _, d := range dead {
+		if d.id == id {
+			return d.remove()
+		}
 	}
-	return removeTree(filepath.Join(state, "runs", id))
+	return nil
 }
 
 // sameMetrics refuses to mix what two versions of tare measure.

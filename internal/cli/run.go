@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -196,20 +195,6 @@ func (p *planned) leftOut() []probed {
 	return out
 }
 
-// command runs the argv of a hook, without a shell.
-func command(ctx context.Context, argv []string) error {
-	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	const most = 200
-	tail := strings.TrimSpace(string(out))
-	if len(tail) > most {
-		tail = "…" + strings.ToValidUTF8(tail[len(tail)-most:], "")
-	}
-	return fmt.Errorf("%w: %s", err, tail)
-}
-
 // conclude reports what is stored of a run after it ended, well or not.
 func (a *app) conclude(ctx context.Context, s bench.Store, id string, format formatOptions, quiet bool, runErr error) error {
 	stored, err := s.Open(context.WithoutCancel(ctx), id)
@@ -222,7 +207,7 @@ func (a *app) conclude(ctx context.Context, s bench.Store, id string, format for
 	n, finished := len(stored.Samples), stored.End != nil
 	switch {
 	case errors.Is(runErr, run.ErrInterrupted), runErr != nil && ctx.Err() != nil:
-		return &hintError{fmt.Errorf("run %s: %w after %d trials, which are stored", id, run.ErrInterrupted, n), "tare resume " + id}
+		return &hintError{fmt.Errorf("run %s: %w; %d trials are stored", id, interruption(runErr), n), "tare resume " + id}
 	case runErr != nil && finished:
 		return a.concludeFinished(stored, runErr)
 	case runErr != nil && n > 0:
@@ -233,6 +218,14 @@ func (a *app) conclude(ctx context.Context, s bench.Store, id string, format for
 		return errTrialsFailed
 	}
 	return nil
+}
+
+// interruption says that a run was interrupted, and whatever else went wrong.
+func interruption(err error) error {
+	if errors.Is(err, run.ErrInterrupted) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
 }
 
 // concludeFinished is for a run that is stored whole although something went
@@ -279,15 +272,15 @@ func (a *app) openOutput(name string) (output, error) {
 
 // create begins a run in the store and in the output.
 func (o output) create(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error) {
-	w, err := s.Create(ctx, h)
-	if err != nil || o.w == nil {
-		return w, err
+	if o.w == nil {
+		return s.Create(ctx, h)
 	}
 	second, err := record.NewWriter(o.w, h)
 	if err != nil {
-		return nil, errors.Join(err, w.Close())
+		return nil, fmt.Errorf("--output: %w", err)
 	}
-	return bothWriters{w, second}, nil
+	first, err := s.Create(ctx, h)
+	return bothWriters{first, second}, err
 }
 
 func (o output) close() error {
@@ -305,15 +298,22 @@ func (o output) discard() error {
 	return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
 }
 
-// bothWriters appends to two places; the first is the one that counts.
+// bothWriters appends to two places. The first is the one that counts: the
+// second never has what it lacks.
 type bothWriters struct{ first, second bench.RunWriter }
 
 func (b bothWriters) Append(ctx context.Context, s bench.Sample) error {
-	return errors.Join(b.first.Append(ctx, s), b.second.Append(ctx, s))
+	if err := b.first.Append(ctx, s); err != nil {
+		return err
+	}
+	return b.second.Append(ctx, s)
 }
 
 func (b bothWriters) Finish(ctx context.Context, e bench.End) error {
-	return errors.Join(b.first.Finish(ctx, e), b.second.Finish(ctx, e))
+	if err := b.first.Finish(ctx, e); err != nil {
+		return err
+	}
+	return b.second.Finish(ctx, e)
 }
 
 func (b bothWriters) Close() error { return errors.Join(b.first.Close(), b.second.Close()) }

@@ -107,7 +107,9 @@ func Write(w io.Writer, run *bench.Run) error {
 func Copy(ctx context.Context, dst bench.Store, run *bench.Run) error {
 	w := &rewriter{store: dst, id: run.Header.ID}
 	var err error
-	if w.RunWriter, err = dst.Create(ctx, run.Header); err != nil {
+	header := run.Header
+	header.Imported = true
+	if w.RunWriter, err = dst.Create(ctx, header); err != nil {
 		return err
 	}
 	return errors.Join(replay(ctx, run, w, w.resume), w.Close())

@@ -49,6 +49,11 @@ func validPlan(p *bench.Plan) error {
 	if p.Warmup < 0 {
 		return fmt.Errorf("the plan has %d warm-up blocks", p.Warmup)
 	}
+	for _, h := range p.Hooks {
+		if h.Do == bench.HookCommand && len(h.Argv) == 0 {
+			return fmt.Errorf("the plan has a hook without a command, before or after %q", h.When)
+		}
+	}
 	numbers := []float64{p.Precision, p.Smallest}
 	for _, c := range p.Cells {
 		numbers = append(numbers, c.Spec.Limits.CPUs)

@@ -28,6 +28,7 @@ type Writer struct {
 
 // NewWriter writes the header of a run to w and returns a Writer for the rest.
 func NewWriter(w io.Writer, h bench.Header) (*Writer, error) {
+	h.Imported = false // that is between a store and whoever imported it
 	if err := ValidateHeader(&h); err != nil {
 		return nil, err
 	}

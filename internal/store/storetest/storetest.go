@@ -106,10 +106,13 @@ func (s *suite) wantRun(want *bench.Run) {
 	s.t.Helper()
 	got, err := s.Open(s.ctx, want.Header.ID)
 	s.must(err)
-	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), whereFrom()); d != "" {
 		s.t.Errorf("run %s (-want +got):\n%.4000s", want.Header.ID, d)
 	}
 }
+
+// whereFrom lets runs be compared that differ only in that one was imported.
+func whereFrom() cmp.Option { return cmpopts.IgnoreFields(bench.Header{}, "Imported") }
 
 // Example returns a complete, resumed run with n samples, among them failed
 // ones; the same for the same arguments.
@@ -554,6 +557,9 @@ func testImport(t *testing.T, s *suite) {
 		s.wantIs("Copy twice", record.Copy(s.ctx, s, run), fs.ErrExist)
 	}
 	s.wantRun(want)
+	if got, err := s.Open(s.ctx, want.Header.ID); err != nil || !got.Header.Imported {
+		t.Errorf("an imported run does not say so (%v): it could be resumed, with whatever its file says", err)
+	}
 	incomplete := Example("b", 9)
 	incomplete.End = nil
 	s.must(record.Copy(s.ctx, s, incomplete))

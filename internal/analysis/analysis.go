@@ -52,8 +52,7 @@ type Result struct {
 // Incomplete reports whether the run was never finished.
 func (r *Result) Incomplete() bool { return r.End == nil }
 
-// Trials counts trials by outcome. A canceled trial that was repeated when the
-// run was resumed is not counted.
+// Trials counts trials by outcome.
 type Trials struct {
 	OK, Failed, TimedOut, Canceled, Skipped int
 	Warmup                                  int // trials of warm-up blocks, counted nowhere else

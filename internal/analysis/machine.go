@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/unit"
@@ -27,6 +28,9 @@ const (
 	memoryShare   = 0.01  // of the trials' time
 	busyTrials    = 0.10  // of the trials
 	overheadShare = 0.03  // of one CPU
+	// overheadTrial is what tare may always use in a trial: to fork and execute a
+	// program is the work that is measured, and of a trial of 1 ms a large part.
+	overheadTrial = 2 * time.Millisecond
 )
 
 // sums returns the sum of a metric for each cell and how many trials are above
@@ -132,7 +136,8 @@ func (w *warner) overhead() {
 		return
 	}
 	o := w.End.Overhead
-	if share := o.CPU.Seconds() / o.Wall.Seconds(); share > overheadShare {
+	trials := len(w.table.run.Samples)
+	if share := o.CPU.Seconds() / o.Wall.Seconds(); share > overheadShare && o.CPU > time.Duration(trials)*overheadTrial {
 		w.add(CodeOverhead, fmt.Sprintf("tare itself used %s of one CPU while trials ran", unit.FormatPercent(share)),
 			"please report it; meanwhile keep the cells off one CPU with cpuset", "")
 	}

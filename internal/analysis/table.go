@@ -24,8 +24,6 @@ type table struct {
 	role   []bench.Role // of each metric in this plan
 	trials Trials
 	failed []int // per cell: trials of a block that counts without a value
-	// replaced marks canceled samples that a later one stands in for.
-	replaced map[int]bool // by index in run.Samples
 }
 
 // A row is one successful trial.
@@ -56,7 +54,6 @@ func newTable(run *bench.Run) (*table, error) {
 		return nil, err
 	}
 	t.failed = make([]int, len(t.cells))
-	t.findReplaced()
 	t.findBlocks()
 	for i := range run.Samples {
 		t.count(i)
@@ -142,18 +139,6 @@ func roleOf(m bench.Metric, restrict []string) bench.Role {
 	}
 }
 
-// findReplaced marks the trials that were canceled and then repeated.
-func (t *table) findReplaced() {
-	type key struct{ block, cell int }
-	seen := make(map[key]bool)
-	t.replaced = make(map[int]bool)
-	for i, s := range slices.Backward(t.run.Samples) {
-		k := key{s.Trial.Block, s.Trial.Cell}
-		t.replaced[i] = seen[k] && s.Outcome == bench.Canceled
-		seen[k] = true
-	}
-}
-
 // findBlocks lists the blocks with a successful trial. Their numbers come from
 // a file and may be anything, so they are never used as an index.
 func (t *table) findBlocks() {
@@ -170,8 +155,6 @@ func (t *table) findBlocks() {
 func (t *table) count(i int) {
 	s := &t.run.Samples[i]
 	switch {
-	case t.replaced[i]:
-		return
 	case s.Trial.Warmup():
 		t.trials.Warmup++
 		return
@@ -239,7 +222,7 @@ func (t *table) failures() []Failure {
 	var out []Failure
 	for i := range t.run.Samples {
 		s := &t.run.Samples[i]
-		if s.Outcome == bench.OK || t.replaced[i] {
+		if s.Outcome == bench.OK {
 			continue
 		}
 		k := key{s.Trial.Cell, s.Outcome, s.Operation}

@@ -182,7 +182,7 @@ func (w *warner) fewSamples() {
 			cells = append(cells, cell)
 		}
 	}
-	hint := w.more(w.Header.Plan.MinBlocks)
+	hint := w.more(max(minPairs, w.Header.Plan.MinBlocks))
 	if w.Blocks >= minPairs { // it was not for want of blocks
 		hint = "see the failures"
 	}

@@ -13,6 +13,9 @@ import (
 // hookTime is the longest time for one hook.
 const hookTime = 2 * time.Minute
 
+// setupTime is the longest time for making one fixture.
+const setupTime = 10 * time.Minute
+
 // hooks runs the plan's hooks of one time, in order. engine is the trial's
 // own, or empty for all. A hook that fails ends the run: what it should have
 // set up is part of what is measured.
@@ -73,15 +76,17 @@ func (r *runner) setUpFixtures(ctx context.Context) error {
 		return nil
 	}
 	for cell := range r.plan.Cells {
-		fixture, err := f.Setup(ctx, r.task(cell))
-		if ctx.Err() != nil {
+		limited, cancel := context.WithTimeout(ctx, setupTime)
+		fixture, err := f.Setup(limited, r.task(cell))
+		cancel()
+		if err == nil {
+			r.fixtures[cell] = fixture
+		} else {
+			r.broken[cell] = "its fixture could not be made: " + err.Error()
+		}
+		if r.interrupted(ctx) {
 			return ErrInterrupted
 		}
-		if err != nil {
-			r.broken[cell] = "its fixture could not be made: " + err.Error()
-			continue
-		}
-		r.fixtures[cell] = fixture
 	}
 	return nil
 }

@@ -157,16 +157,16 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 	if err := r.hooks(ctx, bench.BeforeRun, ""); err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, r.removeFixtures(ctx)) }()
+	// What was set up is taken down however the run ends.
+	defer func() {
+		err = errors.Join(err, r.removeFixtures(ctx), r.hooks(context.WithoutCancel(ctx), bench.AfterRun, ""))
+	}()
 	if err := r.setUpFixtures(ctx); err != nil {
 		return "", err
 	}
 	r.nullOperation = nullOperation(r.Clock)
 	reason, err = r.blocks(ctx)
-	if err != nil {
-		return "", err
-	}
-	return reason, r.hooks(ctx, bench.AfterRun, "")
+	return reason, err
 }
 
 // blocks runs the trials block by block until one of the reasons to stop holds
@@ -175,10 +175,14 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	began := r.Clock()
 	for i := len(r.Done); i < len(r.trials); i++ {
 		t := r.trials[i]
-		if i == 0 || r.trials[i-1].Block != t.Block {
+		first := i == 0 || r.trials[i-1].Block != t.Block
+		if first {
 			if reason := r.stop(t.Block, r.spent+r.Clock()-began); reason != "" {
 				return reason, nil
 			}
+		}
+		// A resumed run can begin in the middle of a block.
+		if first || i == len(r.Done) {
 			if err := r.hooks(ctx, bench.BeforeBlock, ""); err != nil {
 				return "", err
 			}

@@ -413,3 +413,69 @@ func TestFixtures(t *testing.T) {
 		}
 	})
 }
+
+// A fixture that was made while the run was interrupted is removed like any other.
+func TestInterruptedSetup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "a", "b")
+		interrupt := make(chan struct{})
+		close(interrupt)
+		b.options.Interrupt = interrupt
+		b.options.Workload = fixtures{workload{work(1)}, &b.journal}
+		if _, err := run.Run(t.Context(), b.options); !errors.Is(err, run.ErrInterrupted) {
+			t.Fatalf("error %v, want ErrInterrupted", err)
+		}
+		if diff := cmp.Diff([]string{"set up a", "remove a"}, b.journal.lines); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What a hook before the run set up is taken down after an interruption too,
+// and a block that is taken up in its middle is made ready again.
+func TestHooksOfAnInterruptedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := func(when bench.HookTime) bench.Hook {
+			return bench.Hook{When: when, Do: bench.HookCommand, Argv: []string{string(when)}}
+		}
+		p := bench.Plan{MaxBlocks: 1, Hooks: []bench.Hook{hook(bench.BeforeRun), hook(bench.BeforeBlock), hook(bench.AfterRun)}}
+		b := newBed(t, p, work(time.Second), "a", "b")
+		var ran []string
+		b.options.Command = func(_ context.Context, argv []string) error { ran = append(ran, argv[0]); return nil }
+		interrupt := make(chan struct{})
+		b.options.Interrupt = interrupt
+		time.AfterFunc(500*time.Millisecond, func() { close(interrupt) })
+		if _, err := run.Run(t.Context(), b.options); !errors.Is(err, run.ErrInterrupted) {
+			t.Fatalf("error %v, want ErrInterrupted", err)
+		}
+		b.options.Interrupt, b.options.Done = nil, b.writer.samples
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		sitting := []string{"before-run", "before-block", "after-run"}
+		if diff := cmp.Diff(append(sitting, sitting...), ran); diff != "" {
+			t.Errorf("hooks of two sittings (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An engine that ignores the end of its context while it prepares is left behind too.
+func TestStuckPrepare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(1), "a")
+		release := make(chan struct{})
+		b.options.Engines["a"] = stuckEngine{b.options.Engines["a"], release}
+		_, err := run.Run(t.Context(), b.options)
+		close(release)
+		if err == nil || len(b.writer.samples) != 1 || b.writer.samples[0].Outcome != bench.TimedOut {
+			t.Errorf("error %v, samples %+v; want an error and one that timed out", err, b.writer.samples)
+		}
+	})
+}
+
+type stuckEngine struct {
+	bench.Engine
+	release chan struct{}
+}
+
+func (e stuckEngine) Prepare(context.Context, bench.Spec) error { <-e.release; return nil }

@@ -29,10 +29,12 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	r.observe(TrialBegan{t})
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
-	err := r.ready(ctx, m.ctx, t)
-	if err == nil {
-		err = r.measure(m, t)
-	}
+	err := r.await(m, func() error {
+		if err := r.ready(ctx, m.ctx, t); err != nil {
+			return err
+		}
+		return r.measure(m, t)
+	})
 	m.conclude(&s, ctx, err)
 	m.stop()
 	cancel()
@@ -72,26 +74,21 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	return limited.Err()
 }
 
-// measure runs the workload between two looks at the host. The workload runs
-// in a goroutine of its own only so that one that never returns can be left
-// behind.
+// measure runs the workload between two looks at the host.
 func (r *runner) measure(m *meter, t bench.Trial) error {
 	task := r.task(t.Cell)
-	done := make(chan error, 1)
 	r.Machine.Before()
-	err := r.usage.during(r.Clock, func() error {
-		go func() { done <- r.Workload.Run(m.ctx, task, m) }()
-		return r.await(m, done)
-	})
-	var fatal *fatalError
-	if !errors.As(err, &fatal) {
-		r.Machine.After(m.values[len(r.Workload.Metrics()):])
-	}
+	err := r.usage.during(r.Clock, func() error { return r.Workload.Run(m.ctx, task, m) })
+	r.Machine.After(m.values[len(r.Workload.Metrics()):])
 	return err
 }
 
-// await waits for the workload, and for a while longer once its time is up.
-func (r *runner) await(m *meter, done <-chan error) error {
+// await runs a trial, and waits for a while longer once its time is up. The
+// trial has a goroutine of its own only so that one that never returns can be
+// left behind.
+func (r *runner) await(m *meter, trial func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- trial() }()
 	select {
 	case err := <-done:
 		return err

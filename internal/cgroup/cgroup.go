@@ -11,7 +11,6 @@ package cgroup
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,12 +68,14 @@ type Hierarchy struct {
 	v1        map[string]mount // by controller
 	unified   *mount           // nil where version 2 is not mounted
 	onUnified []string         // the version 2 names of its controllers
+	all       []mount          // each hierarchy once, named ones and unused controllers too
 }
 
 // A mount is one mounted hierarchy.
 type mount struct {
-	point string // where, below Hierarchy.root
-	base  string // the group that is seen there: "/" but in a container
+	device string // of the hierarchy, which can be mounted at several places
+	point  string // where, below Hierarchy.root
+	base   string // the group that is seen there: "/" but in a container
 }
 
 // Detect finds the mounted hierarchies of the machine whose file system is at
@@ -106,6 +107,11 @@ func Detect(root string) (*Hierarchy, error) {
 // of it: engines bind parts of a hierarchy to other places.
 func (h *Hierarchy) add(e mountEntry) {
 	better := func(old mount) bool { return old.base != "/" && e.base == "/" }
+	if i := slices.IndexFunc(h.all, func(m mount) bool { return m.device == e.device }); i < 0 {
+		h.all = append(h.all, e.mount)
+	} else if better(h.all[i]) {
+		h.all[i] = e.mount
+	}
 	if e.v2 {
 		if h.unified == nil || better(*h.unified) {
 			h.unified = &e.mount
@@ -177,6 +183,16 @@ func (h *Hierarchy) mustDirs(path string) []string {
 	return dirs
 }
 
+// every is mustDirs in all mounted hierarchies: OCI runtimes make groups also
+// in those of controllers that nothing here uses.
+func (h *Hierarchy) every(path string) []string {
+	dirs := make([]string, len(h.all))
+	for i, m := range h.all {
+		dirs[i] = h.join(m, path)
+	}
+	return dirs
+}
+
 // Dir is the directory in which a controller's files of the group lie. The
 // controller has its version 1 name ("cpu", "cpuacct", "blkio", …) on either
 // version; "" means the version 2 hierarchy itself.
@@ -217,17 +233,16 @@ func (h *Hierarchy) Open(path string) (*os.File, error) {
 	return os.Open(dir)
 }
 
-// List lists the groups directly below path, sorted. It is empty where the
-// group does not exist.
+// List lists the groups directly below path in any mounted hierarchy, sorted.
+// It is empty where the group does not exist.
 func (h *Hierarchy) List(path string) ([]string, error) {
-	dirs, err := h.Dirs(path)
-	if err != nil {
+	if err := check(path); err != nil {
 		return nil, err
 	}
 	var groups []string
-	for _, dir := range dirs {
+	for _, dir := range h.every(path) {
 		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !gone(err) {
 			return nil, err
 		}
 		for _, e := range entries {

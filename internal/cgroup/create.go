@@ -38,27 +38,69 @@ func (h *Hierarchy) Create(path string, l Limits) error {
 	return fmt.Errorf("create cgroup %s: %w", path, denied(err))
 }
 
-// mkdirs makes the group in each hierarchy and returns the directories made,
-// those of the groups above not among them.
+// Hold makes the group in every mounted hierarchy, so that the groups above it
+// stay while somebody else, such as an OCI runtime, makes groups below it. It
+// is not an error if there is one already. Prune undoes it.
+func (h *Hierarchy) Hold(path string) error {
+	if err := checkOwn(path); err != nil {
+		return err
+	}
+	for _, top := range h.every("/") {
+		_, err := h.mkdir(top, path)
+		// A hierarchy that cannot be written to is one that no runtime uses.
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(denied(err), ErrDelegation) {
+			return fmt.Errorf("hold cgroup %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// mkdirs makes the group in each hierarchy that is used here and returns the
+// directories made, those of the groups above not among them.
 func (h *Hierarchy) mkdirs(path string) (made []string, err error) {
 	for _, top := range h.mustDirs("/") {
-		above, below := h.preparation(top)
-		dir, names := top, strings.Split(path[1:], "/")
-		for i, name := range names {
-			if err := above(dir); err != nil {
-				return made, err
-			}
-			dir = filepath.Join(dir, name)
-			last := i == len(names)-1
-			if err := os.Mkdir(dir, 0o755); err != nil && (last || !errors.Is(err, fs.ErrExist)) {
-				return made, err
-			}
-			if last {
-				made = append(made, dir)
-			}
-			if err := below(dir); err != nil {
-				return made, err
-			}
+		dir, err := h.mkdir(top, path)
+		if dir != "" {
+			made = append(made, dir)
+		}
+		if err != nil {
+			return made, err
+		}
+	}
+	return made, nil
+}
+
+// mkdir makes the group in the hierarchy mounted at top, and returns its
+// directory if it did. It begins anew where a group above vanishes under it:
+// another run that ends removes those that it sees empty.
+func (h *Hierarchy) mkdir(top, path string) (made string, err error) {
+	const tries = 100 // of which one loses only to a run that ends in that very moment
+	for range tries {
+		made, err = h.tryMkdir(top, path)
+		if made != "" || !gone(err) {
+			break
+		}
+	}
+	return made, err
+}
+
+func (h *Hierarchy) tryMkdir(top, path string) (made string, err error) {
+	above, below := h.preparation(top)
+	dir, names := top, strings.Split(path[1:], "/")
+	for i, name := range names {
+		if err := above(dir); err != nil {
+			return "", err
+		}
+		dir = filepath.Join(dir, name)
+		last := i == len(names)-1
+		if err := os.Mkdir(dir, 0o755); err != nil && (last || !errors.Is(err, fs.ErrExist)) {
+			return "", err
+		}
+		if last {
+			made = dir
+		}
+		if err := below(dir); err != nil {
+			return made, err
 		}
 	}
 	return made, nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -172,6 +173,63 @@ func TestOpenStartsInside(t *testing.T) {
 	go func() { _ = cmd.Wait() }() // killed
 	if err := h.Kill(t.Context(), path); err != nil {
 		t.Error(err)
+	}
+}
+
+// Runs that begin and end at any time share the group above theirs, and the
+// last of them takes it away.
+func TestHoldAndPruneTogether(t *testing.T) {
+	h, top := live(t)
+	errs := make(chan error)
+	const many = 8
+	for i := range many {
+		go func() {
+			run := fmt.Sprintf("%s/%d", top, i)
+			var err error
+			for range 20 {
+				err = errors.Join(err,
+					h.Hold(run), h.Create(run+"/a", cgroup.Limits{CPUSet: "0"}), h.Prune(run+"/b"),
+					h.Remove(context.Background(), run+"/a"), h.Prune(run))
+			}
+			errs <- err
+		}()
+	}
+	for range many {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	dirs, err := filepath.Glob("/sys/fs/cgroup/*" + top)
+	if err != nil || len(dirs) > 0 {
+		t.Errorf("left: %q, %v", dirs, err)
+	}
+}
+
+func TestHold(t *testing.T) {
+	h, path := live(t)
+	if err := errors.Join(h.Hold(path), h.Hold(path), h.Prune(path+"/none")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.List("/"); err != nil || slices.Contains(got, path) {
+		t.Errorf("List after Prune of what is below: %q, %v; want it pruned", got, err)
+	}
+}
+
+func TestKillProcess(t *testing.T) {
+	cmd := start(t, "sleep", "1000")
+	pid := cmd.Process.Pid
+	if err := cgroup.KillProcess(pid, func() bool { return false }); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("a process that is not meant is gone: %v", err)
+	}
+	if err := cgroup.KillProcess(pid, func() bool { return true }); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed
+	if err := cgroup.KillProcess(pid, func() bool { return true }); err != nil {
+		t.Errorf("of one that is gone: %v", err)
 	}
 }
 

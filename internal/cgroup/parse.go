@@ -41,7 +41,7 @@ func parseMountinfo(text []byte) []mountEntry {
 		if len(l) < 6 || len(r) < 3 {
 			continue
 		}
-		e := mountEntry{mount: mount{point: unescape(l[4]), base: unescape(l[3])}}
+		e := mountEntry{mount: mount{device: l[2], point: unescape(l[4]), base: unescape(l[3])}}
 		switch r[0] {
 		case "cgroup2":
 			e.v2 = true

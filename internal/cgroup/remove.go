@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,6 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	first := true
 	return retry(ctx, func() error {
 		pids, err := h.Procs(path)
 		if err != nil || len(pids) == 0 {
@@ -81,44 +81,115 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 		if slices.Contains(pids, os.Getpid()) {
 			return fmt.Errorf("%w: tare itself is in %s", ErrPath, path)
 		}
-		if first {
-			h.stopForks(path)
-			first = false
-		}
-		for _, pid := range pids {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("kill process %d: %w", pid, err)
+		if !h.killAtOnce(path) {
+			if err := h.killEach(path, pids); err != nil {
+				return err
 			}
 		}
 		return fmt.Errorf("%w: %s: %d", ErrBusy, path, len(pids))
 	})
 }
 
-// stopForks makes killing one by one a race that cannot be lost: cgroup.kill
-// (version 2, from Linux 5.14) ends them all at once, and without it a limit
-// of 0 processes lets no new one begin. Where neither works, the loop in Kill
-// still ends everything that does not fork for ever.
-func (h *Hierarchy) stopForks(path string) {
+// killAtOnce makes killing a race that cannot be lost: cgroup.kill (version 2,
+// from Linux 5.14) ends all processes at once, and without it a limit of 0
+// processes lets no new one begin. Where neither works, killing one by one
+// still ends everything that does not fork for ever. It reports whether there
+// is nothing left to do but to wait.
+func (h *Hierarchy) killAtOnce(path string) bool {
 	if p, err := h.place(path, "pids"); err == nil {
 		_ = writeFile(filepath.Join(p.dir, "pids.max"), "0") // see above
 	}
-	if p, err := h.place(path, ""); err == nil {
-		_ = writeFile(filepath.Join(p.dir, "cgroup.kill"), "1") // see above
+	p, err := h.place(path, "")
+	if err != nil {
+		return false
 	}
+	// Where there are hierarchies of version 1, a process can be in the group
+	// of theirs alone.
+	return writeFile(filepath.Join(p.dir, "cgroup.kill"), "1") == nil && h.Version() == V2
 }
 
-// Remove removes the group and all groups below it. Processes must have ended;
-// it waits for the kernel to let them go. It is not an error if the group does
-// not exist.
+// killEach sends SIGKILL to those of the processes that are in the group still:
+// a number can be another process's by now.
+func (h *Hierarchy) killEach(path string, pids []int) error {
+	for _, pid := range pids {
+		if err := KillProcess(pid, func() bool { return h.holds(path, pid) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KillProcess sends SIGKILL to a process if still says that it is the one that
+// is meant, which is asked when the number cannot be given to another any more.
+// It is not an error if the process has ended.
+func KillProcess(pid int, still func() bool) error {
+	err := killProcess(pid, still)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	return nil
+}
+
+func killProcess(pid int, still func() bool) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	if err == nil {
+		defer func() { _ = unix.Close(fd) }() // nothing was written
+	}
+	switch {
+	case !still():
+		return nil
+	case err != nil: // before Linux 5.3 there is a moment between asking and killing
+		return unix.Kill(pid, unix.SIGKILL)
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
+
+// holds reports whether a process is in the group or below it.
+func (h *Hierarchy) holds(path string, pid int) bool {
+	paths, err := h.PathOf(pid)
+	if err != nil {
+		return false // gone
+	}
+	for _, p := range paths {
+		if p == path || strings.HasPrefix(p, path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Remove removes the group and all groups below it from every mounted
+// hierarchy. Processes must have ended; it waits for the kernel to let them go,
+// for 10 s at most. It is not an error if the group does not exist.
 func (h *Hierarchy) Remove(ctx context.Context, path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, dir := range h.mustDirs(path) {
+	for _, dir := range h.every(path) {
 		if err := retry(ctx, func() error { return removeTree(dir) }); err != nil {
 			return fmt.Errorf("remove cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// Prune removes the group, and then those above it up to the root, from every
+// mounted hierarchy, as far as nothing is in them. What others still use stays,
+// and is for the last of them to prune.
+func (h *Hierarchy) Prune(path string) error {
+	if err := checkOwn(path); err != nil {
+		return err
+	}
+	for ; path != "/"; path = filepath.Dir(path) {
+		for _, dir := range h.every(path) {
+			if err := rmdir(dir); err != nil && !errors.Is(err, ErrBusy) {
+				return fmt.Errorf("prune cgroup: %w", err)
+			}
 		}
 	}
 	return nil
@@ -149,6 +220,8 @@ func rmdir(dir string) error {
 		return nil
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.ENOTEMPTY):
 		return fmt.Errorf("%s: %w", dir, ErrBusy)
+	case errors.Is(err, unix.EROFS) && !isDir(dir): // says so before it looks
+		return nil
 	default:
 		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
 	}

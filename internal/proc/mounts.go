@@ -2,6 +2,7 @@ package proc
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,21 @@ type Mount struct {
 	Type       string // such as "overlay"
 	Source     string // such as "/dev/vda1"
 	Super      string // options of the file system
+}
+
+// ReadOnly reports whether nothing can be written through the mount.
+func (m Mount) ReadOnly() bool {
+	return slices.Contains(strings.Split(m.Options, ","), "ro") || slices.Contains(strings.Split(m.Super, ","), "ro")
+}
+
+// Option returns the value of a KEY=VALUE option of the file system.
+func (m Mount) Option(key string) (value string, ok bool) {
+	for o := range strings.SplitSeq(m.Super, ",") {
+		if value, ok = strings.CutPrefix(o, key+"="); ok {
+			return unescape(value), true
+		}
+	}
+	return "", false
 }
 
 // Mounts lists the mounts that a process sees, in the order they were made; 0

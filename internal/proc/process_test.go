@@ -71,6 +71,17 @@ func TestMounts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	for i, readOnly := range []bool{false, true, false} {
+		if got[i].ReadOnly() != readOnly {
+			t.Errorf("ReadOnly of %s = %v", got[i].Point, !readOnly)
+		}
+	}
+	if lower, ok := got[2].Option("lowerdir"); lower != "/a:b:/c" || !ok {
+		t.Errorf("Option(lowerdir) = %q, %v", lower, ok)
+	}
+	if got, ok := got[0].Option("size"); ok {
+		t.Errorf("an option that is not there: %q", got)
+	}
 	live, err := proc.Mounts("/", 0)
 	if len(live) == 0 || err != nil {
 		t.Errorf("Mounts of this process: %v, %v", live, err)

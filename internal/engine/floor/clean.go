@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -171,7 +170,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	h, err := e.groups()
 	switch {
 	case l.Kind == kindGroup && l.ID == runGroup(l.Run) && err == nil:
-		return removeEmpty(ctx, h, l.ID)
+		return h.Prune(l.ID)
 	case l.Kind != kindContainer || !isID(l.ID):
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.config.Name, l.Kind, l.ID)
 	}
@@ -216,19 +215,5 @@ func removeGroup(ctx context.Context, h *cgroup.Hierarchy, l bench.Leftover) err
 	if err := h.Remove(ctx, group); err != nil {
 		return err
 	}
-	return removeEmpty(ctx, h, runGroup(l.Run))
-}
-
-// removeEmpty removes a group that has none below it. What is below belongs to
-// other engines.
-func removeEmpty(ctx context.Context, h *cgroup.Hierarchy, group string) error {
-	below, err := h.List(group)
-	if err != nil || len(below) > 0 {
-		return err
-	}
-	err = h.Remove(ctx, group)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return h.Prune(runGroup(l.Run))
 }

@@ -186,12 +186,12 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // Close implements bench.Engine. Containers are gone, and with them all that
 // was made but the run's group, which other engines may still use.
-func (e *Engine) Close(ctx context.Context) error {
+func (e *Engine) Close(context.Context) error {
 	h, err := e.groups()
 	if err != nil {
 		return nil // no groups were made
 	}
-	return removeEmpty(ctx, h, runGroup(e.config.Run))
+	return h.Prune(runGroup(e.config.Run))
 }
 
 // Cgroup implements bench.Cgrouper.

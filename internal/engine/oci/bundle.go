@@ -18,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // A bundle is the directory that a runtime makes a container of, and the pipes
@@ -144,17 +145,46 @@ func (b *bundle) remove() error {
 // removeTree unmounts what is mounted below dir and deletes it. Nothing is
 // deleted while anything is mounted there: it would be deleted in the mount.
 func removeTree(dir string) error {
-	mounts, err := mountsOf("self")
+	// The kernel names mounts by their real paths.
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	for _, m := range slices.Backward(mounts) {
-		if m.target != dir && !strings.HasPrefix(m.target, dir+"/") {
-			continue
-		}
-		if err := unix.Unmount(m.target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return &os.PathError{Op: "unmount", Path: m.target, Err: err}
+	dir = filepath.Join(parent, filepath.Base(dir))
+	points, err := mountedBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, point := range slices.Backward(points) {
+		if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "unmount", Path: point, Err: err}
 		}
 	}
+	points, err = mountedBelow(dir)
+	if err != nil {
+		return err
+	}
+	if len(points) > 0 {
+		return fmt.Errorf("remove %s: something is mounted at %s", dir, points[0])
+	}
 	return os.RemoveAll(dir)
+}
+
+// mountedBelow lists where something is mounted at a directory or below it, in
+// the order it was mounted.
+func mountedBelow(dir string) ([]string, error) {
+	mounts, err := proc.Mounts("/", 0)
+	if err != nil {
+		return nil, err
+	}
+	var points []string
+	for _, m := range mounts {
+		if m.Point == dir || strings.HasPrefix(m.Point, dir+"/") {
+			points = append(points, m.Point)
+		}
+	}
+	return points, nil
 }

@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
@@ -49,17 +46,18 @@ const (
 // Leftovers lists the containers and the directories that dead runs left with
 // the engine of this name. Directories of runs lie beside that of this run.
 func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
-	groups, err := groupDirs("/tare")
+	groups, err := groupNames("/tare")
 	if err != nil {
 		return nil, err
 	}
-	runs := filepath.Dir(e.cfg.Dir)
-	names, err := subdirectories(append(groups, runs)...)
+	dirs, err := subdirectories(filepath.Dir(e.cfg.Dir))
 	if err != nil {
 		return nil, err
 	}
 	var found []bench.Leftover
-	for _, run := range names {
+	runs := append(groups, dirs...)
+	slices.Sort(runs)
+	for _, run := range slices.Compact(runs) {
 		if bench.ValidRunID(run) != nil || !dead(run) {
 			continue
 		}
@@ -106,7 +104,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	switch {
 	case l.Engine != e.cfg.Name:
 	case l.Kind == kindContainer && ok:
-		return removeContainer(ctx, l.Run, e.cfg.Name, dir, number)
+		return errors.Join(removeContainer(ctx, l.Run, e.cfg.Name, dir, number), prune(l.Run))
 	case l.Kind == kindDirectory && l.ID == filepath.Base(dir):
 		return removeEngine(ctx, l.Run, e.cfg.Name, dir)
 	}
@@ -125,11 +123,7 @@ func numberOf(name, engine string) (string, bool) {
 // containersOf lists the numbers of an engine's containers of a run, by their
 // bundles and by their cgroups.
 func containersOf(run, engine, dir string) ([]string, error) {
-	groups, err := groupDirs(groupsOf(run))
-	if err != nil {
-		return nil, err
-	}
-	names, err := subdirectories(groups...)
+	names, err := groupNames(groupsOf(run))
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +156,19 @@ func removeEngine(ctx context.Context, run, engine, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, parent := range []string{groupsOf(run), "/tare"} {
-		groups, err := groupDirs(parent)
-		if err != nil {
-			return err
-		}
-		for _, group := range groups {
-			_ = os.Remove(group) // not empty while others use it
-		}
+	return errors.Join(prune(run), removeTree(dir))
+}
+
+// prune removes the cgroup of a run, and that of all runs, if nobody uses them.
+func prune(run string) error {
+	groups, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		return nil
 	}
-	return removeTree(dir)
+	if err != nil {
+		return err
+	}
+	return groups.Prune(groupsOf(run))
 }
 
 // removeContainer removes a container in any state without the runtime.
@@ -201,82 +198,37 @@ func endGroup(ctx context.Context, path string) error {
 	for _, pid := range pids {
 		reap(pid)
 	}
-	return removeGroup(ctx, path)
+	return groups.Remove(ctx, path)
 }
 
-// groupDirs lists the directories of a cgroup in every hierarchy: runtimes
-// make groups in all of them, also in those that no limit needs.
-func groupDirs(path string) ([]string, error) {
-	mounts, err := mountsOf("self")
+// groupNames lists the names of the cgroups directly below one.
+func groupNames(path string) ([]string, error) {
+	groups, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	var dirs []string
-	for _, m := range mounts {
-		dir := filepath.Join(m.target, path)
-		if (m.fs == "cgroup" || m.fs == "cgroup2") && m.root == "/" && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
+	names, err := groups.List(path)
+	for i, name := range names {
+		names[i] = filepath.Base(name)
 	}
-	return dirs, nil
+	return names, err
 }
 
-// removeGroup removes a cgroup and those below it from every hierarchy. The
-// kernel may need a moment to let go of processes that have ended.
-func removeGroup(ctx context.Context, path string) error {
-	dirs, err := groupDirs(path)
-	if err != nil {
-		return err
+// subdirectories lists the names of the directories in dir. Of a directory
+// that does not exist there are none.
+func subdirectories(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	for _, dir := range dirs {
-		for {
-			err := removeGroupDir(dir)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, unix.EBUSY) {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%w: %w", err, context.Cause(ctx))
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}
-	return nil
-}
-
-func removeGroupDir(dir string) error {
-	below, err := subdirectories(dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range below {
-		if err := removeGroupDir(filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
-		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
-	}
-	return nil
-}
-
-// subdirectories lists the names of the directories in dirs, each once. Of a
-// directory that does not exist there are none.
-func subdirectories(dirs ...string) ([]string, error) {
 	var names []string
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
-			return nil, err
-		}
-		for _, e := range entries {
-			if e.IsDir() && !slices.Contains(names, e.Name()) {
-				names = append(names, e.Name())
-			}
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
 		}
 	}
-	return names, nil
+	return names, err
 }

@@ -12,6 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // Inspect asks the kernel about the container's first process, which exists
@@ -63,18 +64,22 @@ func (c *container) argv(_ string, a *bench.Applied) error {
 // fileSystems reads the root, which image it lies on, and the mounts that
 // were asked for, as they are.
 func (c *container) fileSystems(pid string, a *bench.Applied) error {
-	mounts, err := mountsOf(pid)
+	number, err := strconv.Atoi(pid)
 	if err != nil {
 		return err
 	}
-	visible := make(map[string]mount, len(mounts))
+	mounts, err := proc.Mounts("/", number)
+	if err != nil {
+		return err
+	}
+	visible := make(map[string]proc.Mount, len(mounts))
 	for _, m := range mounts { // a later one hides an earlier one
-		visible[m.target] = m
+		visible[m.Point] = m
 	}
 	root := visible["/"]
-	a.Storage = root.fs
-	a.Security.ReadOnly = root.readOnly
-	lower, _ := root.option("lowerdir")
+	a.Storage = root.Type
+	a.Security.ReadOnly = root.ReadOnly()
+	lower, _ := root.Option("lowerdir")
 	if lower == c.bundle.base || strings.ReplaceAll(lower, `\`, "") == c.bundle.base {
 		a.Image = c.bundle.image.Digest()
 	}
@@ -88,8 +93,8 @@ func (c *container) fileSystems(pid string, a *bench.Applied) error {
 
 // asApplied describes a mount in the words of the one that was asked for,
 // wherever the kernel says that it is the same.
-func asApplied(pid string, want bench.Mount, got mount) bench.Mount {
-	m := bench.Mount{Type: got.fs, Target: want.Target, ReadOnly: got.readOnly}
+func asApplied(pid string, want bench.Mount, got proc.Mount) bench.Mount {
+	m := bench.Mount{Type: got.Type, Target: want.Target, ReadOnly: got.ReadOnly()}
 	if want.Type == "bind" {
 		inside := filepath.Join("/proc", pid, "root", want.Target)
 		if sameFile(inside, want.Source) {
@@ -97,7 +102,7 @@ func asApplied(pid string, want bench.Mount, got mount) bench.Mount {
 		}
 		return m
 	}
-	if size, ok := got.option("size"); ok {
+	if size, ok := got.Option("size"); ok {
 		m.Size = kibibytes(size)
 	}
 	if pages(m.Size) == pages(want.Size) {

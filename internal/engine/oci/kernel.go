@@ -33,68 +33,6 @@ func procFile(pid, name string) ([]byte, error) {
 	return readFile(filepath.Join("/proc", pid, name), limit)
 }
 
-// A mount is one line of /proc/PID/mountinfo.
-type mount struct {
-	root     string // directory of the file system that is visible
-	target   string
-	fs       string // type of the file system
-	readOnly bool
-	options  []string // of the file system
-}
-
-// option returns the value of a KEY=VALUE option of the file system.
-func (m mount) option(key string) (value string, ok bool) {
-	for _, o := range m.options {
-		if value, ok = strings.CutPrefix(o, key+"="); ok {
-			return unescape(value), true
-		}
-	}
-	return "", false
-}
-
-func mountsOf(pid string) ([]mount, error) {
-	text, err := procFile(pid, "mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	return parseMounts(text)
-}
-
-// parseMounts reads the text of a mountinfo file, described in
-// proc_pid_mountinfo(5): fields, optional ones, "-", type, source, options.
-func parseMounts(text []byte) ([]mount, error) {
-	var mounts []mount
-	for line := range bytes.Lines(text) {
-		before, after, ok := strings.Cut(string(line), " - ")
-		fields, last := strings.Fields(before), strings.Fields(after)
-		if !ok || len(fields) < 6 || len(last) < 3 {
-			return nil, fmt.Errorf("mountinfo: cannot read line %.200q", line)
-		}
-		mounts = append(mounts, mount{
-			root:     unescape(fields[3]),
-			target:   unescape(fields[4]),
-			fs:       last[0],
-			readOnly: has(fields[5], "ro") || has(last[2], "ro"),
-			options:  strings.Split(last[2], ","),
-		})
-	}
-	return mounts, nil
-}
-
-func has(options, option string) bool {
-	for o := range strings.SplitSeq(options, ",") {
-		if o == option {
-			return true
-		}
-	}
-	return false
-}
-
-// unescape undoes the kernel's octal escapes of what separates fields.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\054`, ",", `\043`, "#").Replace(s)
-}
-
 // status is what is needed of /proc/PID/status.
 type status struct {
 	noNewPrivs bool

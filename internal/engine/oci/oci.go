@@ -119,6 +119,11 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become reaper of the containers' processes: %w", err)
 	}
+	// Runtimes make the groups above a container's only if they are missing, and
+	// would fail if another run that ends took one of them away meanwhile.
+	if err := groups.Hold(groupsOf(e.cfg.Run)); err != nil {
+		return nil, err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -257,7 +262,18 @@ func (e *Engine) Close(ctx context.Context) error {
 		err = errors.Join(err, b.remove())
 	}
 	e.staged = nil
+	e.closeHost()
 	return errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir))
+}
+
+// closeHost lets go of what open opened.
+func (e *Engine) closeHost() {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.opened != nil {
+		_ = e.opened.null.Close() // nothing is written to it
+		e.opened = nil
+	}
 }
 
 // takeDown removes the bundle of a deleted container now.

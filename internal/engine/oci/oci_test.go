@@ -1,11 +1,18 @@
 package oci_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/oci"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 func TestConformance(t *testing.T) {
@@ -20,5 +27,48 @@ func TestConformance(t *testing.T) {
 				Unsupported: []enginetest.Feature{enginetest.NetworkBridge, enginetest.UserNS},
 			})
 		})
+	}
+}
+
+// The kernel names mounts by their real paths, and the engine may be told
+// another. Whatever is unmounted too late is deleted in the mount.
+func TestDirBehindLink(t *testing.T) {
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Dir(site.Dir), link); err != nil {
+		t.Fatal(err)
+	}
+	e := oci.New(oci.Config{Name: "runc", Run: site.Run, Dir: filepath.Join(link, site.Run), Images: site.Images})
+	_, err := e.Probe(t.Context())
+	enginetest.Require(t, "runc", err)
+	outside := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Prepare(t.Context(), bench.Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	// Something else that is mounted in the engine's directory must not be deleted either.
+	point := filepath.Join(site.Dir, "oci-runc", "1", "upper")
+	if err := unix.Mount(filepath.Dir(outside), point, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(outside); err != nil {
+		t.Errorf("a file was deleted through a mount: %v", err)
+	}
+	mounts, err := proc.Mounts("/", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mounts {
+		if strings.Contains(m.Point, site.Run) {
+			t.Errorf("left: mount at %s", m.Point)
+		}
+	}
+	if left, err := os.ReadDir(site.Dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -67,31 +67,6 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestParseMounts(t *testing.T) {
-	text := `73 48 0:40 / / ro,relatime - overlay overlay rw,lowerdir=/a\040b,upperdir=/c
-78 73 0:46 /sub /mnt\040t rw,relatime shared:1 master:2 - tmpfs tmpfs rw,size=980k
-`
-	got, err := parseMounts([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []mount{
-		{root: "/", target: "/", fs: "overlay", readOnly: true, options: []string{"rw", `lowerdir=/a\040b`, "upperdir=/c"}},
-		{root: "/sub", target: "/mnt t", fs: "tmpfs", options: []string{"rw", "size=980k"}},
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mount{})); diff != "" {
-		t.Errorf("parseMounts (-want +got):\n%s", diff)
-	}
-	if lower, _ := got[0].option("lowerdir"); lower != "/a b" {
-		t.Errorf("lowerdir = %q, want %q", lower, "/a b")
-	}
-	for _, bad := range []string{"x\n", "1 2 0:1 / / rw - tmpfs\n", "1 2 0:1 / / rw tmpfs tmpfs rw\n"} {
-		if _, err := parseMounts([]byte(bad)); err == nil {
-			t.Errorf("parseMounts(%q) succeeds", bad)
-		}
-	}
-}
-
 func TestParseStatus(t *testing.T) {
 	got, err := parseStatus([]byte("Name:\tx\nCapBnd:\t00000000a80425fb\nNoNewPrivs:\t1\nSeccomp:\t2\n"))
 	if want := (status{noNewPrivs: true, seccomp: 2, bounding: 0xa80425fb}); err != nil || got != want {

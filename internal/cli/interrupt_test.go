@@ -2,7 +2,9 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -93,26 +95,35 @@ func TestKilled(t *testing.T) {
 	const seed, rounds = 7, 5
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
+	deaths := 0
 	for round := range rounds {
-		after := random.IntN(len(undisturbed.Samples) - 2)
+		after := random.IntN(len(undisturbed.Samples) / 2)
 		within := time.Duration(random.Int64N(int64(80 * time.Millisecond)))
-		killed(t, engines, undisturbed, after, within, round%2 == 0)
+		if killed(t, engines, undisturbed, after, within, round%2 == 0) {
+			deaths++
+		}
+	}
+	if deaths < rounds/2 {
+		t.Errorf("%d of %d runs were killed before they were through: too few to show anything", deaths, rounds)
 	}
 }
 
-func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, within time.Duration, clean bool) {
+// killed reports whether the run was not through when it was killed.
+func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, within time.Duration, clean bool) bool {
 	t.Helper()
 	p := newPlace(t)
 	r := p.begin(t, small(engines)...)
 	p.await(t, r, after)
 	time.Sleep(within)
-	r.signal(t, syscall.SIGKILL)
+	if err := r.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
 	r.end(t)
 	got := p.last(t)
 	if got.End != nil {
 		t.Logf("the run was through when it was killed, %v after trial %d", within, after)
 		p.cleans(t)
-		return
+		return false
 	}
 	wantPrefix(t, got, undisturbed)
 	if clean {
@@ -121,6 +132,7 @@ func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, w
 	p.must(t, "resume", got.Header.ID)
 	wantTrials(t, p.last(t), undisturbed)
 	p.nothingLeft(t)
+	return true
 }
 
 // cleans wants clean to list everything, and then to remove it.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
@@ -193,8 +191,9 @@ func killAll(ctx context.Context, f found) error {
 			return err
 		}
 		for _, pid := range running[f] {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("kill process %d: %w", pid, err)
+			still := func() bool { now, ok := containerOf(pid); return ok && now == f }
+			if err := cgroup.KillProcess(pid, still); err != nil {
+				return err
 			}
 		}
 		select {

@@ -33,14 +33,21 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 		return err
 	}
 	// exec.CommandContext would start a goroutine for each command.
-	stop := context.AfterFunc(ctx, func() { _ = killGroup(cmd.Process.Pid) }) // it may have ended just now
-	err := cmd.Wait()
-	stop()
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		_ = killGroup(cmd.Process.Pid) // it may have ended just now
+	})
+	// Only Wait gives the number back, so nothing may be killed by it after.
+	waiting := ended(cmd.Process.Pid)
+	if !stop() {
+		<-killed
+	}
+	err := errors.Join(waiting, cmd.Wait())
 	if err == nil {
 		return nil
 	}
-	_ = killGroup(cmd.Process.Pid) // helpers that outlived the runtime, if there are any
-	reapGroup(cmd.Process.Pid)
+	endGroupOf(cmd.Process.Pid)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -49,15 +56,17 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 
 func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }
 
-// reapGroup collects the exit status of what was killed with a process group.
-// Orphans become children of this process, because it is their reaper. One
-// that outlives SIGKILL for longer than a second hangs in the kernel; it is not
-// waited for.
-func reapGroup(group int) {
+// endGroupOf ends helpers that outlived a command, which was the first of its
+// process group, and collects their exit status. Orphans become children of
+// this process, because it is their reaper; as long as there is one, the
+// group's number is no other's. One that outlives SIGKILL for longer than a
+// second hangs in the kernel; it is not waited for.
+func endGroupOf(group int) {
 	for range 1000 {
 		if !reap(-group) {
 			return
 		}
+		_ = killGroup(group) // it may have ended just now
 		time.Sleep(time.Millisecond)
 	}
 }

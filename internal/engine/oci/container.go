@@ -82,7 +82,11 @@ func (c *container) find() (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s create: %w", c.engine.cfg.Name, err)
 	}
-	return openProcess(pid), nil
+	p, err := openProcess(pid)
+	if err != nil {
+		return nil, fmt.Errorf("%s create: process %d: %w", c.engine.cfg.Name, pid, err)
+	}
+	return p, nil
 }
 
 // watch begins to copy what the process prints, and to wait for its end.

@@ -3,6 +3,7 @@ package oci
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,72 +14,106 @@ import (
 // waits for it.
 type process struct {
 	pid int
+
+	mu     sync.Mutex // held while it is signalled or collected
+	reaped bool       // its number can be another's
 	// file becomes readable when the process ends. Waiting for that takes no
 	// thread, whose waking would be in the times of the runtime's commands.
 	// It is nil where the kernel has no such files (before 5.3).
 	file *os.File
 }
 
-func openProcess(pid int) *process {
+func openProcess(pid int) (*process, error) {
 	p := &process{pid: pid}
 	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ENOSYS) {
+		return p, nil
+	}
 	if err != nil {
-		return p
+		return nil, os.NewSyscallError("pidfd_open", err)
 	}
 	if err := unix.SetNonblock(fd, true); err != nil { // or Go would not poll it
-		_ = unix.Close(fd) // it was not used
-		return p
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
 	}
 	p.file = os.NewFile(uintptr(fd), "process")
-	return p
+	return p, nil
 }
 
 // wait returns how the process ended. It is called once.
 func (p *process) wait() (status syscall.WaitStatus, err error) {
 	if p.file == nil {
-		err = p.collect(&status, 0)
+		if err := ended(p.pid); err != nil {
+			return status, err
+		}
+		err = p.collect(&status)
 		return status, err
 	}
-	defer func() { _ = p.file.Close() }() // nothing is written to it
+	defer p.close()
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		return status, err
 	}
-	var ended error
+	var end error
 	err = raw.Read(func(uintptr) bool {
-		ended = p.collect(&status, unix.WNOHANG)
-		return !errors.Is(ended, errRuns)
+		end = p.collect(&status)
+		return !errors.Is(end, errRuns)
 	})
-	return status, errors.Join(err, ended)
+	return status, errors.Join(err, end)
+}
+
+// ended returns when a child has ended. Its status is left to be collected.
+func ended(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("waitid", err)
+		}
+	}
 }
 
 // errRuns is the error of collecting the status of a process that runs.
 var errRuns = errors.New("the process runs")
 
-func (p *process) collect(status *syscall.WaitStatus, options int) error {
+// collect takes the status of a process that has ended.
+func (p *process) collect(status *syscall.WaitStatus) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for {
-		pid, err := syscall.Wait4(p.pid, status, options, nil)
+		pid, err := syscall.Wait4(p.pid, status, syscall.WNOHANG, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err == nil && pid == 0:
 			return errRuns
 		default:
+			p.reaped = true // also where it is no child any more
 			return os.NewSyscallError("wait4", err)
 		}
 	}
 }
 
+func (p *process) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.file.Close() // nothing is written to it
+	p.file = nil
+}
+
 // kill ends the process. It is not an error if it has ended.
 func (p *process) kill() error {
-	err := p.signal(unix.SIGKILL)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrClosed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
 		return nil
 	}
-	return err
+	if err := p.signal(unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
 }
 
 // signal goes by the file where there is one, which never means another
-// process of the same number.
+// process of the same number. Otherwise the number is the process's own as
+// long as it is not reaped.
 func (p *process) signal(s unix.Signal) error {
 	if p.file == nil {
 		return unix.Kill(p.pid, s)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +31,7 @@ func readFile(name string) ([]byte, error) {
 type Process struct {
 	PID    int
 	Parent int
+	Group  int    // process group
 	State  byte   // as the kernel's letter: R, S, D, Z, T, …
 	Start  uint64 // when it started, in ticks of 10 ms since the machine did
 }
@@ -64,16 +64,17 @@ func parseProcess(text []byte) (p Process, ok bool) {
 	if len(f) < 20 || len(f[0]) != 1 {
 		return p, false
 	}
-	var errs [3]error
+	var errs [4]error
 	p.PID, errs[0] = strconv.Atoi(strings.TrimSpace(string(text[:open])))
 	p.State = f[0][0]
 	p.Parent, errs[1] = strconv.Atoi(f[1])
-	p.Start, errs[2] = strconv.ParseUint(f[19], 10, 64)
+	p.Group, errs[2] = strconv.Atoi(f[2])
+	p.Start, errs[3] = strconv.ParseUint(f[19], 10, 64)
 	return p, errors.Join(errs[:]...) == nil
 }
 
-// All returns every process, in order of PID. Those that end meanwhile are
-// left out.
+// All returns every process, in order of PID. Those that end meanwhile, or may
+// not be looked at, are left out.
 func All(root string) ([]Process, error) {
 	dir := filepath.Join(root, "proc")
 	entries, err := os.ReadDir(dir)
@@ -87,7 +88,7 @@ func All(root string) ([]Process, error) {
 			continue
 		}
 		p, err := Find(root, pid)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 			continue
 		}
 		if err != nil {
@@ -97,32 +98,6 @@ func All(root string) ([]Process, error) {
 	}
 	slices.SortFunc(all, func(a, b Process) int { return a.PID - b.PID })
 	return all, nil
-}
-
-// Descendants returns the children of a process, their children and so on,
-// parents before children.
-func Descendants(root string, pid int) ([]Process, error) {
-	all, err := All(root)
-	if err != nil {
-		return nil, err
-	}
-	children := map[int][]Process{}
-	for _, p := range all {
-		children[p.Parent] = append(children[p.Parent], p)
-	}
-	// The table was not read in one instant, so it may hold a circle.
-	seen := map[int]bool{pid: true}
-	var found []Process
-	for next := []int{pid}; len(next) > 0; next = next[1:] {
-		for _, p := range children[next[0]] {
-			if !seen[p.PID] {
-				seen[p.PID] = true
-				found = append(found, p)
-				next = append(next, p.PID)
-			}
-		}
-	}
-	return found, nil
 }
 
 // A MarkedProcess is a process that was started with a variable in its
@@ -142,15 +117,33 @@ func Marked(root, key string) ([]MarkedProcess, error) {
 	}
 	var found []MarkedProcess
 	for _, p := range all {
-		text, err := readFile(filepath.Join(root, "proc", strconv.Itoa(p.PID), "environ"))
-		if err != nil {
-			continue // ended, or not ours to look at
-		}
-		if value, ok := parseEnviron(text, key); ok {
+		if value, ok := mark(root, p.PID, key); ok {
 			found = append(found, MarkedProcess{p, value})
 		}
 	}
 	return found, nil
+}
+
+// FindMarked is Find of a process that was started with the variable key in
+// its environment. One that has ended has none any more, even if its parent
+// has not waited for it.
+func FindMarked(root string, pid int, key string) (p MarkedProcess, ok bool) {
+	found, err := Find(root, pid)
+	if err != nil {
+		return p, false
+	}
+	value, ok := mark(root, pid, key)
+	return MarkedProcess{found, value}, ok
+}
+
+// mark reads the variable key of a process; false also where it has ended or
+// is not ours to look at.
+func mark(root string, pid int, key string) (string, bool) {
+	text, err := readFile(filepath.Join(root, "proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return "", false
+	}
+	return parseEnviron(text, key)
 }
 
 // parseEnviron looks key up among the KEY=VALUE that NULs separate.
@@ -161,44 +154,4 @@ func parseEnviron(text []byte, key string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// Usage is what a process has used since it began.
-type Usage struct {
-	User, System time.Duration // of all its threads, in user mode and in the kernel
-	MaxRSS       int64         // bytes: the most memory it had at once
-}
-
-// Self returns what this process has used, its children not included.
-func Self() (Usage, error) {
-	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		return Usage{}, fmt.Errorf("getrusage: %w", err)
-	}
-	// ru_maxrss is no use: it survives exec, so that it tells of the shell.
-	text, err := readFile("/proc/self/status")
-	if err != nil {
-		return Usage{}, err
-	}
-	return Usage{
-		User:   time.Duration(r.Utime.Nano()),
-		System: time.Duration(r.Stime.Nano()),
-		MaxRSS: parsePeak(text),
-	}, nil
-}
-
-// parsePeak finds VmHWM, the peak of resident memory, in /proc/PID/status.
-func parsePeak(text []byte) int64 {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		if key, rest := nextField(line); string(key) == "VmHWM:" {
-			value, _ := nextField(rest)
-			kb, err := strconv.ParseInt(string(value), 10, 64)
-			if err == nil && kb >= 0 && kb < 1<<50 {
-				return kb * 1024
-			}
-		}
-	}
-	return 0
 }

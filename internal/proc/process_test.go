@@ -17,7 +17,7 @@ const tree = "testdata/processes"
 
 func TestFind(t *testing.T) {
 	got, err := proc.Find(tree, 40)
-	want := proc.Process{PID: 40, Parent: 1, State: 'S', Start: 500}
+	want := proc.Process{PID: 40, Parent: 1, Group: 40, State: 'S', Start: 500}
 	if got != want || err != nil {
 		t.Errorf("Find = %+v, %v, want %+v", got, err, want)
 	}
@@ -26,22 +26,25 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestDescendants(t *testing.T) {
-	got, err := proc.Descendants(tree, 40)
-	want := []proc.Process{{41, 40, 'S', 510}, {42, 41, 'Z', 520}}
+func TestMarked(t *testing.T) {
+	got, err := proc.Marked(tree, "TARE_RUN")
+	want := []proc.MarkedProcess{
+		{proc.Process{PID: 40, Parent: 1, Group: 40, State: 'S', Start: 500}, "run-1"},
+		{proc.Process{PID: 41, Parent: 40, Group: 41, State: 'S', Start: 510}, "run-1"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
-func TestMarked(t *testing.T) {
-	got, err := proc.Marked(tree, "TARE_RUN")
-	want := []proc.MarkedProcess{
-		{proc.Process{PID: 40, Parent: 1, State: 'S', Start: 500}, "run-1"},
-		{proc.Process{PID: 41, Parent: 40, State: 'S', Start: 510}, "run-1"},
+func TestFindMarked(t *testing.T) {
+	if p, ok := proc.FindMarked(tree, 41, "TARE_RUN"); !ok || p.PID != 41 || p.Value != "run-1" {
+		t.Errorf("FindMarked = %+v, %v", p, ok)
 	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	for _, pid := range []int{1, 42, 99} { // not marked, without an environment, absent
+		if p, ok := proc.FindMarked(tree, pid, "TARE_RUN"); ok {
+			t.Errorf("FindMarked(%d) = %+v", pid, p)
+		}
 	}
 }
 
@@ -88,13 +91,6 @@ func TestMounts(t *testing.T) {
 	}
 	if _, err := proc.Mounts(tree, 99); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Mounts of no process: %v, want fs.ErrNotExist", err)
-	}
-}
-
-func TestSelf(t *testing.T) {
-	u, err := proc.Self()
-	if err != nil || u.User+u.System <= 0 || u.MaxRSS < 1<<20 {
-		t.Errorf("Self = %+v, %v", u, err)
 	}
 }
 

@@ -128,7 +128,7 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: program %q: %w", e.config.Name, argv[0], err)
 	}
-	p.env = merge(p.env, spec.Env, []string{runVariable + e.config.Run})
+	p.env = merge(p.env, spec.Env, []string{runVariable + "=" + e.config.Run})
 	return p, nil
 }
 

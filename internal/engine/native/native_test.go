@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -123,46 +125,20 @@ func TestRemoveLeftoverRefuses(t *testing.T) {
 	}
 }
 
-func TestParseStat(t *testing.T) {
-	const tail = " 4 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n"
-	for _, test := range []struct {
-		text    string
-		group   int
-		started uint64
-		zombie  bool
-		ok      bool
-	}{
-		{"12 (sleep) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n", 77, 4711, false, true},
-		{"12 (a) Z b) Z 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n", 77, 4711, true, true},
-		{"12 (sleep) S 1 77", 0, 0, false, false},
-		{"12 (sleep) S x y z" + tail, 0, 0, false, false},
-		{"", 0, 0, false, false},
-	} {
-		group, started, zombie, ok := native.ParseStat([]byte(test.text))
-		if ok != test.ok || ok && (group != test.group || started != test.started || zombie != test.zombie) {
-			t.Errorf("%q: %d, %d, %v, %v; want %+v", test.text, group, started, zombie, ok, test)
-		}
+// A user could set anything in an environment.
+func TestLeftoverOfNoRun(t *testing.T) {
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	cmd := exec.Command("sleep", "1000")
+	cmd.Env = []string{"TARE_RUN=../" + s.Run}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("12 (sleep) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0\n"))
-	f.Add([]byte(") "))
-	f.Fuzz(func(_ *testing.T, text []byte) { native.ParseStat(text) })
-}
-
-func TestRunOf(t *testing.T) {
-	for _, test := range []struct {
-		env, run string
-		ok       bool
-	}{
-		{"A=1\x00TARE_RUN=r-1\x00B=2\x00", "r-1", true},
-		{"A=TARE_RUN=r-1\x00", "", false},
-		{"TARE_RUN=../etc\x00", "../etc", false},
-		{"", "", false},
-	} {
-		if run, ok := native.RunOf([]byte(test.env)); ok != test.ok || ok && run != test.run {
-			t.Errorf("%q: %q, %v; want %q, %v", test.env, run, ok, test.run, test.ok)
-		}
+	left, err := open(t, s).(*native.Engine).Leftovers(t.Context(), func(run string) bool { return strings.HasSuffix(run, s.Run) })
+	if err != nil || len(left) > 0 {
+		t.Errorf("Leftovers = %v, %v; want none", left, err)
 	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed
 }

@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A run that came in a file is data. Its hooks and programs are whatever the
+// file says, so it is never gone on with.
+func TestImportedIsNotResumed(t *testing.T) {
+	usable(t, "native")
+	from, to := newPlace(t), newPlace(t)
+	trap := filepath.Join(to.dir, "trap")
+	experiment := filepath.Join(from.dir, "x.yaml")
+	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [touch, " + trap + "]}]\n"
+	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from.must(t, "run", experiment, "--blocks", "6", "--warmup", "0")
+	if err := os.Remove(trap); err != nil {
+		t.Fatalf("the hook did not run where it was written: %v", err)
+	}
+	lines := strings.SplitAfter(from.must(t, "export", "last").stdout, "\n")
+	torn := filepath.Join(to.dir, "torn.jsonl")
+	if err := os.WriteFile(torn, []byte(strings.Join(lines[:4], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to.must(t, "import", torn)
+	id := to.last(t).Header.ID
+	for args, want := range map[string]string{"resume": "no incomplete run", "resume " + id: "was imported"} {
+		if said := to.tare(t, strings.Fields(args)...); said.code != 1 || !strings.Contains(said.stderr, want) {
+			t.Errorf("tare %s: exit code %d, %s; want 1 and %q", args, said.code, said.stderr, want)
+		}
+	}
+	if _, err := os.Stat(trap); err == nil {
+		t.Error("a hook of an imported run was executed")
+	}
+}
+
+// The kernel knows mounts by their real paths: a state directory behind a link
+// must work, and nothing may be deleted through a mount below it.
+func TestStateBehindLink(t *testing.T) {
+	engines := usable(t, "native", "floor", "crun", "runc")
+	p := newPlace(t)
+	if err := os.Mkdir(filepath.Join(p.dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(p.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	p.state = filepath.Join(p.dir, "link", "state")
+	p.must(t, small(engines)...)
+	p.nothingLeft(t)
+}
+
+// What a hook leaves running must not hold the run.
+func TestHookLeavesSomethingRunning(t *testing.T) {
+	usable(t, "native")
+	p := newPlace(t)
+	experiment := filepath.Join(p.dir, "x.yaml")
+	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, \"sleep 20 & true\"]}]\n"
+	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.must(t, "run", experiment, "--blocks", "6", "--warmup", "0")
+	if took := time.Since(began); took >= 20*time.Second {
+		t.Errorf("the run took %v: it waited for what its hook left running", took)
+	}
+}
+
+// A hook that fails says what it said.
+func TestHookFails(t *testing.T) {
+	usable(t, "native")
+	p := newPlace(t)
+	experiment := filepath.Join(p.dir, "x.yaml")
+	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, \"echo no such service >&2; exit 3\"]}]\n"
+	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := p.tare(t, "run", experiment, "--blocks", "6")
+	if said.code != 1 || !strings.Contains(said.stderr, "exit status 3: no such service") {
+		t.Errorf("exit code %d, %s; want 1 and what the hook said", said.code, said.stderr)
+	}
+	p.nothingLeft(t)
+}

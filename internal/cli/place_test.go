@@ -320,6 +320,9 @@ func groups(t *testing.T, ids []string) (found []string) {
 func processes(ids []string) (found []string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
 	for _, dir := range dirs {
+		if isZombie(dir) {
+			continue // dead, and its parent's to collect: after a crash, not tare's
+		}
 		for _, name := range []string{"environ", "cgroup", "cmdline"} {
 			text, _ := os.ReadFile(filepath.Join(dir, name)) // gone, or somebody else's
 			for _, id := range ids {
@@ -330,6 +333,12 @@ func processes(ids []string) (found []string) {
 		}
 	}
 	return found
+}
+
+func isZombie(dir string) bool {
+	stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // gone is as dead as can be
+	_, state, _ := bytes.Cut(stat, []byte(") "))
+	return bytes.HasPrefix(state, []byte("Z"))
 }
 
 // objects lists what a Docker daemon keeps of runs. Where there is no daemon

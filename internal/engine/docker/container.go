@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 
 	"github.com/containerd/errdefs"
@@ -23,7 +24,7 @@ type running struct {
 
 	mu     sync.Mutex
 	stream *client.HijackedResponse // nil without Attach
-	copied chan struct{}            // closed when the stream has ended
+	copied chan error               // gets what ended the stream, nil if the output did
 }
 
 func (c *running) ID() string { return c.id }
@@ -38,12 +39,13 @@ func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stream, c.copied = &answer.HijackedResponse, make(chan struct{})
-	go func(done chan<- struct{}) {
-		defer close(done)
-		// The end of the stream is the end of the output, however it comes:
-		// the engine that dies is noticed by Wait.
-		_ = demultiplex(answer.Reader, stdout, stderr)
+	c.stream, c.copied = &answer.HijackedResponse, make(chan error, 1)
+	go func(done chan<- error) {
+		err := demultiplex(answer.Reader, stdout, stderr)
+		if errors.Is(err, net.ErrClosed) {
+			err = nil // Remove has closed it
+		}
+		done <- err
 	}(c.copied)
 	return nil
 }
@@ -89,7 +91,8 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 	return exit, nil
 }
 
-// drain returns when everything that was printed has been copied.
+// drain returns when everything that was printed has been copied, or with the
+// reason why it cannot be.
 func (c *running) drain(ctx context.Context) error {
 	c.mu.Lock()
 	copied := c.copied
@@ -98,8 +101,9 @@ func (c *running) drain(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-copied:
-		return nil
+	case err := <-copied:
+		copied <- err // for the next to wait
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

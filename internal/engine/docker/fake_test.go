@@ -290,18 +290,20 @@ func TestLeftoversOfOthers(t *testing.T) {
 	}
 }
 
-// The attached stream may carry anything; the container's exit is what counts.
+// What came is passed on, and what is missing is an error.
 func TestOutput(t *testing.T) {
 	frames := []byte("\x01\x00\x00\x00\x00\x00\x00\x03out\x02\x00\x00\x00\x00\x00\x00\x03err")
 	for name, test := range map[string]struct {
 		stream []byte
 		stdout string
 		stderr string
+		ok     bool
 	}{
-		"two streams":  {frames, "out", "err"},
-		"cut in text":  {frames[:len(frames)-1], "out", "er"},
-		"cut in frame": {frames[:len(frames)-5], "out", ""},
-		"not framed":   {[]byte("HELLO, WORLD"), "", ""},
+		"two streams":  {frames, "out", "err", true},
+		"none":         {nil, "", "", true},
+		"cut in text":  {frames[:len(frames)-1], "out", "er", false},
+		"cut in frame": {frames[:len(frames)-5], "out", "", false},
+		"not framed":   {[]byte("HELLO, WORLD"), "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{answers: map[string]http.HandlerFunc{
@@ -317,13 +319,67 @@ func TestOutput(t *testing.T) {
 			if err := c.Attach(t.Context(), &stdout, &stderr); err != nil {
 				t.Fatal(err)
 			}
-			if exit, err := c.Wait(t.Context()); err != nil || exit != (bench.Exit{}) {
-				t.Errorf("Wait = %v, %v", exit, err)
+			for range 2 {
+				if exit, err := c.Wait(t.Context()); (err == nil) != test.ok || exit != (bench.Exit{}) {
+					t.Errorf("Wait = %v, %v; want success %v", exit, err, test.ok)
+				}
 			}
 			if stdout.String() != test.stdout || stderr.String() != test.stderr {
 				t.Errorf("stdout %q, stderr %q; want %q and %q", stdout.String(), stderr.String(), test.stdout, test.stderr)
 			}
 		})
+	}
+}
+
+// An image that the engine has is neither sent again nor deleted at the end.
+func TestImageThatIsThere(t *testing.T) {
+	images := image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program")))
+	img, err := images.Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "tare.local/run-1/docker/agent:latest"
+	for tags, want := range map[string]struct{ name, untagged string }{
+		`[]`:               {img.Digest(), ""},
+		`["mine:1"]`:       {name, "DELETE /images/" + name},
+		`["` + name + `"]`: {name, "DELETE /images/" + name},
+	} {
+		var asked struct{ Image string }
+		f := &fake{answers: map[string]http.HandlerFunc{
+			"GET /images/" + img.Digest() + "/json": reply(200, `{"Id":"`+img.Digest()+`","RepoTags":`+tags+`}`),
+			"POST /images/" + img.Digest() + "/tag": reply(201, ``),
+			"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
+				if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+					t.Error(err)
+				}
+				reply(201, `{"Id":"c1"}`)(w, r)
+			},
+		}}
+		e := docker.New(docker.Config{Name: "docker", Run: "run-1", Images: images, Host: serve(t, f)})
+		if _, err := e.Create(t.Context(), bench.Spec{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if asked.Image != want.name || f.called("POST /images/load") || f.called("DELETE") != (want.untagged != "") || !f.called(want.untagged) {
+			t.Errorf("tags %s: container of %s, calls %q; want %+v and nothing loaded", tags, asked.Image, f.calls, want)
+		}
+	}
+}
+
+// A tag can be another image by the time that a container is made of it.
+func TestAnotherImage(t *testing.T) {
+	f := &fake{answers: map[string]http.HandlerFunc{
+		"POST /containers/create": reply(201, `{"Id":"c1"}`),
+		"GET /containers/c1/json": reply(200, `{"Id":"c1","Image":"sha256:0bad","State":{},"HostConfig":{}}`),
+	}}
+	c, err := open(t, serve(t, f)).Create(t.Context(), bench.Spec{Image: "own"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := c.Inspect(t.Context()); !errors.Is(err, bench.ErrMismatch) {
+		t.Errorf("Inspect = %+v, %v; want bench.ErrMismatch", a, err)
 	}
 }
 

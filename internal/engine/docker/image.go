@@ -74,6 +74,9 @@ func (e *Engine) load(ctx context.Context, img *image.Image) (loaded, error) {
 	if img.Ref() == image.Agent {
 		name = repository + e.cfg.Run + "/" + e.cfg.Name + "/agent:latest"
 	}
+	if l, err := e.present(ctx, img, name); err != nil || l != (loaded{}) {
+		return l, err
+	}
 	e.sent[name] = true // also if the answer is lost
 	if err := e.send(ctx, img, name); err != nil {
 		return loaded{}, e.failed("load image "+img.Ref(), err)
@@ -91,6 +94,34 @@ func (e *Engine) load(ctx context.Context, img *image.Image) (loaded, error) {
 		)
 	}
 	return loaded{name: name, id: found.ID, digest: img.Digest()}, nil
+}
+
+// present returns the image as the engine has it already; the zero value if it
+// does not. One that others have under some name gets ours beside it, so that
+// it stays as long as anybody needs it. One without any name is used as it is:
+// whoever takes the last name off an image deletes it.
+func (e *Engine) present(ctx context.Context, img *image.Image, name string) (loaded, error) {
+	found, err := e.client.ImageInspect(ctx, img.Digest())
+	if gone(err) || err == nil && found.ID != img.Digest() {
+		return loaded{}, nil
+	}
+	if err != nil {
+		return loaded{}, e.failed("inspect image "+img.Digest(), err)
+	}
+	l := loaded{name: name, id: found.ID, digest: img.Digest()}
+	if len(found.RepoTags) == 0 {
+		l.name = found.ID
+		return l, nil
+	}
+	e.sent[name] = true // also if the answer is lost
+	_, err = e.client.ImageTag(ctx, client.ImageTagOptions{Source: found.ID, Target: name})
+	if gone(err) {
+		return loaded{}, nil // removed this instant
+	}
+	if err != nil {
+		return loaded{}, e.failed("tag image "+found.ID, err)
+	}
+	return l, nil
 }
 
 // send streams the image to the engine without keeping it anywhere.
@@ -125,9 +156,10 @@ func loadError(r io.Reader) error {
 	}
 }
 
-// removeImage removes a name, and the image if it has no other.
+// removeImage removes a name, and the image if it has no other; not those that
+// it was built from, which tare never sends.
 func (e *Engine) removeImage(ctx context.Context, name string) error {
-	_, err := e.client.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+	_, err := e.client.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: false})
 	if err != nil && !gone(err) {
 		return e.failed("remove image "+name, err)
 	}

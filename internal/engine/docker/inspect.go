@@ -1,11 +1,15 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
@@ -16,8 +20,10 @@ import (
 	"github.com/tare-bench/tare/internal/cgroup"
 )
 
-// Inspect asks the engine and, about the limits of a container that runs on
-// this host, the kernel.
+// Inspect asks the engine. Of a container that is not started there is nothing
+// else to ask: its limits are the engine's word. Those of one that runs are the
+// kernel's, if the engine's processes are seen from here by the same numbers.
+// An image that is not the one that was resolved is bench.ErrMismatch.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	info, err := c.engine.ask(ctx)
 	if err != nil {
@@ -31,10 +37,13 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if got.HostConfig == nil || got.State == nil {
 		return bench.Applied{}, c.failed("inspect", errors.New("the engine's answer lacks State or HostConfig"))
 	}
+	if got.Image != c.image.id {
+		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.id, got.Image))
+	}
 	h := got.HostConfig
 	a := bench.Applied{
 		Runtime:  h.Runtime,
-		Image:    got.Image,
+		Image:    c.image.digest,
 		Argv:     append([]string{got.Path}, got.Args...),
 		Network:  networkOf(h.NetworkMode),
 		Storage:  got.Driver,
@@ -43,16 +52,23 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Security: securityOf(h, hasOption(info, "userns")),
 		Cgroup:   cgroupOf(info),
 	}
-	if got.Image == c.image.id {
-		a.Image = c.image.digest
-	}
-	if local(c.engine.client.DaemonHost()) && got.State.Pid > 0 {
+	if got.State.Pid > 0 && c.engine.sameProcesses(ctx) {
 		err = kernelLimits(got.State.Pid, c.spec.Limits, &a.Limits)
 	}
 	return a, err
 }
 
-func local(host string) bool { return strings.HasPrefix(host, "unix://") }
+// sameProcesses reports whether a process has the same number for the engine
+// and for tare: the engine is seen from here, and in no PID namespace below.
+func (e *Engine) sameProcesses(ctx context.Context) bool {
+	conn, err := e.client.Dialer()(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	numbers, ok := line(filepath.Join("/proc", strconv.Itoa(peer(conn)), "status"), []byte("NSpid:"))
+	return ok && len(bytes.Fields(numbers)) == 1
+}
 
 // networkOf is a network mode in the words of a Spec.
 func networkOf(m container.NetworkMode) string {
@@ -98,7 +114,8 @@ func kernelLimits(pid int, want bench.Limits, l *bench.Limits) error {
 		return ignoreGone(err)
 	}
 	*l = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
-	if page := int64(os.Getpagesize()); want.Memory/page == got.Memory/page {
+	page := int64(os.Getpagesize())
+	if want.Memory/page == got.Memory/page && (want.Memory == 0) == (got.Memory == 0) {
 		l.Memory = want.Memory
 	}
 	return nil

@@ -67,20 +67,29 @@ func capabilitiesOf(pid int) (uint64, bool) {
 
 // number reads the number that follows prefix on the first line that has it.
 func number(name string, prefix []byte, base int) (uint64, bool) {
+	text, ok := line(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), base, 64)
+	return n, err == nil
+}
+
+// line reads what follows prefix on the first line that has it.
+func line(name string, prefix []byte) ([]byte, bool) {
 	f, err := os.Open(name)
 	if err != nil {
-		return 0, false
+		return nil, false
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
 	if err != nil {
-		return 0, false
+		return nil, false
 	}
 	for line := range bytes.Lines(text) {
 		if value, ok := bytes.CutPrefix(line, prefix); ok {
-			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), base, 64)
-			return n, err == nil
+			return value, true
 		}
 	}
-	return 0, false
+	return nil, false
 }

@@ -52,13 +52,17 @@ func TestRuntimeHangs(t *testing.T) {
 // A process that never exits, and one that prints without end.
 func TestContainerDoesNotEnd(t *testing.T) {
 	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
-		for _, task := range []string{"hold", "stubborn", "spew"} {
-			t.Run(engine+"/"+task, func(t *testing.T) { doesNotEnd(t, engine, task) })
+		tasks, limit := []string{"hold", "stubborn", "spew"}, "500ms"
+		if engine == "docker" { // which needs a while even for what does end
+			tasks, limit = []string{"stubborn", "spew"}, "2s"
+		}
+		for _, task := range tasks {
+			t.Run(engine+"/"+task, func(t *testing.T) { doesNotEnd(t, engine, task, limit) })
 		}
 	}
 }
 
-func doesNotEnd(t *testing.T, engine, task string) {
+func doesNotEnd(t *testing.T, engine, task, limit string) {
 	p := newPlace(t)
 	file := p.write(t, task+".yaml", fmt.Sprintf(`
 workload: lifecycle
@@ -67,14 +71,14 @@ cells:
   - {name: mine, engine: %s, argv: [/tare-agent, %s]}
 baseline: native
 `, engine, task))
-	args := hasty(engine, "--operation-timeout", "300ms")
+	args := hasty(engine, "--operation-timeout", limit)
 	args[1] = file
 	args = append(args[:2], args[4:]...) // the cells name their engines
 	r := p.begin(t, args...)
 	most := peakMemory(r)
 	p.wantGivenUp(t, r.end(t), "wait")
-	if got, limit := <-most, int64(100<<20); got > limit {
-		t.Errorf("tare used %d MiB, want %d at most", got>>20, limit>>20)
+	if got := <-most; got > 100<<20 {
+		t.Errorf("tare used %d MiB, want 100 at most", got>>20)
 	}
 }
 

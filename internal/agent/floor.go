@@ -73,9 +73,6 @@ type Report struct {
 // StepOverlay is the Step of a Report when there can be no overlay here.
 const StepOverlay = "mount overlay"
 
-// Mountinfo reads the text of a /proc/PID/mountinfo.
-func Mountinfo(text string) ([]Mount, error) { return parseMounts(text) }
-
 // initialize is the task "init". What it sets up, capabilities above all,
 // belongs to one thread, so it stays on that one until the end.
 func initialize(args []string, _, _ io.Writer) int {

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // idPrefix begins every container's ID, and so the names of its directory and
@@ -140,20 +140,15 @@ func processes() (map[found][]int, error) {
 // containerOf reads which container a process is in. It is in none that can be
 // seen if it is gone, another user's, or in tare's own mount namespace.
 func containerOf(pid int) (found, bool) {
-	proc := fmt.Sprintf("/proc/%d", pid)
-	if same(proc, "mnt") {
+	if same(dirOf(pid), "mnt") {
 		return found{}, false
 	}
-	text, err := readAll(filepath.Join(proc, "mountinfo"))
-	if err != nil {
-		return found{}, false
-	}
-	mounts, err := agent.Mountinfo(text)
+	mounts, err := proc.Mounts("/", pid)
 	if err != nil {
 		return found{}, false
 	}
 	for _, m := range mounts {
-		if f, ok := unmark(m.Source); ok && m.Target == "/dev" {
+		if f, ok := unmark(m.Source); ok && m.Point == "/dev" {
 			return f, true
 		}
 	}

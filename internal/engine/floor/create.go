@@ -108,8 +108,11 @@ func (c *container) makeRoot() (agent.Root, error) {
 
 // overlay returns the options of an overlay. Its separators are escaped.
 func overlay(lower, upper, work string) string {
-	escape := strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace
-	return "lowerdir=" + escape(lower) + ",upperdir=" + escape(upper) + ",workdir=" + escape(work)
+	return "lowerdir=" + quoteOverlay(lower) + ",upperdir=" + quoteOverlay(upper) + ",workdir=" + quoteOverlay(work)
+}
+
+func quoteOverlay(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace(path)
 }
 
 // openPipes makes what init's descriptors are connected to.
@@ -185,7 +188,14 @@ func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.control.Write(append(line, '\n')); err != nil {
+	// An init that does not read would hold up what does not fit into the pipe.
+	// Pipes have deadlines, so this call does not fail.
+	stop := context.AfterFunc(ctx, func() { _ = c.control.SetWriteDeadline(time.Unix(1, 0)) })
+	_, err = c.control.Write(append(line, '\n'))
+	if !stop() && err == nil {
+		return ctx.Err()
+	}
+	if err != nil {
 		return fmt.Errorf("send instructions to init: %w", err)
 	}
 	report, err := c.readReport(ctx)
@@ -193,7 +203,7 @@ func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 		return err
 	}
 	if report.Thread == 0 {
-		return c.died()
+		return c.died(ctx)
 	}
 	c.ready = report
 	return nil
@@ -201,8 +211,12 @@ func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 
 // died says what is known about an init that did not report: nothing, unless
 // its runtime had the time to print why.
-func (c *container) died() error {
-	<-c.exited
+func (c *container) died(ctx context.Context) error {
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	const enough = 300
 	said, err := io.ReadAll(io.LimitReader(c.output[1], enough))
 	if err != nil || len(said) == 0 {

@@ -14,12 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // Inspect implements bench.Container. It asks the kernel about init, which has
-// everything that the program will have.
+// everything that the program will have. A root that is not made of the image
+// that was resolved is bench.ErrMismatch.
 func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	if err := ctx.Err(); err != nil {
 		return bench.Applied{}, err
@@ -32,30 +33,30 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 }
 
 func (c *container) inspect() (a bench.Applied, err error) {
-	proc, err := threadDir(c.process.Pid, c.ready.Thread)
+	tid, err := thread(c.process.Pid, c.ready.Thread)
 	if err != nil {
 		return a, err
 	}
-	text, err := readAll(filepath.Join(proc, "mountinfo"))
-	if err != nil {
-		return a, err
-	}
-	mounts, err := agent.Mountinfo(text)
+	dir := dirOf(tid)
+	mounts, err := proc.Mounts("/", tid)
 	if err != nil {
 		return a, err
 	}
 	root, _ := at(mounts, "/")
+	if err := c.checkRoot(dir, root); err != nil {
+		return a, err
+	}
 	a = bench.Applied{Image: c.plan.image, Argv: c.ready.Argv, Network: "none", Storage: root.Type}
-	if same(proc, "net") {
+	if same(dir, "net") {
 		a.Network = "host"
 	}
-	if a.Mounts, err = c.mounts(proc, mounts); err != nil {
+	if a.Mounts, err = c.mounts(dir, mounts); err != nil {
 		return a, err
 	}
-	if a.Security, err = security(proc); err != nil {
+	if a.Security, err = security(dir); err != nil {
 		return a, err
 	}
-	a.Security.ReadOnly = root.ReadOnly
+	a.Security.ReadOnly = root.ReadOnly()
 	if c.groups != nil {
 		limits, err := c.groups.Limits(c.group)
 		if err != nil {
@@ -67,24 +68,42 @@ func (c *container) inspect() (a bench.Applied, err error) {
 	return a, nil
 }
 
-// threadDir is the directory in /proc of the thread that will execute the
-// program. It is nearly always the main one, whose number inside is 1.
-func threadDir(pid, thread int) (string, error) {
-	proc := fmt.Sprintf("/proc/%d", pid)
-	if thread == 1 {
-		return proc, nil
+// checkRoot wants the root to be made of the image that was resolved.
+func (c *container) checkRoot(dir string, root proc.Mount) error {
+	lower, _ := root.Option("lowerdir")
+	switch {
+	case c.copied && sameFile(filepath.Join(dir, "root"), filepath.Join(c.dir, "root")):
+	case !c.copied && (lower == c.plan.rootfs || lower == quoteOverlay(c.plan.rootfs)):
+	default:
+		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.plan.image, root.Type, lower)
 	}
-	tasks, err := os.ReadDir(filepath.Join(proc, "task"))
+	return nil
+}
+
+// dirOf is the directory of a process or a thread.
+func dirOf(id int) string { return fmt.Sprintf("/proc/%d", id) }
+
+// thread is the number, on the host, of the thread that will execute the
+// program. It is nearly always the main one, whose number inside is 1.
+func thread(pid, inside int) (int, error) {
+	if inside == 1 {
+		return pid, nil
+	}
+	tasks, err := os.ReadDir(filepath.Join(dirOf(pid), "task"))
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	for _, task := range tasks {
-		dir := filepath.Join(proc, "task", task.Name())
-		if text, err := readAll(filepath.Join(dir, "status")); err == nil && slices.Contains(field(text, "NSpid"), strconv.Itoa(thread)) {
-			return dir, nil
+		tid, err := strconv.Atoi(task.Name())
+		if err != nil {
+			continue
+		}
+		text, err := readAll(filepath.Join(dirOf(tid), "status"))
+		if err == nil && slices.Contains(field(text, "NSpid"), strconv.Itoa(inside)) {
+			return tid, nil
 		}
 	}
-	return "", fmt.Errorf("init's thread %d: %w", thread, os.ErrNotExist)
+	return 0, fmt.Errorf("init's thread %d: %w", inside, os.ErrNotExist)
 }
 
 // maxProc bounds what is read of a file in /proc.
@@ -111,32 +130,32 @@ func field(status, key string) []string {
 }
 
 // same reports whether a process is in tare's own namespace of that kind.
-func same(proc, kind string) bool {
+func same(dir, kind string) bool {
 	own, err1 := os.Readlink("/proc/self/ns/" + kind)
-	its, err2 := os.Readlink(filepath.Join(proc, "ns", kind))
+	its, err2 := os.Readlink(filepath.Join(dir, "ns", kind))
 	return err1 == nil && err2 == nil && own == its
 }
 
 // at returns the mount that is seen at target: the last one there.
-func at(mounts []agent.Mount, target string) (agent.Mount, bool) {
+func at(mounts []proc.Mount, target string) (proc.Mount, bool) {
 	for _, m := range slices.Backward(mounts) {
-		if m.Target == target {
+		if m.Point == target {
 			return m, true
 		}
 	}
-	return agent.Mount{}, false
+	return proc.Mount{}, false
 }
 
 // mounts looks for those that the Spec asked for.
-func (c *container) mounts(proc string, all []agent.Mount) ([]bench.Mount, error) {
+func (c *container) mounts(dir string, all []proc.Mount) ([]bench.Mount, error) {
 	var found []bench.Mount
 	for _, want := range c.plan.spec.Mounts {
 		m, ok := at(all, filepath.Clean(want.Target))
 		if !ok {
 			continue
 		}
-		inside := filepath.Join(proc, "root", want.Target)
-		got := bench.Mount{Type: "bind", Target: want.Target, ReadOnly: m.ReadOnly}
+		inside := filepath.Join(dir, "root", want.Target)
+		got := bench.Mount{Type: "bind", Target: want.Target, ReadOnly: m.ReadOnly()}
 		switch {
 		case m.Type == "tmpfs" && want.Type == "tmpfs":
 			got.Type = "tmpfs"
@@ -170,8 +189,8 @@ func sameFile(a, b string) bool {
 }
 
 // security reads what protects the host from the program.
-func security(proc string) (s bench.Security, err error) {
-	status, err := readAll(filepath.Join(proc, "status"))
+func security(dir string) (s bench.Security, err error) {
+	status, err := readAll(filepath.Join(dir, "status"))
 	if err != nil {
 		return s, err
 	}
@@ -182,7 +201,7 @@ func security(proc string) (s bench.Security, err error) {
 	}
 	s.Privileged = bounding&(1<<unix.CAP_SYS_ADMIN) != 0
 	s.NoNewPrivileges = first("NoNewPrivs") == "1"
-	s.UserNS = !same(proc, "user")
+	s.UserNS = !same(dir, "user")
 	if s.Seccomp = "filter"; first("Seccomp") == "0" {
 		s.Seccomp = "unconfined"
 	}

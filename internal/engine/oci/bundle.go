@@ -98,13 +98,17 @@ func (b *bundle) open() (err error) {
 
 // mount lays a fresh writable layer over the image.
 func (b *bundle) mount() error {
-	// The kernel's separators can be part of a path.
-	quote := strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quote(b.base), quote(b.path("upper")), quote(b.path("work")))
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.base), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
 	if err := unix.Mount("overlay", b.path("rootfs"), "overlay", 0, options); err != nil {
 		return &os.PathError{Op: "mount overlay", Path: b.path("rootfs"), Err: err}
 	}
 	return nil
+}
+
+// quoteOverlay escapes the separators of an overlay's options, which can be
+// part of a path.
+func quoteOverlay(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace(path)
 }
 
 // configure writes config.json for spec, unless it is there already. Telling

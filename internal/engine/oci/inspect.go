@@ -17,8 +17,9 @@ import (
 
 // Inspect asks the kernel about the container's first process, which exists
 // from create on. Only what is decided at start, its argv, is taken from the
-// config.json that the runtime was given. Once the process has ended, Inspect
-// returns what it found before.
+// config.json that the runtime was given. A root over another image than the
+// one resolved, and another cgroup, are bench.ErrMismatch. Once the process has
+// ended, Inspect returns what it found before.
 func (c *container) Inspect(context.Context) (bench.Applied, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,9 +81,10 @@ func (c *container) fileSystems(pid string, a *bench.Applied) error {
 	a.Storage = root.Type
 	a.Security.ReadOnly = root.ReadOnly()
 	lower, _ := root.Option("lowerdir")
-	if lower == c.bundle.base || strings.ReplaceAll(lower, `\`, "") == c.bundle.base {
-		a.Image = c.bundle.image.Digest()
+	if lower != c.bundle.base && lower != quoteOverlay(c.bundle.base) {
+		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.bundle.image.Ref(), root.Type, lower)
 	}
+	a.Image = c.bundle.image.Digest()
 	for _, want := range c.spec.Mounts {
 		if got, ok := visible[filepath.Clean(want.Target)]; ok {
 			a.Mounts = append(a.Mounts, asApplied(pid, want, got))
@@ -199,8 +201,12 @@ func (c *container) limits(pid string, a *bench.Applied) error {
 	if err != nil {
 		return err
 	}
-	if got := groups["memory"]; got != "" && got != c.bundle.cgroup {
-		return fmt.Errorf("process %s is in cgroup %s instead of %s", pid, got, c.bundle.cgroup)
+	got, ok := groups["memory"]
+	if !ok {
+		got = groups[""] // version 2
+	}
+	if got != c.bundle.cgroup {
+		return fmt.Errorf("%w: process %s is in cgroup %q instead of %s", bench.ErrMismatch, pid, got, c.bundle.cgroup)
 	}
 	l, err := c.host.groups.Limits(c.bundle.cgroup)
 	if err != nil {
@@ -208,7 +214,7 @@ func (c *container) limits(pid string, a *bench.Applied) error {
 	}
 	a.Limits = bench.Limits{CPUs: l.CPUs, CPUSet: l.CPUSet, Memory: l.Memory, Pids: l.Pids}
 	page := int64(os.Getpagesize())
-	if want := c.spec.Limits.Memory; want/page == l.Memory/page {
+	if want := c.spec.Limits.Memory; want/page == l.Memory/page && (want == 0) == (l.Memory == 0) {
 		a.Limits.Memory = want
 	}
 	return nil

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -22,7 +23,7 @@ func newPipe() (pipe, error) {
 		return pipe{}, os.NewSyscallError("pipe2", err)
 	}
 	if err := unix.SetNonblock(fds[0], true); err != nil {
-		return pipe{}, os.NewSyscallError("fcntl", err)
+		return pipe{}, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]), unix.Close(fds[1]))
 	}
 	return pipe{r: os.NewFile(uintptr(fds[0]), "output"), w: os.NewFile(uintptr(fds[1]), "output")}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"runtime"
 	"slices"
@@ -43,11 +42,10 @@ func openArchive(ctx context.Context, file string) (*Image, error) {
 	if _, ok := a.members["manifest.json"]; ok {
 		return openDockerSave(a)
 	}
-	i, err := openLayout(a)
-	if errors.Is(err, fs.ErrNotExist) && a.members["index.json"] == (member{}) {
+	if _, ok := a.members["index.json"]; !ok {
 		return nil, fmt.Errorf("%s holds neither manifest.json nor index.json: want what 'docker save' writes, or an OCI image layout", file)
 	}
-	return i, err
+	return openLayout(a)
 }
 
 // openDockerSave opens the one image of an archive from "docker save".

@@ -76,7 +76,7 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 		return out, err
 	}
 	for _, p := range factors {
-		out.Factors = append(out.Factors, experiment.Levels{Factor: p.Key, Levels: strings.Split(p.Value, ",")})
+		out.Factors = append(out.Factors, experiment.Levels{Factor: p.Key, Levels: strings.Split(p.Value, ","), Flag: "--factor " + p.Key})
 	}
 	if out.Params, err = pairs("param", o.params); err != nil {
 		return out, err

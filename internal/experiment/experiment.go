@@ -14,6 +14,7 @@ package experiment
 //go:generate go run ./schemagen ../../docs
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -102,6 +103,7 @@ type Overrides struct {
 type Levels struct {
 	Factor string
 	Levels []string
+	Flag   string // as the user wrote it, for errors; empty = "--FACTOR"
 }
 
 // Override lays flags over the file. Its error is an *Error, in which each
@@ -109,13 +111,13 @@ type Levels struct {
 func (e *Experiment) Override(o Overrides) error {
 	r := &reader{src: e.src}
 	for _, l := range o.Factors {
-		if flag := "--" + l.Factor; !e.overrideFactor(r, flag, l) {
+		if flag := cmp.Or(l.Flag, "--"+l.Factor); !e.overrideFactor(r, flag, l) {
 			e.addFactor(r, flag, l)
 		}
 	}
 	for _, p := range o.Params {
 		flag := "--param " + p.Key
-		if !e.overrideFactor(r, flag, Levels{p.Key, []string{p.Value}}) {
+		if !e.overrideFactor(r, flag, Levels{Factor: p.Key, Levels: []string{p.Value}}) {
 			e.file.settings = append(slices.Clip(e.file.settings), paramSetting(p.Key, p.Value, span{flag: flag}))
 		}
 	}

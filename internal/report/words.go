@@ -246,7 +246,7 @@ func (d *Document) sayFailures() {
 		if f.Warmup > 0 {
 			what += fmt.Sprintf(" (%d while warming up)", f.Warmup)
 		}
-		if f.Operation != "" {
+		if f.Operation != "" && !strings.HasPrefix(f.Reason, f.Operation+":") {
 			what += " in " + f.Operation
 		}
 		if f.Reason != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/stat"
@@ -225,29 +226,56 @@ func (w *warner) bimodal() {
 // outliers are never removed. They are only worth a word where there are many
 // or where they are extreme.
 func (w *warner) outliers() {
+	type told struct {
+		metric bench.Metric
+		parts  []string
+		cells  []int
+	}
+	var all []told
 	w.values(func(m *measure, cell int, x, scaled []float64) {
 		metric := m.result.Metric
-		centre := stat.Median(x)
-		extreme, far := 0, centre
-		for _, v := range x {
-			if v > farOut*centre && centre > 0 {
-				extreme, far = extreme+1, max(far, v)
-			}
+		part := w.farOff(metric, cell, x, scaled)
+		if part == "" {
+			return
 		}
-		hint := "they stay in: estimates and intervals bear it; tare doctor names what disturbs"
-		many := 0
-		// Few counts are many times the same, so that any other seems far; and
-		// one of two groups is far from the other.
-		if metric.Scale == bench.Ratio && !w.has(CodeBimodal, metric.Name, cell) {
-			many = len(stat.Outliers(scaled))
+		if n := len(all); n == 0 || all[n-1].metric.Name != metric.Name {
+			all = append(all, told{metric: metric})
 		}
-		switch {
-		case extreme > 0:
-			w.add(CodeOutliers, fmt.Sprintf("%s of %s is more than %g times its median in %d of %d trials, up to %s",
-				metric.Title, w.name(cell), farOut, extreme, len(x), unit.Format(far, metric.Unit)), hint, metric.Name, cell)
-		case float64(many) > outlierShare*float64(len(x)):
-			w.add(CodeOutliers, fmt.Sprintf("%s of %s: %d of %d trials lie far from the others",
-				metric.Title, w.name(cell), many, len(x)), hint, metric.Name, cell)
-		}
+		last := &all[len(all)-1]
+		last.parts, last.cells = append(last.parts, part), append(last.cells, cell)
 	})
+	const most = 4
+	for _, t := range all {
+		if more := len(t.parts) - most; more > 0 {
+			t.parts = append(t.parts[:most], fmt.Sprintf("and such trials of %d more cells", more))
+		}
+		w.add(CodeOutliers, t.metric.Title+": "+strings.Join(t.parts, "; "),
+			"they stay in: estimates and intervals bear it; tare doctor names what disturbs", t.metric.Name, t.cells...)
+	}
+}
+
+// farOff says which trials of a cell lie far from the others, or nothing.
+func (w *warner) farOff(metric bench.Metric, cell int, x, scaled []float64) string {
+	centre := stat.Median(x)
+	extreme, far := 0, centre
+	for _, v := range x {
+		if v > farOut*centre && centre > 0 {
+			extreme, far = extreme+1, max(far, v)
+		}
+	}
+	many := 0
+	// Few counts are many times the same, so that any other seems far; and
+	// one of two groups is far from the other.
+	if metric.Scale == bench.Ratio && !w.has(CodeBimodal, metric.Name, cell) {
+		many = len(stat.Outliers(scaled))
+	}
+	switch {
+	case extreme > 0:
+		return fmt.Sprintf("%d of %d trials of %s are more than %g times the median, up to %s",
+			extreme, len(x), w.name(cell), farOut, unit.Format(far, metric.Unit))
+	case float64(many) > outlierShare*float64(len(x)):
+		return fmt.Sprintf("%d of %d trials of %s lie far from the others", many, len(x), w.name(cell))
+	default:
+		return ""
+	}
 }

@@ -42,6 +42,12 @@ type Instructions struct {
 	Dir        string   `json:"dir"`
 }
 
+// DefaultCapabilities are those that Docker leaves to a container, as bits:
+// chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap,
+// net_bind_service, net_raw, sys_chroot, mknod, audit_write and setfcap.
+const DefaultCapabilities uint64 = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 |
+	1<<10 | 1<<13 | 1<<18 | 1<<27 | 1<<29 | 1<<31
+
 // A Root is the root file system to come, in the paths of the host.
 type Root struct {
 	Target   string `json:"target"`            // where it is put together; a directory

@@ -21,11 +21,6 @@ import (
 	"github.com/tare-bench/tare/internal/cgroup"
 )
 
-// dockerCapabilities are what Docker leaves to a container by default.
-const dockerCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FSETID | 1<<unix.CAP_FOWNER |
-	1<<unix.CAP_MKNOD | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETFCAP |
-	1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_KILL | 1<<unix.CAP_AUDIT_WRITE
-
 // maxReport bounds what is read from init: an argument list can be long.
 const maxReport = 4 << 20
 
@@ -253,7 +248,7 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 	spec := c.plan.spec
 	in := agent.Instructions{
 		Root: root, Hostname: c.id, Loopback: spec.Network != "host", CgroupNS: c.groups != nil,
-		Keep: dockerCapabilities, NoNewPrivs: spec.Security.NoNewPrivileges,
+		Keep: agent.DefaultCapabilities, NoNewPrivs: spec.Security.NoNewPrivileges,
 		Argv: c.plan.argv, Env: c.plan.env, Dir: c.plan.dir,
 	}
 	proc := agent.InitMount{Type: "proc", Source: "proc", Target: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC}

@@ -29,7 +29,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -272,7 +271,7 @@ func (e *Engine) resolveImage(ctx context.Context, p *plan) error {
 	if p.dir == "" {
 		p.dir = img.WorkingDir()
 	}
-	p.image, p.env = img.Digest(), merge(img.Env(), p.spec.Env)
+	p.image, p.env = img.Digest(), image.MergeEnv(img.Env(), p.spec.Env)
 	p.rootfs, err = img.Rootfs(ctx)
 	return err
 }
@@ -304,23 +303,4 @@ func check(spec bench.Spec) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, what)
-}
-
-// merge joins environments. A later value of a variable replaces an earlier
-// one in its place: programs differ in which of two they would take.
-func merge(envs ...[]string) []string {
-	merged := []string{}
-	at := map[string]int{}
-	for _, env := range envs {
-		for _, kv := range env {
-			key, _, _ := strings.Cut(kv, "=")
-			if i, ok := at[key]; ok {
-				merged[i] = kv
-				continue
-			}
-			at[key] = len(merged)
-			merged = append(merged, kv)
-		}
-	}
-	return merged
 }

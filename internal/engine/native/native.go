@@ -21,7 +21,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -128,7 +127,7 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: program %q: %w", e.config.Name, argv[0], err)
 	}
-	p.env = merge(p.env, spec.Env, []string{runVariable + "=" + e.config.Run})
+	p.env = image.MergeEnv(p.env, spec.Env, []string{runVariable + "=" + e.config.Run})
 	return p, nil
 }
 
@@ -177,23 +176,4 @@ func (e *Engine) check(spec bench.Spec) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w: %s", e.config.Name, bench.ErrUnsupported, what)
-}
-
-// merge joins environments. A later value of a variable replaces an earlier
-// one in its place: programs differ in which of two they would take.
-func merge(envs ...[]string) []string {
-	var merged []string
-	at := map[string]int{}
-	for _, env := range envs {
-		for _, kv := range env {
-			key, _, _ := strings.Cut(kv, "=")
-			if i, ok := at[key]; ok {
-				merged[i] = kv
-				continue
-			}
-			at[key] = len(merged)
-			merged = append(merged, kv)
-		}
-	}
-	return merged
 }

@@ -6,16 +6,20 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
 )
 
 // version is what config.json says it complies with: the oldest that has what
 // is used here, because runtimes refuse one that they do not know.
 const version = "1.0.2"
+
+// defaultPath is for images that name none.
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // check reports what of spec this driver cannot do.
 func (e *Engine) check(h *host, spec bench.Spec) error {
@@ -67,11 +71,11 @@ func specification(spec bench.Spec, b *bundle) (*specs.Spec, error) {
 	}
 	l := layout{
 		root: b.path("rootfs"), cgroup: b.cgroup, dir: dir, user: user,
-		argv: argv, env: environment(b.image.Env(), spec.Env),
+		argv: argv, env: image.MergeEnv([]string{defaultPath}, b.image.Env(), spec.Env),
 	}
 	_, err = os.Stat("/proc/self/ns/cgroup")
 	l.cgroupNS = err == nil
-	l.capabilities = defaultCapabilities()
+	l.capabilities = capabilityNames(agent.DefaultCapabilities)
 	if spec.Security.Privileged {
 		status, err := statusOf("self")
 		if err != nil {
@@ -189,37 +193,11 @@ func resources(spec bench.Spec) *specs.LinuxResources {
 	return r
 }
 
-// environment adds to the image's environment. A later value replaces an
-// earlier one, and there is always a PATH.
-func environment(image, added []string) []string {
-	var env []string
-	all := slices.Concat([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, image, added)
-	for _, entry := range all {
-		key, _, _ := strings.Cut(entry, "=")
-		same := func(old string) bool { return strings.HasPrefix(old, key+"=") }
-		if i := slices.IndexFunc(env, same); i >= 0 {
-			env[i] = entry
-		} else {
-			env = append(env, entry)
-		}
-	}
-	return env
-}
-
 // maskedPaths are hidden from containers that are not privileged, as Docker does.
 func maskedPaths() []string {
 	return []string{
 		"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
 		"/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
-	}
-}
-
-// defaultCapabilities are those that Docker leaves to a container.
-func defaultCapabilities() []string {
-	return []string{
-		"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
-		"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL",
-		"CAP_AUDIT_WRITE",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -23,7 +24,7 @@ func TestSpecification(t *testing.T) {
 		spec bench.Spec
 		caps []string
 	}{
-		"default": {bench.Spec{}, defaultCapabilities()},
+		"default": {bench.Spec{}, capabilityNames(agent.DefaultCapabilities)},
 		"limited": {bench.Spec{
 			Network:  "host",
 			Limits:   bench.Limits{CPUs: 0.25, CPUSet: "0-1", Memory: 64 << 20, Pids: 100},
@@ -32,13 +33,13 @@ func TestSpecification(t *testing.T) {
 				{Type: "bind", Source: "/srv/data", Target: "/data", ReadOnly: true},
 				{Type: "tmpfs", Target: "/scratch", Size: 1 << 20},
 			},
-		}, defaultCapabilities()},
+		}, capabilityNames(agent.DefaultCapabilities)},
 		"privileged": {bench.Spec{Security: bench.Security{Privileged: true}}, capabilityNames(1<<0 | 1<<21)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := layout{
 				root: "/run/1/rootfs", cgroup: "/tare/run/runc-1", dir: "/", capabilities: test.caps, cgroupNS: true,
-				argv: []string{"/tare-agent", "mark"}, env: environment([]string{"A=1", "B=2"}, []string{"B=3"}),
+				argv: []string{"/tare-agent", "mark"}, env: []string{defaultPath, "A=1", "B=3"},
 				user: specs.User{UID: 7, GID: 8},
 			}
 			got, err := json.MarshalIndent(l.specification(test.spec), "", "  ")

@@ -113,6 +113,7 @@ func fork(args []string, stdout, stderr io.Writer) int {
 //go:norace
 //go:nosplit
 func forkSleeper() error {
+	parent, _, _ := syscall.RawSyscall(syscall.SYS_GETPID, 0, 0, 0)
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return errno
@@ -121,6 +122,9 @@ func forkSleeper() error {
 		return nil
 	}
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0) // best effort: the end of the container kills it too
+	if now, _, _ := syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); now != parent {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) // it died before it could be told
+	}
 	for {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // returns only for a signal
 	}

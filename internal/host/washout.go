@@ -54,6 +54,7 @@ func OpenWashout(root string) (*Washout, error) {
 // costs 1 ms.
 func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.Duration, settled bool) {
 	begin := time.Now()
+	defer w.wake()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	quiet, pause := 0, firstPause
@@ -65,7 +66,6 @@ func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.
 		}
 		switch {
 		case quiet == 2:
-			w.wake()
 			return time.Since(begin), true
 		case w.unwritten() && !synced:
 			synced = true
@@ -98,9 +98,14 @@ func (w *Washout) write(ctx context.Context) {
 // period: 6 to 15 ms, as much as a whole start of a container. Whether a trial
 // would pay that depends on how long ago the trial before it ended, and on
 // nothing that is compared. So it is paid here, by moving tare to the group
-// that it is in.
+// that it is in; twice, because a second change within the grace period makes
+// the kernel keep the lock ready for one more: measured, for more than 20 ms
+// instead of 12.
 func (w *Washout) wake() {
-	if w.cgroup != nil {
+	if w.cgroup == nil {
+		return
+	}
+	for range 2 {
 		_, _ = w.cgroup.WriteAt([]byte("0"), 0) // refused, it is no worse than not tried
 	}
 }

@@ -19,7 +19,7 @@ const (
 	defaultBudget    = 2 * time.Minute
 	defaultTrial     = time.Minute
 	defaultOperation = 30 * time.Second
-	defaultWashout   = 200 * time.Millisecond
+	defaultWashout   = 100 * time.Millisecond
 )
 
 // Known is what an experiment is held to: what there is in this build of

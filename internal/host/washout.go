@@ -27,8 +27,9 @@ type Washout struct {
 
 const (
 	// slack is how much more data may wait to be written than when the run
-	// began: logs and tare's own store write a little all the time.
-	slack = 4 << 20
+	// began. Engines, logs and tare's own store write a little all the time, and
+	// to have it written takes hundreds of milliseconds, however little it is.
+	slack = 32 << 20
 	// firstPause is the distance of the two looks that must both be quiet; it
 	// grows up to longestPause while the machine is not.
 	firstPause   = time.Millisecond
@@ -140,9 +141,13 @@ func rest(d time.Duration) {
 	_ = unix.Nanosleep(&t, nil) // a signal makes the rest shorter, which is no harm
 }
 
-// looks is how often what is not quiet is looked at before it is believed:
-// threads of tare's own runtime have something to do for a few microseconds.
-const looks = 4
+const (
+	// looks is how often what is not quiet is looked at before it is believed.
+	looks = 8
+	// blink lies between them. A thread of tare's own runtime that has something
+	// to do for a few microseconds may be waiting for the very CPU that looks.
+	blink = 50 * time.Microsecond
+)
 
 func (w *Washout) look() bool {
 	for range looks {
@@ -150,6 +155,7 @@ func (w *Washout) look() bool {
 		if w.quiet() {
 			return true
 		}
+		rest(blink)
 	}
 	return false
 }

@@ -69,7 +69,7 @@ func TestSettleSyncsOnce(t *testing.T) {
 		synced <- struct{}{} // a second one would block, and be missed below
 		set("1", "0", "120", "0")
 	}
-	set("1", "0", "20000", "0")
+	set("1", "0", "200000", "0")
 	if _, settled := w.Settle(t.Context(), time.Minute); !settled {
 		t.Error("not settled after the sync")
 	}

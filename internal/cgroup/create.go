@@ -156,7 +156,7 @@ func enable(dir string) error {
 	}
 	enabled := strings.Fields(string(text))
 	var missing []string
-	for _, c := range strings.Fields(string(available)) {
+	for c := range strings.FieldsSeq(string(available)) {
 		if used(c) && !slices.Contains(enabled, c) {
 			missing = append(missing, "+"+c)
 		}

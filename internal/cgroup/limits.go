@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -98,10 +99,8 @@ func (h *Hierarchy) Limits(path string) (Limits, error) {
 
 // exists reports an error that wraps fs.ErrNotExist unless the group is there.
 func (h *Hierarchy) exists(path string) error {
-	for _, dir := range h.mustDirs(path) {
-		if isDir(dir) {
-			return nil
-		}
+	if slices.ContainsFunc(h.mustDirs(path), isDir) {
+		return nil
 	}
 	return fmt.Errorf("cgroup %s: %w", path, fs.ErrNotExist)
 }

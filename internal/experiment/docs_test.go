@@ -75,26 +75,27 @@ func TestKeyExamples(t *testing.T) {
 // the plan that the defaults give.
 func TestDefaults(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` .*Default: `([^`]+)`\\.")
-	text := "workload: lifecycle\n"
+	var text strings.Builder
+	text.WriteString("workload: lifecycle\n")
 	rows := row.FindAllStringSubmatch(string(experiment.Reference()), -1)
 	for _, m := range rows {
 		if m[1] == "factors" {
 			m[2] = "{" + m[2] + "}"
 		}
-		text += m[1] + ": " + m[2] + "\n"
+		text.WriteString(m[1] + ": " + m[2] + "\n")
 	}
 	if len(rows) != 9 {
-		t.Errorf("%d defaults found:\n%s", len(rows), text)
+		t.Errorf("%d defaults found:\n%s", len(rows), text.String())
 	}
 	want, err := plan("x.yaml", []byte("workload: lifecycle\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := plan("x.yaml", []byte(text))
+	got, err := plan("x.yaml", []byte(text.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s\nthe plan differs (-default +written out):\n%s", text, diff)
+		t.Errorf("%s\nthe plan differs (-default +written out):\n%s", text.String(), diff)
 	}
 }

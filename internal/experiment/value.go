@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -228,9 +229,7 @@ func objectSchema[T any](keys []key[T]) schema {
 	var required []string
 	for _, k := range keys {
 		p := schema{"description": k.doc}
-		for name, v := range k.schema {
-			p[name] = v
-		}
+		maps.Copy(p, k.schema)
 		properties[k.name] = p
 		if k.required {
 			required = append(required, k.name)

@@ -80,7 +80,7 @@ func (m *machine) virtualization() Finding {
 func (m *machine) steal() Finding {
 	stolen := m.during(proc.StealTime)
 	total := stolen
-	for f := proc.UserTime; f < proc.StealTime; f++ {
+	for f := range proc.StealTime {
 		total += m.during(f)
 	}
 	// A clock's tick is 10 ms, so a short look sees one tick of noise.

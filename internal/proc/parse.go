@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"math"
+	"slices"
 )
 
 // The parsers below are called between trials. They allocate nothing, and
@@ -18,8 +19,8 @@ const sector = 512
 
 // nextLine cuts the first line off text.
 func nextLine(text []byte) (line, rest []byte) {
-	if i := bytes.IndexByte(text, '\n'); i >= 0 {
-		return text[:i], text[i+1:]
+	if before, after, ok := bytes.Cut(text, []byte{'\n'}); ok {
+		return before, after
 	}
 	return text, nil
 }
@@ -231,12 +232,7 @@ func diskstats(disks []string) parser {
 
 // contains is slices.Contains for a name that is not yet a string.
 func contains(names []string, name []byte) bool {
-	for _, n := range names {
-		if n == string(name) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(names, string(name))
 }
 
 // parseNetDev reads lines "NAME: " with eight columns of what was received,

@@ -99,7 +99,7 @@ func TestReadLive(t *testing.T) {
 	var before, after proc.Snapshot
 	s.Read(&before)
 	s.Read(&after)
-	for f := proc.UserTime; f < proc.Running; f++ {
+	for f := range proc.Running {
 		if after[f] < before[f] && f != proc.IdleTime && f != proc.IOWaitTime { // the kernel warns of those two
 			t.Errorf("field %d went from %v to %v", f, before[f], after[f])
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -112,9 +113,7 @@ func (r *runner) task(cell int) bench.Task {
 	for _, p := range r.Workload.Params() {
 		params[p.Name] = p.Default
 	}
-	for k, v := range c.Params {
-		params[k] = v
-	}
+	maps.Copy(params, c.Params)
 	return bench.Task{Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell]}
 }
 

@@ -92,8 +92,8 @@ func TestWarnings(t *testing.T) {
 		{"steal", 40, set(1, 0.001, 1), []string{analysis.CodeSteal}, "", nil},
 		{"little steal", 40, set(1, 0.00001, 1), nil, "", nil},
 		{"no memory", 40, set(2, 0.001, 1), []string{analysis.CodePressure}, "memory", nil},
-		{"busy", 40, set(3, 3, 5), []string{analysis.CodePressure}, "--washout", nil},
-		{"hardly busy", 40, set(3, 3, 11), nil, "", nil},
+		{"busy", 40, set(3, 3, 2), []string{analysis.CodePressure}, "--washout", nil},
+		{"hardly busy", 40, set(3, 3, 4), nil, "", nil},
 		{"as many threads as CPUs", 40, set(3, 2, 1), nil, "", nil},
 		{"waiting for disks", 40, set(4, 1, 5), []string{analysis.CodePressure}, "--washout", nil},
 		{"throttled", 40, func(r *bench.Run) {

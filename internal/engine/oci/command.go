@@ -9,11 +9,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // tailSize bounds how much of a log or an output is read to explain a failure.
@@ -83,6 +86,34 @@ func reap(pid int) (left bool) {
 			return false
 		}
 	}
+}
+
+// orphanAge is how long a child has to be dead before nobody waits for it.
+const orphanAge = 50 * time.Millisecond
+
+// collectOrphans collects the exit status of orphans that were given to this
+// process, as their reaper, and that nobody waits for: what a runtime that was
+// killed had begun outside of its process group.
+func collectOrphans() {
+	dead := deadChildren()
+	if len(dead) == 0 {
+		return
+	}
+	time.Sleep(orphanAge)
+	for _, p := range deadChildren() {
+		if slices.Contains(dead, p) {
+			reap(p.PID)
+		}
+	}
+}
+
+func deadChildren() []proc.Process {
+	all, err := proc.All("/")
+	if err != nil {
+		return nil // then they stay until this process ends, and cost a number each
+	}
+	self := os.Getpid()
+	return slices.DeleteFunc(all, func(p proc.Process) bool { return p.Parent != self || p.State != 'Z' })
 }
 
 // A commandError is how a command of the runtime failed.

@@ -182,10 +182,10 @@ func TestCreateErrors(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Create = %v, want an error with %q", err, want)
 			}
-			noChildren(t)
 			if err := e.Close(t.Context()); err != nil {
 				t.Errorf("Close: %v", err)
 			}
+			noChildren(t)
 			if left, err := os.ReadDir(site.Dir); err != nil || len(left) > 0 {
 				t.Errorf("left in the run's directory: %v, %v", left, err)
 			}
@@ -204,7 +204,7 @@ func noChildren(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("a process is left (%v)", err)
+	t.Errorf("a process is left (%v): %s", err, children())
 }
 
 // "Whatever its state": even one that the runtime cannot read any more.
@@ -264,4 +264,23 @@ func spoil(t *testing.T, dir, how string) {
 			}
 		}
 	}
+}
+
+// children describes the processes of which this one is the parent.
+func children() string {
+	var all []string
+	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is right
+	for _, name := range tasks {
+		pids, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		for pid := range strings.FieldsSeq(string(pids)) {
+			stat, err := os.ReadFile("/proc/" + pid + "/stat")
+			if err == nil {
+				all = append(all, strings.Join(strings.Fields(string(stat))[:6], " "))
+			}
+		}
+	}
+	return strings.Join(all, "; ")
 }

@@ -263,7 +263,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.staged = nil
 	e.closeHost()
-	return errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir))
+	err = errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir))
+	collectOrphans()
+	return err
 }
 
 // closeHost lets go of what open opened.

@@ -173,3 +173,25 @@ func lines(text string) []string {
 	slices.Sort(l)
 	return l
 }
+
+// Whoever reads the output may go away: the run ends as it should all the same.
+func TestReaderGoesAway(t *testing.T) {
+	engines := usable(t, "native", "floor")
+	p := newPlace(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.command(small(engines)...)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("%v, want exit code 1: the result could not be written", err)
+	}
+	if p.last(t).End == nil {
+		t.Error("the run did not finish")
+	}
+	p.nothingLeft(t)
+}

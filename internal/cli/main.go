@@ -70,6 +70,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // takeSignals makes the first signal a request and the second one an order.
 func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
+	// Whoever reads what is printed may go away in the middle of a run. That must
+	// not end it before it has cleaned up: caught, it is an error of the write.
+	// (Ignored instead, it would be ignored in every container too.)
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	done := make(chan struct{})
@@ -94,6 +99,7 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 	}()
 	return func() {
 		signal.Stop(signals)
+		signal.Stop(pipe)
 		close(done)
 	}
 }

@@ -12,6 +12,7 @@ package agent
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,6 +49,7 @@ func tasks() []task {
 		{"spew", "", spew},
 		{"sleep", "DURATION", sleep},
 		{"hold", "", hold},
+		{"tick", "", tick},
 		{"stubborn", "", stubborn},
 		{"spin", "DURATION [THREADS]", spin},
 		{"alloc", "BYTES", alloc},
@@ -63,6 +65,9 @@ func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
 	// Before anything else: whatever is done here counts as the container's.
 	if len(args) == 1 && args[0] == "mark" {
 		return mark(first, stdout, stderr)
+	}
+	if slices.Equal(args, []string{"mark", "hold"}) {
+		return markHold(first, stdout, stderr)
 	}
 	if len(args) == 0 {
 		return misuse(stderr, "no task: want mark or one of:", taskNames())

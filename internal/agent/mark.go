@@ -13,7 +13,8 @@ import (
 
 // A Mark is when a process inside a container began and ended its own work,
 // in CLOCK_MONOTONIC of the kernel it runs on. First is its first instruction,
-// before any runtime; Last is just before it wrote the mark and exited.
+// before any runtime; Last is just before it wrote the mark and exited or, for
+// task "mark hold", began to wait for SIGTERM.
 type Mark struct {
 	First, Last time.Duration
 }
@@ -67,13 +68,27 @@ func parseMark(output []byte) (m Mark, ok bool) {
 
 // mark prints the mark in one write, as the last thing before the process ends.
 func mark(first time.Duration, stdout, stderr io.Writer) int {
+	return result(stderr, "mark", printMark(first, stdout))
+}
+
+// markHold prints the mark and then does what hold does.
+func markHold(first time.Duration, stdout, stderr io.Writer) int {
+	term := terminated()
+	if err := printMark(first, stdout); err != nil {
+		return result(stderr, "mark hold", err)
+	}
+	<-term
+	return exitOK
+}
+
+func printMark(first time.Duration, stdout io.Writer) error {
 	if first <= 0 {
-		return result(stderr, "mark", errors.New("this build does not know its first instruction: link it with -E tare_start, as 'make build' does"))
+		return errors.New("this build does not know its first instruction: link it with -E tare_start, as 'make build' does")
 	}
 	b := make([]byte, 0, markMax)
 	m := Mark{First: first, Last: monotonic()}
 	_, err := stdout.Write(m.append(b))
-	return result(stderr, "mark", err)
+	return err
 }
 
 // monotonic reads CLOCK_MONOTONIC. Package time keeps its own reading to

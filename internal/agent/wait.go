@@ -49,6 +49,23 @@ func sayAndWait(term <-chan os.Signal, task, text string, stdout, stderr io.Writ
 	return exitOK
 }
 
+// tick prints a line about every millisecond, until SIGTERM or nobody reads.
+func tick(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 0 {
+		return exitUsage
+	}
+	for term := terminated(); ; {
+		select {
+		case <-term:
+			return exitOK
+		case <-time.After(time.Millisecond):
+		}
+		if _, err := io.WriteString(stdout, "tick\n"); err != nil {
+			return result(stderr, "tick", err)
+		}
+	}
+}
+
 func stubborn(args []string, stdout, stderr io.Writer) int {
 	if len(args) != 0 {
 		return exitUsage

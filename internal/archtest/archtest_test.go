@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/experiment/schemagen":  {"internal/experiment"},
 	"internal/schedule":              {"internal/bench"},
 	"internal/proc":                  {"golang.org/x/sys"},
-	"internal/cgroup":                {"golang.org/x/sys"},
+	"internal/cgroup":                {"internal/proc", "golang.org/x/sys"},
 	"internal/host":                  {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
 	"internal/image":                 {"internal/bench", "internal/agent", "github.com/google/go-containerregistry", "golang.org/x/sys"},
 	"internal/image/*":               {"internal/image", "internal/agent"},

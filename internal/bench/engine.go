@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"syscall"
+	"time"
 )
 
 // An Engine makes containers. The native engine makes plain processes, so
@@ -102,6 +104,10 @@ func (e Exit) String() string {
 // The capabilities below are optional. An engine implements those that it
 // has, and who needs one asks for it with As.
 type (
+	// An Inliner makes its containers in tare's own process, with no program
+	// beside it. What tare uses in its trials is what they cost, and no overhead.
+	Inliner interface{ Inline() }
+
 	// A Cgrouper says where the kernel accounts for a container that has been
 	// created and not yet removed. Implemented by floor and oci, for the
 	// counters of the process inside.
@@ -112,8 +118,66 @@ type (
 		Cgroup(ctx context.Context, c Container) (string, error)
 	}
 
+	// A Pauser freezes every process of a running container, and thaws them.
+	Pauser interface {
+		Pause(ctx context.Context, c Container) error
+		Resume(ctx context.Context, c Container) error
+	}
+
+	// An Execer runs one more process in a running container, as the
+	// container's user and in its environment, and returns when that process has
+	// exited. Stdout and stderr may be nil to discard; everything printed has
+	// reached them by then. A non-zero status is an Exit, not an error. When ctx
+	// ends first, the container stays usable: it can be removed.
+	Execer interface {
+		Exec(ctx context.Context, c Container, argv []string, stdout, stderr io.Writer) (Exit, error)
+	}
+
+	// A Signaler sends a signal to the first process of a running container,
+	// and returns once the engine says that it was sent.
+	Signaler interface {
+		Signal(ctx context.Context, c Container, s syscall.Signal) error
+	}
+
+	// A Stopper has a stop of its own: SIGTERM to the first process, SIGKILL
+	// once grace, whole seconds, is over. Stop returns when the engine says that
+	// the container has stopped. How its process ended is for Wait to say. Where
+	// an engine is none, a Signaler's SIGTERM and Wait are the same thing.
+	Stopper interface {
+		Stop(ctx context.Context, c Container, grace time.Duration) error
+	}
+
+	// A Checkpointer writes the state of a running container to disk and ends
+	// its processes, and brings it back from there.
+	Checkpointer interface {
+		// Checkpointable says why it cannot be done here; the error wraps
+		// ErrUnsupported. It changes nothing and is never timed.
+		Checkpointable(ctx context.Context) error
+		Checkpoint(ctx context.Context, c Container) error
+		Restore(ctx context.Context, c Container) error
+	}
+
+	// A Sandboxer makes a container in two steps that are operations of their
+	// own: the sandbox (pod), and the container in it. Create of such an engine
+	// makes both, and its containers' Remove removes both.
+	Sandboxer interface {
+		Sandbox(ctx context.Context, spec Spec) (Sandbox, error)
+	}
+
+	// An Overseer says which processes of this host belong to the engine and
+	// its containers, so that what they use is attributed by process tree.
+	Overseer interface {
+		// Daemons returns the IDs of the engine's long-lived processes; none
+		// where it has none. Their children are theirs too.
+		Daemons(ctx context.Context) ([]int, error)
+		// Pid returns the ID of a started container's first process. What
+		// lies between it and the first process of the host (a shim, a monitor)
+		// serves this container alone.
+		Pid(ctx context.Context, c Container) (int, error)
+	}
+
 	// A Restarter restarts the engine's daemon and returns when it answers
-	// again. Implemented by docker, for experiments that ask for it.
+	// again, for experiments that ask for it.
 	Restarter interface {
 		Restart(ctx context.Context) error
 	}
@@ -128,6 +192,18 @@ type (
 		RemoveLeftover(ctx context.Context, l Leftover) error
 	}
 )
+
+// A Sandbox is what containers of a Sandboxer live in, such as a pod.
+type Sandbox interface {
+	ID() string
+	// Create makes the container of the sandbox. Its Remove removes it alone.
+	Create(ctx context.Context) (Container, error)
+	// Stop ends what runs in the sandbox and releases its network.
+	Stop(ctx context.Context) error
+	// Remove removes the sandbox with everything in it, whatever its state.
+	// Twice is fine; it works after the trial's context has ended.
+	Remove(ctx context.Context) error
+}
 
 // A Leftover is one object that a dead run left on the host.
 type Leftover struct {

@@ -89,7 +89,7 @@ const (
 )
 
 // Overhead is the cost of the tool itself: what its own process used, its
-// children not included.
+// children not included, in trials of engines that are programs of their own.
 type Overhead struct {
 	NullOperation time.Duration `json:"null_operation_ns"` // median of an empty operation through the meter
 	CPU           time.Duration `json:"cpu_ns"`            // user and system time of tare inside trials: washout, staging and storing lie between them

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // A Version says which kind of control groups a machine has.
@@ -81,17 +83,16 @@ type mount struct {
 // Detect finds the mounted hierarchies of the machine whose file system is at
 // root: "/", or a captured tree in tests.
 func Detect(root string) (*Hierarchy, error) {
-	name := filepath.Join(root, "proc/self/mountinfo")
-	text, err := readFile(name)
+	mounts, err := proc.Mounts(root, 0)
 	if err != nil {
 		return nil, err
 	}
 	h := &Hierarchy{root: root, v1: map[string]mount{}}
-	for _, m := range parseMountinfo(text) {
-		h.add(m)
+	for _, e := range entriesOf(mounts) {
+		h.add(e)
 	}
 	if h.unified == nil && len(h.v1) == 0 {
-		return nil, fmt.Errorf("%s: %w", name, ErrNone)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(root, "proc/self/mountinfo"), ErrNone)
 	}
 	if h.unified != nil {
 		text, err := readFile(h.join(*h.unified, "/", "cgroup.controllers"))

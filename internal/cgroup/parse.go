@@ -3,25 +3,18 @@ package cgroup
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // maxFile bounds what is read of a kernel file. cgroup.procs of a group at the
 // kernel's limit of 4 million processes is the largest, and is not ours.
 const maxFile = 4 << 20
 
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	return io.ReadAll(io.LimitReader(f, maxFile))
-}
+func readFile(name string) ([]byte, error) { return proc.ReadFile(name, maxFile) }
 
 // A mountEntry is a line of mountinfo that mounts a cgroup hierarchy.
 type mountEntry struct {
@@ -30,23 +23,16 @@ type mountEntry struct {
 	controllers []string // of version 1; none for named hierarchies
 }
 
-// parseMountinfo finds the cgroup mounts in /proc/PID/mountinfo:
-//
-//	ID PARENT MAJ:MIN BASE POINT OPTIONS [TAG…] - TYPE SOURCE SUPER-OPTIONS
-func parseMountinfo(text []byte) []mountEntry {
+// entriesOf finds the cgroup hierarchies among mounts.
+func entriesOf(mounts []proc.Mount) []mountEntry {
 	var entries []mountEntry
-	for line := range strings.Lines(string(text)) {
-		left, right, _ := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if len(l) < 6 || len(r) < 3 {
-			continue
-		}
-		e := mountEntry{mount: mount{device: l[2], point: unescape(l[4]), base: unescape(l[3])}}
-		switch r[0] {
+	for _, m := range mounts {
+		e := mountEntry{mount: mount{device: m.Device, point: m.Point, base: m.Root}}
+		switch m.Type {
 		case "cgroup2":
 			e.v2 = true
 		case "cgroup":
-			e.controllers = v1Controllers(r[2])
+			e.controllers = v1Controllers(m.Super)
 		default:
 			continue
 		}
@@ -67,25 +53,6 @@ func v1Controllers(options string) []string {
 		}
 	}
 	return found
-}
-
-// unescape undoes the kernel's \ooo for blanks and backslashes.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // parseProcCgroup reads /proc/PID/cgroup: lines ID:CONTROLLER[,CONTROLLER…]:PATH,

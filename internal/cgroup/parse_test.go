@@ -3,6 +3,8 @@ package cgroup
 import (
 	"math"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 func TestParseInt(t *testing.T) {
@@ -33,16 +35,6 @@ func TestParseCPUMax(t *testing.T) {
 	}
 }
 
-func TestUnescape(t *testing.T) {
-	for text, want := range map[string]string{`/a\040b`: "/a b", `/a\134`: `/a\`, `/a\9`: `/a\9`, `/a\777`: `/a\777`} {
-		if got := unescape(text); got != want {
-			t.Errorf("unescape(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
-
-// FuzzParse feeds every parser with the same bytes: none may panic, and what
-// becomes a process to kill must be one.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"32 22 0:27 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n",
@@ -54,7 +46,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, e := range parseMountinfo(text) {
+		for _, e := range entriesOf([]proc.Mount{{Type: "cgroup", Root: string(text), Super: string(text)}}) {
 			if got := e.below(e.base); e.base != "" && e.base[0] == '/' && got == "" {
 				t.Errorf("%q below itself is empty", e.base)
 			}

@@ -47,6 +47,24 @@ func (h *Hierarchy) Stat(path string) (Stat, error) {
 	return s, nil
 }
 
+// CPUStat is Stat of the processor alone, for half a dozen files less to read;
+// every other field is Absent.
+func (h *Hierarchy) CPUStat(path string) (Stat, error) {
+	if err := check(path); err != nil {
+		return Stat{}, err
+	}
+	if err := h.exists(path); err != nil {
+		return Stat{}, err
+	}
+	s := Stat{
+		MemoryCurrent: Absent, MemoryPeak: Absent, PidsCurrent: Absent, PidsPeak: Absent, OOMKills: Absent,
+		ReadBytes: Absent, WriteBytes: Absent, Reads: Absent, Writes: Absent,
+	}
+	s.CPU, s.User, s.System = h.cpuTime(path)
+	s.Periods, s.Throttled, s.ThrottledTime = h.throttling(path)
+	return s, nil
+}
+
 // cpuTime takes the files of version 1 that are in nanoseconds; cpuacct.stat
 // is in ticks of 10 ms, too coarse for a container that lives 20.
 func (h *Hierarchy) cpuTime(path string) (total, user, system time.Duration) {

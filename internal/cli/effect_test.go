@@ -50,7 +50,7 @@ func (p *place) measurePlanted(t *testing.T, quick, slow string, seed int) (d re
 		"--engine", "oci,name=quick,binary="+quick,
 		"--engine", "oci,name=again,binary="+quick,
 		"--engine", "oci,name=slow,binary="+slow,
-		"--baseline", "quick", "--blocks", "15", "--warmup", "1", "--washout", "30ms", "--precision", "off")
+		"--baseline", "quick", "--blocks", "30", "--warmup", "1", "--washout", "30ms", "--precision", "off")
 	decode(t, s.stdout, &d)
 	return d
 }

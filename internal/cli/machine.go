@@ -3,11 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/run"
 )
@@ -19,6 +23,7 @@ const fsRoot = "/"
 type machine struct {
 	counters *host.Counters
 	washout  *host.Washout
+	warm     func() // ends each washout; see warming
 }
 
 var _ run.Machine = machine{}
@@ -32,7 +37,7 @@ func openMachine() (machine, error) {
 	if err != nil {
 		return machine{}, errors.Join(err, c.Close())
 	}
-	return machine{c, w}, nil
+	return machine{c, w, func() {}}, nil
 }
 
 func (m machine) Metrics() []bench.Metric { return m.counters.Metrics() }
@@ -41,7 +46,32 @@ func (m machine) After(dst []float64)     { m.counters.After(dst) }
 
 // Settle waits for as long as it may: a machine that does not become quiet is
 // what the counters and the noise floor are there to show.
-func (m machine) Settle(ctx context.Context, limit time.Duration) { m.washout.Settle(ctx, limit) }
+func (m machine) Settle(ctx context.Context, limit time.Duration) {
+	m.washout.Settle(ctx, limit)
+	m.warm()
+}
+
+// warming returns what starts one process that ends at once. What a trial finds
+// in the processor's caches is otherwise what the trial before it left there,
+// which nothing that is compared decides: a plain process took 0.27 ms after
+// another one and 0.37 after docker (docs/decisions/008).
+func warming(ctx context.Context, images *image.Library) func() {
+	img, err := images.Resolve(ctx, image.Agent)
+	if err != nil {
+		return func() {} // whoever needs the image will say so
+	}
+	root, err := img.Rootfs(ctx)
+	if err != nil {
+		return func() {}
+	}
+	program := filepath.Join(root, agent.Path)
+	return func() {
+		p, err := os.StartProcess(program, []string{agent.Path, "exit", "0"}, &os.ProcAttr{Env: []string{}})
+		if err == nil {
+			_, _ = p.Wait() // it did its work by starting
+		}
+	}
+}
 
 func (m machine) DropCaches(ctx context.Context) error { return host.DropCaches(ctx) }
 

@@ -115,6 +115,7 @@ type planned struct {
 	workload  bench.Workload
 	probed    []probed
 	instances []instance
+	site      site // where the engines work
 }
 
 // plan reads an experiment and expands it for this machine.
@@ -130,7 +131,7 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 	if err := e.Override(overrides); err != nil {
 		return nil, &usageError{err: err}
 	}
-	p := &planned{instances: instances(e.Instances())}
+	p := &planned{instances: instances(e.Instances()), site: s}
 	if p.probed, err = probe(ctx, s, knownDrivers(p.instances)); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 
 // replan holds a stored plan to the engines of this machine.
 func (a *app) replan(ctx context.Context, plan bench.Plan, declared []instance, s site) (*planned, error) {
-	p := &planned{plan: plan, workload: workloadNamed(plan.Workload), instances: declared}
+	p := &planned{plan: plan, workload: workloadNamed(plan.Workload), instances: declared, site: s}
 	if p.workload == nil {
 		return nil, fmt.Errorf("this version of tare has no workload %q", plan.Workload)
 	}

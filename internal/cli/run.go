@@ -133,6 +133,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	a.graceful.Store(true)
 	a.announce(e)
 	progress := a.newProgress(e.header)
+	e.machine.warm = warming(ctx, e.planned.site.images)
 	_, runErr := run.Run(ctx, run.Options{
 		Header: e.header, Workload: e.planned.workload, Engines: engines,
 		Writer: e.writer, Machine: e.machine,

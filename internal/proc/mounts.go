@@ -10,6 +10,7 @@ import (
 // A Mount is one line of /proc/PID/mountinfo.
 type Mount struct {
 	ID, Parent int
+	Device     string // "MAJOR:MINOR" of the file system
 	Root       string // which directory of the file system is mounted
 	Point      string // where
 	Options    string // of the mount, such as "rw,relatime"
@@ -65,7 +66,7 @@ func parseMounts(text []byte) []Mount {
 			continue
 		}
 		mounts = append(mounts, Mount{
-			ID: id, Parent: parent, Root: unescape(l[3]), Point: unescape(l[4]), Options: l[5],
+			ID: id, Parent: parent, Device: l[2], Root: unescape(l[3]), Point: unescape(l[4]), Options: l[5],
 			Type: r[0], Source: unescape(r[1]), Super: r[2],
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,18 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// maxFile bounds what is read of one file about a process.
-const maxFile = 4 << 20
-
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	return io.ReadAll(io.LimitReader(f, maxFile))
-}
 
 // A Process is one process. PID and Start together name it for as long as the
 // machine runs; a PID alone is used again.

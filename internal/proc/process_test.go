@@ -1,10 +1,12 @@
 package proc_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,9 +69,9 @@ func TestMarkedLive(t *testing.T) {
 func TestMounts(t *testing.T) {
 	got, err := proc.Mounts(tree, 40)
 	want := []proc.Mount{
-		{21, 1, "/", "/", "rw,relatime", "ext4", "/dev/sda1", "rw,errors=remount-ro"},
-		{36, 21, "/", "/mnt/with blank", "ro,nosuid", "tmpfs", "", "rw,size=64k"},
-		{37, 21, "/sub/dir", "/data", "rw", "overlay", "overlay", `rw,lowerdir=/a\072b:/c,upperdir=/u,workdir=/w`},
+		{21, 1, "259:2", "/", "/", "rw,relatime", "ext4", "/dev/sda1", "rw,errors=remount-ro"},
+		{36, 21, "0:45", "/", "/mnt/with blank", "ro,nosuid", "tmpfs", "", "rw,size=64k"},
+		{37, 21, "0:46", "/sub/dir", "/data", "rw", "overlay", "overlay", `rw,lowerdir=/a\072b:/c,upperdir=/u,workdir=/w`},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -91,6 +93,25 @@ func TestMounts(t *testing.T) {
 	}
 	if _, err := proc.Mounts(tree, 99); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Mounts of no process: %v, want fs.ErrNotExist", err)
+	}
+}
+
+func TestReadFileIsBounded(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 10_000} {
+		want := bytes.Repeat([]byte("x"), size)
+		if err := os.WriteFile(name, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := proc.ReadFile(name, 10_000); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("ReadFile of %d bytes gave %d: %v", size, len(got), err)
+		}
+		if _, err := proc.ReadFile(name, size-1); err == nil && size > 0 {
+			t.Errorf("ReadFile of %d bytes with limit %d succeeds", size, size-1)
+		}
+	}
+	if _, err := proc.ReadFile(name+".not", 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("ReadFile of no file: %v, want fs.ErrNotExist", err)
 	}
 }
 

@@ -78,8 +78,13 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 // measure runs the workload between two looks at the host.
 func (r *runner) measure(m *meter, t bench.Trial) error {
 	task := r.task(t.Cell)
+	run := func() error { return r.Workload.Run(m.ctx, task, m) }
+	if _, inline := bench.As[bench.Inliner](task.Engine); !inline {
+		timed := run
+		run = func() error { return r.usage.during(r.Clock, timed) }
+	}
 	r.Machine.Before()
-	err := r.usage.during(r.Clock, func() error { return r.Workload.Run(m.ctx, task, m) })
+	err := run()
 	r.Machine.After(m.values[len(r.Workload.Metrics()):])
 	return err
 }

@@ -126,6 +126,14 @@ func tests() []test {
 		{"image digest", imageDigest, true},
 		{"cgroup", cgroupPath, true},
 
+		{"pause and resume", pauses, false},
+		{"exec", execs, false},
+		{"signal", signals, false},
+		{"stop", stops, false},
+		{"checkpoint and restore", checkpoints, true},
+		{"sandbox", sandboxes, true},
+		{"daemons and first process", oversees, false},
+
 		{"concurrent containers", concurrent, false},
 		{"remove in every state", removeInEveryState, false},
 		{"remove while waiting", removeWhileWaiting, false},

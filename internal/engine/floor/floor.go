@@ -95,6 +95,9 @@ func groups() (*cgroup.Hierarchy, error) {
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }
 
+// Inline implements bench.Inliner.
+func (e *Engine) Inline() {}
+
 // Probe implements bench.Engine.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	info := bench.EngineInfo{Name: e.config.Name, Driver: "floor"}

@@ -55,6 +55,9 @@ func New(c Config) *Engine { return &Engine{config: c} }
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }
 
+// Inline implements bench.Inliner.
+func (e *Engine) Inline() {}
+
 // Probe implements bench.Engine. A process can be run everywhere.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	return bench.EngineInfo{Name: e.config.Name, Driver: "native"}, ctx.Err()

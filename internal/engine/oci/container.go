@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // deleteLimit bounds one try to have the runtime delete a container. After it
@@ -105,7 +106,7 @@ func (c *container) watch() {
 }
 
 func readPID(name string) (int, error) {
-	text, err := readFile(name, 64)
+	text, err := proc.ReadFile(name, 64)
 	if err != nil {
 		return 0, err
 	}

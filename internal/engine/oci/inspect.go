@@ -50,7 +50,7 @@ func (c *container) inspect() (bench.Applied, error) {
 }
 
 func (c *container) argv(_ string, a *bench.Applied) error {
-	text, err := readFile(c.bundle.path("config.json"), 4<<20)
+	text, err := proc.ReadFile(c.bundle.path("config.json"), 4<<20)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (c *container) security(pid string, a *bench.Applied) error {
 	if err != nil {
 		return err
 	}
-	ours, err := statusOf("self")
+	ours, err := c.host.own()
 	if err != nil {
 		return err
 	}

@@ -3,34 +3,17 @@ package oci
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-)
 
-// readFile reads a file of at most limit bytes.
-func readFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("%s: more than %d bytes", name, limit)
-	}
-	return text, nil
-}
+	"github.com/tare-bench/tare/internal/proc"
+)
 
 // procFile reads a file of a process, "self" or a number.
 func procFile(pid, name string) ([]byte, error) {
 	const limit = 8 << 20 // a machine can have thousands of mounts
-	return readFile(filepath.Join("/proc", pid, name), limit)
+	return proc.ReadFile(filepath.Join("/proc", pid, name), limit)
 }
 
 // status is what is needed of /proc/PID/status.

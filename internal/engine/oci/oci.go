@@ -64,6 +64,7 @@ type host struct {
 	version runtimeVersion
 	null    *os.File
 	groups  *cgroup.Hierarchy
+	own     func() (status, error) // of this process
 }
 
 // New returns an engine. It touches nothing until the engine is used.
@@ -128,7 +129,8 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &host{binary, version, null, groups}, nil
+	own := sync.OnceValues(func() (status, error) { return statusOf("self") })
+	return &host{binary, version, null, groups, own}, nil
 }
 
 // find returns the path of the runtime's binary, if it can work here.

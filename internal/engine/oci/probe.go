@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // probeLimit bounds how long a runtime may take to say its version.
@@ -49,7 +50,7 @@ func checkHybrid(runtime string, groups *cgroup.Hierarchy) error {
 	if err != nil {
 		return err
 	}
-	text, err := readFile(dir+"/cgroup.controllers", 4096)
+	text, err := proc.ReadFile(dir+"/cgroup.controllers", 4096)
 	if err != nil {
 		return err
 	}

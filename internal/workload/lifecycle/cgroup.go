@@ -35,7 +35,7 @@ func (l *life) recordCgroup(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	stat, err := h.Stat(path)
+	stat, err := h.CPUStat(path)
 	if err != nil {
 		return
 	}

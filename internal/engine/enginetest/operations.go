@@ -1,0 +1,274 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The subtests of this file are each of one capability, for engines that have it.
+
+// "Freezes every process of a running container, and thaws them."
+func pauses(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Pauser](s.engine)
+	if !ok {
+		return
+	}
+	x := s.ready(t, s.spec("tick"), "tick\n")
+	for range 2 {
+		if err := e.Pause(t.Context(), x.Container); err != nil {
+			t.Fatalf("Pause: %v", err)
+		}
+		if !s.stands(x) {
+			t.Error("what was paused goes on")
+		}
+		if err := e.Resume(t.Context(), x.Container); err != nil {
+			t.Fatalf("Resume: %v", err)
+		}
+		x.grows(t)
+	}
+	// "Whatever its state": one that is paused is removed too.
+	if err := e.Pause(t.Context(), x.Container); err != nil {
+		t.Fatalf("Pause: %v", err)
+	}
+	s.remove(t, x)
+}
+
+// stands reports whether the container's output stands still: for 50 ms, in
+// which task tick prints some 50 lines. What is on its way when the container
+// stops has the first seconds to arrive.
+func (s *suite) stands(x *trial) bool {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		before := len(x.stdout.String())
+		time.Sleep(50 * time.Millisecond)
+		if len(x.stdout.String()) == before {
+			return true
+		}
+	}
+	return false
+}
+
+// grows wants more output.
+func (x *trial) grows(t *testing.T) {
+	t.Helper()
+	before := len(x.stdout.String())
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if len(x.stdout.String()) > before {
+			return
+		}
+	}
+	t.Fatal("what was resumed does not go on")
+}
+
+// "Runs one more process in a running container, as the container's user and
+// in its environment."
+func execs(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Execer](s.engine)
+	if !ok {
+		return
+	}
+	x := s.ready(t, s.spec("hold"), "ready\n")
+	out, errOut := newBuffer(), newBuffer()
+	exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "env"}, out, errOut)
+	if err != nil || exit != (bench.Exit{}) {
+		t.Fatalf("Exec = %v, %v, want success (stderr: %.300q)", exit, err, errOut.String())
+	}
+	if !s.Simulated && !strings.Contains(out.String(), x.token) {
+		t.Errorf("the environment of a further process lacks %s: %.500q", x.token, out.String())
+	}
+	for _, code := range []int{0, 3, 255} {
+		if exit := s.exec(t, e, x, "exit", strconv.Itoa(code)); exit != (bench.Exit{Code: code}) {
+			t.Errorf("exec of exit %d: %+v", code, exit)
+		}
+	}
+	out = newBuffer()
+	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "300000"}, out, nil); err != nil || exit != (bench.Exit{}) || len(out.String()) != 300000 {
+		t.Errorf("exec of print: %v, %v with %d bytes of output, want 300000", exit, err, len(out.String()))
+	}
+	if exit, err := e.Exec(t.Context(), x.Container, []string{"/no/such/program"}, nil, nil); err == nil && exit.Code == 0 {
+		t.Error("exec of a program that does not exist succeeds")
+	}
+	s.execCancelled(t, e, x)
+	s.exec(t, e, x, "exit", "0") // the container is as usable as before
+}
+
+func (s *suite) exec(t *testing.T, e bench.Execer, x *trial, task ...string) bench.Exit {
+	t.Helper()
+	exit, err := e.Exec(t.Context(), x.Container, append([]string{agent.Path}, task...), nil, nil)
+	if err != nil {
+		t.Fatalf("Exec %q: %v", task, err)
+	}
+	return exit
+}
+
+// "When ctx ends first, the container stays usable."
+func (s *suite) execCancelled(t *testing.T, e bench.Execer, x *trial) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ended)
+		_, err = e.Exec(ctx, x.Container, []string{agent.Path, "sleep", "1h"}, nil, nil)
+	}()
+	within(t, "Exec", ended)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Exec = %v after its context ended, want context.DeadlineExceeded", err)
+	}
+}
+
+// "Sends a signal to the first process of a running container."
+func signals(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Signaler](s.engine)
+	if !ok {
+		return
+	}
+	x := s.ready(t, s.spec("hold"), "ready\n")
+	if err := e.Signal(t.Context(), x.Container, syscall.SIGTERM); err != nil {
+		t.Fatalf("Signal: %v", err)
+	}
+	if exit := x.wait(t); exit != (bench.Exit{}) {
+		t.Errorf("task hold after SIGTERM: %v, want exit status 0", exit)
+	}
+	x = s.ready(t, s.spec("stubborn"), "ready\n")
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := e.Signal(t.Context(), x.Container, signal); err != nil {
+			t.Fatalf("Signal: %v", err)
+		}
+	}
+	if exit := x.wait(t); exit.Code != 137 {
+		t.Errorf("task stubborn after SIGTERM and SIGKILL: %v, want it killed", exit)
+	}
+}
+
+// "SIGTERM to the first process, SIGKILL once grace … is over."
+func stops(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Stopper](s.engine)
+	if !ok {
+		return
+	}
+	x := s.ready(t, s.spec("hold"), "ready\n")
+	if err := e.Stop(t.Context(), x.Container, 30*time.Second); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	if exit := x.wait(t); exit != (bench.Exit{}) {
+		t.Errorf("task hold was stopped: %v, want exit status 0", exit)
+	}
+	x = s.ready(t, s.spec("stubborn"), "ready\n")
+	if err := e.Stop(t.Context(), x.Container, time.Second); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	if exit := x.wait(t); exit.Code != 137 {
+		t.Errorf("task stubborn was stopped: %v, want it killed", exit)
+	}
+}
+
+// "Writes the state of a running container to disk and ends its processes,
+// and brings it back from there."
+func checkpoints(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Checkpointer](s.engine)
+	if !ok {
+		return
+	}
+	if err := e.Checkpointable(t.Context()); err != nil {
+		if !errors.Is(err, bench.ErrUnsupported) {
+			t.Errorf("Checkpointable: %v, want an error that wraps bench.ErrUnsupported", err)
+		}
+		t.Skip(err)
+	}
+	x := s.ready(t, s.spec("tick"), "tick\n")
+	if err := e.Checkpoint(t.Context(), x.Container); err != nil {
+		t.Fatalf("Checkpoint: %v", err)
+	}
+	if pids := processes(t, x.token); len(pids) > 0 {
+		t.Errorf("after Checkpoint the processes %d run", pids)
+	}
+	if err := e.Restore(t.Context(), x.Container); err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	if len(processes(t, x.token)) == 0 {
+		t.Error("no process runs after Restore")
+	}
+}
+
+// A sandbox and its container are made one after the other and go one after
+// the other; removing the sandbox alone removes both.
+func sandboxes(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Sandboxer](s.engine)
+	if !ok {
+		return
+	}
+	for _, last := range []string{"container", "sandbox"} {
+		spec, token := s.prepared(t, s.spec("hold"))
+		box, err := e.Sandbox(t.Context(), spec)
+		if err != nil {
+			t.Fatalf("Sandbox: %v", err)
+		}
+		t.Cleanup(func() {
+			if err := box.Remove(context.Background()); err != nil {
+				t.Errorf("Remove of the sandbox: %v", err)
+			}
+		})
+		c, err := box.Create(t.Context())
+		if err != nil {
+			t.Fatalf("Create in the sandbox: %v", err)
+		}
+		x := s.adopt(t, c, spec, token)
+		x.attach(t)
+		x.start(t)
+		if err := x.stdout.await(t.Context(), "ready\n"); err != nil {
+			t.Fatal(err)
+		}
+		if last == "sandbox" {
+			s.remove(t, x)
+			if err := box.Stop(t.Context()); err != nil {
+				t.Errorf("Stop of the sandbox: %v", err)
+			}
+		}
+		for range 2 {
+			if err := box.Remove(context.Background()); err != nil {
+				t.Errorf("Remove of the sandbox: %v", err)
+			}
+		}
+		s.gone(t, x)
+	}
+}
+
+// The daemons and the first process that the engine names are the host's.
+func oversees(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.Overseer](s.engine)
+	if !ok {
+		return
+	}
+	x := s.ready(t, s.spec("hold"), "ready\n")
+	pid, err := e.Pid(t.Context(), x.Container)
+	if err != nil {
+		t.Fatalf("Pid: %v", err)
+	}
+	if s.Simulated {
+		return
+	}
+	if inside := processes(t, x.token); !slices.Contains(inside, pid) {
+		t.Errorf("Pid = %d, want one of %d", pid, inside)
+	}
+	daemons, err := e.Daemons(t.Context())
+	if err != nil {
+		t.Fatalf("Daemons: %v", err)
+	}
+	for _, pid := range daemons {
+		if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid))); err != nil || pid == os.Getpid() {
+			t.Errorf("daemon %d is no process of the engine: %v", pid, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@
 
 GO      ?= go
 GOARCH  ?= $(shell $(GO) env GOARCH)
+PREFIX  ?= /usr/local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOOL     = $(GO) tool -modfile=tools/go.mod
 LDFLAGS  = -s -w -X github.com/tare-bench/tare/internal/cli.version=$(VERSION)
@@ -9,13 +10,16 @@ AGENTS   = internal/image/agentbin/tare-agent-linux-
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build agent check lint test engines generate proofs bench fuzz cross FORCE
+.PHONY: run build install agent check lint test engines generate proofs bench fuzz cross FORCE
 
 run: build ## build, and measure what a container costs on this machine
 	bin/tare run
 
 build: agent ## leave bin/tare
 	GOOS=linux GOARCH=$(GOARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+
+install: build ## copy bin/tare to PREFIX/bin (DESTDIR is for packagers)
+	install -D -m 755 bin/tare $(DESTDIR)$(PREFIX)/bin/tare
 
 # The agent is what runs inside containers. Its entry point is not the Go
 # runtime's but a few instructions that read the clock first.
@@ -45,6 +49,9 @@ proofs: agent ## the long simulations: coverage, false alarms, power
 
 bench: build ## tare's own cost beside a bare loop, as ratios from one run
 	scripts/with-engines $(GO) test -run '^$$' -bench . -benchmem -benchtime=100x -timeout=30m ./...
+
+engines: ## build youki and gVisor's runsc into /usr/local/bin, or into DIR
+	scripts/build-engines $(DIR)
 
 fuzz: agent ## every fuzzer for FUZZTIME
 	scripts/fuzz $(or $(FUZZTIME),60s)

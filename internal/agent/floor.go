@@ -132,8 +132,7 @@ func (in *Instructions) setUp() (step string, err error) {
 		{"bring up lo", in.loopback},
 		{"new cgroup namespace", in.cgroupNS},
 		{"change directory", func() error { return os.Chdir(in.Dir) }},
-		{"drop capabilities", in.drop},
-		{"set no_new_privs", in.noNewPrivs},
+		{"confine", in.Confine},
 	} {
 		if err := s.do(); err != nil {
 			return s.name, err
@@ -272,6 +271,18 @@ func (in *Instructions) cgroupNS() error {
 	}
 	const cloneNewCgroup = 0x2000000
 	return ok(syscall.RawSyscall(syscall.SYS_UNSHARE, cloneNewCgroup, 0, 0))
+}
+
+// Confine takes from the calling thread what the program may not have. The
+// floor engine does so too, before it starts a further process.
+func (in *Instructions) Confine() error {
+	if err := in.drop(); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	if err := in.noNewPrivs(); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
 }
 
 // drop takes capabilities from the bounding set. That is enough: the program

@@ -24,6 +24,9 @@ const (
 	// smallest is the effect that is worth knowing where the plan says nothing
 	// and the machine is quieter than that.
 	smallest = 0.01
+	// noisy is the noise floor above which nothing is called the same, unless
+	// the plan says what is worth knowing.
+	noisy = 0.10
 )
 
 // Options change how a run is analysed. The zero value is right.
@@ -54,8 +57,8 @@ func (r *Result) Incomplete() bool { return r.End == nil }
 
 // Trials counts trials by outcome.
 type Trials struct {
-	OK, Failed, TimedOut, Canceled, Skipped int
-	Warmup                                  int // trials of warm-up blocks, counted nowhere else
+	OK, Failed, TimedOut, Canceled, Skipped, Unsupported int
+	Warmup                                               int // trials of warm-up blocks, counted nowhere else
 }
 
 // A MetricResult is what a run says about one metric.
@@ -80,7 +83,10 @@ type ConditionResult struct {
 	// Smallest is the smallest effect worth knowing: as a ratio, 0.01 = ±1 %,
 	// or in the metric's unit where its Scale is Difference.
 	Smallest float64
-	Cells    []CellResult // in the plan's order, the baseline among them and the control not
+	// Noisy says that Smallest is the noise, and that the noise is too large for
+	// anything to be called the same.
+	Noisy bool
+	Cells []CellResult // in the plan's order, the baseline among them and the control not
 }
 
 // A CellResult is one row of a table.
@@ -88,7 +94,9 @@ type CellResult struct {
 	Cell   int // index in Plan.Cells
 	Name   string
 	N      int // successful trials with this metric
-	Failed int // trials of any other outcome
+	Failed int // trials that did not succeed
+	// Unsupported says that the engine cannot do what the cell asks for.
+	Unsupported bool
 	// Value is the median of the trials' values; NaN where there are none.
 	Value float64
 	// Low and High bound the median; NaN where there are fewer than 6 values.

@@ -176,6 +176,45 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestNoisy checks that where the noise is large nothing is called the same,
+// unless the user says what is worth knowing.
+func TestNoisy(t *testing.T) {
+	for _, scale := range []bench.Scale{bench.Ratio, bench.Difference} {
+		for _, tt := range []struct {
+			name            string
+			noise, smallest float64
+			want            analysis.Verdict
+		}{
+			{"a calm machine", 0.05, 0, analysis.Same},
+			{"a noisy one", 1, 0, analysis.Unclear},
+			{"a noisy one, as asked", 1, 8, analysis.Same},
+		} {
+			t.Run(string(scale)+", "+tt.name, func(t *testing.T) {
+				metrics := analysistest.Lifecycle()[:1]
+				metrics[0].Scale = scale
+				run := analysistest.Run(analysistest.Shape{
+					Seed: 7, Blocks: 40, Metrics: metrics, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.001}},
+					Noise: func(r *rand.Rand) float64 { return tt.noise * r.NormFloat64() },
+				})
+				run.Header.Plan.Smallest = tt.smallest
+				for i := range run.Samples { // the cell differs, but by less than the control does
+					if s := &run.Samples[i]; s.Trial.Cell == 1 {
+						s.Values[0] = 1.09e-3 * (1.001 + float64(s.Trial.Block%5)/1000)
+					}
+				}
+				c := analyze(t, run).Metrics[0].Conditions[0]
+				got := c.Cells[1].Comparison
+				if got.Verdict != tt.want || c.Noisy != (tt.want == analysis.Unclear) {
+					t.Errorf("noise ±%v, δ %v: %+v, want %s", c.Noise.HalfWidth(), c.Smallest, got, tt.want)
+				}
+				if got.Verdict == analysis.Unclear && got.Blocks > 0 && got.Blocks <= 40 {
+					t.Errorf("settled by %d blocks, which it has", got.Blocks)
+				}
+			})
+		}
+	}
+}
+
 func TestUnreliable(t *testing.T) {
 	run := analysistest.Run(five(40))
 	control := len(run.Header.Plan.Cells) - 1

@@ -63,6 +63,7 @@ type ContrastMetric struct {
 type ContrastRow struct {
 	Condition, Cell string
 	Smallest        float64 // the smallest effect worth knowing, as in ConditionResult
+	Noisy           bool    // as in ConditionResult
 	Sides           []Side  // parallel to Contrast.Groups
 }
 
@@ -178,7 +179,8 @@ func (c *comparer) rows(m bench.Metric) []ContrastRow {
 	for _, g := range c.tables[0].groups {
 		for _, cell := range g.cells {
 			k := key{g.condition, c.tables[0].cells[cell].Name}
-			row := ContrastRow{Condition: k.condition, Cell: k.cell, Smallest: c.smallest(m, columns, k)}
+			row := ContrastRow{Condition: k.condition, Cell: k.cell}
+			row.Smallest, row.Noisy = c.smallest(m, columns, k)
 			for _, members := range c.members {
 				row.Sides = append(row.Sides, c.side(members, columns, k))
 			}
@@ -228,16 +230,14 @@ func (c *comparer) side(members []*table, columns map[*table][][]float64, k key)
 }
 
 // smallest returns the smallest effect worth knowing: what was asked for, or
-// else the larger of 1 % and the noise within any of the runs.
-func (c *comparer) smallest(m bench.Metric, columns map[*table][][]float64, k key) float64 {
+// else the larger of 1 % and the noise within any of the runs; and whether that
+// is too much noise for anything to be called the same.
+func (c *comparer) smallest(m bench.Metric, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
 	asked := c.opt.Smallest
 	if asked == 0 {
 		asked = c.tables[0].run.Header.Plan.Smallest
 	}
-	delta, noise, level := asked, 0.0, math.NaN()
-	if asked == 0 {
-		delta = smallest
-	}
+	noise, level := 0.0, math.NaN()
 	for _, t := range c.tables {
 		cell, g, ok := t.find(k)
 		if !ok || columns[t] == nil {
@@ -252,12 +252,16 @@ func (c *comparer) smallest(m bench.Metric, columns map[*table][][]float64, k ke
 			}
 		}
 	}
-	if m.Scale == bench.Difference {
-		if delta *= level; math.IsNaN(delta) {
-			delta = 0
-		}
+	switch {
+	case m.Scale != bench.Difference:
+		level = 1
+	case math.IsNaN(level):
+		level = 0
 	}
-	return max(delta, noise)
+	if asked > 0 {
+		return asked * level, false
+	}
+	return max(smallest*level, noise), noise > noisy*level
 }
 
 // compare tests every side against the first, and reports whether there is
@@ -307,7 +311,7 @@ func (c *comparer) judge() {
 		c.each(role, func(_ *ContrastMetric, _ *ContrastRow, s *Side) { family = append(family, s.Comparison) })
 		holm(family)
 		c.each(role, func(m *ContrastMetric, r *ContrastRow, s *Side) {
-			s.Comparison.Verdict = s.Comparison.decide(m.Metric.Better, r.Smallest)
+			s.Comparison.Verdict = s.Comparison.decide(m.Metric.Better, r.Smallest).unless(r.Noisy)
 		})
 	}
 }

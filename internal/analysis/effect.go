@@ -96,6 +96,15 @@ func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
 	}
 }
 
+// unless takes back that something is the same where the machine is too noisy
+// to say so.
+func (v Verdict) unless(noisy bool) Verdict {
+	if noisy && v == Same {
+		return Unclear
+	}
+	return v
+}
+
 // maxBlocks bounds the estimate of how many blocks would settle something:
 // beyond it, it is no advice.
 const maxBlocks = 100_000
@@ -119,8 +128,22 @@ func (e *effect) settle(delta float64, family, blocks int) int {
 	if delta > size {
 		need = min(need, pairsFor(e.d, delta-size))
 	}
-	// Pairs that were lost so far will be lost in the same proportion.
-	need = int(math.Ceil(float64(need) * float64(blocks) / float64(len(e.d))))
+	return e.inBlocks(need, blocks)
+}
+
+// reach estimates how many of a run's blocks it takes until the interval is as
+// short as ±delta; 0 where it cannot be said.
+func (e *effect) reach(delta float64, blocks int) int {
+	if e.scale != bench.Difference {
+		delta = math.Log1p(delta)
+	}
+	return e.inBlocks(pairsFor(e.d, delta), blocks)
+}
+
+// inBlocks turns a number of pairs into one of blocks: pairs that were lost so
+// far will be lost in the same proportion. It is 0 beyond maxBlocks.
+func (e *effect) inBlocks(pairs, blocks int) int {
+	need := int(math.Ceil(float64(pairs) * float64(blocks) / float64(len(e.d))))
 	if need > maxBlocks {
 		return 0
 	}

@@ -28,7 +28,7 @@ const (
 	memoryShare   = 0.01  // of the trials' time
 	blockedTrials = 0.10  // of the trials
 	busyTrials    = 0.30  // of the trials: in up to a fifth, threads of tare and the kernel are enough
-	overheadShare = 0.03  // of one CPU
+	overheadShare = 0.10  // of one CPU
 	// overheadTrial is what tare may always use in a trial: to fork and execute a
 	// program is the work that is measured, and of a trial of 1 ms a large part.
 	overheadTrial = 2 * time.Millisecond
@@ -141,7 +141,7 @@ func (w *warner) overhead() {
 	trials := len(w.table.run.Samples)
 	if share := o.CPU.Seconds() / o.Wall.Seconds(); share > overheadShare && o.CPU > time.Duration(trials)*overheadTrial {
 		w.add(CodeOverhead, fmt.Sprintf("tare itself used %s of one CPU while trials ran", unit.FormatPercent(share)),
-			"please report it; meanwhile keep the cells off one CPU with cpuset", "")
+			"starting programs and asking engines is part of it, most of all where trials are short; cpuset keeps the cells off one CPU; where trials are long, please report it", "")
 	}
 }
 

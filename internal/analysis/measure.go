@@ -86,7 +86,7 @@ func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
 		r.Noise = c.noise.cmp
 	}
 	for _, cell := range c.cells {
-		v := CellResult{Cell: cell, Name: t.cells[cell].Name, Failed: t.failed[cell]}
+		v := CellResult{Cell: cell, Name: t.cells[cell].Name, Failed: t.failed[cell], Unsupported: t.absent[cell]}
 		v.N, v.Value, v.Low, v.High = location(m.column[cell])
 		if e := c.of(cell); e != nil {
 			v.Comparison = e.cmp
@@ -237,21 +237,29 @@ func (m *measure) results() []*ConditionResult {
 // else the larger of 1 % and the noise.
 func (m *measure) setSmallest(asked float64) {
 	for i, r := range m.results() {
-		c := m.tables[i]
-		delta, unit := asked, 1.0
-		if delta == 0 {
-			delta = smallest
+		unit := m.whole(m.tables[i])
+		if asked > 0 {
+			r.Smallest = asked * unit
+			continue
 		}
-		if m.result.Metric.Scale == bench.Difference {
-			unit = c.scale
-			if math.IsNaN(unit) {
-				unit = 0
-			}
-		}
-		r.Smallest = delta * unit
-		if asked == 0 && r.Noise != nil && r.Noise.HasInterval {
+		r.Smallest = smallest * unit
+		if r.Noise != nil && r.Noise.HasInterval {
 			r.Smallest = max(r.Smallest, r.Noise.HalfWidth())
+			r.Noisy = r.Smallest > noisy*unit
 		}
+	}
+}
+
+// whole is what a share of an effect is a share of: the baseline's median for
+// differences.
+func (m *measure) whole(c *compared) float64 {
+	switch {
+	case m.result.Metric.Scale != bench.Difference:
+		return 1
+	case math.IsNaN(c.scale):
+		return 0
+	default:
+		return c.scale
 	}
 }
 
@@ -277,10 +285,21 @@ func adjust(work []*measure) {
 		holm(controls)
 		for _, m := range work {
 			if m.result.Metric.Role == role {
-				m.family = len(cells)
+				m.family = tests(cells)
 			}
 		}
 	}
+}
+
+// tests counts the comparisons of a family that are any: those with pairs.
+func tests(family []*Comparison) int {
+	n := 0
+	for _, c := range family {
+		if c.Pairs > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // holm adjusts one family.
@@ -309,26 +328,37 @@ func (m *measure) judge() {
 			r.Unreliable = shaky // a mean is no better than its parts
 		}
 		for _, e := range m.tables[i].effects {
-			m.judgeOne(e, r)
+			m.judgeOne(e, m.tables[i], r)
 		}
 	}
 }
 
 // judgeOne gives one verdict.
-func (m *measure) judgeOne(e *effect, r *ConditionResult) {
-	e.cmp.Verdict = e.cmp.decide(m.result.Metric.Better, r.Smallest)
+func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
+	e.cmp.Verdict = e.cmp.decide(m.result.Metric.Better, r.Smallest).unless(r.Noisy)
 	if e.cmp.Verdict == Unclear {
-		e.cmp.Blocks = e.settle(r.Smallest, m.family, m.blocks)
+		e.cmp.Blocks = m.settle(e, c, r)
 	}
 	if r.Unreliable {
 		e.cmp.Verdict, e.cmp.Blocks = Unreliable, 0
 	}
 }
 
+// settle estimates how many blocks, in all, would settle what is unclear; 0
+// where it cannot be said. Amid noise, the noise must become known better, too.
+func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
+	if !r.Noisy {
+		return e.settle(r.Smallest, m.family, m.blocks)
+	}
+	limit := noisy * m.whole(c)
+	need, quiet := e.settle(limit, m.family, m.blocks), c.noise.reach(limit, m.blocks)
+	if need == 0 || quiet == 0 {
+		return 0
+	}
+	return max(need, quiet)
+}
+
 // noiseLimit is the difference of a control that means nothing.
 func (m *measure) noiseLimit(c *compared, r *ConditionResult) float64 {
-	if m.result.Metric.Scale == bench.Difference {
-		return min(r.Smallest, smallest*c.scale)
-	}
-	return min(r.Smallest, smallest)
+	return min(r.Smallest, smallest*m.whole(c))
 }

@@ -75,7 +75,7 @@ func (p *Precision) Add(s bench.Sample) {
 		p.endBlock()
 	}
 	p.block, p.open = s.Trial.Block, true
-	if s.Outcome == bench.Skipped {
+	if s.Outcome == bench.Skipped || s.Outcome == bench.Unsupported {
 		p.gone[s.Trial.Cell] = true
 	}
 	if s.Outcome != bench.OK {

@@ -61,7 +61,8 @@ func (w *warner) series() []suspect {
 	return out
 }
 
-// drift looks for values and effects that changed over the run.
+// drift looks for values and effects that changed over the run: effects first,
+// because what is said of the values depends on it.
 func (w *warner) drift() {
 	all := w.series()
 	for _, m := range w.primary() {
@@ -115,7 +116,8 @@ func (s *suspect) amount() string {
 	if m := s.measure.result.Metric; m.Scale == bench.Difference {
 		return unit.Format(math.Abs(s.size), m.Unit)
 	}
-	return unit.FormatPercent(math.Expm1(math.Abs(s.size)))
+	// A fall to the half and a rise to the double are one distance, not one share.
+	return unit.FormatPercent(math.Abs(math.Expm1(s.size)))
 }
 
 func (s *suspect) direction() string {
@@ -138,8 +140,11 @@ func (w *warner) valuesDrift(s suspect) {
 		return
 	}
 	m := s.measure.result.Metric
-	w.add(CodeDrift, fmt.Sprintf("%s%s %s by %s over the run, in all cells alike: ratios hardly suffer, the values describe a mixture",
-		m.Title, in(s.group.condition), s.direction(), s.amount()),
+	where := "in all cells alike: ratios hardly suffer, the values describe a mixture"
+	if w.effectDrifted(m.Name, s.group.cells) {
+		where = "in most cells, but not in all alike: neither values nor ratios describe the whole of it"
+	}
+	w.add(CodeDrift, fmt.Sprintf("%s%s %s by %s over the run, %s", m.Title, in(s.group.condition), s.direction(), s.amount(), where),
 		"if it settles after a while, run longer --warmup; else see tare doctor for what runs beside", m.Name, s.group.cells...)
 }
 
@@ -159,6 +164,12 @@ func (w *warner) effectDrifts(s suspect) {
 	w.add(CodeDrift, fmt.Sprintf("%s of %s against the baseline %s by %s over the run: one number does not describe it",
 		m.Title, w.name(s.effect.cell), s.direction(), s.amount()),
 		"find out what this cell leaves behind from trial to trial; raise --washout or --warmup", m.Name, s.effect.cell)
+}
+
+// effectDrifted reports whether a warning says of one of the cells that its
+// comparison drifts. Those are given before the ones about values.
+func (w *warner) effectDrifted(metric string, cells []int) bool {
+	return slices.ContainsFunc(cells, func(c int) bool { return w.has(CodeDrift, metric, c) })
 }
 
 // toDistanceWidth returns the half-width of an interval on the scale of distances.

@@ -23,7 +23,8 @@ type table struct {
 	groups []group      // the conditions, in the plan's order
 	role   []bench.Role // of each metric in this plan
 	trials Trials
-	failed []int // per cell: trials of a block that counts without a value
+	failed []int  // per cell: trials of a block that counts without a value
+	absent []bool // per cell: its engine cannot do what it asks for
 }
 
 // A row is one successful trial.
@@ -53,7 +54,7 @@ func newTable(run *bench.Run) (*table, error) {
 	if t.role, err = roles(&run.Header); err != nil {
 		return nil, err
 	}
-	t.failed = make([]int, len(t.cells))
+	t.failed, t.absent = make([]int, len(t.cells)), make([]bool, len(t.cells))
 	t.findBlocks()
 	for i := range run.Samples {
 		t.count(i)
@@ -155,10 +156,12 @@ func (t *table) findBlocks() {
 func (t *table) count(i int) {
 	s := &t.run.Samples[i]
 	switch {
-	case s.Trial.Warmup():
+	case s.Trial.Warmup() && s.Outcome != bench.Unsupported:
 		t.trials.Warmup++
 		return
-	case s.Outcome != bench.OK:
+	case s.Trial.Warmup():
+		return
+	case s.Outcome != bench.OK && s.Outcome != bench.Unsupported:
 		t.failed[s.Trial.Cell]++
 	}
 	switch s.Outcome {
@@ -172,6 +175,9 @@ func (t *table) count(i int) {
 		t.trials.Canceled++
 	case bench.Skipped:
 		t.trials.Skipped++
+	case bench.Unsupported:
+		t.trials.Unsupported++
+		t.absent[s.Trial.Cell] = true
 	default:
 		t.trials.Failed++
 	}

@@ -96,21 +96,23 @@ func CellName(c *bench.Cell) string {
 }
 
 // more advises how to get to a number of blocks. It does not tell a user to
-// ask for blocks who ran out of time, nor the other way round.
-func (w *warner) more(blocks int) string {
+// ask for blocks who ran out of time, nor the other way round. What they are for
+// is said where verdicts speak of other numbers of blocks: " for ±3 %".
+func (w *warner) more(blocks int, what string) string {
 	switch {
 	case w.Incomplete():
-		return "finish the run: tare resume " + w.Header.ID
+		return "finish the run" // how is said with the warning that it was not
 	case w.End.Reason == bench.StopAllFailed:
 		return "see the failures"
 	case blocks > tooMany*max(w.Blocks, minPairs):
-		return fmt.Sprintf("at this noise it takes about %s blocks: calm the machine first, see tare doctor", unit.Format(float64(roundUp(blocks)), unit.Count))
+		return fmt.Sprintf("at this noise it takes about %s blocks%s: calm the machine first, see tare doctor",
+			unit.Format(float64(roundUp(blocks)), unit.Count), what)
 	case w.End.Reason == bench.StopBudget && blocks > 0:
-		return "the time was used up: allow about " + w.budget(blocks)
+		return fmt.Sprintf("the time was used up:%s allow about %s", what, w.budget(blocks))
 	case w.End.Reason == bench.StopBudget:
 		return "the time was used up: allow more with --budget"
 	case blocks > 0:
-		return fmt.Sprintf("about %d blocks are needed: --blocks %[1]d", roundUp(blocks))
+		return fmt.Sprintf("about %d blocks are needed%s: --blocks %[1]d", roundUp(blocks), what)
 	default:
 		return "more blocks may help: --blocks"
 	}
@@ -163,26 +165,33 @@ func count(n int, thing string) string {
 func (w *warner) failed() {
 	var cells []int
 	for _, f := range w.Failures {
-		cells = append(cells, f.Cell)
+		if f.Outcome != bench.Unsupported {
+			cells = append(cells, f.Cell)
+		}
 	}
 	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Canceled + w.Trials.Skipped
 	for _, f := range w.Failures {
-		n += f.Warmup
+		if f.Outcome != bench.Unsupported {
+			n += f.Warmup
+		}
+	}
+	hint := "see the failures"
+	if w.Blocks > 0 {
+		hint += "; what is shown is only how the others went"
 	}
 	if n > 0 {
-		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: left out of every number", count(n, "trial"), w.names(cells)),
-			"see the failures; what is shown is only how the others went", "", cells...)
+		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: left out of every number", count(n, "trial"), w.names(cells)), hint, "", cells...)
 	}
 }
 
 func (w *warner) fewSamples() {
 	var cells []int
 	for cell, n := range w.successes() {
-		if n < minPairs {
+		if n < minPairs && !w.table.absent[cell] {
 			cells = append(cells, cell)
 		}
 	}
-	hint := w.more(max(minPairs, w.Header.Plan.MinBlocks))
+	hint := w.more(max(minPairs, w.Header.Plan.MinBlocks), "")
 	if w.Blocks >= minPairs { // it was not for want of blocks
 		hint = "see the failures"
 	}
@@ -232,7 +241,7 @@ func (w *warner) fewPairs() {
 	})
 	if len(cells) > 0 {
 		w.add(CodeFewPairs, fmt.Sprintf("fewer than %d blocks in which both %s and the baseline have a value: there is no 95 %% interval", minPairs, w.names(cells)),
-			w.more(0), "", cells...)
+			w.more(0, ""), "", cells...)
 	}
 }
 
@@ -241,7 +250,7 @@ func (w *warner) fewBlocks() {
 	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })
 	if need := stat.MinPairs(confidence, family); most >= minPairs && most < need {
 		w.add(CodeFewBlocks, fmt.Sprintf("with %d blocks and %d comparisons no difference, however large, could be told from chance", most, family),
-			w.more(need), "")
+			w.more(need, ""), "")
 	}
 }
 
@@ -292,7 +301,7 @@ func (w *warner) imprecise() {
 	need = min(need, maxBlocks)
 	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",
 		unit.FormatPercent(asked), unit.FormatPercent(worst.cmp.HalfWidth()), of.result.Metric.Title, w.name(worst.cell)),
-		w.more(need), of.result.Metric.Name, worst.cell)
+		w.more(need, " for ±"+unit.FormatPercent(asked)), of.result.Metric.Name, worst.cell)
 }
 
 func (w *warner) disagree() {

@@ -1,8 +1,10 @@
 package analysis_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +68,7 @@ func TestWarnings(t *testing.T) {
 		}, []string{analysis.CodeFailed}, "", []int{2}},
 		{"few samples", 5, func(*bench.Run) {}, []string{analysis.CodeFewSamples}, "--blocks", []int{0, 1, 2, 3}},
 		{"few samples, out of time", 5, func(r *bench.Run) { r.End.Reason = bench.StopBudget }, []string{analysis.CodeFewSamples}, "--budget 10s", []int{0, 1, 2, 3}},
-		{"few samples, incomplete", 5, func(r *bench.Run) { r.End = nil }, []string{analysis.CodeIncomplete, analysis.CodeFewSamples}, "tare resume", []int{0, 1, 2, 3}},
+		{"few samples, incomplete", 5, func(r *bench.Run) { r.End = nil }, []string{analysis.CodeIncomplete, analysis.CodeFewSamples}, "finish the run", []int{0, 1, 2, 3}},
 		{"few samples for failures", 12, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 && s.Trial.Block > 2 {
@@ -111,7 +113,8 @@ func TestWarnings(t *testing.T) {
 				}
 			})
 		}, nil, "", nil},
-		{"overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 25 }, []string{analysis.CodeOverhead}, "", nil},
+		{"overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 8 }, []string{analysis.CodeOverhead}, "cpuset", nil},
+		{"what runc and crun take", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 12 }, nil, "", nil},
 		{"another clock", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 {
@@ -205,6 +208,60 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("cells %v, want %v", last.Cells, tt.cells)
 			}
 		})
+	}
+}
+
+// driftTexts spoils a clean run and returns what is said about drift.
+func driftTexts(t *testing.T, spoil func(s *bench.Sample)) (texts []string) {
+	t.Helper()
+	run := clean(60)
+	for i := range run.Samples {
+		spoil(&run.Samples[i])
+	}
+	for _, w := range analyze(t, run).Warnings {
+		if w.Code == analysis.CodeDrift {
+			texts = append(texts, w.Text)
+		}
+	}
+	return texts
+}
+
+// TestDriftAmount checks that a fall is told as a share of what it fell from.
+func TestDriftAmount(t *testing.T) {
+	slope := math.Log(2) / 40 // the medians of the first and the last third are 40 blocks apart
+	for _, tt := range []struct {
+		sign    float64
+		how     string
+		percent float64
+	}{{1, " rose by ", 100}, {-1, " fell by ", 50}} {
+		texts := driftTexts(t, func(s *bench.Sample) { s.Values[0] *= math.Exp(tt.sign * slope * float64(s.Trial.Block)) })
+		if len(texts) != 1 {
+			t.Fatalf("%q, want one", texts)
+		}
+		_, rest, _ := strings.Cut(texts[0], tt.how)
+		amount, _, _ := strings.Cut(rest, " %")
+		if v, err := strconv.ParseFloat(amount, 64); err != nil || math.Abs(v-tt.percent) > 4 {
+			t.Errorf("%q, want%sabout %g %%", texts[0], tt.how, tt.percent)
+		}
+	}
+}
+
+// TestDriftDoesNotContradictItself checks that ratios are not said to be well
+// where a ratio is said to drift.
+func TestDriftDoesNotContradictItself(t *testing.T) {
+	const claim = "ratios hardly suffer"
+	together := driftTexts(t, func(s *bench.Sample) { s.Values[0] *= 1 + float64(s.Trial.Block)/60 })
+	if len(together) != 1 || !strings.Contains(together[0], claim) {
+		t.Errorf("all cells together: %q, want one that says %q", together, claim)
+	}
+	apart := driftTexts(t, func(s *bench.Sample) {
+		s.Values[0] *= 1 + float64(s.Trial.Block)/60
+		if s.Trial.Cell == 1 {
+			s.Values[0] /= 1 + float64(s.Trial.Block)/100
+		}
+	})
+	if len(apart) != 2 || strings.Contains(strings.Join(apart, "\n"), claim) {
+		t.Errorf("one cell otherwise: %q, want two that do not say %q", apart, claim)
 	}
 }
 

@@ -16,6 +16,9 @@ const (
 	TimedOut Outcome = "timed-out" // an operation or the trial met its time limit
 	Canceled Outcome = "canceled"  // the user ended the trial before it was through
 	Skipped  Outcome = "skipped"   // never begun, for the reason given
+	// Unsupported is never begun because the engine cannot do what the cell
+	// asks for: nothing went wrong, and there is nothing to measure.
+	Unsupported Outcome = "unsupported"
 )
 
 // A Sample is everything that one trial produced. There is exactly one for
@@ -31,9 +34,21 @@ type Sample struct {
 	// Values are parallel to Header.Metrics; NaN where nothing was reported.
 	// It is nil unless Outcome is OK: a failed operation is never a duration.
 	Values  []float64
+	Series  []Series // at most MaxSeriesValues in all; nil unless Outcome is OK
 	Applied *Applied // what the engine applied; nil where the trial did not get that far
 	Notes   []string // stable codes, such as NoteHostClock
 }
+
+// A Series is what a metric was in every single operation of one trial, of
+// which Values has what the trial makes of them. It is raw: never sorted.
+type Series struct {
+	Metric string    `json:"metric"` // need not be one of Header.Metrics; none has two Series
+	Values []float64 `json:"values"` // finite and at least one, in the metric's unit, in order of time within each lane
+}
+
+// MaxSeriesValues is how many values the Series of one sample have together at
+// most, for now: beyond that, distributions belong into histograms.
+const MaxSeriesValues = 100_000
 
 // Value returns the value of the metric with the given index, and whether
 // there is one.

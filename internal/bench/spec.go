@@ -12,7 +12,7 @@ type Spec struct {
 	Env         []string `json:"env,omitempty"`   // KEY=VALUE, added to the image's
 	Dir         string   `json:"dir,omitempty"`   // working directory inside; empty = the image's, else /
 	Mounts      []Mount  `json:"mounts,omitempty"`
-	Network     string   `json:"network,omitempty"` // "none" (own namespace, loopback only), "host", "bridge"; empty = none, but for native the host's, since a process has no other
+	Network     string   `json:"network,omitempty"` // "none" (own namespace, loopback only), "host", "bridge"; empty = none, but for native, since a process has no other, and for cri the host's
 	Ports       []Port   `json:"ports,omitempty"`
 	Storage     string   `json:"storage,omitempty"`     // where a workload's data lies: "layer", "volume", "bind", "tmpfs"
 	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several

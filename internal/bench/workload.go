@@ -20,9 +20,10 @@ type Workload interface {
 	// Params lists the options that an experiment may set.
 	Params() []Param
 
-	// Check reports why the workload cannot run with e, if it cannot; the
-	// error wraps ErrUnsupported and names the missing capability.
-	Check(e Engine) error
+	// Check reports why a cell cannot run, if it cannot; the error wraps
+	// ErrUnsupported and names the missing capability. It changes nothing. The
+	// trials of such a cell are Unsupported; those of the others go on.
+	Check(ctx context.Context, t Task) error
 
 	// Run does one trial. It measures through m and removes what it made, also
 	// when it fails or ctx has ended.
@@ -34,9 +35,19 @@ type Param struct {
 	Name    string // as in YAML
 	Default string
 	Doc     string
-	// Valid reports what is wrong with a value, or nil. It may be nil.
+	// Valid reports what is wrong with a value, or nil. It may be nil. Where the
+	// value is a list, its error may be a *WordError.
 	Valid func(value string) error
 }
+
+// A WordError is what is wrong with one word of a list.
+type WordError struct {
+	Word int // from 0
+	Err  error
+}
+
+func (e *WordError) Error() string { return e.Err.Error() }
+func (e *WordError) Unwrap() error { return e.Err }
 
 // A Task is what one trial works on.
 type Task struct {
@@ -49,8 +60,9 @@ type Task struct {
 // A Fixturer is a Workload that needs something per cell that is too dear to
 // make in each trial: an initialised database, a running server.
 type Fixturer interface {
-	// Setup makes it, before the first trial of the cell; never timed. If it
-	// fails, nothing is left behind and every trial of the cell is skipped.
+	// Setup makes it, before the first trial of the cell; never timed. It may be
+	// nil, for a cell that needs none. If it fails, nothing is left behind and
+	// every trial of the cell is skipped.
 	Setup(ctx context.Context, t Task) (Fixture, error)
 }
 
@@ -58,6 +70,13 @@ type Fixturer interface {
 type Fixture interface {
 	Reset(ctx context.Context) error  // before each trial; never timed
 	Remove(ctx context.Context) error // after the last trial; twice is fine
+}
+
+// A Rester is a Fixture that is there only while trials of its cell run: Rest
+// undoes what Reset did. It is called after each trial, never timed, and also
+// where Reset failed; like Remove it works after the trial's context has ended.
+type Rester interface {
+	Rest(ctx context.Context) error
 }
 
 // A Meter is how a workload measures. The runner makes one for each trial and
@@ -78,6 +97,12 @@ type Meter interface {
 
 	// Record reports a number that was taken elsewhere, in the metric's unit.
 	Record(metric string, value float64)
+
+	// Series reports what a metric was in every operation of the trial: see
+	// Series. The metric need not be declared. It may be called once for each
+	// metric, and keeps none of values; no values are no Series. One that would
+	// exceed MaxSeriesValues is left out whole, with NoteSeriesLeftOut.
+	Series(metric string, values []float64)
 
 	// Applied attaches what the engine applied, for the sample, and returns
 	// Attest's error.
@@ -102,3 +127,7 @@ func (s Span) Duration() time.Duration { return s.End - s.Begin }
 // NoteHostClock marks a sample in which the process inside does not share the
 // host's clock, so that host-side times were used instead of its own marks.
 const NoteHostClock = "host-clock"
+
+// NoteSeriesLeftOut marks a sample with more values of single operations than
+// are kept. Its Values are those of all operations.
+const NoteSeriesLeftOut = "series-left-out"

@@ -191,9 +191,35 @@ func (h *Hierarchy) Attach(path string, pid int) error {
 		return err
 	}
 	for _, dir := range dirs {
-		if err := writeFile(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
-			return fmt.Errorf("attach process %d: %w", pid, denied(err))
+		if err := attach(dir, pid); err != nil {
+			return denied(err)
 		}
+	}
+	return nil
+}
+
+// AttachThread moves one thread, by its number, into the group's hierarchies of
+// version 1, and with it the processes that it starts. Version 2 knows only
+// whole processes, which Open starts there.
+func (h *Hierarchy) AttachThread(path string, tid int) error {
+	dirs, err := h.Dirs(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if h.unified != nil && dir == h.join(*h.unified, path) {
+			continue
+		}
+		if err := writeFile(filepath.Join(dir, "tasks"), strconv.Itoa(tid)); err != nil {
+			return fmt.Errorf("attach thread %d: %w", tid, denied(err))
+		}
+	}
+	return nil
+}
+
+func attach(dir string, pid int) error {
+	if err := writeFile(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+		return fmt.Errorf("attach process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -132,6 +133,40 @@ func TestKillForks(t *testing.T) {
 	}
 	go func() { _ = cmd.Wait() }() // killed
 	if err := h.Kill(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that a thread of a group starts is in the group; tare is not.
+func TestAttachThread(t *testing.T) {
+	h, path := live(t)
+	if h.Version() == cgroup.V2 {
+		t.Skip("version 2 has no groups of single threads here")
+	}
+	if err := h.Create(path, cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	pid := make(chan int)
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		if err := h.AttachThread(path, syscall.Gettid()); err != nil {
+			t.Error(err)
+		}
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			t.Error(err)
+		}
+		pid <- cmd.Process.Pid
+		_ = cmd.Wait() // killed
+	}()
+	child := <-pid
+	if got := must(h.PathOf(child))["memory"]; got != path {
+		t.Errorf("the process is in %q, want %q", got, path)
+	}
+	if got := must(h.PathOf(0))["memory"]; got == path {
+		t.Errorf("this process is in %q itself", got)
+	}
+	if err := cgroup.KillProcess(child, func() bool { return true }); err != nil {
 		t.Error(err)
 	}
 }

@@ -64,8 +64,8 @@ func procsBelow(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// Kill ends every process in the group and below with SIGKILL, and returns
-// when none is left. It refuses a group that this process is in. It is not an
+// Kill ends every process in the group and below with SIGKILL, frozen ones
+// too, and returns when none is left. It refuses a group that this process is in. It is not an
 // error if the group does not exist.
 func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 	if err := checkOwn(path); err != nil {
@@ -85,6 +85,7 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 			if err := h.killEach(path, pids); err != nil {
 				return err
 			}
+			h.letDie(path)
 		}
 		return fmt.Errorf("%w: %s: %d", ErrBusy, path, len(pids))
 	})

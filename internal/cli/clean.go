@@ -56,6 +56,9 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 		return err
 	}
 	found, err := a.leftovers(ctx, state, runs)
+	if unknown := a.unknownRun(ctx, state, named, found); unknown != nil {
+		return errors.Join(unknown, err)
+	}
 	if !dryRun {
 		err = errors.Join(err, removeLeftovers(ctx, found))
 	}
@@ -84,6 +87,34 @@ func toClean(state string, dead, named []string) ([]string, error) {
 		}
 	}
 	return named, nil
+}
+
+// unknownRun is the error of naming a run of which nothing is known: it left
+// nothing, has no directory here, and is not stored.
+func (a *app) unknownRun(ctx context.Context, state string, named []string, found []leftover) error {
+	for _, id := range named {
+		_, err := os.Stat(filepath.Join(state, "runs", id))
+		left := slices.ContainsFunc(found, func(l leftover) bool { return l.Run == id })
+		if errors.Is(err, fs.ErrNotExist) && !left && !a.stored(ctx, id) {
+			return &hintError{fmt.Errorf("no run %q: it is not stored and left nothing here", id), "'tare list' shows the stored runs; clean takes whole IDs"}
+		}
+	}
+	return nil
+}
+
+// stored reports whether the store has a run, or cannot say.
+func (a *app) stored(ctx context.Context, id string) bool {
+	found := false
+	err := a.withRuns(ctx, func(s bench.Store) error {
+		for r, err := range s.Runs(ctx) {
+			if err != nil {
+				return err
+			}
+			found = found || r.Header.ID == id
+		}
+		return nil
+	})
+	return found || err != nil
 }
 
 // leftovers asks every engine, built-in or used by a dead run, what is left.

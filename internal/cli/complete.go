@@ -16,7 +16,7 @@ type completer func(cmd *cobra.Command, args []string, typed string) ([]cobra.Co
 // has none to propose.
 func (a *app) completeRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	_ = a.withStore(cmd.Context(), func(s bench.Store) error {
+	_ = a.withRuns(cmd.Context(), func(s bench.Store) error {
 		for r, err := range s.Runs(cmd.Context()) {
 			if err != nil {
 				return err

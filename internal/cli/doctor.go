@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -98,39 +99,52 @@ func (a *app) writeDiagnosis(d diagnosis) error {
 	if err != nil {
 		return err
 	}
+	width := a.lineWidth()
 	fmt.Fprintln(a.stdout, "Engines")
-	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	var rows []diagnosed
 	for _, e := range d.Engines {
-		mark, text := paint(green, "✓"), ""
+		row := diagnosed{paint(green, "✓"), e.Name, "", ""}
 		switch {
 		case e.Usable:
-			text = versionLine(*e.Info)
+			row.text = versionLine(*e.Info)
 		case e.Sure:
-			mark, text = paint(dim, "–"), e.Why
+			row.mark, row.text = paint(dim, "–"), e.Why
 		default:
-			mark, text = paint(yellow, "?"), e.Why
+			row.mark, row.text = paint(yellow, "?"), e.Why
 		}
-		fmt.Fprintf(t, "  %s %s\t%s\n", mark, e.Name, printable(text))
+		rows = append(rows, row)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	writeDiagnosed(a.stdout, rows, width)
 	fmt.Fprintln(a.stdout, "\nMachine")
-	t = tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	rows = nil
 	marks := map[host.Status]string{host.Good: paint(green, "✓"), host.Note: paint(dim, "·"), host.Disturb: paint(yellow, "!")}
 	for _, f := range d.Findings {
-		fmt.Fprintf(t, "  %s %s\t%s\n", marks[f.Status], f.Name, printable(f.Text))
-		if f.Hint != "" {
-			fmt.Fprintf(t, "   \t→ %s\n", printable(f.Hint))
-		}
+		rows = append(rows, diagnosed{marks[f.Status], f.Name, f.Text, f.Hint})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	writeDiagnosed(a.stdout, rows, width)
 	if len(d.Dead) > 0 {
 		fmt.Fprintf(a.stdout, "\nDead runs left something behind: %s\n  → tare clean\n", strings.Join(d.Dead, ", "))
 	}
 	return nil
+}
+
+// diagnosed is one line of what doctor found: a mark of one column, what it is
+// about, and what to do.
+type diagnosed struct{ mark, name, text, hint string }
+
+// writeDiagnosed lines up what was found.
+func writeDiagnosed(w io.Writer, rows []diagnosed, width int) {
+	widest := 0
+	for _, r := range rows {
+		widest = max(widest, utf8.RuneCountInString(r.name))
+	}
+	hang := 4 + widest + columnGap // two blanks, the mark, one blank
+	for _, r := range rows {
+		writeHanging(w, fmt.Sprintf("  %s %-*s", r.mark, widest+columnGap, r.name), hang, printable(r.text), width)
+		if r.hint != "" {
+			writeWrapped(w, strings.Repeat(" ", hang)+"→ ", printable(r.hint), width)
+		}
+	}
 }
 
 // versionLine is an engine's version with what else matters about it.

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/containerd"
+	"github.com/tare-bench/tare/internal/engine/cri"
 	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/floor"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/engine/oci"
+	"github.com/tare-bench/tare/internal/engine/podman"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/image"
 )
@@ -54,6 +57,21 @@ func drivers() []driver {
 		{"docker", []string{"host"}, func(s site, name string, o map[string]string) bench.Engine {
 			return docker.New(docker.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.images, Host: o["host"]})
 		}},
+		{"podman", []string{"host"}, func(s site, name string, o map[string]string) bench.Engine {
+			return podman.New(podman.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.images, Host: o["host"]})
+		}},
+		{"containerd", []string{"address", "runtime", "snapshotter"}, func(s site, name string, o map[string]string) bench.Engine {
+			return containerd.New(containerd.Config{
+				Name: name, Run: s.run, Dir: s.dir, Images: s.images,
+				Address: o["address"], Runtime: o["runtime"], Snapshotter: o["snapshotter"],
+			})
+		}},
+		{"cri", []string{"endpoint", "handler", "pause"}, func(s site, name string, o map[string]string) bench.Engine {
+			return cri.New(cri.Config{
+				Name: name, Run: s.run, Dir: s.dir, Images: s.images,
+				Endpoint: o["endpoint"], RuntimeHandler: o["handler"], PauseImage: o["pause"],
+			})
+		}},
 	}
 }
 
@@ -68,7 +86,12 @@ func builtinInstances() []instance {
 		{Name: "floor", Driver: "floor"},
 		{Name: "crun", Driver: "oci", Options: map[string]string{"binary": "crun"}},
 		{Name: "runc", Driver: "oci", Options: map[string]string{"binary": "runc"}},
+		{Name: "youki", Driver: "oci", Options: map[string]string{"binary": "youki"}},
+		{Name: "runsc", Driver: "oci", Options: map[string]string{"binary": "runsc"}},
+		{Name: "containerd", Driver: "containerd"},
+		{Name: "podman", Driver: "podman"},
 		{Name: "docker", Driver: "docker"},
+		{Name: "cri", Driver: "cri"},
 	}
 }
 

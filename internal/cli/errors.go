@@ -56,6 +56,16 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
+// kindError is an error of a kind that its text does not name: it says so in its
+// own words.
+type kindError struct {
+	text string
+	kind error
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }
+
 // errTrialsFailed is how a run ends that finished with failed trials.
 var errTrialsFailed = errors.New("some trials failed")
 
@@ -119,7 +129,10 @@ func classify(err error) (code int, hint string) {
 
 // generalHint is for errors of the system that can come from anywhere.
 func generalHint(err error) string {
+	var out *outputError
 	switch {
+	case errors.Is(err, syscall.ENOSPC) && errors.As(err, &out):
+		return "there is no room where the output goes: choose another place; what is stored is whole"
 	case errors.Is(err, syscall.ENOSPC):
 		return "the disk is full: free some room; what was measured is kept, and 'tare resume' goes on"
 	case errors.Is(err, syscall.EROFS):

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +31,7 @@ RUN is an ID, a unique part of one, or "last".`,
 			if err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error {
+			return a.withRuns(cmd.Context(), func(s bench.Store) error {
 				r, err := openRun(cmd.Context(), s, args[0])
 				if err != nil {
 					return err
@@ -68,49 +70,65 @@ func (a *app) toFile(name string, f func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f(file), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(name))
+	if err := errors.Join(f(&result{Writer: file, what: "--output"}), file.Close()); err != nil {
+		return errors.Join(err, removeFile(name))
 	}
 	return nil
 }
 
-// createFile makes a file that must not exist: nothing that a user has is
-// overwritten.
-func createFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil, &usageError{fmt.Errorf("--output: %w", err), "choose another name, or remove it first"}
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
-	case err != nil:
-		return nil, fmt.Errorf("--output: %w", err)
-	}
-	return f, nil
-}
-
 func (a *app) importCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "import [FILE...]",
-		Short:   "Store runs that were exported elsewhere",
-		Long:    "Import reads the format \"record\" from files, or from stdin where there are none or the\nfile is -, and stores every run in it. A run that is stored already is left as it is.",
-		Example: "  ssh server tare run -o - | tare import -",
+	var from, output string
+	cmd := &cobra.Command{
+		Use:   "import [FILE...]",
+		Short: "Store runs that were exported elsewhere",
+		Long: `Import reads the format "record" from files, or from stdin where there are none or the
+file is -, and stores every run in it. A run that is stored already is left as it is.
+
+With --from bucketbench it reads a file for that benchmark and writes the tare
+experiment that does the same work. It says what does not mean the same, and
+stores nothing.`,
+		Example: `  ssh server tare run -o - | tare import -
+  tare import --from bucketbench old.yaml -o new.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkImport(cmd, from, args); err != nil {
+				return err
+			}
 			if len(args) == 0 {
 				args = []string{"-"}
 			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error {
-				imported := []imported{}
-				for _, name := range args {
-					err := a.importFile(cmd.Context(), s, name, &imported)
-					if err != nil {
-						return errors.Join(a.printImported(imported), err)
-					}
-				}
-				return a.printImported(imported)
-			})
+			if from == "bucketbench" {
+				return a.importBucketbench(args[0], output)
+			}
+			return a.withStore(cmd.Context(), func(s bench.Store) error { return a.importFiles(cmd.Context(), s, args) })
 		},
 	}
+	cmd.Flags().StringVar(&from, "from", "record", "`format`: record, bucketbench")
+	cmd.Flags().StringVarP(&output, "output", "o", "-", "`file` to write an experiment to; - for stdout")
+	completeFlag(cmd, "from", completeFixed("record", "bucketbench"))
+	return cmd
+}
+
+// checkImport refuses what a format has no meaning for.
+func checkImport(cmd *cobra.Command, from string, args []string) error {
+	switch {
+	case from != "record" && from != "bucketbench":
+		return &usageError{fmt.Errorf("--from %q", from), "the formats are record and bucketbench"}
+	case from == "record" && cmd.Flags().Changed("output"):
+		return &usageError{errors.New("--output is for experiments"), "runs are stored: --store FILE says where; experiments come --from bucketbench"}
+	case from == "bucketbench":
+		return atMostOne("a file")(cmd, args)
+	}
+	return nil
+}
+
+func (a *app) importFiles(ctx context.Context, s bench.Store, names []string) error {
+	all := []imported{}
+	for _, name := range names {
+		if err := a.importFile(ctx, s, name, &all); err != nil {
+			return errors.Join(a.printImported(all), err)
+		}
+	}
+	return a.printImported(all)
 }
 
 // imported is one run that an import read.
@@ -132,8 +150,16 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 	} else {
 		name = "stdin"
 	}
-	for r, err := range record.Read(in) {
-		if err != nil {
+	whole := bufio.NewReader(in)
+	begin, _ := whole.Peek(len(documentStart) * 2) // what is wrong with it, reading will say
+	for r, err := range record.Read(whole) {
+		switch {
+		case err != nil && isDocument(begin):
+			return &hintError{
+				fmt.Errorf("%s: this is the JSON document that 'tare export -f json' writes, which cannot be imported", name),
+				"export the run with -f record, and import that",
+			}
+		case err != nil:
 			return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
 		}
 		status, err := importRun(ctx, s, r)
@@ -143,6 +169,14 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 		*all = append(*all, imported{r.Header.ID, len(r.Samples), status})
 	}
 	return nil
+}
+
+// documentStart is how a run as one document begins, blanks left out.
+const documentStart = `{"tare":"run",`
+
+// isDocument reports whether a file begins like one.
+func isDocument(begin []byte) bool {
+	return strings.HasPrefix(strings.Join(strings.Fields(string(begin)), ""), documentStart)
 }
 
 // importRun stores a run whole, or as far as it goes.

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -73,8 +74,8 @@ func TestInterruptedTwice(t *testing.T) {
 			r.signal(t, syscall.SIGINT)
 			time.Sleep(100 * time.Millisecond) // two at once are one
 			r.signal(t, syscall.SIGINT)
-			if said := r.end(t); said.code != 130 || !strings.Contains(said.stderr, "interrupt again to cut it short") {
-				t.Errorf("exit code %d, want 130\n%s", said.code, said.stderr)
+			if said := r.end(t); said.code != 130 || !strings.Contains(said.stderr, "interrupt again to cut it short") || !strings.Contains(said.stderr, "cutting the trial short") {
+				t.Errorf("exit code %d, want 130, and both signals acknowledged\n%s", said.code, said.stderr)
 			}
 			got := p.last(t)
 			if n := len(got.Samples); n != 1 || got.Samples[0].Outcome != bench.Canceled {
@@ -187,11 +188,51 @@ func TestReaderGoesAway(t *testing.T) {
 	if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
-		t.Errorf("%v, want exit code 1: the result could not be written", err)
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 128+int(syscall.SIGPIPE) {
+		t.Errorf("%v, want the exit code of a program that SIGPIPE ended", err)
 	}
 	if p.last(t).End == nil {
 		t.Error("the run did not finish")
 	}
 	p.nothingLeft(t)
+}
+
+// Nobody is told that whoever read the output went away: "tare list | head" is
+// no error.
+func TestReaderGoesAwaySilently(t *testing.T) {
+	usable(t, "native")
+	p := newPlace(t)
+	p.must(t, small([]string{"native"})...)
+	for _, args := range [][]string{{"list"}, {"show", "--json"}, {"export", "last"}, {"version", "--json"}, {"help"}, {"plan", "--json"}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := p.command(args...)
+		var stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = w, &stderr
+		if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		err = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGPIPE) || stderr.Len() > 0 {
+			t.Errorf("tare %s: %v, %q; want the exit code of SIGPIPE and no word", strings.Join(args, " "), err, &stderr)
+		}
+	}
+}
+
+// The way to go on is told no more often than is needed.
+func TestInterruptedTells(t *testing.T) {
+	usable(t, "native")
+	p := newPlace(t)
+	r := p.begin(t, small([]string{"native"}, "--blocks", "400")...)
+	p.await(t, r, 4)
+	r.signal(t, syscall.SIGINT)
+	said := r.end(t)
+	if n := strings.Count(said.stdout+said.stderr, "tare resume"); n < 1 || n > 2 {
+		t.Errorf("tare resume is told %d times, want once or twice\n%s%s", n, said.stdout, said.stderr)
+	}
+	if !strings.Contains(said.stdout, "saved as") {
+		t.Errorf("it does not say where it is saved:\n%s", said.stdout)
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +18,10 @@ func (a *app) listCommand() *cobra.Command {
 		Short: "List the stored runs, newest first",
 		Args:  none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withStore(cmd.Context(), func(s bench.Store) error { return a.list(cmd.Context(), s, limit) })
+			if cmd.Flags().Changed("limit") && limit < 1 {
+				return &usageError{fmt.Errorf("--limit %d", limit), "--limit takes a number of runs, 1 or more; without it all are listed"}
+			}
+			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.list(cmd.Context(), s, limit) })
 		},
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "show at most `N` runs")
@@ -57,8 +58,8 @@ func (a *app) list(ctx context.Context, s bench.Store, limit int) error {
 		a.notice("no runs yet: 'tare run' makes one")
 		return nil
 	}
-	_, tty := terminal(a.stdout.Writer)
-	return writeList(a.stdout, runs, tty)
+	width, tty := terminal(a.stdout.Writer)
+	return writeList(a.stdout, runs, width, tty)
 }
 
 func summarize(r bench.RunSummary) listed {
@@ -83,22 +84,6 @@ func cellName(c bench.Cell) string {
 		return c.Name
 	}
 	return c.Name + " " + c.Condition
-}
-
-// writeList prints times that people read on a terminal, and times that
-// programs read elsewhere.
-func writeList(w io.Writer, runs []listed, tty bool) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RUN\tEXPERIMENT\tHOST\tBEGAN\tCELLS\tTRIALS\tFAILED\tSTATUS")
-	for _, r := range runs {
-		began := r.Began.UTC().Format(time.RFC3339)
-		if tty {
-			began = r.Began.Local().Format("2006-01-02 15:04")
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
-			r.ID, printable(r.Name), printable(r.Host), began, len(r.Cells), r.Samples, r.Failed, r.Status)
-	}
-	return t.Flush()
 }
 
 // printJSON prints a result as JSON that people can read too.

@@ -49,7 +49,7 @@ type globalOptions struct {
 // SIGTERM until it returns.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{
-		stdin: stdin, stdout: &result{Writer: stdout}, stderr: stderr,
+		stdin: stdin, stdout: newResult(stdout), stderr: stderr,
 		env: os.Getenv, now: time.Now,
 		interrupted: make(chan struct{}),
 	}
@@ -62,10 +62,14 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = a.stdout.err
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitOK
+	case a.readerGone(err):
+		return exitPipe
+	default:
+		return a.fail(err)
 	}
-	return a.fail(err)
 }
 
 // takeSignals makes the first signal a request and the second one an order.
@@ -88,10 +92,9 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 				if first {
 					close(a.interrupted)
 				}
+				a.acknowledge(first)
 				if !first || !a.graceful.Load() {
 					cancel()
-				} else {
-					a.notice("finishing the trial in flight; interrupt again to cut it short")
 				}
 				first = false
 			}
@@ -104,13 +107,30 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 	}
 }
 
+// acknowledge says what a signal does to a run. On a terminal there is a "^C" on
+// the line, and maybe a bar.
+func (a *app) acknowledge(first bool) {
+	if !a.graceful.Load() {
+		return
+	}
+	if _, tty := terminal(a.stderr); tty {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
+	if first {
+		a.notice("finishing the trial in flight; interrupt again to cut it short")
+	} else {
+		a.notice("cutting the trial short, and cleaning up after it")
+	}
+}
+
 // Command returns the command tree for its reference pages. It is not for
 // running: that is what Main is for.
 func Command() *cobra.Command {
-	return (&app{stdout: &result{Writer: io.Discard}, stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
+	return (&app{stdout: newResult(io.Discard), stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
 }
 
 func (a *app) root() *cobra.Command {
+	showVersion := false
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "Measure what containers cost, and say which differences are real",
@@ -124,7 +144,12 @@ which differences are real.
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 		Args:              unknownCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return a.printVersion()
+			}
+			return cmd.Help()
+		},
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			// A mistake in how to show a result must not come to light after the measurement.
 			_, err := a.color()
@@ -147,6 +172,9 @@ which differences are real.
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.resumeCommand(),
 		a.cleanCommand(), a.doctorCommand(), a.versionCommand(),
 	)
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
+	root.SetHelpCommand(helpCommand())
+	addCompletion(root)
 	return root
 }
 
@@ -160,21 +188,6 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return &usageError{fmt.Errorf("no command %q", args[0]), hint}
-}
-
-// result is stdout. It remembers the first error, so that a result that went
-// to a full disk is a failure whoever wrote it.
-type result struct {
-	io.Writer
-	err error
-}
-
-func (o *result) Write(p []byte) (int, error) {
-	n, err := o.Writer.Write(p)
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("write the result: %w", err)
-	}
-	return n, err
 }
 
 // notice tells people something beside the result.

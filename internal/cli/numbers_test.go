@@ -32,6 +32,8 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 	decode(t, p.must(t, "export", "last", "--format", "json").stdout, &d)
 
 	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.EquateApprox(1e-9, 1e-15)}
+	// Operations that this run does not do have no numbers.
+	said.Metrics = slices.DeleteFunc(said.Metrics, func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })
 	if diff := cmp.Diff(d.metrics(), said.Metrics, ignore); diff != "" {
 		t.Errorf("metrics (-recomputed +said):\n%s", diff)
 	}
@@ -163,7 +165,7 @@ func (d *exported) metrics() []report.Metric {
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var family []report.Metric
 		for _, m := range d.Header.Metrics {
-			if m.Role == role {
+			if m.Role == role && len(d.values(m.Name, d.baseline())) > 0 {
 				family = append(family, d.metric(m))
 			}
 		}
@@ -234,25 +236,55 @@ func (d *exported) judge(family []report.Metric) {
 	for i := range family {
 		c := &family[i].Conditions[0]
 		median := *c.Rows[slices.IndexFunc(c.Rows, func(r report.Row) bool { return r.Effect == nil })].Median
-		limit := 0.01 * unitOf(bench.Metric{Scale: family[i].Scale}, median)
-		c.Noise.Verdict = verdict(c.Noise, bench.Neither, limit)
+		percent := 0.01 * unitOf(bench.Metric{Scale: family[i].Scale}, median)
+		c.Noise.Verdict = verdict(c.Noise, bench.Neither, percent)
 		c.Unreliable = c.Noise.Verdict == "different"
 		for _, row := range c.Rows {
 			if row.Effect != nil {
-				d.conclude(row.Effect, family[i], c.Unreliable, len(effects), row.Cell)
+				d.conclude(row.Effect, family[i], percent, len(effects), row.Cell)
 			}
 		}
 	}
 }
 
-func (d *exported) conclude(e *report.Effect, m report.Metric, unreliable bool, family int, cell string) {
+func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, family int, cell string) {
+	c := m.Conditions[0]
+	noisy := halfWidth(c.Noise) > 10*percent
 	e.Verdict = verdict(e, m.Better, e.Smallest)
-	switch {
-	case unreliable:
-		e.Verdict = "unreliable"
-	case e.Verdict == "unclear":
-		e.Blocks = d.settles(e, m, family, cell)
+	if noisy && e.Verdict == "same" {
+		e.Verdict = "unclear"
 	}
+	switch {
+	case c.Unreliable:
+		e.Verdict = "unreliable"
+	case e.Verdict == "unclear" && noisy:
+		e.Blocks = d.settlesAmidNoise(e, m, 10*percent, family, cell)
+	case e.Verdict == "unclear":
+		e.Blocks = d.settles(e, m, e.Smallest, family, cell)
+	}
+}
+
+// settlesAmidNoise is settles where the noise must come to ±delta as well.
+func (d *exported) settlesAmidNoise(e *report.Effect, m report.Metric, delta float64, family int, cell string) int {
+	need := d.settles(e, m, delta, family, cell)
+	noise := d.distances(m.Name, slices.IndexFunc(d.Header.Plan.Cells, func(c bench.Cell) bool { return c.Control }), d.baseline(), m.Scale)
+	if m.Scale == bench.Ratio {
+		delta = math.Log1p(delta)
+	}
+	quiet := stat.PairsFor(noise, delta, 0.95)
+	if need == 0 || quiet == 0 || quiet > 100_000 {
+		return 0
+	}
+	return max(need, twoDigits(quiet), len(d.blocks())+1)
+}
+
+// twoDigits rounds an estimate up to two digits.
+func twoDigits(n int) int {
+	step := 1
+	for n/step >= 100 {
+		step *= 10
+	}
+	return (n + step - 1) / step * step
 }
 
 func verdict(e *report.Effect, better bench.Direction, delta float64) string {
@@ -276,14 +308,14 @@ func verdict(e *report.Effect, better bench.Direction, delta float64) string {
 
 // settles is how many blocks would settle what is unclear: as many as bring
 // the interval off no difference, or inside the smallest effect worth knowing.
-func (d *exported) settles(e *report.Effect, m report.Metric, family int, cell string) int {
+func (d *exported) settles(e *report.Effect, m report.Metric, delta float64, family int, cell string) int {
 	cells := d.Header.Plan.Cells
 	at := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Name == cell })
 	baseline := d.baseline()
 	diffs := d.distances(m.Name, at, baseline, m.Scale)
-	size, delta := math.Abs(*e.Estimate), e.Smallest
+	size := math.Abs(*e.Estimate)
 	if m.Scale == bench.Ratio {
-		size, delta = math.Abs(math.Log(*e.Estimate)), math.Log1p(e.Smallest)
+		size, delta = math.Abs(math.Log(*e.Estimate)), math.Log1p(delta)
 	}
 	const most = 100_000
 	need := most + 1
@@ -302,7 +334,7 @@ func (d *exported) settles(e *report.Effect, m report.Metric, family int, cell s
 	if need > most {
 		return 0
 	}
-	return max(need, len(d.blocks())+1)
+	return max(twoDigits(need), len(d.blocks())+1)
 }
 
 func holm(family []*report.Effect) {

@@ -17,18 +17,20 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return []bench.Workload{lifecycle.New()}
+	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), density.New()}
 }
 
 // planOptions are the flags that change an experiment.
 type planOptions struct {
 	engines, images, networks []string
 	factors, params, labels   []string
+	count, concurrency        string
 	overrides                 experiment.Overrides
 	warmup                    int
 	seed                      uint64
@@ -43,6 +45,8 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.networks, "network", nil, "network modes to compare: `modes` with commas")
 	f.StringArrayVar(&o.factors, "factor", nil, "any factor and its levels: `NAME=LEVEL,LEVEL`")
 	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
+	f.StringVar(&o.count, "count", "", "how many containers: short for --param count=`N`")
+	f.StringVar(&o.concurrency, "concurrency", "", "how many lanes of containers side by side, each level a condition: `N,N`")
 	f.StringArrayVar(&o.labels, "label", nil, "a label to keep with the run: `KEY=VALUE`")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "what the others are compared with: a `cell`, or FACTOR=LEVEL")
 	f.StringVar(&o.overrides.Blocks, "blocks", "", "how many blocks: `N`, or MIN..MAX")
@@ -80,6 +84,12 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 	}
 	if out.Params, err = pairs("param", o.params); err != nil {
 		return out, err
+	}
+	if o.count != "" {
+		out.Params = append(out.Params, bench.Label{Key: "count", Value: o.count})
+	}
+	if o.concurrency != "" {
+		out.Factors = append(out.Factors, experiment.Levels{Factor: "concurrency", Levels: strings.Split(o.concurrency, ",")})
 	}
 	if out.Labels, err = pairs("label", o.labels); err != nil {
 		return out, err
@@ -196,7 +206,7 @@ func workloadNamed(name string) bench.Workload {
 
 // experiment reads a built-in experiment or a file.
 func (a *app) experiment(name string) (*experiment.Experiment, error) {
-	file, data, err := a.experimentSource(name)
+	file, data, err := a.source(name)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +256,8 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `Plan expands an experiment and shows its cells, the order in which they would
 run, and how long that may take. Nothing is measured.
 
-With --yaml it prints the experiment itself, to start one of your own from.`,
+With --yaml it prints the experiment itself, to start one of your own from. A file
+for bucketbench is planned, and printed, as the experiment that does its work.`,
 		Example: "  tare plan lifecycle --yaml > mine.yaml",
 		Args:    atMostOne("an experiment"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -255,7 +266,7 @@ With --yaml it prints the experiment itself, to start one of your own from.`,
 				name = args[0]
 			}
 			if asYAML {
-				_, data, err := a.experimentSource(name)
+				_, data, err := a.source(name)
 				if err == nil {
 					_, err = a.stdout.Write(data)
 				}

@@ -15,8 +15,12 @@ import (
 	"github.com/tare-bench/tare/internal/unit"
 )
 
-// shownBlocks is how many blocks of the schedule people are shown.
-const shownBlocks = 5
+// How much of a plan people are shown: --json has all of it.
+const (
+	shownBlocks = 5  // of the schedule, after the warm-up
+	shownCells  = 40 // of the plan
+	shownOrder  = 16 // cells of a block
+)
 
 // plannedRun is a plan as --json prints it.
 type plannedRun struct {
@@ -39,7 +43,7 @@ func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}
-	return writePlan(a.stdout, shown, p)
+	return writePlan(a.stdout, shown, p, a.lineWidth())
 }
 
 // expectedBlock adds up what a trial of each cell took in the newest run that
@@ -48,7 +52,7 @@ func (a *app) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration 
 	took := map[string]time.Duration{}
 	// Without earlier runs, or without a store, there is no estimate; that is
 	// no reason not to show the plan.
-	_ = a.withStore(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
+	_ = a.withRuns(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
 	var block time.Duration
 	for _, c := range plan.Cells {
 		d, ok := took[c.Engine]
@@ -105,11 +109,11 @@ func most(plan bench.Plan, block time.Duration) time.Duration {
 	}
 }
 
-func writePlan(w io.Writer, s plannedRun, p *planned) error {
+func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	plan := s.Plan
 	fmt.Fprintf(w, "%s: workload %s, seed %d\n", printable(plan.Name), plan.Workload, plan.Seed)
 	if plan.Doc != "" {
-		fmt.Fprintln(w, printable(plan.Doc))
+		writeWrapped(w, "", printable(plan.Doc), width)
 	}
 	fmt.Fprintln(w)
 	if err := writeCells(w, plan, p); err != nil {
@@ -118,20 +122,24 @@ func writePlan(w io.Writer, s plannedRun, p *planned) error {
 	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
 		var cells []string
-		for _, c := range order {
+		for _, c := range order[:min(len(order), shownOrder)] {
 			cells = append(cells, cellName(plan.Cells[c]))
+		}
+		if more := len(order) - len(cells); more > 0 {
+			cells = append(cells, fmt.Sprintf("… %d more", more))
 		}
 		name := fmt.Sprint(i - plan.Warmup + 1)
 		if i < plan.Warmup {
 			name = "warm-up"
 		}
-		fmt.Fprintf(w, "  %-8s %s\n", name, printable(strings.Join(cells, ", ")))
+		writeWrapped(w, fmt.Sprintf("  %-8s ", name), printable(strings.Join(cells, ", ")), width)
 	}
-	fmt.Fprintf(w, "\nstops %s\n", stopRule(plan))
-	fmt.Fprintf(w, "takes %s\n", duration(s))
+	fmt.Fprintln(w)
+	writeWrapped(w, "stops ", stopRule(plan), width)
+	writeWrapped(w, "takes ", duration(s), width)
 	for _, e := range p.used() {
 		if e.err != nil {
-			fmt.Fprintf(w, "! %s cannot be used here: %s\n", e.instance.Name, printable(e.err.Error()))
+			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, printable(e.err.Error())), width)
 		}
 	}
 	return nil
@@ -140,17 +148,23 @@ func writePlan(w io.Writer, s plannedRun, p *planned) error {
 func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CELL\tENGINE\tCONDITION\tROLE")
-	for _, c := range plan.Cells {
+	for _, c := range plan.Cells[:min(len(plan.Cells), shownCells)] {
 		role := ""
 		switch {
 		case c.Baseline:
 			role = "baseline"
 		case c.Control:
-			role = "control: the baseline once more, for the noise floor"
+			role = "control: the baseline again, for the noise"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.Name), engineVersion(c.Engine, p), printable(c.Condition), role)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if more := len(plan.Cells) - shownCells; more > 0 {
+		fmt.Fprintf(w, "… %d more (--json shows all)\n", more)
+	}
+	return nil
 }
 
 func engineVersion(name string, p *planned) string {
@@ -165,7 +179,7 @@ func engineVersion(name string, p *planned) string {
 // stopRule says in words when the run ends.
 func stopRule(p bench.Plan) string {
 	var rules []string
-	if p.Precision > 0 {
+	if p.Precision > 0 && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
 		rules = append(rules, fmt.Sprintf("once every primary comparison is known to ±%s (at least %d blocks)", unit.FormatPercent(p.Precision), p.MinBlocks))
 	}
 	if p.Budget > 0 {

@@ -60,7 +60,7 @@ func (p *progress) observe(e run.Event) {
 // failed tells about the first failures at once: a run that goes wrong should
 // not look as if it went well.
 func (p *progress) failed(s bench.Sample) {
-	if s.Outcome == bench.OK || s.Outcome == bench.Skipped {
+	if s.Outcome == bench.OK || s.Outcome == bench.Skipped || s.Outcome == bench.Unsupported {
 		return
 	}
 	p.failures++

@@ -68,11 +68,12 @@ func (a *app) render(d *report.Document, o formatOptions) error {
 	return text.Write(a.stdout, d, text.Options{Color: color, Width: a.width()})
 }
 
-// trailer says where a run was saved and what can be done with it.
-func (a *app) trailer(r *bench.Run) []string {
+// trailer says where a run was saved and what can be done with it. That it can
+// be resumed, if it can, is said with what ended it.
+func trailer(r *bench.Run) []string {
 	id := r.Header.ID
 	if r.End == nil {
-		return []string{"saved as " + id + ", incomplete · tare resume " + id}
+		return []string{"saved as " + id + ", incomplete"}
 	}
 	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", id, id, id)}
 }

@@ -26,7 +26,7 @@ it takes the newest incomplete one.`,
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error {
+			return a.withRuns(cmd.Context(), func(s bench.Store) error {
 				return a.resume(cmd.Context(), s, args, format)
 			})
 		},

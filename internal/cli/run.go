@@ -32,7 +32,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Measure, and say which differences are real",
 		Long: `Run executes an experiment: a built-in one by name, or a YAML file. With nothing
 else said it measures what a container costs on this machine with every engine
-found, in about two minutes.
+found, in about two minutes. A file for bucketbench is run as the experiment that
+does its work, and what does not mean the same is said first.
 
 Exit codes: 0 measured, 3 measured but some trials failed, 4 an engine cannot be
 used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
@@ -203,7 +204,10 @@ func (a *app) conclude(ctx context.Context, s bench.Store, id string, format for
 		return errors.Join(runErr, err)
 	}
 	if len(stored.Samples) > 0 && !quiet {
-		runErr = errors.Join(runErr, a.report(stored, format, a.trailer(stored)))
+		// That nobody reads it is known in the end, and no error of the run.
+		if err := a.report(stored, format, trailer(stored)); !a.readerGone(err) {
+			runErr = errors.Join(runErr, err)
+		}
 	}
 	n, finished := len(stored.Samples), stored.End != nil
 	switch {
@@ -215,10 +219,9 @@ func (a *app) conclude(ctx context.Context, s bench.Store, id string, format for
 		return &hintError{fmt.Errorf("run %s: %w", id, runErr), fmt.Sprintf("the %d trials measured are stored; once it is mended: tare resume %s", n, id)}
 	case runErr != nil:
 		return runErr
-	case failedTrials(stored) > 0:
-		return errTrialsFailed
+	default:
+		return outcome(stored)
 	}
-	return nil
 }
 
 // interruption says that a run was interrupted, and whatever else went wrong.
@@ -234,9 +237,9 @@ func interruption(err error) error {
 // is told beside the result.
 func (a *app) concludeFinished(r *bench.Run, err error) error {
 	_, hint := classify(err)
-	if errors.Is(err, errLeftBehind) && failedTrials(r) > 0 {
+	if failed := outcome(r); errors.Is(err, errLeftBehind) && failed != nil {
 		a.notice("%s\n  → %s", printable(err.Error()), hint)
-		return errTrialsFailed
+		return failed
 	}
 	return &hintError{fmt.Errorf("run %s is stored: %w", r.Header.ID, err), hint}
 }
@@ -244,7 +247,7 @@ func (a *app) concludeFinished(r *bench.Run, err error) error {
 func failedTrials(r *bench.Run) int {
 	n := 0
 	for _, s := range r.Samples {
-		if s.Outcome != bench.OK {
+		if s.Outcome != bench.OK && s.Outcome != bench.Unsupported {
 			n++
 		}
 	}
@@ -268,7 +271,7 @@ func (a *app) openOutput(name string) (output, error) {
 	if err != nil {
 		return output{}, err
 	}
-	return output{f, f}, nil
+	return output{&result{Writer: f, what: "--output"}, f}, nil
 }
 
 // create begins a run in the store and in the output.
@@ -278,7 +281,7 @@ func (o output) create(ctx context.Context, s bench.Store, h bench.Header) (benc
 	}
 	second, err := record.NewWriter(o.w, h)
 	if err != nil {
-		return nil, fmt.Errorf("--output: %w", err)
+		return nil, err
 	}
 	first, err := s.Create(ctx, h)
 	return bothWriters{first, second}, err
@@ -296,7 +299,7 @@ func (o output) discard() error {
 	if o.file == nil {
 		return nil
 	}
-	return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
+	return errors.Join(o.file.Close(), removeFile(o.file.Name()))
 }
 
 // bothWriters appends to two places. The first is the one that counts: the
@@ -351,11 +354,7 @@ func (p *planned) used() []probed {
 func (p *planned) usable() error {
 	var errs []error
 	for _, e := range p.used() {
-		err := e.err
-		if err == nil {
-			err = p.workload.Check(e.engine)
-		}
-		if err != nil {
+		if err := e.err; err != nil {
 			errs = append(errs, fmt.Errorf("engine %s: %w", e.instance.Name, err))
 		}
 	}

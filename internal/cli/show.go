@@ -21,6 +21,7 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied bool
+	var as string
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show what a stored run says",
@@ -28,7 +29,8 @@ func (a *app) showCommand() *cobra.Command {
 part of one, or "last", which is also the default.
 
 With --trials it lists every trial, with --applied what the engines really
-applied to the containers of each cell.`,
+applied to the containers of each cell. With --as bucketbench it prints the two
+tables of that program: rates by number of threads, and the times of each command.`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(a.global.JSON); err != nil {
@@ -37,17 +39,22 @@ applied to the containers of each cell.`,
 			if err := alone(format, trials, applied); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error {
+			if err := checkForm(as, a.global.JSON || format.csv || format.markdown || trials || applied); err != nil {
+				return err
+			}
+			return a.withRuns(cmd.Context(), func(s bench.Store) error {
 				r, err := openRun(cmd.Context(), s, append(args, "last")[0])
 				switch {
 				case err != nil:
 					return err
+				case as != "":
+					return a.showTables(r)
 				case trials:
 					return a.showTrials(r)
 				case applied:
 					return a.showApplied(r)
 				default:
-					return a.report(r, format, a.trailer(r))
+					return a.report(r, format, nil)
 				}
 			})
 		},
@@ -55,7 +62,9 @@ applied to the containers of each cell.`,
 	format.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
+	cmd.Flags().StringVar(&as, "as", "", "print the tables of another `program`, from a run of throughput: bucketbench")
 	cmd.ValidArgsFunction = a.completeRuns
+	completeFlag(cmd, "as", completeFixed("bucketbench"))
 	return cmd
 }
 
@@ -185,12 +194,11 @@ images, put them into one run instead.`,
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
-			group, err := grouping(by)
-			if err != nil {
+			if _, err := grouping(by); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error {
-				return a.compare(cmd.Context(), s, args, group, format)
+			return a.withRuns(cmd.Context(), func(s bench.Store) error {
+				return a.compare(cmd.Context(), s, args, by, format)
 			})
 		},
 	}
@@ -218,7 +226,11 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	}
 }
 
-func (a *app) compare(ctx context.Context, s bench.Store, names []string, group func(*bench.Header) string, format formatOptions) error {
+func (a *app) compare(ctx context.Context, s bench.Store, names []string, by string, format formatOptions) error {
+	group, err := grouping(by)
+	if err != nil {
+		return err
+	}
 	var runs []*bench.Run
 	for _, name := range names {
 		r, err := openRun(ctx, s, name)
@@ -230,6 +242,9 @@ func (a *app) compare(ctx context.Context, s bench.Store, names []string, group 
 		}
 		runs = append(runs, r)
 	}
+	if key, ok := cutLabel(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool { return hasLabel(r.Header.Plan.Labels, key) }) {
+		return &usageError{fmt.Errorf("none of these runs has the label %q", key), "runs get labels with --label KEY=VALUE; 'tare show RUN --json' lists them"}
+	}
 	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group})
 	if err != nil {
 		return err
@@ -240,6 +255,10 @@ func (a *app) compare(ctx context.Context, s bench.Store, names []string, group 
 func cutLabel(by string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(by, "label:")
 	return key, ok && key != ""
+}
+
+func hasLabel(labels []bench.Label, key string) bool {
+	return slices.ContainsFunc(labels, func(l bench.Label) bool { return l.Key == key })
 }
 
 func label(labels []bench.Label, key string) string {

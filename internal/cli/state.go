@@ -98,10 +98,12 @@ func newRunID(now time.Time) string {
 // beginning or end of one, or "last".
 func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 	var found []string
+	stored := 0
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
 			return "", err
 		}
+		stored++
 		id := r.Header.ID
 		if id == text || text == "last" {
 			return id, nil
@@ -114,10 +116,18 @@ func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", &hintError{fmt.Errorf("no run %q: %w", text, fs.ErrNotExist), "'tare list' shows the stored runs; \"last\" means the newest"}
+		return "", noRun(text, stored)
 	default:
 		return "", &usageError{fmt.Errorf("%q fits %d runs: %s", text, len(found), strings.Join(found, ", ")), "type more of it"}
 	}
+}
+
+// noRun is the error of looking for a run that is not among those stored.
+func noRun(text string, stored int) error {
+	if stored == 0 {
+		return &hintError{errors.New("no runs yet"), "'tare run' makes one"}
+	}
+	return &hintError{fmt.Errorf("no run %q", text), "'tare list' shows the stored runs; \"last\" means the newest"}
 }
 
 // openRun reads the run that a user means.

@@ -27,18 +27,20 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  none,
-		RunE: func(*cobra.Command, []string) error {
-			v := struct {
-				Version string `json:"version"`
-				Go      string `json:"go"`
-				OS      string `json:"os"`
-				Arch    string `json:"arch"`
-			}{toolVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			if a.global.JSON {
-				return a.printJSON(v)
-			}
-			_, err := fmt.Fprintf(a.stdout, "tare %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	v := struct {
+		Version string `json:"version"`
+		Go      string `json:"go"`
+		OS      string `json:"os"`
+		Arch    string `json:"arch"`
+	}{toolVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	if a.global.JSON {
+		return a.printJSON(v)
+	}
+	_, err := fmt.Fprintf(a.stdout, "tare %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
+	return err
 }

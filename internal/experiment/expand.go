@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,9 +155,18 @@ func (p *planner) checkOption(name string, s setting) {
 		p.fail(s.name, fmt.Sprintf("workload %q has no option %s", p.workload.Name(), quote(name)), hint)
 	case param.Valid != nil:
 		if err := param.Valid(s.text); err != nil {
-			p.fail(s.at, fmt.Sprintf("%s: %v", name, err), param.Doc)
+			p.fail(s.placeOf(err), fmt.Sprintf("%s: %v", name, err), param.Doc)
 		}
 	}
+}
+
+// placeOf is where what err is about was written.
+func (s setting) placeOf(err error) span {
+	var word *bench.WordError
+	if errors.As(err, &word) && word.Word < len(s.words) {
+		return s.words[word.Word]
+	}
+	return s.at
 }
 
 func (p *planner) param(name string) (bench.Param, bool) {

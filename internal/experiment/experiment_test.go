@@ -32,7 +32,7 @@ func (w workload) Name() string                                       { return w
 func (w workload) Doc() string                                        { return "" }
 func (w workload) Metrics() []bench.Metric                            { return w.metrics }
 func (w workload) Params() []bench.Param                              { return w.params }
-func (w workload) Check(bench.Engine) error                           { return nil }
+func (w workload) Check(context.Context, bench.Task) error            { return nil }
 func (w workload) Run(context.Context, bench.Task, bench.Meter) error { return nil }
 
 // known is a tare with two workloads on a machine with three engines.

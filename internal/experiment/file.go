@@ -98,8 +98,8 @@ func settingsOf(k key[[]setting]) key[file] {
 func hook() value[bench.Hook] {
 	type h = bench.Hook
 	v := object("a hook, a mapping with when and do", []key[h]{
-		must(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf(bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
-		must(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf(bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
+		must(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf("time", bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
+		must(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
 		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()), func(h *h) *[]string { return &h.Argv }),
 	})
 	return checked(v, func(r *reader, n node, h *h) bool {

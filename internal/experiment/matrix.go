@@ -127,8 +127,10 @@ func (r *reader) level(factor string, n node) level {
 		r.fail(n.at, fmt.Sprintf("levels of %q need names", factor), fmt.Sprintf("write {name: NAME, %s: …}", factor))
 	default:
 		v, _ := paramValue().read(r, n) // what is wrong with it has been noted
-		out.name = v.value
-		out.settings = []setting{paramSetting(factor, v.value, n.at)}
+		out.name = v.text
+		s := paramSetting(factor, v.text, n.at)
+		s.words = v.words
+		out.settings = []setting{s}
 	}
 	if n.kind == list && known {
 		out.name = joinTexts(n.items)
@@ -298,7 +300,7 @@ func (r *reader) cellField(c *cell, f field, factors []factor) {
 		return
 	}
 	v, _ := paramValue().read(r, f.value) // what is wrong with it has been noted
-	s := paramSetting(f.name, v.value, f.value.at)
-	s.name, s.loose = f.at, true
+	s := paramSetting(f.name, v.text, f.value.at)
+	s.name, s.words, s.loose = f.at, v.words, true
 	c.settings = append(c.settings, s)
 }

@@ -71,7 +71,7 @@ func TestOverride(t *testing.T) {
 		{"numbers", experiment.Overrides{Blocks: "3", Warmup: &two, Seed: &seed}, "native small, native large, docker large, control / native small, native large, docker large, control"},
 		{"bad blocks", experiment.Overrides{Blocks: "few"}, "--blocks: \"few\" is not a whole number from 1 to 100000"},
 		{"bad timeout", experiment.Overrides{Trial: "5"}, "--trial-timeout: duration \"5\" has no unit"},
-		{"bad level", experiment.Overrides{Factors: []experiment.Levels{{Factor: "network", Levels: []string{"hots"}}}}, "--network: \"hots\" is not known here\n    = did you mean \"host\"?"},
+		{"bad level", experiment.Overrides{Factors: []experiment.Levels{{Factor: "network", Levels: []string{"hots"}}}}, "--network: unknown network \"hots\"\n    = did you mean \"host\"?"},
 		{"no levels", experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine"}}}, "--engine: factor \"engine\" has no levels"},
 		{"unknown engine", experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"dokcer"}}}}, "--engine: unknown engine \"dokcer\""},
 		{"unknown option", experiment.Overrides{Params: []bench.Label{{Key: "siez", Value: "7"}}}, "--param siez: workload \"burst\" has no option \"siez\""},

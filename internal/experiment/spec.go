@@ -16,6 +16,7 @@ type setting struct {
 	at    span   // of the value
 	name  span   // of the name, where an option has one beside its value
 	text  string // of an engine, or an option of the workload
+	words []span // of the words of an option that was written as a list
 	loose bool   // an option written where a key of spec may have been meant
 	apply func(*bench.Cell)
 }
@@ -69,9 +70,9 @@ func specKeys() []specKey {
 		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(), func(s *s) *[]string { return &s.Env }),
 		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(), func(s *s) *string { return &s.Dir }),
 		set("mounts", "File systems made visible inside.", "mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()), func(s *s) *[]bench.Mount { return &s.Mounts }),
-		bareFactorOf(set("network", "`none` (a namespace of its own with loopback only; the default), `host` or `bridge`.", "network: host", oneOf("none", "host", "bridge"), func(s *s) *string { return &s.Network })),
+		bareFactorOf(set("network", "`none` (a namespace of its own with loopback only; the default), `host` or `bridge`.", "network: host", oneOf("network", "none", "host", "bridge"), func(s *s) *string { return &s.Network })),
 		set("ports", "Ports inside that a client outside reaches.", "ports: [{container: 80, protocol: tcp}]", listOf(port()), func(s *s) *[]bench.Port { return &s.Ports }),
-		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
+		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", "layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
 		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
 		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
 		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", or(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),
@@ -88,7 +89,7 @@ func specKeys() []specKey {
 
 // seccomp knows a word for what an empty string means in a Spec.
 func seccomp() value[string] {
-	return convert(oneOf("default", "unconfined"), func(s string) string {
+	return convert(oneOf("seccomp profile", "default", "unconfined"), func(s string) string {
 		if s == "default" {
 			return ""
 		}
@@ -120,7 +121,7 @@ func environment() value[[]string] {
 func mount() value[bench.Mount] {
 	type m = bench.Mount
 	v := object("a mount, a mapping with type and target", []key[m]{
-		must(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("bind", "tmpfs"), func(m *m) *string { return &m.Type })),
+		must(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("type", "bind", "tmpfs"), func(m *m) *string { return &m.Type })),
 		fieldOf("source", "The host's file or directory, for a bind mount.", "source: /srv/data", absolutePath(), func(m *m) *string { return &m.Source }),
 		must(fieldOf("target", "Where it is inside.", "target: /data", absolutePath(), func(m *m) *string { return &m.Target })),
 		fieldOf("read_only", "It cannot be written to.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
@@ -147,7 +148,7 @@ func port() value[bench.Port] {
 	v := object("a port, a mapping with container", []key[p]{
 		must(fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container })),
 		fieldOf("host", "The port on the host's loopback. Default: chosen by the engine.", "host: 8080", number, func(p *p) *uint16 { return &p.Host }),
-		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("tcp", "udp"), func(p *p) *string { return &p.Protocol }),
+		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("protocol", "tcp", "udp"), func(p *p) *string { return &p.Protocol }),
 	})
 	return convert(v, func(p bench.Port) bench.Port {
 		if p.Protocol == "" {
@@ -186,23 +187,34 @@ func paramsKey() key[[]setting] {
 		read: func(r *reader, n node, out *[]setting) {
 			options, _ := v.read(r, n) // what is wrong with it has been noted
 			for _, o := range options {
-				s := paramSetting(o.name, o.value.value, o.value.at)
-				s.name = o.at
+				s := paramSetting(o.name, o.value.text, o.value.at)
+				s.name, s.words = o.at, o.value.words
 				*out = append(*out, s)
 			}
 		},
 	}
 }
 
+// A paramText is the value of a workload's option, as it was written.
+type paramText struct {
+	text  string
+	at    span
+	words []span // where it was written as a list
+}
+
 // paramValue is the value of a workload's option: a word, or a list of words
 // such as a sequence of operations, which the workload gets with commas.
-func paramValue() value[at[string]] {
+func paramValue() value[paramText] {
 	one := anyText()
 	s := schema{"anyOf": []any{one.schema, schema{"type": "array", "items": one.schema, "minItems": 1}}}
-	return value[at[string]]{"text, or a list of words", s, func(r *reader, n node) (at[string], bool) {
+	return value[paramText]{"text, or a list of words", s, func(r *reader, n node) (paramText, bool) {
 		if n.kind != list {
 			t, ok := one.read(r, n)
-			return at[string]{t, n.at, true}, ok
+			return paramText{text: t, at: n.at}, ok
+		}
+		out := paramText{at: n.at}
+		for _, item := range n.items {
+			out.words = append(out.words, item.at)
 		}
 		words, ok := listOf(one).read(r, n)
 		for i, w := range words {
@@ -211,7 +223,8 @@ func paramValue() value[at[string]] {
 				ok = false
 			}
 		}
-		return at[string]{strings.Join(words, ","), n.at, true}, ok
+		out.text = strings.Join(words, ",")
+		return out, ok
 	}}
 }
 

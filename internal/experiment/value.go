@@ -41,8 +41,9 @@ func (r *reader) wrongKind(n node, want string) {
 	r.fail(n.at, fmt.Sprintf("%s is wanted here, not %s", want, n.kind), "")
 }
 
-// oneOf makes a value of a word that is one of a few.
-func oneOf[T ~string](words ...T) value[T] {
+// oneOf makes a value of a word that is one of a few. What it is one of is for
+// the error: "network".
+func oneOf[T ~string](what string, words ...T) value[T] {
 	names := make([]string, len(words))
 	for i, w := range words {
 		names[i] = string(w)
@@ -58,7 +59,7 @@ func oneOf[T ~string](words ...T) value[T] {
 				return w, true
 			}
 		}
-		r.fail(n.at, fmt.Sprintf("%s is not known here", quote(n.text)), suggest(n.text, "known are", names))
+		r.fail(n.at, fmt.Sprintf("unknown %s %s", what, quote(n.text)), suggest(n.text, "known are", names))
 		return "", false
 	}}
 }

@@ -57,7 +57,7 @@ func example() *bench.Run {
 		Samples: []bench.Sample{
 			{Trial: bench.Trial{Seq: 0, Block: -1, Cell: 1}, Began: began.Add(1250 * time.Millisecond), Elapsed: 9_120_334, Outcome: bench.OK, Values: []float64{0.007301122, 0}, Applied: applied("crun")},
 			{Trial: bench.Trial{Seq: 1, Block: -1, Cell: 0}, Began: began.Add(2 * time.Second), Elapsed: 23_004_120, Outcome: bench.OK, Values: []float64{0.019400517, math.NaN()}, Applied: applied("runc"), Notes: []string{bench.NoteHostClock}},
-			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Applied: applied("runc")},
+			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}}, Applied: applied("runc")},
 			{Trial: bench.Trial{Seq: 3, Block: 0, Cell: 1}, Began: began.Add(62 * time.Second), Elapsed: 30_000_412_337, Outcome: bench.TimedOut, Operation: "total", Reason: "start: took longer than 30s"},
 		},
 		Resumptions: []bench.Resumption{{Time: began.Add(time.Minute), Tool: "1.0.0", Seq: 2, Host: host}},
@@ -260,6 +260,16 @@ func TestRefused(t *testing.T) {
 		{"values are an array", 2, `{"total":0.007301122,"major_faults":0}`, `[1,2]`, `"values" is not an object`},
 		{"ok without values", 2, `"values":{"total":0.007301122,"major_faults":0},`, ``, "0 values for 2 metrics"},
 		{"failed with values", 5, `"outcome":`, `"values":{"total":1},"outcome":`, "it has values although its outcome"},
+		{"failed with series", 5, `"outcome":`, `"series":[{"metric":"a","values":[1]}],"outcome":`, "it has series although its outcome"},
+		{"series is an object", 4, `"series":[{`, `"series":{"a":[{`, "line 5: not JSON"},
+		{"series of nothing", 4, `"metric":"create"`, `"metric":""`, "line 5: sample 2: a series of"},
+		{"series without values", 4, `"values":[0.008100551,0.007940002]`, `"values":[]`, `the series of "create" has no values`},
+		{"series with null for values", 4, `"values":[0.008100551,0.007940002]`, `"values":null`, `"values" of a series is not an array`},
+		{"series with an object for values", 4, `"values":[0.008100551,0.007940002]`, `"values":{}`, `"values" of a series is not an array`},
+		{"null in a series", 4, `0.007940002`, `null`, "line 5: value 1 of a series: not a number"},
+		{"list in a series", 4, `0.007940002`, `[1]`, "value 1 of a series: not a number"},
+		{"infinity in a series", 4, `0.007940002`, `"+Inf"`, `the series of "create" has the value +Inf`},
+		{"series of one metric twice", 4, `"series":[`, `"series":[{"metric":"create","values":[1]},`, `two series of "create"`},
 		{"negative time", 2, `"elapsed_ns":9`, `"elapsed_ns":-9`, "it took -9"},
 		{"year 10000", 2, `"began":"2026`, `"began":"12026`, "line 2: "},
 		{"null for a sample", 2, lines[1], "{\"sample\":null}\n", "a sample needs"},
@@ -274,7 +284,7 @@ func TestRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			broken := slices.Clone(lines)
 			at := tt.line - 1
-			if tt.line == 5 { // the only sample that failed is behind the resumption
+			if tt.line == 5 || tt.line == 4 && strings.Contains(tt.name, "series") { // these samples are behind the resumption
 				at++
 			}
 			if broken[at] = strings.Replace(lines[at], tt.old, tt.new, 1); broken[at] == lines[at] {
@@ -381,6 +391,37 @@ func TestNumberOfValuesIsBounded(t *testing.T) {
 	run.Header.Metrics = append(run.Header.Metrics, run.Header.Metrics[0])
 	if err := record.ValidateHeader(&run.Header); err == nil {
 		t.Error("1025 metrics are accepted")
+	}
+}
+
+// A sample has as many values of single operations as a few milliseconds can
+// read, and no more.
+func TestSeriesAreBounded(t *testing.T) {
+	many := func(n int) []float64 { return make([]float64, n) }
+	for _, tt := range []struct {
+		name   string
+		series []bench.Series
+		ok     bool
+	}{
+		{"most", []bench.Series{{Metric: "a", Values: many(bench.MaxSeriesValues - 1)}, {Metric: "b", Values: many(1)}}, true},
+		{"one more", []bench.Series{{Metric: "a", Values: many(bench.MaxSeriesValues)}, {Metric: "b", Values: many(1)}}, false},
+		{"NaN", []bench.Series{{Metric: "a", Values: []float64{math.NaN()}}}, false},
+		{"long name", []bench.Series{{Metric: strings.Repeat("x", 1025), Values: many(1)}}, false},
+		{"many", slices.Repeat([]bench.Series{{Metric: "a", Values: many(1)}}, 1025), false},
+	} {
+		run := example()
+		run.Samples[2].Series = tt.series
+		var b bytes.Buffer
+		err := record.Write(&b, run)
+		if (err == nil) != tt.ok {
+			t.Errorf("%s: error %v", tt.name, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got, err := read(&b); err != nil || diff([]*bench.Run{run}, got) != "" {
+			t.Errorf("%s: it comes back otherwise, %v", tt.name, err)
+		}
 	}
 }
 
@@ -509,6 +550,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(b.Bytes()[:b.Len()-9])
 	f.Add(append(b.Bytes(), b.Bytes()...))
 	f.Add([]byte("{\"tare\":\"record\",\"version\":1,\"id\":\"a\",\"began\":\"2026-01-01T00:00:00Z\",\"plan\":{\"cells\":[{}]}}\n{\"sample\":{\"seq\":0,\"block\":0,\"cell\":0,\"outcome\":\"ok\",\"values\":{}}}"))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"values":[0.008100551,`), []byte(`"values":[null,"+Inf",-0,1e-330],"values":[`)))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"series":[`), []byte(`"series":[null,{},{"metric":"\u0000"},`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for run, err := range record.Read(bytes.NewReader(text)) {
 			if err != nil {

@@ -15,6 +15,8 @@ const (
 	maxCells   = 4096
 	maxMetrics = 1024
 	maxValues  = 1 << 26 // metrics × samples of one run: 512 MiB
+	maxSeries  = 1024    // of one sample
+	maxName    = 1024    // bytes, of the metric of a series
 )
 
 // ValidateHeader reports what is wrong with a header, if anything: what every
@@ -131,12 +133,44 @@ func validSample(h *bench.Header, next int, s *bench.Sample) error {
 		return fmt.Errorf("%d values for %d metrics", len(s.Values), len(h.Metrics))
 	case s.Outcome != bench.OK && s.Values != nil:
 		return fmt.Errorf("it has values although its outcome is %.40q", s.Outcome)
+	case s.Outcome != bench.OK && s.Series != nil:
+		return fmt.Errorf("it has series although its outcome is %.40q", s.Outcome)
+	}
+	if err := validSeries(s.Series); err != nil {
+		return err
 	}
 	switch s.Outcome {
-	case bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped:
+	case bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped, bench.Unsupported:
 		return validTime(s.Began)
 	}
 	return fmt.Errorf("unknown outcome %.40q", s.Outcome)
+}
+
+func validSeries(all []bench.Series) error {
+	if len(all) > maxSeries {
+		return fmt.Errorf("%d series, want at most %d", len(all), maxSeries)
+	}
+	room, seen := bench.MaxSeriesValues, make(map[string]bool, len(all))
+	for _, s := range all {
+		room -= len(s.Values)
+		switch {
+		case s.Metric == "" || len(s.Metric) > maxName:
+			return fmt.Errorf("a series of %.80q: the name has %d bytes, want 1 to %d", s.Metric, len(s.Metric), maxName)
+		case seen[s.Metric]:
+			return fmt.Errorf("two series of %.80q", s.Metric)
+		case len(s.Values) == 0:
+			return fmt.Errorf("the series of %.80q has no values", s.Metric)
+		case room < 0:
+			return fmt.Errorf("series of more than %d values", bench.MaxSeriesValues)
+		}
+		seen[s.Metric] = true
+		for _, v := range s.Values {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("the series of %.80q has the value %v", s.Metric, v)
+			}
+		}
+	}
+	return nil
 }
 
 // ValidateResumption reports what is wrong with a resumption, if anything. The

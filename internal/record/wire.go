@@ -55,6 +55,7 @@ type sample struct {
 	Operation string          `json:"operation,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Values    json.RawMessage `json:"values,omitempty"`
+	Series    []series        `json:"series,omitempty"`
 	Applied   *bench.Applied  `json:"applied,omitempty"`
 	Notes     []string        `json:"notes,omitempty"`
 }
@@ -68,6 +69,9 @@ func encodeSample(s *bench.Sample, m metrics) sample {
 	}
 	if s.Outcome == bench.OK {
 		w.Values = m.encode(s.Values)
+	}
+	for _, one := range s.Series {
+		w.Series = append(w.Series, series{one.Metric, one.Values})
 	}
 	return w
 }
@@ -85,6 +89,9 @@ func decodeSample(text []byte, m metrics) (*bench.Sample, error) {
 		Trial: bench.Trial{Seq: *w.Seq, Block: *w.Block, Cell: *w.Cell},
 		Began: w.Began, Elapsed: w.Elapsed, Outcome: w.Outcome, Operation: w.Operation,
 		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes,
+	}
+	for _, one := range w.Series {
+		s.Series = append(s.Series, bench.Series{Metric: one.Metric, Values: one.Values})
 	}
 	if w.Values == nil {
 		return s, nil
@@ -165,6 +172,31 @@ func (m metrics) decode(text []byte) ([]float64, error) {
 		values[i] = v
 	}
 	return values, nil
+}
+
+// A series is bench.Series as it is written, and read with care.
+type series struct {
+	Metric string  `json:"metric"`
+	Values numbers `json:"values"`
+}
+
+// numbers is a list in which null is no number.
+type numbers []float64
+
+// UnmarshalJSON reads a list of numbers.
+func (n *numbers) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errors.Join(errors.New(`"values" of a series is not an array`), err)
+	}
+	for *n = nil; d.More(); {
+		v, err := number(d)
+		if err != nil {
+			return fmt.Errorf("value %d of a series: %w", len(*n), err)
+		}
+		*n = append(*n, v)
+	}
+	return nil
 }
 
 // number reads one value.

@@ -86,7 +86,7 @@ func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 	}
 	for _, v := range c.Cells {
 		out.Rows = append(out.Rows, Row{
-			Cell: v.Name, N: v.N, Failed: v.Failed,
+			Cell: v.Name, N: v.N, Failed: v.Failed, Unsupported: v.Unsupported,
 			Median: number(v.Value), Low: number(v.Low), High: number(v.High),
 			Effect: newEffect(v.Comparison, c.Smallest), index: v.Cell,
 		})

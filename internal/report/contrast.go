@@ -73,12 +73,12 @@ func contrastTable(m *Metric, groups []Group) Table {
 		t.Columns = append(t.Columns, Column{Name: "B", Right: true})
 	}
 	t.Columns = append(t.Columns, Column{Name: "change"}, Column{Name: "95 % interval"}, Column{Name: "verdict"})
+	in := scales{m.medians(), m.effects()}
 	for _, c := range m.Conditions {
 		g := RowGroup{Title: Clean(c.Condition)}
-		scale := columnScale(unitName(m.Unit), c.Rows)
 		for i := range c.Rows { // every cell has a row for each group
 			if n := i % len(groups); n > 0 {
-				g.Lines = append(g.Lines, contrastRow(m, &c.Rows[i-n], &c.Rows[i], scale, letter(n), several))
+				g.Lines = append(g.Lines, contrastRow(m, &c.Rows[i-n], &c.Rows[i], in, letter(n), several))
 			}
 		}
 		t.Groups = append(t.Groups, g)
@@ -87,17 +87,17 @@ func contrastTable(m *Metric, groups []Group) Table {
 }
 
 // contrastRow compares one cell in two groups.
-func contrastRow(m *Metric, base, r *Row, scale unit.Scaler, group string, several bool) TableRow {
-	row := TableRow{Cells: []string{Clean(r.Cell), valueText(scale, base.Median)}}
+func contrastRow(m *Metric, base, r *Row, in scales, group string, several bool) TableRow {
+	row := TableRow{Cells: []string{Clean(r.Cell), in.median.text(base.Median)}}
 	if several {
 		row.Cells = append(row.Cells, group)
 	}
-	row.Cells = append(row.Cells, valueText(scale, r.Median))
+	row.Cells = append(row.Cells, in.median.text(r.Median))
 	if r.Effect == nil {
 		row.Cells = append(row.Cells, unit.None, "", "")
 		return row
 	}
-	text := effectText(m, r.Effect)
+	text := effectText(r.Effect, in.effect)
 	verdict, tone := verdictText(m, r.Effect)
 	row.Cells = append(row.Cells, text[0], text[1], verdict)
 	row.Tone = tone

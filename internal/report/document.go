@@ -68,7 +68,9 @@ type Trials struct {
 	TimedOut int `json:"timed_out"`
 	Canceled int `json:"canceled"`
 	Skipped  int `json:"skipped"`
-	Warmup   int `json:"warmup"` // counted nowhere else
+	// Unsupported trials were never begun, because their engine cannot do them.
+	Unsupported int `json:"unsupported"`
+	Warmup      int `json:"warmup"` // counted nowhere else
 }
 
 // A Group is runs that belong together in a comparison.
@@ -101,14 +103,16 @@ type Condition struct {
 
 // A Row is the values of one cell, in a comparison of one cell in one group.
 type Row struct {
-	Cell   string   `json:"cell"`
-	Group  string   `json:"group"` // empty for one run
-	N      int      `json:"n"`     // values
-	Failed int      `json:"failed"`
-	Median *float64 `json:"median"` // of the values; null where there are none
-	Low    *float64 `json:"low"`    // of the 95 % interval of the median; null below 6 values
-	High   *float64 `json:"high"`
-	Effect *Effect  `json:"effect"` // against the baseline; null for the baseline itself
+	Cell   string `json:"cell"`
+	Group  string `json:"group"` // empty for one run
+	N      int    `json:"n"`     // values
+	Failed int    `json:"failed"`
+	// Unsupported says that the engine cannot do what the cell asks for.
+	Unsupported bool     `json:"unsupported"`
+	Median      *float64 `json:"median"` // of the values; null where there are none
+	Low         *float64 `json:"low"`    // of the 95 % interval of the median; null below 6 values
+	High        *float64 `json:"high"`
+	Effect      *Effect  `json:"effect"` // against the baseline; null for the baseline itself
 
 	index int // of the cell in the plan
 }
@@ -177,6 +181,7 @@ type Words struct {
 	Details  []Table
 	Reasons  []Line
 	Failures []Line
+	Absent   []Line // cells that their engine cannot do, and why
 	Notes    []Note
 	Trailer  []string // set by the caller: where the run was saved, what to do next
 }

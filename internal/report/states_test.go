@@ -25,7 +25,9 @@ func states() []state {
 		{name: "normal", runs: one(normal)},
 		{name: "precise", runs: one(precise)},
 		{name: "same", runs: one(same)},
+		{name: "noisy", runs: one(noisy)},
 		{name: "failures", runs: one(failures)},
+		{name: "unsupported", runs: one(unsupported)},
 		{name: "few-pairs", runs: one(fewPairs)},
 		{name: "few-blocks", runs: one(fewBlocks)},
 		{name: "unreliable", runs: one(unreliable)},
@@ -111,6 +113,25 @@ func failures() *bench.Run {
 			fail(s, bench.Skipped, "", "given up after 3 failures in a row")
 		case s.Trial.Cell == 2 && s.Trial.Block >= 0:
 			fail(s, bench.Failed, "create", "exit status 1: unknown version specified")
+		}
+	}
+	return run
+}
+
+// noisy has more noise than lets anything be called the same.
+func noisy() *bench.Run {
+	return analysistest.Run(analysistest.Shape{
+		Seed: 6, Blocks: 30, Cells: []analysistest.Cell{{Name: "runc"}, {Name: "runc again"}, {Name: "docker", Factor: 9}},
+		Metrics: analysistest.Lifecycle()[:1], Noise: func(r *rand.Rand) float64 { return 0.6 * r.NormFloat64() },
+	})
+}
+
+// unsupported has a cell that its engine cannot do.
+func unsupported() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{Seed: 18, Blocks: 12, Cells: engines()[:3]})
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 {
+			fail(s, bench.Unsupported, "", `network "bridge" is not supported here: floor has none and host`)
 		}
 	}
 	return run
@@ -245,7 +266,7 @@ func machine() *bench.Run {
 			s.Applied = &applied
 		}
 	}
-	run.End.Overhead.CPU = run.End.Overhead.Wall / 20
+	run.End.Overhead.CPU = run.End.Overhead.Wall / 8
 	again := bench.Resumption{Time: analysistest.Epoch().Add(time.Hour), Tool: "v0.2.0", Seq: 40, Host: run.Header.Host}
 	again.Host.Kernel, again.Host.BootID = "6.19.1", "8f8e1c1e-0000-4e0c-9b5e-0d6f3f6f9f10"
 	run.Resumptions = []bench.Resumption{again}

@@ -17,22 +17,28 @@ func metricTable(m Metric, marks *marking) Table {
 		Title: Clean(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
 		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: "95 % interval"}, {Name: "verdict"}},
 	}
-	axis := newAxis(&m)
+	axis, in := newAxis(&m), scales{m.medians(), m.effects()}
 	for _, c := range m.tables() {
 		g := RowGroup{}
 		if len(m.Conditions) > 1 {
 			g.Title = groupTitle(&m, &c)
 		}
-		scale := columnScale(unitName(m.Unit), c.Rows)
 		for _, r := range c.Rows {
 			if m.Summary != nil && c.Condition == "" && r.Effect == nil {
 				continue // a baseline has no value over all conditions
 			}
-			g.Lines = append(g.Lines, metricRow(&m, &r, scale, axis, marks))
+			g.Lines = append(g.Lines, metricRow(&m, &r, in, axis, marks))
 		}
 		t.Groups = append(t.Groups, g)
 	}
 	return t
+}
+
+// measured reports whether any cell has a value of the metric.
+func (m *Metric) measured() bool {
+	return slices.ContainsFunc(m.Conditions, func(c Condition) bool {
+		return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.N > 0 })
+	})
 }
 
 // groupTitle heads the rows of one condition.
@@ -47,22 +53,17 @@ func groupTitle(m *Metric, c *Condition) string {
 	return title
 }
 
-// columnScale gives one prefix to all values of a column.
-func columnScale(u string, rows []Row) unit.Scaler {
-	var values []float64
-	for _, r := range rows {
-		if r.Median != nil {
-			values = append(values, *r.Median)
-		}
-	}
-	return unit.Scale(u, values...)
-}
+// scales write the columns of a metric's values and of its effects.
+type scales struct{ median, effect scale }
 
 // metricRow is one cell: name, median, effect, interval, verdict.
-func metricRow(m *Metric, r *Row, scale unit.Scaler, axis axis, marks *marking) TableRow {
+func metricRow(m *Metric, r *Row, in scales, axis axis, marks *marking) TableRow {
 	value := ""
-	if r.N > 0 {
-		value = valueText(scale, r.Median)
+	switch {
+	case r.N > 0:
+		value = in.median.text(r.Median)
+	case r.Unsupported:
+		return TableRow{Cells: []string{Clean(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name)}
 	}
 	row := TableRow{Cells: []string{Clean(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name)}
 	if r.Effect == nil {
@@ -70,11 +71,11 @@ func metricRow(m *Metric, r *Row, scale unit.Scaler, axis axis, marks *marking) 
 		if m.comparisons() == 0 {
 			row.Cells[2] = ""
 		}
-		row.Cells[3] = medianInterval(m, r, scale)
+		row.Cells[3] = medianInterval(m, r, in.median)
 		row.Bar = axis.one()
 		return row
 	}
-	text := effectText(m, r.Effect)
+	text := effectText(r.Effect, in.effect)
 	row.Cells[2], row.Cells[3] = text[0], text[1]
 	row.Cells[4], row.Tone = verdictText(m, r.Effect)
 	row.Bar = axis.bar(r.Effect)
@@ -82,23 +83,16 @@ func metricRow(m *Metric, r *Row, scale unit.Scaler, axis axis, marks *marking) 
 }
 
 // medianInterval is shown where there is nothing to compare with.
-func medianInterval(m *Metric, r *Row, scale unit.Scaler) string {
-	if m.comparisons() > 0 || r.Low == nil || r.High == nil {
+func medianInterval(m *Metric, r *Row, in scale) string {
+	if m.comparisons() > 0 || r.Low == nil || r.High == nil || r.Median == nil {
 		return ""
 	}
+	scale := in.of(*r.Median)
 	return fmt.Sprintf("[%s, %s]", scale.Number(*r.Low), scale.Number(*r.High))
 }
 
-// valueText writes a value, or that there is none.
-func valueText(scale unit.Scaler, v *float64) string {
-	if v == nil {
-		return unit.None
-	}
-	return scale.Format(*v)
-}
-
 // effectText writes an estimate and its interval, or why there is none.
-func effectText(m *Metric, e *Effect) [2]string {
+func effectText(e *Effect, in scale) [2]string {
 	if e.Estimate == nil {
 		return [2]string{unit.None, ""}
 	}
@@ -108,12 +102,12 @@ func effectText(m *Metric, e *Effect) [2]string {
 			why = "only " + plural(e.Pairs, "pair")
 		}
 		if e.Scale == bench.Difference {
-			return [2]string{signed(unit.Format(*e.Estimate, unitName(m.Unit))), why}
+			return [2]string{signed(in.text(e.Estimate)), why}
 		}
 		return [2]string{unit.FormatRatio(*e.Estimate), why}
 	}
 	if e.Scale == bench.Difference {
-		s := unit.Scale(unitName(m.Unit), *e.Estimate, *e.Low, *e.High)
+		s := in.of(*e.Estimate, *e.Low, *e.High)
 		return [2]string{signed(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", signed(s.Number(*e.Low)), signed(s.Number(*e.High)))}
 	}
 	f := unit.FormatRatios(*e.Estimate, *e.Low, *e.High)
@@ -159,7 +153,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "same (" + margin(m, e) + ")", Plain
 	case analysis.Unclear:
 		if e.Blocks > 0 {
-			return "unclear: ~" + plural(e.Blocks, "block"), Doubtful
+			return "unclear until ~" + plural(e.Blocks, "block"), Doubtful
 		}
 		return "unclear", Doubtful
 	case analysis.Unreliable:
@@ -194,20 +188,20 @@ func detailTables(details []Metric, marks *marking) []Table {
 	for _, m := range details {
 		t.Columns = append(t.Columns, Column{Name: Clean(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
 	}
+	var columns []scale
+	for _, m := range details {
+		columns = append(columns, m.medians())
+	}
 	for i, c := range details[0].Conditions {
 		g := RowGroup{}
 		if len(details[0].Conditions) > 1 {
 			g.Title = Clean(c.Condition)
 		}
-		var scales []unit.Scaler
-		for _, m := range details {
-			scales = append(scales, columnScale(unitName(m.Unit), m.Conditions[i].Rows))
-		}
 		for j, r := range c.Rows {
 			line := TableRow{Cells: []string{Clean(r.Cell)}}
 			for k, m := range details {
 				v := m.Conditions[i].Rows[j]
-				line.Cells = append(line.Cells, valueText(scales[k], v.Median))
+				line.Cells = append(line.Cells, columns[k].text(v.Median))
 				for _, mark := range marks.of(v.index, m.Name) {
 					if only(marks, v.index, mark) && !slices.Contains(t.Columns[k+1].Marks, mark) {
 						t.Columns[k+1].Marks = append(t.Columns[k+1].Marks, mark)

@@ -21,20 +21,30 @@ func (d *Document) sayRun(r *analysis.Result) {
 		engineParts(run.Engines),
 	}
 	marks := d.note(r.Warnings)
+	if run.Blocks > 0 {
+		d.sayMetrics(marks)
+	}
+	d.sayReasons()
+	d.sayFailures()
+}
+
+// sayMetrics makes the tables.
+func (d *Document) sayMetrics(marks *marking) {
 	primary := 0
 	var details []Metric
 	for _, m := range d.Metrics {
-		if m.Role != bench.Primary {
+		switch {
+		case m.Role != bench.Primary && m.measured():
 			details = append(details, m)
 			continue
+		case m.Role != bench.Primary:
+			continue // an operation that this run does not do
 		}
 		d.Tables = append(d.Tables, metricTable(m, marks))
 		primary += m.comparisons()
 	}
 	d.Legend = legend(primary, len(d.Tables))
 	d.Details = detailTables(details, marks)
-	d.sayReasons()
-	d.sayFailures()
 }
 
 // hostParts says what machine it was.
@@ -108,12 +118,12 @@ func plural(n int, thing string) string {
 	return unit.Format(float64(n), unit.Count) + " " + thing + "s"
 }
 
-// comparisons counts a metric's comparisons.
+// comparisons counts a metric's comparisons: those that could be made.
 func (m *Metric) comparisons() int {
 	n := 0
 	for _, c := range m.tables() {
 		for _, r := range c.Rows {
-			if r.Effect != nil {
+			if r.Effect != nil && r.Effect.Estimate != nil {
 				n++
 			}
 		}
@@ -194,13 +204,16 @@ func (d *Document) note(all []bench.Warning) *marking {
 // most is how many rows a note is marked at; one about more is about the table.
 const most = 12
 
-// shown says what has a row and what has a table.
+// shown says what has a row and what has a table: nothing where no block counts.
 func (d *Document) shown() (s struct {
 	cell   map[int]bool
 	metric map[string]bool
 },
 ) {
 	s.cell, s.metric = make(map[int]bool), make(map[string]bool)
+	if d.Runs[0].Blocks == 0 {
+		return s
+	}
 	for _, m := range d.Metrics {
 		s.metric[m.Name] = true
 		for _, c := range m.Conditions {
@@ -242,6 +255,10 @@ func nameIn(cell, condition string) string {
 // sayFailures puts every trial that did not succeed into words.
 func (d *Document) sayFailures() {
 	for _, f := range d.Failed {
+		if f.Outcome == bench.Unsupported {
+			d.Words.Absent = append(d.Words.Absent, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(f.Reason)}})
+			continue
+		}
 		what := fmt.Sprintf("%s %s", plural(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
 		if f.Warmup > 0 {
 			what += fmt.Sprintf(" (%d while warming up)", f.Warmup)
@@ -280,7 +297,7 @@ func noise(m *Metric, c *Condition) string {
 	case n == nil:
 		return ""
 	case n.Verdict == string(analysis.Different) && n.Estimate != nil:
-		return "control differs by " + effectText(m, n)[0]
+		return "control differs by " + effectText(n, m.effects())[0]
 	case n.Low == nil || n.High == nil:
 		return "noise not known"
 	case n.Scale == bench.Difference:

@@ -52,9 +52,9 @@ type workload struct {
 	run func(ctx context.Context, t bench.Task, m bench.Meter) error
 }
 
-func (workload) Name() string             { return "test" }
-func (workload) Doc() string              { return "" }
-func (workload) Check(bench.Engine) error { return nil }
+func (workload) Name() string                            { return "test" }
+func (workload) Doc() string                             { return "" }
+func (workload) Check(context.Context, bench.Task) error { return nil }
 
 func (workload) Params() []bench.Param {
 	return []bench.Param{{Name: "size", Default: "1"}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -37,6 +38,8 @@ type meter struct {
 
 	index   map[string]int
 	values  []float64
+	series  []bench.Series
+	room    int // for values of series
 	applied *bench.Applied
 	notes   []string
 	misuse  error // the first wrong use by the workload
@@ -52,6 +55,7 @@ func newMeter(ctx context.Context, clock func() time.Duration, limit time.Durati
 		ctx: ctx, cancel: cancel, clock: clock, limit: limit,
 		index:  make(map[string]int, len(metrics)),
 		values: make([]float64, len(metrics)),
+		room:   bench.MaxSeriesValues,
 	}
 	for i, metric := range metrics {
 		m.index[metric.Name] = i
@@ -114,6 +118,21 @@ func (m *meter) Record(metric string, value float64) {
 	}
 }
 
+// Series implements bench.Meter.
+func (m *meter) Series(metric string, values []float64) {
+	switch {
+	case slices.ContainsFunc(m.series, func(s bench.Series) bool { return s.Metric == metric }):
+		m.wrong(fmt.Errorf("the workload reports the series of %q twice", metric))
+	case slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }):
+		m.wrong(fmt.Errorf("the workload reports a value in the series of %q that is not finite", metric))
+	case len(values) > m.room && !slices.Contains(m.notes, bench.NoteSeriesLeftOut):
+		m.Note(bench.NoteSeriesLeftOut)
+	case len(values) > 0 && len(values) <= m.room:
+		m.series = append(m.series, bench.Series{Metric: metric, Values: slices.Clone(values)})
+		m.room -= len(values)
+	}
+}
+
 func (m *meter) wrong(err error) {
 	if m.misuse == nil {
 		m.misuse = err
@@ -160,7 +179,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 		err = errors.Join(m.misuse, m.cleanup)
 	}
 	if err == nil {
-		s.Outcome, s.Values = bench.OK, m.values
+		s.Outcome, s.Values, s.Series = bench.OK, m.values, m.series
 		return
 	}
 	s.Outcome = bench.Failed

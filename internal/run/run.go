@@ -120,6 +120,7 @@ type runner struct {
 	failures []int           // failed trials in a row, by cell
 	lastWhy  []string        // the reason of the last failure, by cell
 	broken   []string        // why a cell cannot run at all, by cell
+	absent   []string        // why its engine cannot do what a cell asks for, by cell
 	spent    time.Duration   // of the budget, in earlier parts of a resumed run
 
 	usage         usage
@@ -135,6 +136,7 @@ func newRunner(o Options) *runner {
 		failures: make([]int, n),
 		lastWhy:  make([]string, n),
 		broken:   make([]string, n),
+		absent:   make([]string, n),
 	}
 	for _, s := range o.Done {
 		r.count(s)
@@ -161,12 +163,25 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 	defer func() {
 		err = errors.Join(err, r.removeFixtures(ctx), r.hooks(context.WithoutCancel(ctx), bench.AfterRun, ""))
 	}()
+	r.checkCells(ctx)
 	if err := r.setUpFixtures(ctx); err != nil {
 		return "", err
 	}
 	r.nullOperation = nullOperation(r.Clock)
 	reason, err = r.blocks(ctx)
 	return reason, err
+}
+
+// checkCells asks the workload which cells cannot run.
+func (r *runner) checkCells(ctx context.Context) {
+	for cell := range r.plan.Cells {
+		switch err := r.Workload.Check(ctx, r.task(cell)); {
+		case errors.Is(err, bench.ErrUnsupported):
+			r.absent[cell] = err.Error()
+		case err != nil:
+			r.broken[cell] = err.Error()
+		}
+	}
 }
 
 // blocks runs the trials block by block until one of the reasons to stop holds
@@ -176,7 +191,7 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	for i := len(r.Done); i < len(r.trials); i++ {
 		t := r.trials[i]
 		first := i == 0 || r.trials[i-1].Block != t.Block
-		if first {
+		if first && i > 0 {
 			if reason := r.stop(t.Block, r.spent+r.Clock()-began); reason != "" {
 				return reason, nil
 			}
@@ -264,7 +279,7 @@ func (r *runner) givenUp(cell int) string {
 
 func (r *runner) allGivenUp() bool {
 	for i, c := range r.plan.Cells {
-		if !c.Control && r.givenUp(i) == "" {
+		if !c.Control && r.givenUp(i) == "" && r.absent[i] == "" {
 			return false
 		}
 	}

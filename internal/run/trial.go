@@ -23,6 +23,10 @@ var errStuck = errors.New("did not return after its time was up; the run cannot 
 func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error) {
 	began := r.Clock()
 	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
+	if why := r.absent[t.Cell]; why != "" {
+		s.Outcome, s.Reason = bench.Unsupported, line(why)
+		return s, nil
+	}
 	if why := r.givenUp(t.Cell); why != "" {
 		s.Outcome, s.Reason = bench.Skipped, line(why)
 		return s, nil
@@ -31,6 +35,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
 	err := r.await(m, func() error {
+		defer r.rest(m, t.Cell)
 		if err := r.ready(ctx, m.ctx, t); err != nil {
 			return err
 		}
@@ -38,6 +43,10 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	})
 	m.conclude(&s, ctx, err)
 	m.stop()
+	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {
+		// The engine refuses what the cell asks for. It will not think better of it.
+		s.Outcome, r.absent[t.Cell] = bench.Unsupported, s.Reason
+	}
 	cancel()
 	s.Elapsed = r.Clock() - began
 	var fatal *fatalError
@@ -73,6 +82,13 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 		r.Machine.Settle(limited, r.plan.Washout)
 	}
 	return limited.Err()
+}
+
+// rest undoes what the fixture did for this trial.
+func (r *runner) rest(m *meter, cell int) {
+	if f, ok := r.fixtures[cell].(bench.Rester); ok {
+		m.Cleanup(f.Rest)
+	}
 }
 
 // measure runs the workload between two looks at the host.
@@ -122,12 +138,13 @@ func (r *runner) task(cell int) bench.Task {
 	return bench.Task{Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell]}
 }
 
-// line makes a reason of an error: one line of bounded length.
+// line makes a reason of an error: one line of bounded length. What was done is
+// at the beginning of an error, and why it went wrong at the end: the middle goes.
 func line(text string) string {
-	const most = 500
+	const begin, end = 200, 300
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	if len(text) > begin+end {
+		text = strings.ToValidUTF8(text[:begin], "") + " … " + strings.ToValidUTF8(text[len(text)-end:], "")
 	}
 	return text
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -37,7 +39,7 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case spec.Runtime != "" && !hasRuntime:
-		return refuse("no runtime %q: name it in the engine's daemon.json", spec.Runtime)
+		return refuse("no runtime %[1]q: start the engine with `dockerd --add-runtime %[1]s=%[2]s`, or put \"runtimes\": {%[1]q: {\"path\": %[2]q}} into its daemon.json", spec.Runtime, pathOf(spec.Runtime))
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
 		return refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, info.Driver)
 	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
@@ -56,6 +58,14 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 		return e.checkPrivileged(ctx)
 	}
 	return nil
+}
+
+// pathOf is where a runtime is on this host, or is likely to be on another.
+func pathOf(runtime string) string {
+	if path, err := exec.LookPath(runtime); err == nil && filepath.IsAbs(path) {
+		return path
+	}
+	return "/usr/bin/" + runtime
 }
 
 // Create makes a container with one call.

@@ -5,6 +5,10 @@
 // What a Spec leaves open is the engine's own default: its runtime, storage
 // driver, seccomp profile and log driver are what its users pay for. Only the
 // network is not: it is none unless the Spec says otherwise.
+//
+// There are no checkpoints: an experimental engine (20.10) restores one only
+// after its containerd has forgotten how it came about, some time later, and
+// until then fails with "already exists".
 package docker
 
 import (

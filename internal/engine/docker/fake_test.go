@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -229,11 +230,28 @@ func TestHangs(t *testing.T) {
 			_, err := c.Inspect(ctx)
 			return err
 		}},
-		"remove": {"DELETE /containers/c1", func(ctx context.Context, _ *docker.Engine, c bench.Container) error { return c.Remove(ctx) }},
+		"remove":  {"DELETE /containers/c1", func(ctx context.Context, _ *docker.Engine, c bench.Container) error { return c.Remove(ctx) }},
+		"pause":   {"POST /containers/c1/pause", func(ctx context.Context, e *docker.Engine, c bench.Container) error { return e.Pause(ctx, c) }},
+		"unpause": {"POST /containers/c1/unpause", func(ctx context.Context, e *docker.Engine, c bench.Container) error { return e.Resume(ctx, c) }},
+		"kill": {"POST /containers/c1/kill", func(ctx context.Context, e *docker.Engine, c bench.Container) error {
+			return e.Signal(ctx, c, syscall.SIGTERM)
+		}},
+		"stop": {"POST /containers/c1/stop", func(ctx context.Context, e *docker.Engine, c bench.Container) error { return e.Stop(ctx, c, time.Hour) }},
+		"pid": {"GET /containers/c1/json", func(ctx context.Context, e *docker.Engine, c bench.Container) error {
+			_, err := e.Pid(ctx, c)
+			return err
+		}},
+		"exec: create":  {"POST /containers/c1/exec", execOf},
+		"exec: start":   {"POST /exec/x1/start", execOf},
+		"exec: inspect": {"GET /exec/x1/json", execOf},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &fake{answers: map[string]http.HandlerFunc{"POST /containers/create": reply(201, `{"Id":"c1"}`)}}
+			f := &fake{answers: map[string]http.HandlerFunc{
+				"POST /containers/create":  reply(201, `{"Id":"c1"}`),
+				"POST /containers/c1/exec": reply(201, `{"Id":"x1"}`),
+				"POST /exec/x1/start":      upgrade(nil),
+			}}
 			e := open(t, serve(t, f))
 			c, err := e.Create(t.Context(), bench.Spec{Image: "own"})
 			if err != nil {
@@ -244,6 +262,44 @@ func TestHangs(t *testing.T) {
 			defer cancel()
 			if err := test.do(ctx, e, c); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("error = %v, want context.DeadlineExceeded", err)
+			}
+		})
+	}
+}
+
+func execOf(ctx context.Context, e *docker.Engine, c bench.Container) error {
+	_, err := e.Exec(ctx, c, []string{"/x"}, nil, nil)
+	return err
+}
+
+// What an exec's stream and its end are worth.
+func TestExecAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		stream, end string
+		out, want   string // part of the error; none if empty
+		code        int
+	}{
+		"fine":       {"\x01\x00\x00\x00\x00\x00\x00\x03out", `{"Running":false,"ExitCode":3}`, "out", "", 3},
+		"cut":        {"\x01\x00\x00\x00\x00\x00\x00\x03ou", `{"Running":false,"ExitCode":0}`, "ou", "unexpected EOF", 0},
+		"not framed": {"hello, world", `{"Running":false}`, "", "not Docker's framing", 0},
+		"garbage":    {"", `{"Running":`, "", "docker: exec in c1", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{answers: map[string]http.HandlerFunc{
+				"POST /containers/create":  reply(201, `{"Id":"c1"}`),
+				"POST /containers/c1/exec": reply(201, `{"Id":"x1"}`),
+				"POST /exec/x1/start":      upgrade([]byte(test.stream)),
+				"GET /exec/x1/json":        reply(200, test.end),
+			}}
+			e := open(t, serve(t, f))
+			c, err := e.Create(t.Context(), bench.Spec{Image: "own"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			exit, err := e.Exec(t.Context(), c, []string{"/x"}, &out, nil)
+			if exit.Code != test.code || out.String() != test.out || (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) {
+				t.Errorf("Exec = %v, %v and %q; want %d, %q and %q", exit, err, out.String(), test.code, test.want, test.out)
 			}
 		})
 	}

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // checkPrivileged refuses a privileged container where the engine itself lacks
@@ -39,26 +38,7 @@ func (e *Engine) checkPrivileged(ctx context.Context) error {
 
 // peer is the process at the other end of a Unix socket; 0 where it cannot be
 // told.
-func peer(conn net.Conn) int {
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
-		return 0
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	pid := 0
-	err = raw.Control(func(fd uintptr) {
-		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(cred.Pid)
-		}
-	})
-	if err != nil {
-		return 0
-	}
-	return pid
-}
+func peer(conn net.Conn) int { return proc.Peer(conn) }
 
 // capabilitiesOf is the bounding set of a process.
 func capabilitiesOf(pid int) (uint64, bool) {

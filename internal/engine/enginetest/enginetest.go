@@ -24,7 +24,7 @@ import (
 type Feature string
 
 // The features. Each is something to ask for in a bench.Spec, but for Layer,
-// which no Spec mentions.
+// and CompleteOutput, which no Spec mentions.
 const (
 	NetworkNone     Feature = "network none"
 	NetworkHost     Feature = "network host"
@@ -42,6 +42,9 @@ const (
 	Privileged      Feature = "privileged"
 	// Layer is a writable root of its own for each container.
 	Layer Feature = "writable layer"
+	// CompleteOutput is all of it: a server that loses the end of long output
+	// under load is known to, and nothing here can bring that back.
+	CompleteOutput Feature = "complete output"
 )
 
 // Options say what Run is run against.
@@ -56,6 +59,13 @@ type Options struct {
 	// Simulated engines make no process on this host. What only the kernel can
 	// tell is not checked.
 	Simulated bool
+
+	// Sandboxed engines run the processes inside on a kernel of its own. What
+	// the host sees of a container are processes that have the container's ID
+	// in their command line; one of them stands for the first process (the
+	// engine's Overseer says which), and what only that kernel can tell is
+	// asked inside.
+	Sandboxed bool
 }
 
 // A Site is where an engine works: what its Config gets.

@@ -30,6 +30,11 @@ const (
 	OpRun     Op = "run"
 	OpWait    Op = "wait"
 	OpRemove  Op = "remove"
+	OpPause   Op = "pause"
+	OpResume  Op = "resume"
+	OpExec    Op = "exec"
+	OpSignal  Op = "signal"
+	OpStop    Op = "stop"
 	OpRestart Op = "restart"
 	OpClose   Op = "close"
 )
@@ -72,9 +77,10 @@ type Fault struct {
 // testing/synctest. Latencies depend on the seed, the container's number and
 // the operation, and not on what runs at the same time.
 //
-// Programs are tasks of the agent: mark, exit, echo, env, print, spew, sleep,
-// hold and stubborn do as the agent does; every other task exits with 0 at
-// once. Any other program does not exist.
+// Programs are tasks of the agent: mark, mark hold, exit, echo, env, print,
+// spew, sleep, hold, tick and stubborn do as the agent does; every other task
+// exits with 0 at once. Any other program does not exist. Programs run by Exec
+// take what OpExec takes, and no OpRun.
 type Fake struct {
 	config FakeConfig
 	began  time.Time
@@ -88,6 +94,11 @@ type Fake struct {
 
 var (
 	_ bench.Engine    = (*Fake)(nil)
+	_ bench.Pauser    = (*Fake)(nil)
+	_ bench.Execer    = (*Fake)(nil)
+	_ bench.Signaler  = (*Fake)(nil)
+	_ bench.Stopper   = (*Fake)(nil)
+	_ bench.Overseer  = (*Fake)(nil)
 	_ bench.Restarter = (*Fake)(nil)
 )
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,4 +181,55 @@ func TestFakeMisapplies(t *testing.T) {
 	if err := bench.Attest(spec, applied); !errors.Is(err, bench.ErrMismatch) {
 		t.Errorf("Attest = %v, want bench.ErrMismatch", err)
 	}
+}
+
+// The operations take their time and fail as they are told to, in synctest.
+func TestFakeOperations(t *testing.T) {
+	broken := errors.New("broken")
+	synctest.Test(t, func(t *testing.T) {
+		f := enginetest.NewFake(enginetest.FakeConfig{
+			Takes: map[enginetest.Op]time.Duration{
+				enginetest.OpCreate: 7, enginetest.OpPause: 1, enginetest.OpResume: 20, enginetest.OpExec: 300, enginetest.OpSignal: 4000, enginetest.OpStop: 50000,
+			},
+			Faults: []enginetest.Fault{{Op: enginetest.OpExec, Call: 2, Err: broken}},
+		})
+		ctx := t.Context()
+		c, err := f.Create(ctx, bench.Spec{Argv: []string{agent.Path, "mark", "hold"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := errors.Join(c.Attach(ctx, &out, nil), c.Start(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		exec := func() error { _, err := f.Exec(ctx, c, []string{agent.Path, "exit", "0"}, nil, nil); return err }
+		began := time.Now()
+		for i, do := range []struct {
+			do    func() error
+			after time.Duration
+			want  error
+		}{
+			{func() error { return f.Pause(ctx, c) }, 1, nil},
+			{func() error { return f.Resume(ctx, c) }, 21, nil},
+			{exec, 321, nil},
+			{exec, 621, broken},
+			{func() error { return f.Stop(ctx, c, time.Hour) }, 50621, nil},
+		} {
+			if err := do.do(); !errors.Is(err, do.want) || time.Since(began) != do.after {
+				t.Errorf("call %d: %v after %v, want %v after %v", i, err, time.Since(began), do.want, do.after)
+			}
+		}
+		if exit, err := c.Wait(ctx); err != nil || exit != (bench.Exit{}) {
+			t.Errorf("mark hold was stopped: %v, %v; want exit status 0", exit, err)
+		}
+		if err := f.Signal(ctx, c, syscall.SIGTERM); err == nil {
+			t.Error("a container that has exited is signalled")
+		}
+		if _, err := agent.ParseMark(out.Bytes()); err != nil {
+			t.Error(err)
+		}
+		if err := c.Remove(ctx); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,17 +1,13 @@
 package enginetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
@@ -29,18 +25,32 @@ type fakeContainer struct {
 	number int
 	spec   bench.Spec
 
-	mu                        sync.Mutex
-	out, errOut               io.Writer
-	attached, started, killed bool
+	mu                         sync.Mutex
+	out, errOut                io.Writer
+	attached, started, removed bool
+	thawed                     chan struct{} // closed unless the container is paused
 
-	kill   chan struct{} // closed by Remove
-	exited chan struct{} // closed when exit is set
-	exit   bench.Exit
+	term   signal // SIGTERM, to the first process
+	kill   signal // SIGKILL, by Signal, Stop or Remove
+	exited chan struct{}
+	exit   bench.Exit // set when exited is closed
 }
 
 func newFakeContainer(f *Fake, number int, spec bench.Spec) *fakeContainer {
-	return &fakeContainer{fake: f, number: number, spec: spec, kill: make(chan struct{}), exited: make(chan struct{})}
+	c := &fakeContainer{fake: f, number: number, spec: spec, term: newSignal(), kill: newSignal(), exited: make(chan struct{}), thawed: make(chan struct{})}
+	close(c.thawed)
+	return c
 }
+
+// A signal is sent once; sending it again does nothing.
+type signal struct {
+	sent chan struct{} // closed by send
+	once *sync.Once
+}
+
+func newSignal() signal { return signal{make(chan struct{}), new(sync.Once)} }
+
+func (s signal) send() { s.once.Do(func() { close(s.sent) }) }
 
 func (c *fakeContainer) ID() string { return fmt.Sprintf("%s-%d", c.fake.config.Name, c.number) }
 
@@ -50,7 +60,7 @@ func (c *fakeContainer) Attach(ctx context.Context, stdout, stderr io.Writer) er
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.attached || c.started || c.killed {
+	if c.attached || c.started || c.removed {
 		return fmt.Errorf("attach to %s: %w", c.ID(), errOrder)
 	}
 	c.attached, c.out, c.errOut = true, stdout, stderr
@@ -89,7 +99,7 @@ func (c *fakeContainer) Start(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.started || c.killed {
+	if c.started || c.removed {
 		return fmt.Errorf("start %s: %w", c.ID(), errOrder)
 	}
 	if c.argv()[0] != agent.Path {
@@ -98,7 +108,7 @@ func (c *fakeContainer) Start(ctx context.Context) error {
 	c.started = true
 	go func() {
 		defer close(c.exited)
-		p := program{c: c, out: c.out, errOut: c.errOut}
+		p := program{c: c, out: c.out, errOut: c.errOut, term: c.term.sent, end: c.kill.sent}
 		c.exit = p.run(c.argv()[1:])
 	}()
 	return nil
@@ -127,104 +137,15 @@ func (c *fakeContainer) Remove(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.killed {
-		close(c.kill)
-	}
-	c.killed = true
-	if c.started {
+	c.removed = true
+	started := c.started
+	c.mu.Unlock()
+	c.kill.send()
+	if started {
 		<-c.exited
 	}
 	c.fake.mu.Lock()
 	defer c.fake.mu.Unlock()
 	delete(c.fake.live, c)
 	return nil
-}
-
-// A program is what runs in a fake container.
-type program struct {
-	c           *fakeContainer
-	out, errOut io.Writer // nil once it has failed, as pipes are that nobody reads
-}
-
-// run does a task of the agent.
-func (p *program) run(task []string) bench.Exit {
-	first := p.c.fake.now()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-p.c.kill:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	if err := p.c.fake.do(ctx, OpRun, p.c.number); errors.Is(err, context.Canceled) {
-		return bench.Exit{Code: 137, Signal: 9}
-	} else if err != nil {
-		return bench.Exit{Code: 1}
-	}
-	if len(task) == 0 {
-		return bench.Exit{Code: 2}
-	}
-	return p.do(ctx, first, task[0], task[1:])
-}
-
-func (p *program) do(ctx context.Context, first time.Duration, task string, args []string) bench.Exit {
-	arg := ""
-	if len(args) > 0 {
-		arg = args[0]
-	}
-	switch task {
-	case "mark":
-		p.write(&p.out, agent.Mark{First: first, Last: p.c.fake.now()}.String())
-	case "exit":
-		code, _ := strconv.Atoi(arg) // 0 for what is no number
-		return bench.Exit{Code: code}
-	case "echo":
-		if arg == "-2" {
-			p.write(&p.errOut, strings.Join(args[1:], " ")+"\n")
-			break
-		}
-		p.write(&p.out, strings.Join(args, " ")+"\n")
-	case "env":
-		p.write(&p.out, strings.Join(slices.Sorted(slices.Values(p.c.spec.Env)), "\n")+"\n")
-	case "print":
-		p.print(ctx, arg)
-	case "spew":
-		p.print(ctx, strconv.Itoa(1<<62))
-	case "sleep":
-		d, _ := time.ParseDuration(arg) // 0 for what is no duration
-		_ = sleep(ctx, d)               // told by ctx below
-	case "hold", "stubborn":
-		p.write(&p.out, "ready\n")
-		<-ctx.Done()
-	}
-	if ctx.Err() != nil {
-		return bench.Exit{Code: 137, Signal: 9}
-	}
-	return bench.Exit{}
-}
-
-// write goes on without a writer that fails.
-func (p *program) write(w *io.Writer, text string) {
-	if *w == nil {
-		return
-	}
-	if _, err := io.WriteString(*w, text); err != nil {
-		*w = nil
-	}
-}
-
-// print prints that many bytes. It rests a moment after each block, so that a
-// program without end lets a fake clock go on.
-func (p *program) print(ctx context.Context, size string) {
-	left, _ := strconv.Atoi(size) // 0 for what is no number
-	block := string(bytes.Repeat([]byte("0"), 1<<20))
-	for left > 0 && ctx.Err() == nil {
-		n := min(left, len(block))
-		p.write(&p.out, block[:n])
-		left -= n
-		_ = sleep(ctx, time.Millisecond) // told by ctx
-	}
 }

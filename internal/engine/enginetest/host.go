@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 )
 
@@ -21,14 +22,36 @@ import (
 // those that a container was started with, and all their children.
 func processes(t *testing.T, token string) []int {
 	t.Helper()
+	return processesWith(t, "environ", token)
+}
+
+// processes are those of a container, or of a run, that the host can see.
+func (s *suite) processes(t *testing.T, token, id string) []int {
+	t.Helper()
+	pids := processes(t, token)
+	if s.Sandboxed {
+		pids = append(pids, processesWith(t, "cmdline", id)...)
+	}
+	return pids
+}
+
+// processes are the container's.
+func (x *trial) processes(t *testing.T) []int {
+	t.Helper()
+	return x.suite.processes(t, x.token, x.ID())
+}
+
+// processesWith returns the processes with that text in a file of theirs.
+func processesWith(t *testing.T, file, token string) []int {
+	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var pids []int
 	for _, dir := range dirs {
-		env, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err != nil || !bytes.Contains(env, []byte(token)) {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil || !bytes.Contains(text, []byte(token)) {
 			continue // gone meanwhile, or somebody else's
 		}
 		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
@@ -41,11 +64,28 @@ func processes(t *testing.T, token string) []int {
 // pid is the host's number of the container's first process.
 func (x *trial) pid(t *testing.T) int {
 	t.Helper()
-	pids := processes(t, x.token)
+	if x.suite.Sandboxed {
+		return x.sandbox(t)
+	}
+	pids := x.processes(t)
 	if len(pids) == 0 {
 		t.Fatal("no process of the container can be found on the host")
 	}
 	return pids[0]
+}
+
+// sandbox is the process that stands for the first one.
+func (x *trial) sandbox(t *testing.T) int {
+	t.Helper()
+	e, ok := bench.As[bench.Overseer](x.suite.engine)
+	if !ok {
+		t.Fatal("a sandboxed engine must be a bench.Overseer")
+	}
+	pid, err := e.Pid(t.Context(), x.Container)
+	if err != nil {
+		t.Fatalf("Pid: %v", err)
+	}
+	return pid
 }
 
 // status returns a field of the first process's /proc/PID/status.
@@ -60,12 +100,18 @@ func statusOf(t *testing.T, pid int, field string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
+	return fieldOf(t, string(text), field)
+}
+
+// fieldOf returns a field of the text of a status file.
+func fieldOf(t *testing.T, status, field string) string {
+	t.Helper()
+	for line := range strings.Lines(status) {
 		if key, value, _ := strings.Cut(line, ":"); key == field {
 			return strings.TrimSpace(value)
 		}
 	}
-	t.Fatalf("/proc/%d/status has no field %s", pid, field)
+	t.Fatalf("the status of a process has no field %s: %.300q", field, status)
 	return ""
 }
 
@@ -90,7 +136,7 @@ func (s *suite) gone(t *testing.T, x *trial) {
 		return
 	}
 	if x.token != "" {
-		if pids := processes(t, x.token); len(pids) > 0 {
+		if pids := s.processes(t, x.token, x.ID()); len(pids) > 0 {
 			t.Errorf("left after Remove: processes %d", pids)
 		}
 	}
@@ -106,7 +152,7 @@ func (s *suite) nothingLeft(t *testing.T, site Site) {
 	if s.Simulated {
 		return
 	}
-	if pids := processes(t, tokenOf(site)); len(pids) > 0 {
+	if pids := s.processes(t, tokenOf(site), site.Run); len(pids) > 0 {
 		t.Errorf("left on the host: processes %d", pids)
 	}
 	for _, mount := range mounts(t, site) {
@@ -124,7 +170,7 @@ func (s *suite) traces(t *testing.T, site Site) []string {
 	if s.Simulated {
 		return found
 	}
-	for _, pid := range processes(t, tokenOf(site)) {
+	for _, pid := range s.processes(t, tokenOf(site), site.Run) {
 		found = append(found, fmt.Sprintf("process %d", pid))
 	}
 	found = append(found, mounts(t, site)...)

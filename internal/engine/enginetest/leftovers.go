@@ -33,7 +33,7 @@ func leftovers(t *testing.T, s *suite) {
 		t.Errorf("Leftovers after they were removed: %v", left)
 	}
 	s.nothingLeft(t, dead)
-	if len(processes(t, alive.token)) == 0 {
+	if len(alive.processes(t)) == 0 {
 		t.Error("cleaning up after one run killed a container of another")
 	}
 }

@@ -98,9 +98,29 @@ func networkHost(t *testing.T, s *suite) {
 	if s.refused(t, NetworkHost, spec) {
 		return
 	}
-	if got, want := s.facts(t, spec).NetNS, namespace(t, "net"); got != want {
+	facts := s.facts(t, spec)
+	if got, want := facts.NetNS, namespace(t, "net"); got != want && !s.Sandboxed {
 		t.Errorf("network namespace %d, want the host's, %d", got, want)
 	}
+	for _, name := range interfaces(t) {
+		if !slices.Contains(facts.Interfaces, name) {
+			t.Errorf("network host has the interfaces %q, want the host's %s among them", facts.Interfaces, name)
+		}
+	}
+}
+
+// interfaces are the host's that stay: others come and go with containers.
+func interfaces(t *testing.T) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/sys/class/net/*/device")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"lo"}
+	for _, dir := range dirs {
+		names = append(names, filepath.Base(filepath.Dir(dir)))
+	}
+	return names
 }
 
 func networkBridge(t *testing.T, s *suite) {

@@ -150,7 +150,11 @@ func onlyStderr(t *testing.T, s *suite) {
 func outputComplete(t *testing.T, s *suite) {
 	const size = 3_000_000 // more than any pipe holds
 	for range 3 {
-		if got := len(s.output(t, s.spec("print", fmt.Sprint(size)))); got != size {
+		got := len(s.output(t, s.spec("print", fmt.Sprint(size))))
+		if s.lacks(CompleteOutput) && 0 < got && got <= size {
+			continue
+		}
+		if got != size {
 			t.Errorf("stdout has %d bytes when Wait has returned, want %d", got, size)
 		}
 	}

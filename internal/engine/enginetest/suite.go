@@ -67,6 +67,7 @@ func (s *suite) spec(task ...string) bench.Spec {
 // A trial is one container of a subtest.
 type trial struct {
 	bench.Container
+	suite          *suite
 	spec           bench.Spec
 	token          string // "KEY=VALUE" in the environment of every process inside
 	stdout, stderr *buffer
@@ -110,7 +111,7 @@ func (s *suite) adopt(t *testing.T, c bench.Container, spec bench.Spec, token st
 	if c.ID() == "" {
 		t.Error("the container has no ID")
 	}
-	x := &trial{Container: c, spec: spec, token: token, stdout: newBuffer(), stderr: newBuffer()}
+	x := &trial{Container: c, suite: s, spec: spec, token: token, stdout: newBuffer(), stderr: newBuffer()}
 	t.Cleanup(func() { s.remove(t, x) })
 	return x
 }

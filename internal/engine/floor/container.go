@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -34,6 +35,7 @@ type container struct {
 	ready           agent.Report // what init said when it was
 
 	process *os.Process   // nil until there is one
+	frozen  atomic.Bool   // Pause may have stopped the processes
 	exited  chan struct{} // closed when exit and err are set
 	exit    bench.Exit
 	err     error
@@ -131,11 +133,7 @@ func (c *container) reap() {
 		c.err = fmt.Errorf("wait for %s: %w", c.id, err)
 		return
 	}
-	status := state.Sys().(syscall.WaitStatus) // what it is on every Unix
-	c.exit.Code = status.ExitStatus()
-	if status.Signaled() {
-		c.exit = bench.Exit{Code: 128 + int(status.Signal()), Signal: int(status.Signal())}
-	}
+	c.exit = exitOf(state.Sys().(syscall.WaitStatus)) // what it is on every Unix
 	if c.exit.Signal == int(syscall.SIGKILL) && c.groups != nil {
 		stat, err := c.groups.Stat(c.group)
 		c.exit.OOM = err == nil && stat.OOMKills > 0
@@ -196,6 +194,12 @@ func (c *container) kill(ctx context.Context) error {
 	}
 	if err := c.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
+	}
+	if c.frozen.Load() {
+		// On version 1 it would not notice.
+		if err := c.groups.Thaw(ctx, c.group); err != nil {
+			return err
+		}
 	}
 	select {
 	case <-c.exited:

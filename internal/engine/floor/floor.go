@@ -65,6 +65,10 @@ var (
 	_ bench.Engine   = (*Engine)(nil)
 	_ bench.Cgrouper = (*Engine)(nil)
 	_ bench.Cleaner  = (*Engine)(nil)
+	_ bench.Pauser   = (*Engine)(nil)
+	_ bench.Execer   = (*Engine)(nil)
+	_ bench.Signaler = (*Engine)(nil)
+	_ bench.Overseer = (*Engine)(nil)
 )
 
 // New returns the engine.

@@ -11,6 +11,11 @@
 // When the first process has exited, what is left in its process group is
 // killed, as the kernel does in a container. A process that has left the group
 // for a session of its own lives until Close.
+//
+// Pausing is SIGSTOP to the process groups, resuming SIGCONT: what any user can
+// do without control groups. The processes can notice that, and one that has
+// left its group is not stopped. Exec starts another process in a session of
+// its own, with the same environment and directory.
 package native
 
 import (
@@ -45,8 +50,12 @@ type Engine struct {
 }
 
 var (
-	_ bench.Engine  = (*Engine)(nil)
-	_ bench.Cleaner = (*Engine)(nil)
+	_ bench.Engine   = (*Engine)(nil)
+	_ bench.Cleaner  = (*Engine)(nil)
+	_ bench.Pauser   = (*Engine)(nil)
+	_ bench.Execer   = (*Engine)(nil)
+	_ bench.Signaler = (*Engine)(nil)
+	_ bench.Overseer = (*Engine)(nil)
 )
 
 // New returns the engine.
@@ -94,6 +103,7 @@ type plan struct {
 	argv, env []string
 	dir       string
 	image     string // digest; empty for a program of the host
+	root      string // of the image; empty for a program of the host
 }
 
 // plan decides what spec means on the host.
@@ -116,7 +126,7 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
 	}
-	p := plan{argv: argv, dir: spec.Dir}
+	p := plan{argv: argv, dir: spec.Dir, root: root}
 	if p.dir == "" {
 		p.dir = img.WorkingDir()
 	}
@@ -125,7 +135,7 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 		p.image, p.env = img.Digest(), img.Env()
 	} else if errors.Is(err, fs.ErrNotExist) && spec.Image == "" {
 		p.program, err = exec.LookPath(argv[0])
-		p.env = []string{hostPath}
+		p.env, p.root = []string{hostPath}, ""
 	}
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: program %q: %w", e.config.Name, argv[0], err)

@@ -26,6 +26,10 @@ type process struct {
 	started *os.Process
 	removed bool
 
+	signalling sync.Mutex            // held while the group is signalled or given back
+	reaped     bool                  // the group's number can be another's
+	others     map[*process]struct{} // that Exec has started and that run
+
 	exited chan struct{} // closed when exit and err are set
 	exit   bench.Exit
 	err    error
@@ -114,7 +118,10 @@ func (p *process) reap() {
 	if errors.Is(kill, unix.ESRCH) || errors.Is(kill, unix.EPERM) {
 		kill = nil // the zombie is alone, or what is left has changed its user
 	}
+	p.signalling.Lock()
 	state, wait := p.started.Wait()
+	p.reaped = true
+	p.signalling.Unlock()
 	for _, pipe := range p.pipes {
 		pipe.finish()
 	}

@@ -33,7 +33,7 @@ type bundle struct {
 	configured []byte
 
 	mu             sync.Mutex // held while the bundle is taken down
-	stdout, stderr pipe
+	stdout, stderr *pipe
 	errors         *os.File // what the runtime's commands print to stderr
 }
 
@@ -89,6 +89,14 @@ func (b *bundle) open() (err error) {
 	if b.errors, err = os.OpenFile(b.path("stderr"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return err
 	}
+	return b.pipes()
+}
+
+// pipes makes what the container's process prints to, in place of what an
+// earlier one has printed to.
+func (b *bundle) pipes() (err error) {
+	b.stdout.close()
+	b.stderr.close()
 	if b.stdout, err = newPipe(); err != nil {
 		return err
 	}

@@ -30,9 +30,9 @@ func containerID(run, engine, number string) string {
 
 // Cgroup returns the path of the container's cgroup.
 func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
-	own, ok := c.(*container)
-	if !ok {
-		return "", fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
+	own, err := e.own(c)
+	if err != nil {
+		return "", err
 	}
 	return own.bundle.cgroup, nil
 }
@@ -176,10 +176,21 @@ func removeContainer(ctx context.Context, run, engine, dir, number string) error
 	if err := endGroup(ctx, groupOf(run, engine, number)); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "state", containerID(run, engine, number))); err != nil {
+	if err := removeState(filepath.Join(dir, "state"), containerID(run, engine, number)); err != nil {
 		return err
 	}
 	return removeTree(filepath.Join(dir, number))
+}
+
+// removeState removes what runtimes keep of a container in their directory:
+// most of them a directory of its name, runsc three files.
+func removeState(dir, id string) error {
+	files := id + "_sandbox:" + id
+	var errs []error
+	for _, name := range []string{id, files + ".state", files + ".lock", "runsc-" + id + ".sock"} {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	return errors.Join(errs...)
 }
 
 // endGroup kills every process in a cgroup and removes it.

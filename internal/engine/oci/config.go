@@ -49,6 +49,9 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
 		}
 	}
+	if what := h.dialect.refuse(spec); what != "" {
+		return refuse("%s", what)
+	}
 	return nil
 }
 

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,28 +30,42 @@ type container struct {
 
 	stdout, stderr io.Writer // where Attach wants the output; nil discards
 
-	// What concerns the process is left until a runtime's command has returned,
-	// so that neither looking it up nor news of it gets into the command's time.
-	found   func() (*process, error) // the first process in the container
-	watched sync.Once                // that it is waited for
-	exited  chan struct{}            // closed when exit and waitErr are set
-	exit    bench.Exit
-	waitErr error
+	life atomic.Pointer[life] // Restore begins another
 
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
 	deleted bool // by the runtime; the bundle may be there
 	removed bool
+	// processes are the files that describe what Exec runs, by arguments.
+	processes map[string]string
+
+	frozen atomic.Bool  // Pause may have stopped the processes
+	execs  atomic.Int64 // counts the calls of Exec, whose files have its number
+}
+
+// A life of a container is that of its first process. What concerns the
+// process is left until a runtime's command has returned, so that neither
+// looking it up nor news of it gets into the command's time.
+type life struct {
+	found          func() (*process, error) // the first process in the container
+	watched        sync.Once                // that it is waited for
+	stdout, stderr *pipe
+	exited         chan struct{} // closed when exit and err are set
+	exit           bench.Exit
+	err            error
 }
 
 func (c *container) ID() string { return c.bundle.id }
 
 // command runs a command of the runtime, for this container.
 func (c *container) command(ctx context.Context, stdout, stderr *os.File, args ...string) error {
-	argv := append([]string{
-		"--root", c.engine.state(), "--log", c.bundle.path("log"), "--log-format", "json",
-	}, args...)
-	argv = append(argv, c.bundle.id)
+	return c.commandWith(ctx, stdout, stderr, args)
+}
+
+// commandWith runs a command that has arguments after the container's name.
+func (c *container) commandWith(ctx context.Context, stdout, stderr *os.File, args []string, after ...string) error {
+	argv := append(c.globals("log"), args...)
+	argv = append(append(argv, c.bundle.id), after...)
 	if err := run(ctx, c.host, stdout, stderr, argv); err != nil {
 		said := tail(c.bundle.path("stderr"))
 		if stderr == c.bundle.stderr.w {
@@ -62,11 +76,27 @@ func (c *container) command(ctx context.Context, stdout, stderr *os.File, args .
 	return nil
 }
 
+// globals are the flags that come before every command, which writes to that
+// log in the bundle.
+func (c *container) globals(log string) []string {
+	flags := []string{"--root", c.engine.state(), "--log", c.bundle.path(log), "--log-format", "json"}
+	return append(flags, c.host.dialect.flags(c.spec)...)
+}
+
 func newContainer(e *Engine, h *host, b *bundle, spec bench.Spec) *container {
-	c := &container{engine: e, host: h, bundle: b, spec: spec, exited: make(chan struct{})}
-	c.found = sync.OnceValues(c.find)
+	c := &container{engine: e, host: h, bundle: b, spec: spec}
+	c.begin()
 	return c
 }
+
+// begin begins a life with the bundle's pipes.
+func (c *container) begin() {
+	l := &life{stdout: c.bundle.stdout, stderr: c.bundle.stderr, exited: make(chan struct{})}
+	l.found = sync.OnceValues(func() (*process, error) { return c.find(l) })
+	c.life.Store(l)
+}
+
+func (c *container) found() (*process, error) { return c.life.Load().found() }
 
 // create makes the container. Its process exists from now on.
 func (c *container) create(ctx context.Context) error {
@@ -76,9 +106,9 @@ func (c *container) create(ctx context.Context) error {
 
 // find looks up the process that create made. If it has ended it keeps its
 // number, because it is waited for here and nowhere else.
-func (c *container) find() (*process, error) {
-	c.bundle.stdout.closeWrite()
-	c.bundle.stderr.closeWrite()
+func (c *container) find(l *life) (*process, error) {
+	l.stdout.closeWrite()
+	l.stderr.closeWrite()
 	pid, err := readPID(c.bundle.path("pid"))
 	if err != nil {
 		return nil, fmt.Errorf("%s create: %w", c.engine.cfg.Name, err)
@@ -91,18 +121,20 @@ func (c *container) find() (*process, error) {
 }
 
 // watch begins to copy what the process prints, and to wait for its end.
-func (c *container) watch() {
-	c.watched.Do(func() {
-		p, err := c.found()
-		c.bundle.stdout.copy(c.stdout)
-		c.bundle.stderr.copy(c.stderr)
+func (c *container) watch() *life {
+	l := c.life.Load()
+	l.watched.Do(func() {
+		p, err := l.found()
+		l.stdout.copy(c.stdout)
+		l.stderr.copy(c.stderr)
 		if err != nil {
-			c.waitErr = err
-			close(c.exited)
+			l.err = err
+			close(l.exited)
 			return
 		}
-		go c.await(p)
+		go c.await(l, p)
 	})
+	return l
 }
 
 func readPID(name string) (int, error) {
@@ -118,22 +150,22 @@ func readPID(name string) (int, error) {
 }
 
 // await takes the exit status of the container's process.
-func (c *container) await(p *process) {
-	defer close(c.exited)
+func (c *container) await(l *life, p *process) {
+	defer close(l.exited)
 	status, err := p.wait()
 	if err != nil {
-		c.waitErr = fmt.Errorf("wait for process %d: %w", p.pid, err)
+		l.err = fmt.Errorf("wait for process %d: %w", p.pid, err)
 		return
 	}
 	if !status.Signaled() {
-		c.exit = bench.Exit{Code: status.ExitStatus()}
+		l.exit = bench.Exit{Code: status.ExitStatus()}
 		return
 	}
 	signal := status.Signal()
-	c.exit = bench.Exit{Code: 128 + int(signal), Signal: int(signal)}
+	l.exit = bench.Exit{Code: 128 + int(signal), Signal: int(signal)}
 	if signal == syscall.SIGKILL {
 		stat, err := c.host.groups.Stat(c.bundle.cgroup)
-		c.exit.OOM = err == nil && stat.OOMKills > 0
+		l.exit.OOM = err == nil && stat.OOMKills > 0
 	}
 }
 
@@ -152,19 +184,19 @@ func (c *container) Start(ctx context.Context) error {
 }
 
 func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
-	c.watch()
+	l := c.watch()
 	select {
-	case <-c.exited:
+	case <-l.exited:
 	case <-ctx.Done():
 		return bench.Exit{}, context.Cause(ctx)
 	}
-	if c.waitErr != nil {
-		return bench.Exit{}, c.waitErr
+	if l.err != nil {
+		return bench.Exit{}, l.err
 	}
-	if err := errors.Join(c.bundle.stdout.wait(ctx), c.bundle.stderr.wait(ctx)); err != nil {
+	if err := errors.Join(l.stdout.wait(ctx), l.stderr.wait(ctx)); err != nil {
 		return bench.Exit{}, err
 	}
-	return c.exit, nil
+	return l.exit, nil
 }
 
 // Remove deletes the container. The bundle of one that had ended by itself is
@@ -201,14 +233,14 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	if err != nil {
 		return false, c.force(ctx)
 	}
-	c.watch()
+	l := c.watch()
 	select {
-	case <-c.exited:
+	case <-l.exited:
 		regular = true
 	default:
 		// Killing first is quicker than the runtimes' own --force: runc looks
 		// only every 100 ms whether the process is gone.
-		if err := c.kill(ctx, p); err != nil {
+		if err := c.kill(ctx, l, p); err != nil {
 			return false, err
 		}
 	}
@@ -221,12 +253,16 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 }
 
 // kill ends the first process, and with it all others in its PID namespace.
-func (c *container) kill(ctx context.Context, p *process) error {
-	if err := p.kill(); err != nil {
+func (c *container) kill(ctx context.Context, l *life, p *process) error {
+	err := p.kill()
+	if err == nil && c.frozen.Load() {
+		err = c.host.groups.Thaw(ctx, c.bundle.cgroup) // on version 1 it would not notice
+	}
+	if err != nil {
 		return fmt.Errorf("kill process %d: %w", p.pid, err)
 	}
 	select {
-	case <-c.exited:
+	case <-l.exited:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("process %d was killed and has not ended: %w", p.pid, context.Cause(ctx))
@@ -243,7 +279,7 @@ func (c *container) force(ctx context.Context) error {
 	if err := endGroup(ctx, c.bundle.cgroup); err != nil {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(c.engine.state(), c.bundle.id))
+	return removeState(c.engine.state(), c.bundle.id)
 }
 
 // discard removes what is left of a container that could not be created.

@@ -2,14 +2,11 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
@@ -26,7 +23,11 @@ func (c *container) Inspect(context.Context) (bench.Applied, error) {
 	if c.applied != nil {
 		return *c.applied, nil
 	}
-	a, err := c.inspect()
+	inspect := c.inspect
+	if c.host.dialect.sandbox {
+		inspect = c.inspectSandbox
+	}
+	a, err := inspect()
 	if err != nil {
 		return bench.Applied{}, fmt.Errorf("inspect %s: %w", c.bundle.id, err)
 	}
@@ -50,12 +51,8 @@ func (c *container) inspect() (bench.Applied, error) {
 }
 
 func (c *container) argv(_ string, a *bench.Applied) error {
-	text, err := proc.ReadFile(c.bundle.path("config.json"), 4<<20)
+	s, err := c.bundle.specification()
 	if err != nil {
-		return err
-	}
-	var s specs.Spec
-	if err := json.Unmarshal(text, &s); err != nil {
 		return err
 	}
 	a.Argv = s.Process.Args

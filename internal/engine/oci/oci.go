@@ -1,5 +1,5 @@
-// Package oci drives an OCI runtime (runc, crun and others with their command
-// line) directly, with no daemon between: it makes the bundles itself and runs
+// Package oci drives an OCI runtime (runc, crun, youki, gVisor's runsc and
+// others with their command line) directly, with no daemon between: it makes the bundles itself and runs
 // the runtime's create, start and delete.
 //
 // So that tare is not in its own numbers, Create adds next to nothing to the
@@ -62,6 +62,7 @@ type Engine struct {
 type host struct {
 	binary  string // absolute path of the runtime
 	version runtimeVersion
+	dialect dialect
 	null    *os.File
 	groups  *cgroup.Hierarchy
 	own     func() (status, error) // of this process
@@ -130,7 +131,7 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 		return nil, err
 	}
 	own := sync.OnceValues(func() (status, error) { return statusOf("self") })
-	return &host{binary, version, null, groups, own}, nil
+	return &host{binary, version, dialectOf(version.name), null, groups, own}, nil
 }
 
 // find returns the path of the runtime's binary, if it can work here.

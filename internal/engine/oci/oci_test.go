@@ -16,15 +16,26 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	for _, name := range []string{"runc", "crun"} {
-		t.Run(name, func(t *testing.T) {
-			_, err := oci.New(oci.Config{Name: name}).Probe(t.Context())
-			enginetest.Require(t, name, err)
+	common := []enginetest.Feature{enginetest.NetworkBridge, enginetest.UserNS}
+	for _, test := range []struct {
+		runtime     string
+		unsupported []enginetest.Feature
+		sandboxed   bool
+	}{
+		{runtime: "runc"},
+		{runtime: "crun"},
+		{runtime: "youki"},
+		{runtime: "runsc", unsupported: []enginetest.Feature{enginetest.PidsLimit}, sandboxed: true},
+	} {
+		t.Run(test.runtime, func(t *testing.T) {
+			_, err := oci.New(oci.Config{Name: test.runtime}).Probe(t.Context())
+			enginetest.Require(t, test.runtime, err)
 			enginetest.Run(t, enginetest.Options{
 				Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
-					return oci.New(oci.Config{Name: name, Run: s.Run, Dir: s.Dir, Images: s.Images})
+					return oci.New(oci.Config{Name: test.runtime, Run: s.Run, Dir: s.Dir, Images: s.Images})
 				},
-				Unsupported: []enginetest.Feature{enginetest.NetworkBridge, enginetest.UserNS},
+				Unsupported: append(test.unsupported, common...),
+				Sandboxed:   test.sandboxed,
 			})
 		})
 	}

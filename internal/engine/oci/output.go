@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe takes what a process prints to one of its streams.
+// A pipe takes what a process prints to one of its streams. A nil pipe can be
+// closed.
 type pipe struct {
 	r, w *os.File
 	done chan struct{} // closed when everything was copied; nil before copy
@@ -17,15 +18,15 @@ type pipe struct {
 
 // newPipe makes a pipe whose read end does not block, so that closing it ends
 // a read, and whose write end does, as programs expect.
-func newPipe() (pipe, error) {
+func newPipe() (*pipe, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return pipe{}, os.NewSyscallError("pipe2", err)
+		return nil, os.NewSyscallError("pipe2", err)
 	}
 	if err := unix.SetNonblock(fds[0], true); err != nil {
-		return pipe{}, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]), unix.Close(fds[1]))
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fds[0]), unix.Close(fds[1]))
 	}
-	return pipe{r: os.NewFile(uintptr(fds[0]), "output"), w: os.NewFile(uintptr(fds[1]), "output")}, nil
+	return &pipe{r: os.NewFile(uintptr(fds[0]), "output"), w: os.NewFile(uintptr(fds[1]), "output")}, nil
 }
 
 // copy begins to copy what is printed to w until no process can print any
@@ -55,7 +56,7 @@ func (p *pipe) closeWrite() {
 
 // pending returns what lies in the pipe, at most 64 KiB, without waiting.
 func (p *pipe) pending() []byte {
-	if p.r == nil {
+	if p == nil || p.r == nil {
 		return nil
 	}
 	text := make([]byte, tailSize)
@@ -84,6 +85,9 @@ func (p *pipe) wait(ctx context.Context) error {
 
 // close ends the copying too.
 func (p *pipe) close() {
+	if p == nil {
+		return
+	}
 	p.closeWrite()
 	if p.r != nil {
 		_ = p.r.Close() // it was only read

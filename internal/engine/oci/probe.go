@@ -3,10 +3,10 @@ package oci
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -69,27 +69,33 @@ type runtimeVersion struct {
 
 // probeVersion runs the runtime with --version.
 func probeVersion(ctx context.Context, binary string) (runtimeVersion, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "--version")
-	cmd.WaitDelay = time.Second
-	var out limitedBuffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return runtimeVersion{}, explain(cmd.Args, err, nil, out.text)
+	said, err := output(ctx, binary, "--version")
+	if err != nil {
+		return runtimeVersion{}, explain([]string{binary, "--version"}, err, nil, said)
 	}
-	return parseVersion(binary, string(out.text))
+	v, err := parseVersion(binary, string(said))
+	if v.number == "VERSION_MISSING" {
+		v.number = moduleVersion(binary)
+	}
+	return v, err
 }
 
-// parseVersion reads "NAME version NUMBER" and, from the lines below it, which
+// moduleVersion is that of the Go module that a program was built from: what
+// runsc does not say of itself unless its makers have built it.
+func moduleVersion(binary string) string {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+// parseVersion reads "NAME version NUMBER", or with a colon as youki says it, and, from the lines below it, which
 // are "KEY: VALUE", the commit and the version of the specification.
 func parseVersion(binary, text string) (runtimeVersion, error) {
 	lines := strings.Split(text, "\n")
 	words := strings.Fields(lines[0])
-	if len(words) < 3 || words[1] != "version" {
+	if len(words) < 3 || strings.TrimSuffix(words[1], ":") != "version" {
 		return runtimeVersion{}, fmt.Errorf("%s --version: not an OCI runtime's answer: %.80q", binary, lines[0])
 	}
 	v := runtimeVersion{name: words[0], number: words[2]}

@@ -243,6 +243,8 @@ func TestDamagedRunDoesNotHideOthers(t *testing.T) {
 	for _, change := range []string{
 		`UPDATE samples SET "values" = x'00' WHERE seq = 0`, "UPDATE samples SET began = 'noon' WHERE seq = 0",
 		"UPDATE samples SET notes = '{' WHERE seq = 0", "UPDATE samples SET cell = 9 WHERE seq = 0",
+		"UPDATE samples SET series = x'0161' WHERE seq = 0", "UPDATE samples SET series = x'ffffffffffffffffff01' WHERE seq = 0",
+		"UPDATE samples SET series = x'016101000000000000f87f' WHERE seq = 0",
 		"DELETE FROM samples WHERE seq = 0", "UPDATE resumptions SET json = '['", "UPDATE applied SET json = '[' || number",
 	} {
 		fresh := fill(t, 5)

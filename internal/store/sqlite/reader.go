@@ -167,7 +167,7 @@ func (s *Store) readSamples(ctx context.Context, q querier, run storedRun) ([]be
 	if run.samples == 0 {
 		return nil, nil
 	}
-	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes
+	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series
 		FROM samples WHERE run = ? ORDER BY seq`, run.number)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -206,9 +206,9 @@ func newSampleReader(run storedRun) *sampleReader {
 // scan reads one row.
 func (r *sampleReader) scan(rows *sql.Rows) error {
 	var s bench.Sample
-	var began, outcome, operation, reason, values, notes sql.RawBytes
+	var began, outcome, operation, reason, values, notes, series sql.RawBytes
 	var applied sql.NullInt64
-	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes)
+	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes, &series)
 	if err != nil {
 		return err
 	}
@@ -220,6 +220,9 @@ func (r *sampleReader) scan(rows *sql.Rows) error {
 		if err := json.Unmarshal(notes, &s.Notes); err != nil {
 			return err
 		}
+	}
+	if s.Series, err = decodeSeries(series); err != nil {
+		return err
 	}
 	if s.Outcome == bench.OK {
 		s.Values = r.room()

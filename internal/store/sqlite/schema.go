@@ -56,6 +56,9 @@ CREATE TABLE resumptions (
 	json   TEXT NOT NULL
 ) STRICT;
 CREATE INDEX resumptions_of_run ON resumptions (run);
+`, `
+-- As encodeSeries writes them; NULL where there are none.
+ALTER TABLE samples ADD COLUMN series BLOB;
 `}
 }
 

@@ -8,7 +8,8 @@
 //
 // A sample is one row with its values as one blob of little-endian float64, in
 // the order of the header's metrics, so that every bit comes back and a large
-// run is read quickly.
+// run is read quickly. Its series are a second blob, at the row's end, so that
+// what needs them not does not read them.
 package sqlite
 
 import (

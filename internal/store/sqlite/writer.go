@@ -3,12 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -96,8 +93,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM runs
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM runs
 		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -150,7 +147,7 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	return []any{
 		w.number, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed), string(s.Outcome),
-		s.Operation, s.Reason, values, applied, notes,
+		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series),
 	}, nil
 }
 
@@ -219,26 +216,6 @@ func (w *writer) changed(ctx context.Context, res sql.Result, err error) error {
 
 // Close releases the writer. It may be called twice.
 func (w *writer) Close() error { return w.store.wrap(w.insert.Close()) }
-
-// encodeValues returns values as they are stored.
-func encodeValues(values []float64) []byte {
-	b := make([]byte, 0, 8*len(values))
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-	}
-	return b
-}
-
-// decodeValues reads what encodeValues returned into dst.
-func decodeValues(dst []float64, b []byte) error {
-	if len(b) != 8*len(dst) {
-		return errors.New("values do not fit the metrics")
-	}
-	for i := range dst {
-		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-	}
-	return nil
-}
 
 // parseTime reads a time as it is stored.
 func parseTime(text string) (time.Time, error) {

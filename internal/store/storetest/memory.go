@@ -89,9 +89,18 @@ func (m *Memory) Open(ctx context.Context, id string) (*bench.Run, error) {
 	c.Samples = slices.Clone(run.Samples)
 	for i := range c.Samples {
 		c.Samples[i].Values = slices.Clone(c.Samples[i].Values)
+		c.Samples[i].Series = cloneSeries(c.Samples[i].Series)
 	}
 	c.Resumptions = slices.Clone(run.Resumptions)
 	return &c, nil
+}
+
+func cloneSeries(all []bench.Series) []bench.Series {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Values = slices.Clone(all[i].Values)
+	}
+	return all
 }
 
 func (m *Memory) open(id string) (*bench.Run, error) {
@@ -176,7 +185,7 @@ func (w *memoryWriter) Append(ctx context.Context, s bench.Sample) error {
 		if err := w.store.faults[s.Trial.Seq]; err != nil {
 			return err
 		}
-		s.Values, s.Notes = slices.Clone(s.Values), slices.Clone(s.Notes) // the caller may use them again
+		s.Values, s.Notes, s.Series = slices.Clone(s.Values), slices.Clone(s.Notes), cloneSeries(s.Series) // the caller may use them again
 		run.Samples = append(run.Samples, s)
 		w.next++
 		return nil

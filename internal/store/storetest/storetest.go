@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 		{"ValuesKeepEveryBit", testBits},
 		{"EveryOutcome", testOutcomes},
 		{"HostileStrings", testStrings},
+		{"SeriesKeepEveryBit", testSeries},
 		{"SamplesAreNotRetained", testRetained},
 		{"LargeRun", testLarge},
 		{"RunsNewestFirst", testRuns},
@@ -160,6 +162,8 @@ func exampleSample(began time.Time, i int) bench.Sample {
 		s.Outcome, s.Operation, s.Reason, s.Values = bench.Failed, "total", "create: no such file", nil
 	case 5:
 		s.Notes = []string{bench.NoteHostClock}
+	case 6:
+		s.Series = []bench.Series{{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}}}
 	}
 	return s
 }
@@ -322,6 +326,9 @@ func testInvalidSamples(t *testing.T, s *suite) {
 		"unknown outcome":    func(s *bench.Sample) { s.Outcome = "fine" },
 		"too few values":     func(s *bench.Sample) { s.Values = s.Values[:1] },
 		"a failure's values": func(s *bench.Sample) { s.Outcome = bench.Failed },
+		"a failure's series": func(s *bench.Sample) { s.Outcome, s.Values, s.Series = bench.Failed, nil, series("a", 1) },
+		"series of nothing":  func(s *bench.Sample) { s.Series = series("", 1) },
+		"series too long":    func(s *bench.Sample) { s.Series = series("a", bench.MaxSeriesValues+1) },
 	} {
 		sample := Example("a", 1).Samples[0]
 		spoil(&sample)
@@ -381,9 +388,33 @@ func testBits(t *testing.T, s *suite) {
 	}
 }
 
+// series is one series of n ones.
+func series(metric string, n int) []bench.Series {
+	return []bench.Series{{Metric: metric, Values: slices.Repeat([]float64{1}, n)}}
+}
+
+// Series come back in their order, as many as a sample may have.
+func testSeries(_ *testing.T, s *suite) {
+	want := &bench.Run{Header: Example("a", 1).Header}
+	want.Header.Schedule = nil
+	most := Example("a", 1).Samples[0]
+	most.Series = series("z", bench.MaxSeriesValues-3)
+	most.Series = append(most.Series, bench.Series{Metric: "a", Values: []float64{math.MaxFloat64, math.Copysign(0, -1), 5e-324}})
+	want.Samples = append(want.Samples, most)
+	s.must(s.create(want.Header, want.Samples...).Close())
+	s.wantRun(want)
+	run, err := s.Open(s.ctx, "a")
+	s.must(err)
+	for i, v := range most.Series[1].Values {
+		if got := run.Samples[0].Series[1].Values[i]; math.Float64bits(got) != math.Float64bits(v) {
+			s.t.Errorf("%v came back as %v", v, got)
+		}
+	}
+}
+
 func testOutcomes(_ *testing.T, s *suite) {
 	want := &bench.Run{Header: Example("a", 8).Header}
-	for i, o := range []bench.Outcome{bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped} {
+	for i, o := range []bench.Outcome{bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped, bench.Unsupported} {
 		sample := bench.Sample{Trial: bench.Trial{Seq: i}, Outcome: o, Reason: string(o)}
 		if o == bench.OK {
 			sample.Values = []float64{1, 2}
@@ -415,10 +446,12 @@ func testStrings(_ *testing.T, s *suite) {
 func testRetained(_ *testing.T, s *suite) {
 	want := Example("a", 3)
 	w := s.create(want.Header)
-	values := make([]float64, 2)
-	for _, sample := range Example("a", 3).Samples {
+	values, again := make([]float64, 2), series("one", 1)
+	for i, sample := range Example("a", 3).Samples {
 		copy(values, sample.Values)
-		sample.Values = values
+		again[0].Values[0] = float64(i)
+		sample.Values, sample.Series = values, again
+		want.Samples[i].Series = []bench.Series{{Metric: "one", Values: []float64{float64(i)}}}
 		s.must(w.Append(s.ctx, sample))
 	}
 	s.must(w.Close())

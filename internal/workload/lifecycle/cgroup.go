@@ -31,6 +31,9 @@ func (l *life) recordCgroup(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	if l.cgroups == nil {
+		return
+	}
 	h, err := l.cgroups()
 	if err != nil {
 		return

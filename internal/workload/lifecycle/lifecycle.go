@@ -1,26 +1,30 @@
-// Package lifecycle is the workload that takes one container through its
-// life: create, start, first instruction, exit, remove.
+// Package lifecycle holds the workloads that take containers through their
+// life: one at a time (lifecycle), or many at once (throughput).
 package lifecycle
 
 import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 )
 
-// The names of the metrics, which are also those of the operations.
+// The names of the metrics of the usual sequence, which are also those of the
+// operations. Those of the others are in operations.go.
 const (
-	First  = "first_instruction"
-	Total  = "total"
-	Create = "create"
-	Start  = "start"
-	Exit   = "exit"
-	Remove = "remove"
+	First   = "first_instruction"
+	Total   = "total"
+	Create  = "create"
+	Start   = "start"
+	Exit    = "exit"
+	Remove  = "remove"
+	Sandbox = "sandbox"
+	// StopSandbox and RemoveSandbox follow Remove where there is a sandbox.
+	StopSandbox   = "stop_sandbox"
+	RemoveSandbox = "remove_sandbox"
 )
 
 // New returns the workload.
@@ -35,153 +39,95 @@ type workload struct {
 func (workload) Name() string { return "lifecycle" }
 
 func (workload) Doc() string {
-	return "One container from create to remove: how long until its first instruction, and each phase."
+	return "One container from create to remove: how long until its first instruction, and each operation."
 }
 
 func (workload) Metrics() []bench.Metric {
-	second := func(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
-		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}
-	}
-	return append([]bench.Metric{
+	metrics := []bench.Metric{
 		second(First, "time to first instruction", bench.Primary, bench.Ratio,
-			"From the call that creates the container to the first instruction of the process inside, by that process's own mark; waiting between create and start left out."),
+			"From the call that creates the container (or its sandbox) to the first instruction of the process inside, by that process's own mark; waiting between create and start left out."),
 		second(Total, "whole life", bench.Primary, bench.Ratio,
-			"Create, from the call of start to the news of the exit, and remove, added up."),
-		second(Create, "create", bench.Detail, bench.Difference,
-			"From the call that creates the container to its return."),
-		second(Start, "start", bench.Detail, bench.Difference,
-			"From the call that starts the container to its return."),
-		second(Exit, "exit", bench.Detail, bench.Difference,
-			"From the last instruction of the process inside, by its own mark, to the moment at which the engine has said that it exited."),
-		second(Remove, "remove", bench.Detail, bench.Difference,
-			"From the call that removes the exited container to its return."),
-	}, cgroupMetrics()...)
+			"All operations added up; where the container ends by itself, the time from the call of start to the news of the exit among them."),
+	}
+	metrics = append(metrics, operationMetrics()...)
+	return append(metrics, cgroupMetrics()...)
 }
 
-func (workload) Params() []bench.Param { return nil }
+func second(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
+	return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}
+}
 
-// Check finds nothing to refuse: every engine can do this.
-func (workload) Check(bench.Engine) error { return nil }
+// operationMetrics are the details: one for each operation.
+func operationMetrics() []bench.Metric {
+	var all []bench.Metric
+	add := func(name, title, doc string) {
+		all = append(all, second(name, title, bench.Detail, bench.Difference, doc))
+	}
+	add(Sandbox, "sandbox", "From the call that makes the sandbox (pod) to its return.")
+	add(Create, "create", "From the call that creates the container to its return.")
+	add(Start, "start", "From the call that starts the container to its return.")
+	add(Exit, "exit", "From the last instruction of the process inside, by its own mark, to the moment at which the engine has said that it exited.")
+	add(Pause, "pause", "From the call that pauses the container to its return.")
+	add(Resume, "resume", "From the call that resumes the paused container to its return.")
+	add(Exec, "exec", "From the call that runs a further program inside to the news that it has exited.")
+	add(Signal, "signal", "From the call that sends a signal to the first process, which ignores it, to its return.")
+	add(Stop, "stop", "From the call that stops the container, or sends SIGTERM where the engine has no stop, to the news that it has stopped by itself.")
+	add(Kill, "kill", "From the call that sends SIGKILL to the news of the exit.")
+	add(Checkpoint, "checkpoint", "From the call that writes the container to disk to its return.")
+	add(Restore, "restore", "From the call that restores the container to its return.")
+	add(Remove, "remove", "From the call that removes the container to its return.")
+	add(StopSandbox, "stop sandbox", "From the call that stops the sandbox to its return.")
+	add(RemoveSandbox, "remove sandbox", "From the call that removes the sandbox to its return.")
+	return all
+}
+
+func (workload) Params() []bench.Param {
+	return append(lifeParams(), bench.Param{
+		Name: "population", Default: "0", Valid: between(0, maxPopulation),
+		Doc: "how many containers of the same kind run already; they are started before each trial and removed after it, untimed",
+	})
+}
+
+// Check implements bench.Workload.
+func (workload) Check(ctx context.Context, t bench.Task) error {
+	_, err := newLife(ctx, t)
+	return err
+}
 
 // Run takes one container through its life.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	// Left to itself, the agent's image marks.
-	marks := len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage)
-	l := life{meter: m, engine: t.Engine, spec: t.Spec, marks: marks, cgroups: w.cgroups}
-	defer l.leave()
-	for _, phase := range []func(context.Context) error{l.create, l.look, l.run, l.remove} {
-		if err := phase(ctx); err != nil {
-			return err
-		}
-	}
-	l.report()
-	return nil
-}
-
-// life is one container under way.
-type life struct {
-	meter   bench.Meter
-	engine  bench.Engine
-	spec    bench.Spec
-	marks   bool // the process inside marks its own first and last instruction
-	cgroups func() (*cgroup.Hierarchy, error)
-
-	container                      bench.Container
-	out                            output
-	errOut                         output
-	created, started, exited, gone bench.Span
-	first, last                    time.Duration
-}
-
-func (l *life) create(ctx context.Context) (err error) {
-	l.created, err = l.meter.Span(Create, func() (err error) {
-		l.container, err = l.engine.Create(ctx, l.spec)
-		return err
-	})
-	return err
-}
-
-// look does what lies between create and start and is not timed: it reads
-// back what was applied, and attaches to the output.
-func (l *life) look(ctx context.Context) error {
-	_, err := l.meter.Step("inspect", func() error {
-		applied, err := l.container.Inspect(ctx)
-		if err != nil {
-			return err
-		}
-		return l.meter.Applied(l.spec, applied)
-	})
+	l, err := newLife(ctx, t)
 	if err != nil {
 		return err
 	}
-	l.out.now = l.meter.Now
-	_, err = l.meter.Step("attach", func() error { return l.container.Attach(ctx, &l.out, &l.errOut) })
-	return err
+	l.meter, l.cgroups, l.looks, l.listens = m, w.cgroups, true, true
+	return l.run(ctx)
 }
 
-func (l *life) run(ctx context.Context) (err error) {
-	l.started, err = l.meter.Span(Start, func() error { return l.container.Start(ctx) })
-	if err != nil {
-		return err
+// Setup implements bench.Fixturer.
+func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+	if n := number(t, "population"); n > 0 {
+		return &crowd{task: t, size: n}, nil
 	}
-	var exit bench.Exit
-	l.exited, err = l.meter.Step("wait", func() (err error) {
-		exit, err = l.container.Wait(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if exit != (bench.Exit{}) {
-		return fmt.Errorf("the process inside ended with %s%s", exit, l.errOut.said())
-	}
-	l.recordCgroup(ctx)
-	return l.mark()
+	return nil, nil
 }
 
-// mark takes the first and the last instruction from what the process inside
-// printed. Its clock is believed if both lie between the call of start and the
-// news of the exit; in a sandbox or VM with a clock of its own they do not, and
-// then the host's time of the first output is taken for both.
-func (l *life) mark() error {
-	if !l.marks {
-		return nil
+// holdSpec is spec with a process that stays until it gets SIGTERM, where the
+// image is tare's own and nothing else is to be run.
+func holdSpec(spec bench.Spec) bench.Spec {
+	if isAgents(spec) {
+		spec.Argv = []string{agent.Path, "mark", "hold"}
 	}
-	mark, err := agent.ParseMark(l.out.bytes)
-	if err != nil {
-		return fmt.Errorf("%w%s", err, l.errOut.said())
-	}
-	l.first, l.last = mark.First, mark.Last
-	if l.started.Begin <= mark.First && mark.First <= mark.Last && mark.Last <= l.exited.End {
-		return nil
-	}
-	l.first, l.last = l.out.began, l.out.began
-	l.meter.Note(bench.NoteHostClock)
-	return nil
+	return spec
 }
 
-func (l *life) remove(ctx context.Context) (err error) {
-	l.gone, err = l.meter.Span(Remove, func() error { return l.container.Remove(ctx) })
-	if err == nil {
-		l.container = nil
-	}
-	return err
+// isAgents reports whether the process inside is tare's own choice.
+func isAgents(spec bench.Spec) bool {
+	return len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
 }
 
-// leave removes the container of a life that was cut short.
-func (l *life) leave() {
-	if l.container != nil {
-		l.meter.Cleanup(l.container.Remove)
-	}
-}
+// errWait says why a container of tare's own image would never end.
+var errWait = fmt.Errorf("%w: the process of tare's own image, once used while it runs, does not end by itself: write stop or kill instead of wait, or name an image or argv", bench.ErrUnsupported)
 
-// report derives the metrics that span several calls.
-func (l *life) report() {
-	end := l.started.End
-	if l.marks {
-		end = l.last
-		l.meter.Record(First, (l.created.Duration() + l.first - l.started.Begin).Seconds())
-	}
-	l.meter.Record(Exit, (l.exited.End - end).Seconds())
-	l.meter.Record(Total, (l.created.Duration() + l.exited.End - l.started.Begin + l.gone.Duration()).Seconds())
-}
+// errExec says what an image that is not tare's needs for exec.
+var errExec = fmt.Errorf("%w: exec: what is to be run in this image? name it with the option exec", bench.ErrUnsupported)

@@ -1,0 +1,86 @@
+package bucketbench
+
+import (
+	"slices"
+	"time"
+)
+
+// A driverType is a type of driver: the engine that does its work in tare, and
+// what it did in bucketbench that tare does not do.
+type driverType struct {
+	name   string
+	engine string // what the engine is called
+	driver string // the kind of tare's engine
+	option string // that a client path becomes; empty where it has no meaning
+	client string // the option's value where the file gives none
+
+	bundle bool          // ran a bundle and not the image
+	kills  bool          // stop was SIGKILL
+	grace  time.Duration // between stop's SIGTERM and SIGKILL
+	stop   string        // what stop was
+	waits  bool          // wait was implemented
+	silent bool          // a pause that failed was no error
+	// refuses says that remove refused a container that had not exited.
+	refuses bool
+	note    string // what it did otherwise
+}
+
+// cliNote is about the types that started a program for each command.
+const cliNote = "each command was a start of the docker program, whose own time is in bucketbench's numbers; tare asks the daemon itself"
+
+// runtimeNote is about the types that started an OCI runtime.
+const runtimeNote = "run was one start of the runtime; here create and start are two, as an engine above it does it"
+
+// types lists every type.
+func types() []driverType {
+	const second = time.Second
+	runtime := func(name, binary, note string) driverType {
+		return driverType{
+			name: name, engine: binary, driver: "oci", option: "binary", client: binary,
+			bundle: true, kills: true, refuses: true, stop: "SIGKILL, whose effect was not waited for", note: note,
+		}
+	}
+	return []driverType{
+		{name: "DockerCLI", engine: "docker", driver: "docker", grace: 10 * second, stop: "SIGTERM, and SIGKILL after 10 s", waits: true, refuses: true, note: cliNote},
+		{name: "Docker", engine: "docker", driver: "docker", grace: 30 * second, stop: "SIGTERM, and SIGKILL after 30 s", waits: true, silent: true},
+		{name: "Containerd", engine: "containerd", driver: "containerd", option: "address", kills: true, stop: "SIGKILL, the exit, and the removal of the task", waits: true},
+		{
+			name: "Ctr", engine: "containerd", driver: "containerd", bundle: true, kills: true, stop: "`ctr containers kill`",
+			note: "each command was a start of ctr, by subcommands that ctr lost with containerd 1.0, and remove was a second kill; tare asks containerd itself",
+		},
+		runtime("Runc", "runc", runtimeNote),
+		runtime("CRun", "crun", runtimeNote),
+		runtime("Youki", "youki", runtimeNote+"; run had no --detach, so that with a youki which stays it lasted until the program had ended"),
+		{
+			name: "CRI", engine: "cri", driver: "cri", option: "endpoint", grace: second, stop: "StopContainer without grace, and the end of the pod",
+			note: "run was CreateContainer alone: no container was ever started. The pod was made before it, in no number. Image and program were those of contrib/container_config.json. " +
+				"Here the container of this image is started, and its pod has a number of its own",
+		},
+	}
+}
+
+// docker2017 is the type Docker of files that say binary.
+func docker2017() driverType {
+	return driverType{name: "Docker", engine: "docker", driver: "docker", kills: true, refuses: true, stop: "`docker kill`, SIGKILL", note: cliNote}
+}
+
+// typeOf returns the type of a driver, and whether there is one.
+func typeOf(d driver) (driverType, bool) {
+	all := types()
+	i := slices.IndexFunc(all, func(t driverType) bool { return t.name == d.kind.text })
+	switch {
+	case i < 0:
+		return driverType{}, false
+	case d.old && d.kind.text == "Docker":
+		return docker2017(), true
+	}
+	return all[i], true
+}
+
+func typeNames() []string {
+	var names []string
+	for _, t := range types() {
+		names = append(names, t.name)
+	}
+	return names
+}

@@ -1,0 +1,161 @@
+package cgroup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Freeze stops every process in the group and below it, and returns when all
+// stand still. If it fails some may; Thaw lets them go.
+//
+// On version 1 the group gets a freezer with the first Freeze, and its
+// processes are moved there: Create makes none, because every container that
+// is started would pay for it.
+func (h *Hierarchy) Freeze(ctx context.Context, path string) error {
+	f, err := h.freezer(path)
+	if err == nil && !f.v2 {
+		err = h.gather(ctx, path)
+	}
+	if err == nil {
+		err = f.set(true)
+	}
+	if err == nil {
+		err = f.await(ctx, true)
+	}
+	if err != nil {
+		return fmt.Errorf("freeze %s: %w", path, denied(err))
+	}
+	return nil
+}
+
+// Thaw lets every process in the group go on, and returns when they do. It is
+// not an error if none is frozen, or if the group does not exist.
+func (h *Hierarchy) Thaw(ctx context.Context, path string) error {
+	f, err := h.freezer(path)
+	if err == nil {
+		err = f.set(false)
+	}
+	if err == nil {
+		err = f.await(ctx, false)
+	}
+	if err != nil && !gone(err) {
+		return fmt.Errorf("thaw %s: %w", path, denied(err))
+	}
+	return nil
+}
+
+// freezer returns where the group's freezer is: that of version 1 where it is
+// mounted, because version 2 may then be there for names alone.
+func (h *Hierarchy) freezer(path string) (freezer, error) {
+	if err := checkOwn(path); err != nil {
+		return freezer{}, err
+	}
+	p, err := h.place(path, "freezer")
+	if errors.Is(err, ErrController) {
+		p, err = h.place(path, "") // part of the core there
+	}
+	return freezer(p), err
+}
+
+// gather moves the group's processes to its freezer on version 1. What is
+// there starts others only there, so that sooner or later all are.
+func (h *Hierarchy) gather(ctx context.Context, path string) error {
+	top, err := h.place("/", "freezer")
+	if err != nil {
+		return err
+	}
+	if _, err := h.mkdir(top.dir, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	dir := filepath.Join(top.dir, path)
+	for {
+		outside, err := h.outside(path, dir)
+		if err != nil || len(outside) == 0 {
+			return err
+		}
+		if slices.Contains(outside, os.Getpid()) {
+			return fmt.Errorf("%w: tare itself is in %s", ErrPath, path)
+		}
+		for _, pid := range outside {
+			if err := attach(dir, pid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// outside lists the group's processes that are not in its directory dir.
+func (h *Hierarchy) outside(path, dir string) ([]int, error) {
+	pids, err := h.Procs(path)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := procsBelow(dir)
+	// 0 is one that is not seen from here; to move it would move tare.
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid <= 0 || slices.Contains(inside, pid) }), err
+}
+
+// A freezer is where the files of one are.
+type freezer place
+
+func (f freezer) set(frozen bool) error {
+	file, value := "freezer.state", "THAWED"
+	switch {
+	case f.v2 && frozen:
+		file, value = "cgroup.freeze", "1"
+	case f.v2:
+		file, value = "cgroup.freeze", "0"
+	case frozen:
+		value = "FROZEN"
+	}
+	return writeFile(filepath.Join(f.dir, file), value)
+}
+
+// await returns when the kernel says that it has done what set asked for. That
+// takes microseconds, so at first it looks again at once.
+func (f freezer) await(ctx context.Context, frozen bool) error {
+	looks := 0
+	return retry(ctx, func() error {
+		for ; looks < 200; looks++ {
+			if is, err := f.frozen(); err != nil || is == frozen {
+				return err
+			}
+		}
+		is, err := f.frozen()
+		if err == nil && is != frozen {
+			err = fmt.Errorf("%s: %w", f.dir, ErrBusy)
+		}
+		return err
+	})
+}
+
+// frozen reports whether all processes stand still. On version 1 it is reading
+// the state that brings it from FREEZING to FROZEN.
+func (f freezer) frozen() (bool, error) {
+	if f.v2 {
+		text, err := readFile(filepath.Join(f.dir, "cgroup.events"))
+		return bytes.Contains(text, []byte("frozen 1")), err
+	}
+	text, err := readFile(filepath.Join(f.dir, "freezer.state"))
+	return strings.TrimSpace(string(text)) == "FROZEN", err
+}
+
+// letDie lets processes that got SIGKILL take notice of it: one that is frozen
+// on version 1 does not. What fails here is seen when they are waited for.
+func (h *Hierarchy) letDie(path string) {
+	if f, err := h.freezer(path); err == nil && !f.v2 {
+		_ = f.set(false) // see above
+	}
+}

@@ -1,0 +1,58 @@
+package cli_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// Every built-in experiment runs on every engine that must be here, does what
+// it says, and leaves nothing.
+func TestBuiltinExperiments(t *testing.T) {
+	engines := usable(t, "native", "floor", "runc", "crun", "docker", "podman", "containerd", "cri")
+	tests := []struct {
+		args []string
+		want []string // metrics that every engine has a value of, where it can do that
+		lack []string // engines that cannot
+	}{
+		{[]string{"lifecycle"}, []string{"first_instruction", "total", "create", "start", "exit", "remove"}, nil},
+		{[]string{"operations"}, []string{"exec", "signal", "pause", "resume", "stop"}, []string{"cri"}},
+		{[]string{"operations", "--param", "operations=create,start,exec,stop,remove"}, []string{"first_instruction", "exec", "stop"}, nil},
+		{[]string{"operations", "--param", "operations=create,start,kill,remove"}, []string{"kill"}, []string{"cri"}},
+		{[]string{"throughput", "--concurrency", "3", "--param", "iterations=2"}, []string{"rate", "errors", "create.p50", "remove.p99"}, nil},
+		{[]string{"population", "--factor", "population=3"}, []string{"first_instruction"}, nil},
+		{[]string{"density", "--count", "3", "--param", "idle=200ms"}, []string{"memory", "memory.inside", "containers", "start.last"}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			p := newPlace(t)
+			args := append([]string{"run", "--json", "--engine", strings.Join(engines, ","), "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control"}, tt.args...)
+			var d report.Document
+			decode(t, p.must(t, args...).stdout, &d)
+			for _, name := range tt.want {
+				wantValues(t, d, name, tt.lack)
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// wantValues wants a value of a metric from each engine but those that lack it.
+func wantValues(t *testing.T, d report.Document, metric string, lack []string) {
+	t.Helper()
+	i := slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == metric })
+	if i < 0 {
+		t.Errorf("no metric %s in the report", metric)
+		return
+	}
+	for _, c := range d.Metrics[i].Conditions {
+		for _, r := range c.Rows {
+			cannot := slices.Contains(lack, r.Cell)
+			if r.Unsupported != cannot || (r.N == 1) == cannot {
+				t.Errorf("%s of %s: %d values, unsupported %v, failed %d", metric, r.Cell, r.N, r.Unsupported, r.Failed)
+			}
+		}
+	}
+}

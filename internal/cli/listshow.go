@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+const (
+	columnGap = 2
+	shortName = 9 // of an experiment, at least: "lifecycle"
+)
+
+// spared are the columns of the list that a narrow terminal does without, the
+// first ones first.
+var spared = []string{"HOST", "CELLS"}
+
+// writeList prints times that people read on a terminal, as wide as that is,
+// and times and whole lines that programs read elsewhere.
+func writeList(w io.Writer, runs []listed, width int, tty bool) error {
+	rows := [][]string{{"RUN", "NAME", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS"}}
+	for _, r := range runs {
+		began := r.Began.UTC().Format(time.RFC3339)
+		if tty {
+			began = r.Began.Local().Format("2006-01-02 15:04")
+		}
+		rows = append(rows, []string{
+			r.ID, printable(r.Name), printable(r.Host), began,
+			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), fmt.Sprint(r.Failed), statusText(r.Status),
+		})
+	}
+	if tty {
+		narrow(rows, width)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// statusText says in words for people why a run ended.
+func statusText(status string) string {
+	switch bench.StopReason(status) {
+	case bench.StopPrecision:
+		return "done: precise"
+	case bench.StopBlocks:
+		return "done: blocks"
+	case bench.StopBudget:
+		return "done: time up"
+	case bench.StopAllFailed:
+		return "all failed"
+	default:
+		return status
+	}
+}
+
+// narrow takes columns out of rows until they fit, and then shortens names.
+func narrow(rows [][]string, width int) {
+	for _, name := range spared {
+		if tooWide(rows, width) <= 0 {
+			return
+		}
+		at := slices.Index(rows[0], name)
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], at, at+1)
+		}
+	}
+	at := slices.Index(rows[0], "NAME")
+	if over := tooWide(rows, width); over > 0 {
+		most := max(shortName, columnWidth(rows, at)-over)
+		for _, row := range rows {
+			row[at] = shortened(row[at], most)
+		}
+	}
+}
+
+// tooWide is by how much rows are wider than they may be.
+func tooWide(rows [][]string, width int) int {
+	sum := -columnGap
+	for i := range rows[0] {
+		sum += columnGap + columnWidth(rows, i)
+	}
+	return sum - width
+}
+
+func columnWidth(rows [][]string, i int) int {
+	widest := 0
+	for _, row := range rows {
+		widest = max(widest, utf8.RuneCountInString(row[i]))
+	}
+	return widest
+}
+
+// shortened cuts a text to n characters.
+func shortened(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The list fits on a terminal of 80 columns with what matters most; elsewhere
+// nothing is left out.
+func TestListFits(t *testing.T) {
+	runs := []listed{
+		{ID: "20260314-150926-abcd", Name: "quick", Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision)},
+		{ID: "20260314-150926-abce", Name: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Status: "incomplete"},
+	}
+	for _, tty := range []bool{true, false} {
+		var b bytes.Buffer
+		if err := writeList(&b, runs, 80, tty); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); tty && n > 80 {
+				t.Errorf("%d columns: %q", n, line)
+			}
+		}
+		for _, part := range []string{runs[0].ID, "4321", "12", "done: precise", "incomplete", "FAILED"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("terminal %v: %q is missing:\n%s", tty, part, text)
+			}
+		}
+		if whole := strings.Contains(text, "a-host-with-a-name") && strings.Contains(text, "what-the-network-costs"); whole == tty {
+			t.Errorf("terminal %v: all columns %v:\n%s", tty, whole, text)
+		}
+	}
+}
+
+// Text is broken between words on a terminal, and nowhere else.
+func TestWriteWrapped(t *testing.T) {
+	const text = "once every primary comparison is known to ±3 %, or after 2m"
+	for width, want := range map[int]string{
+		unlimited: "stops " + text + "\n",
+		40:        "stops once every primary comparison is\n      known to ±3 %, or after 2m\n",
+	} {
+		var b bytes.Buffer
+		writeWrapped(&b, "stops ", text, width)
+		if b.String() != want {
+			t.Errorf("width %d: %q, want %q", width, &b, want)
+		}
+	}
+}

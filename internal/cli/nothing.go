@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// nothingMeasured reports whether a run has trials, and none that succeeded.
+func nothingMeasured(r *bench.Run) bool {
+	return len(r.Samples) > 0 && !slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.Outcome == bench.OK })
+}
+
+// outcome is the error of a run that is stored whole, for its trials; nil where
+// all is well.
+func outcome(r *bench.Run) error {
+	switch {
+	case nothingMeasured(r):
+		return nothing(r)
+	case failedTrials(r) > 0:
+		return errTrialsFailed
+	default:
+		return nil
+	}
+}
+
+// nothing is the error of such a run. Its first reason stands for all: the
+// report has the others.
+func nothing(r *bench.Run) error {
+	s, unsupported := firstFailure(r)
+	if unsupported {
+		return &hintError{
+			&kindError{fmt.Sprintf("run %s measured nothing: %s", r.Header.ID, whyFailed(r, s)), bench.ErrUnsupported},
+			"'tare doctor' says which engines can be used here; 'tare plan' shows what the cells ask for",
+		}
+	}
+	return &hintError{
+		fmt.Errorf("run %s measured nothing, no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
+		"mend that and run again; 'tare doctor' says which engines can be used here",
+	}
+}
+
+// firstFailure returns the first sample that failed, of a cell that the user
+// asked for if there is one, and whether all there is is cells that their engines
+// cannot do.
+func firstFailure(r *bench.Run) (first bench.Sample, unsupported bool) {
+	failed := slices.DeleteFunc(slices.Clone(r.Samples), func(s bench.Sample) bool { return s.Outcome == bench.Unsupported })
+	unsupported = len(failed) == 0
+	if unsupported {
+		failed = r.Samples
+	}
+	asked := slices.IndexFunc(failed, func(s bench.Sample) bool { return !r.Header.Plan.Cells[s.Trial.Cell].Control })
+	return failed[max(asked, 0)], unsupported
+}
+
+// whyFailed says in which cell a trial failed, and why.
+func whyFailed(r *bench.Run, s bench.Sample) string {
+	parts := []string{cellName(r.Header.Plan.Cells[s.Trial.Cell])}
+	if s.Operation != "" && !strings.HasPrefix(s.Reason, s.Operation+":") {
+		parts = append(parts, s.Operation)
+	}
+	if s.Reason == "" {
+		return strings.Join(append(parts, string(s.Outcome)), ": ")
+	}
+	return strings.Join(append(parts, s.Reason), ": ")
+}

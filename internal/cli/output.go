@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// exitPipe is what a shell makes of a program that SIGPIPE ended.
+const exitPipe = 128 + int(syscall.SIGPIPE)
+
+// outputError is an error of writing where the user wants the output, and not
+// of the store.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// result is stdout, or a file that the user named. It remembers the first
+// error, so that a result that went to a full disk is a failure whoever wrote it.
+type result struct {
+	io.Writer
+	what string // what cannot be done, for the error
+	err  error
+}
+
+func newResult(stdout io.Writer) *result { return &result{Writer: stdout, what: "write the result"} }
+
+func (o *result) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err == nil {
+		return n, nil
+	}
+	err = &outputError{fmt.Errorf("%s: %w", o.what, err)}
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// readerGone reports whether whoever read stdout went away, which nobody needs
+// to be told.
+func (a *app) readerGone(err error) bool {
+	return errors.Is(a.stdout.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE)
+}
+
+// createFile makes a file that must not exist: nothing that a user has is
+// overwritten. A device is written to.
+func createFile(name string) (*os.File, error) {
+	flags := os.O_CREATE | os.O_EXCL | os.O_WRONLY
+	if isDevice(name) {
+		flags = os.O_WRONLY
+	}
+	f, err := os.OpenFile(name, flags, 0o644)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil, &usageError{fmt.Errorf("--output: %s is there already", name), "choose another name, or remove it first"}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
+	case err != nil:
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	return f, nil
+}
+
+// isDevice reports whether a name is that of a device such as /dev/null or
+// /dev/stderr: nothing in it can be overwritten.
+func isDevice(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode()&fs.ModeCharDevice != 0
+}
+
+// removeFile deletes what createFile made.
+func removeFile(name string) error {
+	if isDevice(name) {
+		return nil
+	}
+	return os.Remove(name)
+}

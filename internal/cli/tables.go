@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/bucketbench"
+	"github.com/tare-bench/tare/internal/stat"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
+)
+
+// checkForm refuses forms that there are not, and one together with another.
+func checkForm(as string, others bool) error {
+	switch {
+	case as == "":
+		return nil
+	case as != "bucketbench":
+		return &usageError{fmt.Errorf("--as %q", as), "the one form is bucketbench"}
+	case others:
+		return &usageError{errors.New("--as bucketbench is text, and all of it"), "leave --json, --csv, --markdown, --trials and --applied out; 'tare export RUN -f json' has every value"}
+	}
+	return nil
+}
+
+// showTables prints bucketbench's tables of a run.
+func (a *app) showTables(r *bench.Run) error {
+	if w := r.Header.Plan.Workload; w != lifecycle.NewThroughput().Name() {
+		return &usageError{
+			fmt.Errorf("run %s is of the workload %s, and bucketbench's tables are of throughput", r.Header.ID, printable(w)),
+			"run a file for bucketbench, or an experiment with workload: throughput",
+		}
+	}
+	rows, err := tableRows(r)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", r.Header.ID, err)
+	}
+	if n := failedTrials(r); n > 0 {
+		a.notice("trials that did not end well are in no table: %d; 'tare show %s --trials' says why", n, r.Header.ID)
+	}
+	return bucketbench.Tables(a.stdout, rows)
+}
+
+// tableRows makes rows of a run's cells, with their numbers of lanes. Controls
+// are left out: bucketbench has none.
+func tableRows(r *bench.Run) ([]bucketbench.Result, error) {
+	var all []bucketbench.Result
+	for i, c := range r.Header.Plan.Cells {
+		if c.Control {
+			continue
+		}
+		threads, err1 := strconv.Atoi(c.Params["concurrency"])
+		iterations, err2 := strconv.Atoi(c.Params["iterations"])
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("cell %s: %w", cellName(c), err)
+		}
+		name := rowName(&r.Header.Plan, c)
+		at := slices.IndexFunc(all, func(o bucketbench.Result) bool { return o.Name == name && o.Iterations == iterations })
+		if at < 0 {
+			at, all = len(all), append(all, bucketbench.Result{Name: name, Iterations: iterations})
+		}
+		m := measured(r, i)
+		m.Threads = threads
+		all[at].Runs = append(all[at].Runs, m)
+	}
+	return all, nil
+}
+
+// rowName is what a cell is called beside its number of lanes.
+func rowName(p *bench.Plan, c bench.Cell) string {
+	name := strings.Fields(printable(c.Name)) // one line, without tabs
+	for _, l := range c.Levels {
+		isCondition := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Condition && f.Name == l.Key })
+		if isCondition && l.Key != "concurrency" {
+			name = append(name, strings.Fields(printable(l.Key+"="+l.Value))...)
+		}
+	}
+	return strings.Join(name, " ")
+}
+
+// measured is what the trials of a cell have together: the median of their
+// rates, and every single time.
+func measured(r *bench.Run, cell int) bucketbench.Measured {
+	m := bucketbench.Measured{Rate: math.NaN()}
+	rate := slices.IndexFunc(r.Header.Metrics, func(m bench.Metric) bool { return m.Name == lifecycle.Rate })
+	var rates []float64
+	for _, s := range r.Samples {
+		if s.Trial.Cell != cell || s.Trial.Warmup() || s.Outcome != bench.OK {
+			continue
+		}
+		if v, ok := s.Value(rate); ok {
+			rates = append(rates, v)
+		}
+		for _, one := range timings(s) {
+			m.Commands = addTiming(m.Commands, one)
+		}
+	}
+	if len(rates) > 0 {
+		m.Rate = stat.Median(rates)
+	}
+	return m
+}
+
+// timings are the commands of one trial: create and start together are one.
+func timings(s bench.Sample) []bucketbench.Timing {
+	var all []bucketbench.Timing
+	var create []float64
+	for _, one := range s.Series {
+		operation, isErrors := strings.CutPrefix(one.Metric, lifecycle.ErrorsAt)
+		t := bucketbench.Timing{Command: bucketbench.CommandOf(operation), Seconds: one.Values}
+		switch {
+		case t.Command == "":
+			continue
+		case isErrors:
+			t.Seconds, t.Errors = nil, int(one.Values[0])
+		case operation == lifecycle.Create:
+			create = one.Values
+			continue
+		case operation == lifecycle.Start:
+			t.Seconds = sums(create, one.Values)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// sums adds up what two operations of the same containers took. Where they are
+// not of the same containers, nothing is known.
+func sums(a, b []float64) []float64 {
+	if len(a) != len(b) {
+		return nil
+	}
+	out := slices.Clone(a)
+	for i := range out {
+		out[i] += b[i]
+	}
+	return out
+}
+
+// addTiming adds a timing to that of the same command.
+func addTiming(all []bucketbench.Timing, t bucketbench.Timing) []bucketbench.Timing {
+	i := slices.IndexFunc(all, func(o bucketbench.Timing) bool { return o.Command == t.Command })
+	if i < 0 {
+		return append(all, bucketbench.Timing{Command: t.Command, Seconds: slices.Clone(t.Seconds), Errors: t.Errors})
+	}
+	all[i].Seconds = append(all[i].Seconds, t.Seconds...)
+	all[i].Errors += t.Errors
+	return all
+}

@@ -1,0 +1,165 @@
+package containerd_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	ctd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/defaults"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"github.com/containerd/containerd/v2/pkg/oci"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/containerd"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// BenchmarkOverhead compares create, start, wait and remove through the driver
+// with a bare loop over the same calls of containerd's client. One iteration is
+// one container each way, in alternating order; "ratio" is the median of the
+// driver's times over the median of the bare ones.
+func BenchmarkOverhead(b *testing.B) {
+	site := enginetest.NewSite(b, imagetest.Library(b))
+	e := containerd.New(containerd.Config{Name: "containerd", Run: site.Run, Dir: site.Dir, Images: site.Images, Address: defaults.DefaultAddress})
+	_, err := e.Probe(b.Context())
+	enginetest.Require(b, "containerd", err)
+	b.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			b.Error(err)
+		}
+	})
+	bare := newBare(b, e, site)
+	var driven, plain []float64
+	for n := 0; b.Loop(); n++ {
+		if n%2 == 0 {
+			driven = append(driven, drive(b, e))
+			plain = append(plain, bare.run(b, n))
+		} else {
+			plain = append(plain, bare.run(b, n))
+			driven = append(driven, drive(b, e))
+		}
+	}
+	b.ReportMetric(median(driven)*1e3, "driver-ms")
+	b.ReportMetric(median(plain)*1e3, "bare-ms")
+	b.ReportMetric(median(driven)/median(plain), "ratio")
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[len(x)/2] + x[(len(x)-1)/2]) / 2
+}
+
+func task() bench.Spec { return bench.Spec{Argv: []string{agent.Path, "exit", "0"}} }
+
+// drive takes one container through the driver and returns the seconds that
+// Create, Start, Wait and Remove took.
+func drive(b *testing.B, e bench.Engine) float64 {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	if err := e.Prepare(ctx, task()); err != nil {
+		b.Fatal(err)
+	}
+	runtime.GC()
+	var c bench.Container
+	total := seconds(b, func() (err error) { c, err = e.Create(ctx, task()); return err })
+	total += seconds(b, func() error { return c.Start(ctx) })
+	total += seconds(b, func() error { _, err := c.Wait(ctx); return err })
+	return total + seconds(b, func() error { return c.Remove(ctx) })
+}
+
+func seconds(b *testing.B, op func() error) float64 {
+	b.Helper()
+	begin := time.Now()
+	err := op()
+	took := time.Since(begin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return took.Seconds()
+}
+
+// A bareLoop makes containers as a program of the client library's authors
+// would, over a connection of its own.
+type bareLoop struct {
+	client *ctd.Client
+	image  ctd.Image
+	site   enginetest.Site
+}
+
+func newBare(b *testing.B, e bench.Engine, site enginetest.Site) *bareLoop {
+	b.Helper()
+	if err := e.Prepare(b.Context(), task()); err != nil {
+		b.Fatal(err)
+	}
+	c, err := ctd.New(defaults.DefaultAddress, ctd.WithDefaultNamespace("tare"), ctd.WithDefaultRuntime(defaults.DefaultRuntime))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() }) // nothing is pending
+	images, err := c.ListImages(b.Context(), fmt.Sprintf(`labels."tare.run"==%s`, site.Run))
+	if err != nil || len(images) != 1 {
+		b.Fatalf("%d images of the run, %v", len(images), err)
+	}
+	return &bareLoop{client: c, image: images[0], site: site}
+}
+
+// run takes one container through its life and returns the seconds that the
+// calls took.
+func (l *bareLoop) run(b *testing.B, n int) float64 {
+	b.Helper()
+	ctx := b.Context()
+	if _, err := l.client.Version(ctx); err != nil { // a connection is open, as after Prepare
+		b.Fatal(err)
+	}
+	runtime.GC()
+	var c ctd.Container
+	var t ctd.Task
+	var ended <-chan ctd.ExitStatus
+	id := fmt.Sprintf("%s-bare-%d", l.site.Run, n)
+	total := seconds(b, func() (err error) {
+		if c, err = l.create(ctx, id); err != nil {
+			return err
+		}
+		if t, err = c.NewTask(ctx, cio.NewCreator(cio.WithStreams(nil, discard{}, discard{}), cio.WithFIFODir(l.site.Dir))); err != nil {
+			return err
+		}
+		ended, err = t.Wait(ctx)
+		return err
+	})
+	total += seconds(b, func() error { return t.Start(ctx) })
+	total += seconds(b, func() error { return (<-ended).Error() })
+	return total + seconds(b, func() error {
+		if _, err := t.Delete(ctx); err != nil {
+			return err
+		}
+		return c.Delete(ctx, ctd.WithSnapshotCleanup)
+	})
+}
+
+func (l *bareLoop) create(ctx context.Context, id string) (ctd.Container, error) {
+	return l.client.NewContainer(ctx, id,
+		ctd.WithContainerLabels(map[string]string{"tare.run": l.site.Run}),
+		ctd.WithSnapshotter(defaults.DefaultSnapshotter),
+		ctd.WithNewSnapshot(id, l.image, snapshots.WithLabels(map[string]string{"tare.run": l.site.Run})),
+		ctd.WithNewSpec(
+			oci.WithDefaultUnixDevices,
+			oci.WithProcessArgs(task().Argv...),
+			oci.WithCgroup("/tare/"+l.site.Run+"/"+id),
+			oci.WithNewPrivileges,
+			seccomp.WithDefaultProfile(),
+		))
+}
+
+// discard is like io.Discard, but is copied to as any other writer is.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

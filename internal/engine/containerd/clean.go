@@ -1,0 +1,183 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/containerd/containerd/v2/core/snapshots"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The kinds of what a dead run leaves.
+const (
+	kindContainer = "container" // with its task and snapshot
+	kindSnapshot  = "snapshot"  // of a container that was being made
+	kindImage     = "image"
+	kindGroup     = "cgroup" // of the run
+)
+
+// mine selects what tare has labelled.
+const mine = `labels."` + labelRun + `"`
+
+// visit returns a connection to look around, and a function that ends it. It
+// changes nothing on the host.
+func (e *Engine) visit(ctx context.Context) (*server, func(), error) {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.opened != nil {
+		return e.opened, func() {}, nil
+	}
+	s, err := e.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() { _ = s.client.Close() }, nil // nothing is pending
+}
+
+// Leftovers lists what carries the label of a dead run in tare's namespace, and
+// the control groups of dead runs.
+func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	s, done, err := e.visit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var found []bench.Leftover
+	add := func(run, kind, id string) {
+		if bench.ValidRunID(run) == nil && dead(run) {
+			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
+		}
+	}
+	for _, list := range []func(context.Context, *server, func(run, kind, id string)) error{listContainers, listImages, listGroups} {
+		if err := list(ctx, s, add); err != nil {
+			return nil, e.failed("list what is left", err)
+		}
+	}
+	return found, nil
+}
+
+// listContainers lists containers, then the snapshots that no container has.
+func listContainers(ctx context.Context, s *server, add func(run, kind, id string)) error {
+	containers, err := s.client.ContainerService().List(ctx, mine)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, c := range containers {
+		known[path.Join(c.Snapshotter, c.SnapshotKey)] = true
+		add(c.Labels[labelRun], kindContainer, path.Join(c.Snapshotter, c.ID))
+	}
+	for _, snapshotter := range s.snapshotters {
+		err := s.client.SnapshotService(snapshotter).Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+			if id := path.Join(snapshotter, i.Name); !known[id] {
+				add(i.Labels[labelRun], kindSnapshot, id)
+			}
+			return nil
+		}, mine)
+		if err != nil && !gone(err) { // as of a snapshotter that was never used
+			return err
+		}
+	}
+	return nil
+}
+
+func listImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
+	images, err := s.client.ImageService().List(ctx, mine)
+	for _, i := range images {
+		add(i.Labels[labelRun], kindImage, i.Name)
+	}
+	return err
+}
+
+func listGroups(_ context.Context, s *server, add func(run, kind, id string)) error {
+	groups, err := s.groups.List(groupsOf(""))
+	for _, g := range groups {
+		add(path.Base(g), kindGroup, g)
+	}
+	return err
+}
+
+// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	if err := bench.ValidRunID(l.Run); err != nil {
+		return err
+	}
+	s, done, err := e.visit(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	snapshotter, id := path.Split(l.ID)
+	snapshotter = strings.TrimSuffix(snapshotter, "/")
+	known := slices.Contains(s.snapshotters, snapshotter)
+	switch {
+	case l.Engine != e.cfg.Name:
+	case l.Kind == kindContainer && known:
+		err = e.removeContainerOf(ctx, s, l.Run, snapshotter, id)
+	case l.Kind == kindSnapshot && known:
+		err = e.removeSnapshotOf(ctx, s, l.Run, snapshotter, id)
+	case l.Kind == kindImage:
+		err = e.removeImageOf(ctx, s, l.Run, l.ID)
+	case l.Kind == kindGroup && l.ID == groupsOf(l.Run):
+	default:
+		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+	}
+	return errors.Join(err, e.leave(ctx, s), s.groups.Prune(groupsOf(l.Run)))
+}
+
+// removeContainerOf removes a container that carries the label of the run.
+func (e *Engine) removeContainerOf(ctx context.Context, s *server, run, snapshotter, id string) error {
+	c, err := s.client.ContainerService().Get(ctx, id)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return e.failed("find "+id, err)
+	}
+	if err := e.ofRun(run, id, c.Labels); err != nil {
+		return err
+	}
+	return e.erase(ctx, s, run, id, snapshotter)
+}
+
+func (e *Engine) removeSnapshotOf(ctx context.Context, s *server, run, snapshotter, key string) error {
+	store := s.client.SnapshotService(snapshotter)
+	i, err := store.Stat(ctx, key)
+	if err == nil {
+		if err := e.ofRun(run, key, i.Labels); err != nil {
+			return err
+		}
+		err = store.Remove(ctx, key)
+	}
+	if err != nil && !gone(err) {
+		return e.failed("remove snapshot "+key, err)
+	}
+	return nil
+}
+
+func (e *Engine) removeImageOf(ctx context.Context, s *server, run, name string) error {
+	i, err := s.client.ImageService().Get(ctx, name)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return e.failed("find image "+name, err)
+	}
+	if err := e.ofRun(run, name, i.Labels); err != nil {
+		return err
+	}
+	return e.removeImage(ctx, s, name)
+}
+
+// ofRun wants labels to be those of a run.
+func (e *Engine) ofRun(run, id string, labels map[string]string) error {
+	if labels[labelRun] != run {
+		return fmt.Errorf("%s: %s is not of run %s", e.cfg.Name, id, run)
+	}
+	return nil
+}

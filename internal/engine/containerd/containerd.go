@@ -1,0 +1,188 @@
+// Package containerd drives containerd through its own Go client, as nerdctl
+// and ctr do: the calls, and their order, are the client library's.
+//
+// What a Spec leaves open is what the users of containerd get. The container is
+// the client library's default one: its mounts, capabilities, masked paths and
+// devices. Three things are as in nerdctl and Docker rather than in ctr: its
+// seccomp profile is on, a process may gain privileges, and resource limits of
+// processes (rlimits) are the daemon's. The control group is below /tare.
+//
+// Everything lies in a containerd namespace of tare's own, which nobody else's
+// containers and images are in. Images of another namespace are copied into it.
+package containerd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/containerd/containerd/v2/pkg/identifiers"
+	"github.com/containerd/errdefs"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Config says which containerd to drive, and how.
+type Config struct {
+	Name        string         // of the instance, in the characters of a run's ID; part of names
+	Run         string         // ID of the run
+	Dir         string         // directory of the run; it exists. The ends of output lie below it
+	Images      *image.Library // where images come from
+	Address     string         // of the socket; empty = CONTAINERD_ADDRESS, or /run/containerd/containerd.sock
+	Runtime     string         // where a Spec names none: "runc", "crun", "io.containerd.NAME.vN"; empty = runc
+	Snapshotter string         // where a Spec names none; empty = overlayfs
+}
+
+// Engine is a containerd.
+type Engine struct {
+	cfg    Config
+	dir    string // below cfg.Dir, of this engine alone
+	prefix string // of the IDs of containers
+
+	number atomic.Int64 // of the last container or process
+
+	opening sync.Mutex
+	opened  *server // nil until the engine is used
+
+	mu       sync.Mutex
+	runtimes map[string]runtime // by name
+	images   map[imageKey]*unpacked
+	sent     map[string]bool // names of images that containerd may have because of us
+}
+
+const (
+	namespace = "tare"     // of containerd, for everything that tare makes
+	labelRun  = "tare.run" // on every object; its value is the run's ID
+)
+
+// New returns an engine. It touches nothing until the engine is used.
+func New(cfg Config) *Engine {
+	if cfg.Address == "" {
+		cfg.Address = defaultAddress()
+	}
+	if cfg.Snapshotter == "" {
+		cfg.Snapshotter = "overlayfs"
+	}
+	// A run that is resumed after a crash must not meet its old names.
+	var nonce [3]byte
+	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
+	return &Engine{
+		cfg:      cfg,
+		dir:      filepath.Join(cfg.Dir, "containerd-"+cfg.Name),
+		prefix:   fmt.Sprintf("%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:])),
+		runtimes: map[string]runtime{},
+		images:   map[imageKey]*unpacked{},
+		sent:     map[string]bool{},
+	}
+}
+
+// Name is the name of this instance.
+func (e *Engine) Name() string { return e.cfg.Name }
+
+// next returns an ID that nothing of this engine has.
+func (e *Engine) next() string { return fmt.Sprint(e.prefix, e.number.Add(1)) }
+
+// server returns the connection to containerd. Only success is kept: the next
+// call tries again after a failure.
+func (e *Engine) server(ctx context.Context) (*server, error) {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.opened != nil {
+		return e.opened, nil
+	}
+	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run), identifiers.Validate(e.prefix+"999999")); err != nil {
+		return nil, err
+	}
+	s, err := e.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.settle(s); err != nil {
+		return nil, errors.Join(err, s.client.Close())
+	}
+	e.opened = s
+	return s, nil
+}
+
+// settle makes what the engine needs on this host.
+func (e *Engine) settle(s *server) error {
+	if err := os.MkdirAll(e.dir, 0o700); err != nil {
+		return err
+	}
+	// Runtimes make the groups above a container's only if they are missing, and
+	// would fail if another run that ends took one of them away meanwhile.
+	return s.groups.Hold(groupsOf(e.cfg.Run))
+}
+
+// Prepare loads and unpacks the image, unless containerd has it, and leaves a
+// connection open for Create.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	s, err := e.server(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := e.check(s, spec); err != nil {
+		return err
+	}
+	i, err := e.imageOf(ctx, s, spec)
+	if err != nil {
+		return err
+	}
+	if _, err := s.client.ImageService().Get(ctx, i.image.Name()); err != nil {
+		e.forget(i) // the next one loads it again
+		return e.failed("find image "+i.image.Name(), err)
+	}
+	return nil
+}
+
+// Close removes the images that Prepare loaded, and tare's namespace if nobody
+// else has anything in it.
+func (e *Engine) Close(ctx context.Context) error {
+	e.opening.Lock()
+	s := e.opened
+	e.opened = nil
+	e.opening.Unlock()
+	if s == nil {
+		return nil // nothing was made
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var err error
+	for name := range e.sent {
+		err = errors.Join(err, e.removeImage(ctx, s, name))
+	}
+	clear(e.images)
+	clear(e.sent)
+	return errors.Join(err, e.leave(ctx, s), s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close())
+}
+
+// leave deletes tare's namespace, unless there is anything in it.
+func (e *Engine) leave(ctx context.Context, s *server) error {
+	err := s.client.NamespaceService().Delete(ctx, namespace)
+	if err == nil || gone(err) || errdefs.IsFailedPrecondition(err) {
+		return nil
+	}
+	return e.failed("delete namespace "+namespace, err)
+}
+
+// groupsOf is the control group that holds those of a run.
+func groupsOf(run string) string { return path.Join("/tare", run) }
+
+// groupOf is the control group of one container.
+func groupOf(run, id string) string { return groupsOf(run) + "/" + id }
+
+// failed says which call of this engine failed.
+func (e *Engine) failed(call string, err error) error {
+	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
+}
+
+// gone reports whether containerd says that there is no such object.
+func gone(err error) bool { return errdefs.IsNotFound(err) }

@@ -1,0 +1,30 @@
+package containerd_test
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/containerd"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+)
+
+// TestConformance runs the suite on whichever containerd CONTAINERD_ADDRESS
+// names, with each OCI runtime that is installed and shows its processes to the
+// host. See TestSandbox for the one that does not.
+func TestConformance(t *testing.T) {
+	_, err := containerd.New(containerd.Config{Name: "containerd"}).Probe(t.Context())
+	enginetest.Require(t, "containerd", err)
+	for _, runtime := range []string{"runc", "crun", "youki"} {
+		t.Run(runtime, func(t *testing.T) {
+			_, err := exec.LookPath(runtime)
+			enginetest.Require(t, runtime, err)
+			enginetest.Run(t, enginetest.Options{
+				Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+					return containerd.New(containerd.Config{Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Runtime: runtime})
+				},
+				Unsupported: []enginetest.Feature{enginetest.UserNS, enginetest.NetworkBridge},
+			})
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/snapshots"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// grace is how long Create waits for containerd's answers after its context
+// has ended, to remove what containerd may have made by then.
+const grace = 3 * time.Second
+
+// Create makes the container and its task: a snapshot, a record, a shim, and
+// the process that waits for Start.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	s, err := e.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.check(s, spec)
+	if err != nil {
+		return nil, err
+	}
+	i, err := e.imageOf(ctx, s, spec)
+	if err != nil {
+		return nil, err
+	}
+	c := &running{engine: e, server: s, id: e.next(), image: i, runtime: r, spec: spec, ended: make(chan struct{})}
+	if err := c.create(ctx); err != nil {
+		return nil, e.failed("create "+c.id, err)
+	}
+	return c, nil
+}
+
+// create makes everything or nothing. A call that is broken off can leave what
+// containerd was about to make, so a call goes on for a while when ctx ends,
+// until it is known what there is to remove.
+func (c *running) create(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	longer, done := outlast(ctx)
+	defer done()
+	err := c.assemble(ctx, longer)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		c.watch()
+		return nil
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	return errors.Join(err, c.discard(clean))
+}
+
+// outlast returns a context that ends some time after ctx.
+func outlast(ctx context.Context) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+// assemble makes the parts of a container with the context longer, for as long
+// as ctx has not ended.
+func (c *running) assemble(ctx, longer context.Context) (err error) {
+	specification, err := c.engine.specification(longer, c.spec, c.image, c.id)
+	if err != nil {
+		return err
+	}
+	c.process = specification.Process
+	if c.output, err = newOutput(c.engine.dir, c.id); err != nil {
+		return err
+	}
+	labels := c.engine.labels()
+	c.container, err = c.server.client.NewContainer(longer, c.id,
+		containerd.WithContainerLabels(labels),
+		containerd.WithRuntime(c.runtime.shim, c.runtime.options()),
+		containerd.WithSnapshotter(c.image.key.snapshotter),
+		containerd.WithNewSnapshot(c.id, c.image.image, snapshots.WithLabels(labels)),
+		containerd.WithSpec(specification),
+	)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if c.task, err = c.container.NewTask(longer, c.output.creator); err != nil {
+		return err
+	}
+	return c.output.unlink()
+}
+
+// discard removes what is left of a container that could not be created.
+func (c *running) discard(ctx context.Context) error {
+	if c.output != nil {
+		c.output.close()
+	}
+	return c.engine.erase(ctx, c.server, c.engine.cfg.Run, c.id, c.image.key.snapshotter)
+}

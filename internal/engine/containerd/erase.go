@@ -1,0 +1,120 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// The limits of removing what resists.
+const (
+	killLimit  = 5 * time.Second  // from SIGKILL to the news of the process's end
+	eraseLimit = 30 * time.Second // of all attempts to remove one container
+	eraseAgain = 50 * time.Millisecond
+)
+
+// errKill is why killing a container was given up the regular way.
+var errKill = errors.New("it was killed and has not ended")
+
+// erase removes a container of a run in any state, or what there is of one. It
+// tries again while containerd itself is about to clean up, as it is after the
+// death of a shim. It is not an error if there is nothing.
+func (e *Engine) erase(ctx context.Context, s *server, run, id, snapshotter string) error {
+	ctx, cancel := context.WithTimeout(ctx, eraseLimit)
+	defer cancel()
+	for {
+		err := e.tryErase(ctx, s, run, id, snapshotter)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return e.failed("remove "+id, errors.Join(context.Cause(ctx), err))
+		case <-time.After(eraseAgain):
+		}
+	}
+}
+
+func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter string) error {
+	c, err := s.client.LoadContainer(ctx, id)
+	if err == nil {
+		err = eraseContainer(ctx, c)
+	}
+	if err != nil && !gone(err) {
+		return err
+	}
+	if err := e.endGroup(ctx, s, run, id); err != nil {
+		return err
+	}
+	if err := detach(id); err != nil {
+		return err
+	}
+	if err := s.client.SnapshotService(snapshotter).Remove(ctx, id); err != nil && !gone(err) {
+		return err
+	}
+	return nil
+}
+
+// detach unmounts the root of a container whose shim died before it could.
+// Containerd does the same, but after the task is said to be gone.
+func detach(id string) error {
+	mounts, err := proc.Mounts("/", 0)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if !strings.HasSuffix(m.Point, path.Join("/", namespace, id, "rootfs")) {
+			continue
+		}
+		err := unix.Unmount(m.Point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // it is done
+			return &os.PathError{Op: "unmount", Path: m.Point, Err: err}
+		}
+	}
+	return nil
+}
+
+// eraseContainer removes a container that containerd has a record of.
+func eraseContainer(ctx context.Context, c containerd.Container) error {
+	task, err := c.Task(ctx, nil)
+	if err == nil {
+		err = eraseTask(ctx, task)
+	}
+	if err != nil && !gone(err) {
+		return err
+	}
+	return c.Delete(ctx, containerd.WithSnapshotCleanup)
+}
+
+func eraseTask(ctx context.Context, task containerd.Task) error {
+	status, err := task.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Status == containerd.Paused { // what is frozen cannot die
+		if err := task.Resume(ctx); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	_, err = task.Delete(limited, containerd.WithProcessKill)
+	return err
+}
+
+// endGroup kills what is left in the control group of a container, and removes it.
+func (e *Engine) endGroup(ctx context.Context, s *server, run, id string) error {
+	group := groupOf(run, id)
+	if err := s.groups.Kill(ctx, group); err != nil {
+		return err
+	}
+	return s.groups.Remove(ctx, group)
+}

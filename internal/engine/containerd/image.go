@@ -1,0 +1,200 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/images/archive"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/opencontainers/image-spec/identity"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// repository begins the names of all images that tare loads. No registry can
+// have that name.
+const repository = "tare.local/"
+
+// An imageKey is what an image is unpacked for.
+type imageKey struct{ ref, snapshotter string }
+
+// An unpacked image is one that containerd has, ready for containers.
+type unpacked struct {
+	key     imageKey
+	image   containerd.Image
+	digest  string        // of its configuration
+	chain   string        // the snapshot that containers begin with
+	process specs.Process // what its configuration says of a process
+}
+
+// snapshotterOf is the snapshotter for spec.
+func (e *Engine) snapshotterOf(spec bench.Spec) string {
+	if spec.Snapshotter != "" {
+		return spec.Snapshotter
+	}
+	return e.cfg.Snapshotter
+}
+
+// imageOf returns the image for spec, loaded and unpacked. It does so once for
+// each reference and snapshotter.
+func (e *Engine) imageOf(ctx context.Context, s *server, spec bench.Spec) (*unpacked, error) {
+	key := imageKey{spec.Image, e.snapshotterOf(spec)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i := e.images[key]; i != nil {
+		return i, nil
+	}
+	img, err := e.load(ctx, s, key.ref)
+	if err != nil {
+		return nil, err
+	}
+	i, err := e.unpack(ctx, s, key, img)
+	if err != nil {
+		return nil, e.failed("unpack image "+img.Name(), err)
+	}
+	e.images[key] = i
+	return i, nil
+}
+
+func (e *Engine) forget(i *unpacked) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.images, i.key)
+}
+
+// load brings an image into tare's namespace.
+func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Image, error) {
+	img, err := e.cfg.Images.Resolve(ctx, ref)
+	if errors.Is(err, image.ErrForeign) {
+		return e.adopt(ctx, s, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := e.nameOf(img.Digest())
+	got, err := e.receive(ctx, s, name, func(w io.Writer) error { return img.WriteDockerArchive(w, name) })
+	if err != nil {
+		return nil, e.failed("import image "+img.Ref(), err)
+	}
+	config, err := got.Config(ctx)
+	if err == nil && config.Digest.String() != img.Digest() {
+		err = fmt.Errorf("it became %s instead of %s", config.Digest, img.Digest())
+	}
+	if err != nil {
+		return nil, e.failed("import image "+img.Ref(), err)
+	}
+	return got, nil
+}
+
+// adopt copies an image of the namespace that the user's own tools work in:
+// CONTAINERD_NAMESPACE, or "default". Containerd holds its content once.
+func (e *Engine) adopt(ctx context.Context, s *server, ref string) (containerd.Image, error) {
+	theirs := os.Getenv("CONTAINERD_NAMESPACE")
+	if theirs == "" {
+		theirs = namespaces.Default
+	}
+	there := namespaces.WithNamespace(ctx, theirs)
+	found, err := s.client.ImageService().Get(there, ref)
+	if gone(err) {
+		return nil, fmt.Errorf("%s has no image %q in namespace %s: name one as `ctr --namespace %s images ls` does, or one in a file as oci:DIR or tar:FILE: %w",
+			e.cfg.Name, ref, theirs, theirs, err)
+	}
+	if err != nil {
+		return nil, e.failed("find image "+ref, err)
+	}
+	name := e.nameOf(found.Target.Digest.String())
+	got, err := e.receive(ctx, s, name, func(w io.Writer) error {
+		return s.client.Export(there, w, archive.WithPlatform(containerd.NewImage(s.client, found).Platform()), archive.WithManifest(found.Target, name))
+	})
+	if err != nil {
+		return nil, e.failed("copy image "+ref+" from namespace "+theirs, err)
+	}
+	return got, nil
+}
+
+// nameOf is the name in tare's namespace for the image with a digest.
+func (e *Engine) nameOf(digest string) string {
+	_, hex, _ := strings.Cut(digest, ":")
+	return repository + e.cfg.Run + "/" + e.cfg.Name + "/" + hex[:min(12, len(hex))] + ":latest"
+}
+
+// receive imports the archive that write writes, without keeping it anywhere.
+func (e *Engine) receive(ctx context.Context, s *server, name string, write func(io.Writer) error) (containerd.Image, error) {
+	e.sent[name] = true // also if the answer is lost
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(write(w)) }()
+	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	got, err := s.client.Import(ctx, r, containerd.WithImageLabels(e.labels()))
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	for _, i := range got {
+		if i.Name == name {
+			return containerd.NewImage(s.client, i), nil
+		}
+	}
+	return nil, fmt.Errorf("containerd has not named it %s", name)
+}
+
+// labels are on every object of this engine.
+func (e *Engine) labels() map[string]string { return map[string]string{labelRun: e.cfg.Run} }
+
+// unpack makes the snapshot that containers of the image begin with, and reads
+// what its configuration says of their processes.
+func (e *Engine) unpack(ctx context.Context, s *server, key imageKey, img containerd.Image) (*unpacked, error) {
+	if err := img.Unpack(ctx, key.snapshotter); err != nil {
+		return nil, because(ctx, err)
+	}
+	config, err := img.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := img.RootFS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := &unpacked{key: key, image: img, digest: config.Digest.String(), chain: identity.ChainID(layers).String()}
+	return i, e.readProcess(ctx, s, i)
+}
+
+// readProcess applies the image's configuration to a process. Its user may be a
+// name, which is looked up in the image's files; so are the user's groups.
+func (e *Engine) readProcess(ctx context.Context, s *server, i *unpacked) error {
+	ctx, done, err := s.client.WithLease(namespaces.WithNamespace(ctx, namespace)) // or the view would be collected
+	if err != nil {
+		return err
+	}
+	defer func() { _ = done(ctx) }() // it expires
+	store, view := s.client.SnapshotService(i.key.snapshotter), e.next()
+	if _, err := store.View(ctx, view, i.chain, snapshots.WithLabels(e.labels())); err != nil {
+		return err
+	}
+	spec := &oci.Spec{Linux: &specs.Linux{}}
+	about := &containers.Container{ID: view, Snapshotter: i.key.snapshotter, SnapshotKey: view}
+	err = oci.WithImageConfig(i.image)(ctx, s.client, about, spec)
+	if err == nil {
+		i.process = *spec.Process
+	}
+	return errors.Join(err, store.Remove(context.WithoutCancel(ctx), view))
+}
+
+// removeImage removes an image, and waits until containerd has deleted what
+// nothing needs any more.
+func (e *Engine) removeImage(ctx context.Context, s *server, name string) error {
+	err := s.client.ImageService().Delete(ctx, name, images.SynchronousDelete())
+	if err != nil && !gone(err) {
+		return e.failed("remove image "+name, err)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/mount"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// Inspect asks containerd for its record of the container (runtime, argv) and
+// for its snapshot, and the kernel for the rest, about the first process, which
+// exists from Create on. Where that is a sandbox, the record has the last word
+// on everything but limits. Another image, snapshotter or root than was asked
+// for, and another cgroup, are bench.ErrMismatch. Once the process has ended,
+// Inspect returns what it found before.
+func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.applied != nil {
+		return *c.applied, nil
+	}
+	a, err := c.inspect(ctx)
+	if err != nil {
+		return bench.Applied{}, c.failed("inspect", because(ctx, err))
+	}
+	c.applied = &a
+	return a, nil
+}
+
+func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
+	a := bench.Applied{Image: c.image.digest, Cgroup: cgroupOf(c.server)}
+	record, err := c.container.Info(ctx)
+	if err != nil {
+		return a, err
+	}
+	var s specs.Spec
+	if err := json.Unmarshal(record.Spec.GetValue(), &s); err != nil {
+		return a, fmt.Errorf("the record's specification: %w", err)
+	}
+	a.Argv = s.Process.Args
+	if a.Runtime, err = c.runtime.applied(record.Runtime); err != nil {
+		return a, err
+	}
+	root, err := c.snapshot(ctx, record)
+	if err != nil {
+		return a, err
+	}
+	p := first{pid: int(c.task.Pid()), groups: c.server.groups, group: groupOf(c.engine.cfg.Run, c.id)}
+	if err := p.limits(c.spec.Limits, &a.Limits); err != nil {
+		return a, err
+	}
+	if c.runtime.sandboxed {
+		recorded(c.spec, &s, root, &a)
+		return a, nil
+	}
+	return a, p.read(c.spec, root, &a)
+}
+
+// snapshot returns how containerd mounts the container's root, if it lies on
+// the image that was resolved.
+func (c *running) snapshot(ctx context.Context, record containers.Container) ([]mount.Mount, error) {
+	if want := c.image.key.snapshotter; record.Snapshotter != want {
+		return nil, fmt.Errorf("%w: snapshotter: asked for %s, got %s", bench.ErrMismatch, want, record.Snapshotter)
+	}
+	store := c.server.client.SnapshotService(record.Snapshotter)
+	i, err := store.Stat(ctx, record.SnapshotKey)
+	if err != nil {
+		return nil, err
+	}
+	if i.Parent != c.image.chain || record.Image != c.image.image.Name() {
+		return nil, fmt.Errorf("%w: image: asked for %s on %s, got %s on %s", bench.ErrMismatch, c.image.image.Name(), c.image.chain, record.Image, i.Parent)
+	}
+	return store.Mounts(ctx, record.SnapshotKey)
+}
+
+// recorded is what containerd's record says of a sandbox, in the words of spec.
+func recorded(spec bench.Spec, s *specs.Spec, root []mount.Mount, a *bench.Applied) {
+	a.Network = "host"
+	if slices.ContainsFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.NetworkNamespace }) {
+		a.Network = "none"
+	}
+	if len(root) > 0 {
+		a.Storage = root[len(root)-1].Type
+	}
+	a.Security.ReadOnly = s.Root.Readonly
+	a.Security.NoNewPrivileges = s.Process.NoNewPrivileges
+	for _, want := range spec.Mounts {
+		if slices.ContainsFunc(s.Mounts, func(m specs.Mount) bool { return same(m, mountOf(want)) }) {
+			a.Mounts = append(a.Mounts, want)
+		}
+	}
+}
+
+func same(a, b specs.Mount) bool {
+	return a.Destination == b.Destination && a.Type == b.Type && a.Source == b.Source && slices.Equal(a.Options, b.Options)
+}
+
+// read asks the kernel about the process.
+func (p first) read(spec bench.Spec, root []mount.Mount, a *bench.Applied) error {
+	if err := p.fileSystems(spec, root, a); err != nil {
+		return err
+	}
+	if err := p.network(a); err != nil {
+		return err
+	}
+	return p.security(&a.Security)
+}
+
+// fileSystems reads the root, and the mounts that were asked for, as they are.
+func (p first) fileSystems(spec bench.Spec, asked []mount.Mount, a *bench.Applied) error {
+	mounts, err := proc.Mounts("/", p.pid)
+	if err != nil {
+		return err
+	}
+	visible := make(map[string]proc.Mount, len(mounts))
+	for _, m := range mounts { // a later one hides an earlier one
+		visible[m.Point] = m
+	}
+	root := visible["/"]
+	a.Storage = root.Type
+	a.Security.ReadOnly = root.ReadOnly()
+	if err := checkRoot(root, asked); err != nil {
+		return err
+	}
+	for _, want := range spec.Mounts {
+		if got, ok := visible[filepath.Clean(want.Target)]; ok {
+			a.Mounts = append(a.Mounts, p.asApplied(want, got))
+		}
+	}
+	return nil
+}
+
+// checkRoot wants the root to be what containerd says, where that has a
+// writable directory of its own to tell it by.
+func checkRoot(root proc.Mount, asked []mount.Mount) error {
+	if len(asked) == 0 {
+		return nil
+	}
+	for _, option := range asked[len(asked)-1].Options {
+		want, ok := strings.CutPrefix(option, "upperdir=")
+		if !ok {
+			continue
+		}
+		if got, _ := root.Option("upperdir"); got != want {
+			return fmt.Errorf("%w: root: containerd made %s, got a root of type %s over %q", bench.ErrMismatch, want, root.Type, got)
+		}
+	}
+	return nil
+}

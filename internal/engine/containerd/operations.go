@@ -1,0 +1,138 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	containerd "github.com/containerd/containerd/v2/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// own returns a container of this engine.
+func (e *Engine) own(c bench.Container) (*running, error) {
+	own, ok := c.(*running)
+	if !ok {
+		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
+	}
+	return own, nil
+}
+
+// Cgroup returns the path of the container's cgroup.
+func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return "", err
+	}
+	return groupOf(e.cfg.Run, own.id), nil
+}
+
+// Daemons returns containerd itself. Its shims are of one container each.
+func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
+	d, err := e.reach(ctx) // it may have been restarted
+	if err != nil {
+		return nil, err
+	}
+	return []int{d.pid}, nil
+}
+
+// Pid returns the container's first process, or its sandbox where it is in one.
+func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return 0, err
+	}
+	return int(own.task.Pid()), nil
+}
+
+// Pause freezes the container's processes.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	own.setPaused(true) // also if the answer is lost
+	return own.failed("pause", because(ctx, own.task.Pause(ctx)))
+}
+
+// Resume thaws the container's processes.
+func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	err = because(ctx, own.task.Resume(ctx))
+	if err == nil {
+		own.setPaused(false)
+	}
+	return own.failed("resume", err)
+}
+
+func (c *running) setPaused(paused bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = paused
+}
+
+// Signal sends a signal to the container's first process.
+func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	return own.failed("signal", because(ctx, own.task.Kill(ctx, s)))
+}
+
+// Exec makes one more process, starts it, waits for it and deletes it.
+func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	id := e.next()
+	out, err := newOutput(e.dir, id)
+	if err != nil {
+		return bench.Exit{}, own.failed("exec in", err)
+	}
+	defer out.close()
+	process := *own.process
+	process.Args = argv
+	p, err := own.task.Exec(ctx, id, &process, out.creator)
+	if err != nil {
+		return bench.Exit{}, own.failed("exec in", because(ctx, err))
+	}
+	exit, err := finish(ctx, p, out, stdout, stderr)
+	return exit, own.failed("exec in", errors.Join(because(ctx, err), deleteProcess(ctx, p)))
+}
+
+// finish runs a process to its end.
+func finish(ctx context.Context, p containerd.Process, out *output, stdout, stderr io.Writer) (bench.Exit, error) {
+	told, err := p.Wait(ctx)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	if err := p.Start(ctx); err != nil {
+		return bench.Exit{}, err
+	}
+	out.copy(stdout, stderr)
+	code, _, err := (<-told).Result() // also when ctx ends
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	return bench.Exit{Code: int(code)}, out.wait(ctx)
+}
+
+// deleteProcess deletes a further process, and kills it first if ctx has ended.
+func deleteProcess(ctx context.Context, p containerd.Process) error {
+	if ctx.Err() == nil {
+		_, err := p.Delete(ctx)
+		return err
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	_, err := p.Delete(clean, containerd.WithProcessKill)
+	return err
+}

@@ -1,0 +1,68 @@
+package containerd
+
+import (
+	"testing"
+
+	"github.com/containerd/containerd/api/types/runc/options"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/typeurl/v2"
+)
+
+func TestShimBinary(t *testing.T) {
+	for shim, want := range map[string]string{
+		"io.containerd.runc.v2": "containerd-shim-runc-v2",
+		gvisor:                  "containerd-shim-runsc-v1",
+		"odd":                   "odd",
+	} {
+		if got := shimBinary(shim); got != want {
+			t.Errorf("shimBinary(%q) = %q, want %q", shim, got, want)
+		}
+	}
+}
+
+// The runtime of a container is what containerd says, whatever was asked for.
+func TestAppliedRuntime(t *testing.T) {
+	binary := func(name string) typeurl.Any {
+		any, err := typeurl.MarshalAny(&options.Options{BinaryName: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return any
+	}
+	const runc = "io.containerd.runc.v2"
+	crun := runtime{name: "crun", shim: runc, binary: "/bin/crun"}
+	for _, test := range []struct {
+		got  containers.RuntimeInfo
+		want string
+	}{
+		{containers.RuntimeInfo{Name: runc, Options: binary("/bin/crun")}, "crun"},
+		{containers.RuntimeInfo{Name: runc, Options: binary("/bin/youki")}, "/bin/youki"},
+		{containers.RuntimeInfo{Name: runc}, runc},
+		{containers.RuntimeInfo{Name: gvisor}, gvisor},
+	} {
+		if got, err := crun.applied(test.got); err != nil || got != test.want {
+			t.Errorf("applied(%+v) = %q, %v; want %q", test.got, got, err, test.want)
+		}
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	var f firstLine
+	for _, part := range []string{"runc ver", "sion 1.1.5\ncommit: x", "\nspec: y"} {
+		if n, err := f.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatalf("Write(%q) = %d, %v", part, n, err)
+		}
+	}
+	if got := string(f.text); got != "runc version 1.1.5" {
+		t.Errorf("first line = %q", got)
+	}
+}
+
+func TestInterfaces(t *testing.T) {
+	const head = "Inter-|   Receive\n face |bytes\n"
+	for text, want := range map[string]int{head: 0, head + "    lo: 0 0\n": 0, head + "    lo: 0\n  eth0: 1\n": 1} {
+		if got := interfaces([]byte(text)); got != want {
+			t.Errorf("interfaces(%q) = %d, want %d", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package containerd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/defaults"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Probe asks containerd for its version, and the runtime for its own.
+func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("it does not answer"))
+	defer cancel()
+	s, done, err := e.visit(ctx)
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	defer done()
+	r, err := e.check(s, bench.Spec{})
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	version, err := s.client.Version(ctx)
+	if err != nil {
+		return bench.EngineInfo{}, e.failed("version", because(ctx, err))
+	}
+	return bench.EngineInfo{
+		Name: e.cfg.Name, Driver: "containerd", Version: version.Version,
+		Facts: append(s.daemon.runtimeFacts(ctx, r),
+			bench.Label{Key: "snapshotter", Value: e.cfg.Snapshotter},
+			bench.Label{Key: "cgroup", Value: cgroupOf(s)},
+			bench.Label{Key: "namespace", Value: namespace}),
+	}, nil
+}
+
+// cgroupOf is the version and who manages the groups, such as "v2 cgroupfs".
+func cgroupOf(s *server) string { return string(s.groups.Version()) + " cgroupfs" }
+
+// runtimeFacts say which runtime is the default, and its version where it can
+// be asked.
+func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
+	facts := []bench.Label{{Key: "runtime", Value: r.name}, {Key: "shim", Value: r.shim}}
+	program := r.binary
+	if program == "" {
+		program = r.name
+	}
+	binary, err := d.look(program)
+	if err != nil {
+		return facts
+	}
+	if v := versionOf(ctx, binary); v != "" {
+		facts = append(facts, bench.Label{Key: "runtime version", Value: v})
+	}
+	return facts
+}
+
+// versionOf is what an OCI runtime calls its version, "NAME version NUMBER" on
+// its first line; empty if it does not say.
+func versionOf(ctx context.Context, binary string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "--version")
+	cmd.WaitDelay = time.Second
+	var out firstLine
+	cmd.Stdout = &out
+	_ = cmd.Run() // what it has printed decides
+	words := bytes.Fields(out.text)
+	if len(words) < 3 || string(words[1]) != "version" {
+		return ""
+	}
+	return string(words[2])
+}
+
+// A firstLine keeps the first line that is written to it, up to 200 bytes.
+type firstLine struct {
+	text  []byte
+	ended bool
+}
+
+func (f *firstLine) Write(p []byte) (int, error) {
+	line, _, ended := bytes.Cut(p, []byte("\n"))
+	if !f.ended {
+		f.text = append(f.text, line[:min(len(line), 200-len(f.text))]...)
+		f.ended = ended
+	}
+	return len(p), nil
+}
+
+// Restart restarts containerd where systemd runs it, and returns when it
+// answers again. Containers that run survive it.
+func (e *Engine) Restart(ctx context.Context) error {
+	const unit = "containerd.service"
+	cannot := func(why string) error {
+		return fmt.Errorf("%w: %s cannot be restarted: %s: use a hook with a command of your own", bench.ErrUnsupported, e.cfg.Name, why)
+	}
+	if e.cfg.Address != defaults.DefaultAddress {
+		return cannot("it is at " + e.cfg.Address)
+	}
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		return cannot("systemd does not run here")
+	}
+	if err := exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", unit).Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return cannot("systemd does not run " + unit)
+	}
+	if out, err := exec.CommandContext(ctx, "systemctl", "restart", unit).CombinedOutput(); err != nil {
+		return e.failed("systemctl restart "+unit, fmt.Errorf("%w: %.500q", because(ctx, err), strings.TrimSpace(string(out))))
+	}
+	return e.answers(ctx)
+}
+
+// answers returns when containerd answers. The connection heals by itself.
+func (e *Engine) answers(ctx context.Context) error {
+	for {
+		s, done, err := e.visit(ctx)
+		if err == nil {
+			_, err = s.client.Version(ctx)
+			done()
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return e.failed("wait until it answers", errors.Join(context.Cause(ctx), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

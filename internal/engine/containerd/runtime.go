@@ -1,0 +1,97 @@
+package containerd
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/containerd/containerd/api/types/runc/options"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/plugins"
+	"github.com/containerd/typeurl/v2"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A runtime is what runs a container: a shim, and the program that the shim
+// runs where it serves several.
+type runtime struct {
+	name   string // as a Spec has it
+	shim   string // "io.containerd.NAME.vN"
+	binary string // absolute path of the OCI runtime; empty = the shim's own choice
+
+	// sandboxed processes are not the host's: the one that containerd knows is
+	// the sandbox, and what is inside cannot be read from the kernel.
+	sandboxed bool
+}
+
+// options are what the shim is told.
+func (r runtime) options() any {
+	if r.binary == "" {
+		return nil
+	}
+	return &options.Options{BinaryName: r.binary}
+}
+
+const gvisor = "io.containerd.runsc.v1" // the shim of gVisor
+
+// runtimeOf finds the runtime of a name: the default, an OCI runtime by its
+// name or path, or a shim by containerd's name for it.
+func (d daemon) runtimeOf(name string) (runtime, error) {
+	refuse := func(err error, advice string, args ...any) (runtime, error) {
+		return runtime{}, fmt.Errorf("%w: runtime %q: %w: %s", bench.ErrUnsupported, name, err, fmt.Sprintf(advice, args...))
+	}
+	switch {
+	case name == "", name == "runc":
+		return runtime{name: "runc", shim: plugins.RuntimeRuncV2}, nil
+	case name == "runsc" && d.has(gvisor):
+		return runtime{name: "runsc", shim: gvisor, sandboxed: true}, nil
+	case strings.HasPrefix(name, "io.containerd."):
+		if !d.has(name) {
+			return refuse(fmt.Errorf("containerd does not find %s", shimBinary(name)), "install it, or name an OCI runtime such as crun")
+		}
+		return runtime{name: name, shim: name, sandboxed: name == gvisor}, nil
+	}
+	binary, err := d.look(name)
+	if err != nil { // the shim is given a path, so that tare's own PATH will do
+		binary, err = exec.LookPath(name)
+	}
+	if err != nil {
+		return refuse(err, "install it, or name another")
+	}
+	return runtime{name: name, shim: plugins.RuntimeRuncV2, binary: binary, sandboxed: filepath.Base(binary) == "runsc"}, nil
+}
+
+// has reports whether containerd finds a shim.
+func (d daemon) has(shim string) bool {
+	_, err := d.look(shimBinary(shim))
+	return err == nil
+}
+
+// shimBinary is the program of a shim, as containerd derives it.
+func shimBinary(shim string) string {
+	parts := strings.Split(shim, ".")
+	if len(parts) < 3 {
+		return shim
+	}
+	return "containerd-shim-" + strings.Join(parts[len(parts)-2:], "-")
+}
+
+// applied is what containerd has as the runtime of a container, in the words
+// of r where it is r.
+func (r runtime) applied(got containers.RuntimeInfo) (string, error) {
+	o := new(options.Options)
+	if got.Options != nil && got.Options.GetTypeUrl() != "" {
+		if err := typeurl.UnmarshalTo(got.Options, o); err != nil {
+			return "", fmt.Errorf("options of runtime %s: %w", got.Name, err)
+		}
+	}
+	switch {
+	case got.Name == r.shim && o.BinaryName == r.binary:
+		return r.name, nil
+	case o.BinaryName != "":
+		return o.BinaryName, nil
+	}
+	return got.Name, nil
+}

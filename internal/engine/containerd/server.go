@@ -1,0 +1,199 @@
+package containerd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/defaults"
+	"github.com/containerd/containerd/v2/plugins"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// client is the library's.
+type client = containerd.Client
+
+// connectLimit bounds how long containerd may take to accept a connection and
+// to say what it is.
+const connectLimit = 10 * time.Second
+
+// defaultAddress is where containerd's own tools look for it.
+func defaultAddress() string {
+	if a := os.Getenv("CONTAINERD_ADDRESS"); a != "" {
+		return strings.TrimPrefix(a, "unix://")
+	}
+	return defaults.DefaultAddress
+}
+
+// A server is the containerd at the other end of a connection.
+type server struct {
+	client       *client
+	daemon       daemon
+	groups       *cgroup.Hierarchy
+	snapshotters []string // those that work
+}
+
+// connect asks containerd what it is. It changes nothing.
+func (e *Engine) connect(ctx context.Context) (*server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("it does not answer"))
+	defer cancel()
+	d, err := e.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := cgroup.Detect("/")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s needs control groups: %w", bench.ErrUnsupported, e.cfg.Name, err)
+	}
+	c, err := dial(e.cfg.Address)
+	if err != nil {
+		return nil, e.failed("connect", err)
+	}
+	s := &server{client: c, daemon: d, groups: groups}
+	if s.snapshotters, err = snapshotters(ctx, c); err != nil {
+		return nil, errors.Join(e.failed("ask for its plugins", because(ctx, err)), c.Close())
+	}
+	return s, nil
+}
+
+// dial returns a client whose calls fail at once when nobody listens. The
+// library's own dialer goes on trying for as long as there is no socket.
+func dial(address string) (*client, error) {
+	return containerd.New(address,
+		containerd.WithDefaultNamespace(namespace),
+		containerd.WithDefaultRuntime(plugins.RuntimeRuncV2),
+		containerd.WithTimeout(connectLimit),
+		containerd.WithDialOpts([]grpc.DialOption{
+			grpc.WithTransportCredentials(insecure.NewCredentials()), // it is a Unix socket
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
+				MinConnectTimeout: connectLimit,
+			}),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", address)
+			}),
+		}),
+	)
+}
+
+// because returns why ctx ended, if that is why a call failed.
+func because(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// reach looks who listens, and tells a containerd that is not there from one
+// that may not be used.
+func (e *Engine) reach(ctx context.Context) (daemon, error) {
+	unsupported := func(err error, format string, args ...any) (daemon, error) {
+		return daemon{}, fmt.Errorf("%w: %s %s: %w", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...), err)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", e.cfg.Address)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return unsupported(err, "has no permission for %s: run tare with sudo", e.cfg.Address)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return unsupported(err, "is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
+	case err != nil:
+		return daemon{}, e.failed("connect to "+e.cfg.Address, because(ctx, err))
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	if os.Geteuid() != 0 {
+		return unsupported(fs.ErrPermission, "makes mounts and control groups for root alone: run tare with sudo")
+	}
+	d := daemon{pid: proc.Peer(conn)}
+	if !d.here() {
+		return unsupported(errors.New("its containers' processes cannot be seen"), "at %s runs in another PID namespace: run tare where it runs", e.cfg.Address)
+	}
+	return d, nil
+}
+
+// snapshotters lists the snapshotters that work.
+func snapshotters(ctx context.Context, c *client) ([]string, error) {
+	answer, err := c.IntrospectionService().Plugins(ctx, "type=="+plugins.SnapshotPlugin.String())
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range answer.Plugins {
+		if p.InitErr == nil {
+			names = append(names, p.ID)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// A daemon is the process of a containerd.
+type daemon struct{ pid int }
+
+// here reports whether the daemon is seen from here, and is in no PID namespace
+// below, so that a process has the same number for both.
+func (d daemon) here() bool {
+	text, err := proc.ReadFile(d.file("status"), 64<<10)
+	if d.pid == 0 || err != nil {
+		return false
+	}
+	for line := range bytes.Lines(text) {
+		if numbers, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
+			return len(bytes.Fields(numbers)) == 1
+		}
+	}
+	return false
+}
+
+func (d daemon) file(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(d.pid), name)
+}
+
+// look returns the path of a program as the daemon and its shims find it: in
+// the daemon's PATH, or beside it.
+func (d daemon) look(program string) (string, error) {
+	if filepath.IsAbs(program) {
+		return exec.LookPath(program)
+	}
+	dirs := filepath.SplitList(d.path())
+	if self, err := os.Readlink(d.file("exe")); err == nil {
+		dirs = append(dirs, filepath.Dir(self))
+	}
+	for _, dir := range dirs {
+		if found, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return filepath.Abs(found)
+		}
+	}
+	return "", fmt.Errorf("containerd does not find %s", program)
+}
+
+// path is the daemon's PATH; tare's own where it cannot be read.
+func (d daemon) path() string {
+	text, err := proc.ReadFile(d.file("environ"), 1<<20)
+	if err != nil {
+		return os.Getenv("PATH")
+	}
+	for kv := range bytes.SplitSeq(text, []byte{0}) {
+		if path, ok := bytes.CutPrefix(kv, []byte("PATH=")); ok {
+			return string(path)
+		}
+	}
+	return ""
+}

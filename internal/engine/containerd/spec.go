@@ -1,0 +1,183 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// version is what the specification says it complies with: the oldest that has
+// what is used here, because runtimes refuse one that they do not know.
+const version = "1.0.2"
+
+// check reports what of spec this engine cannot do, and finds its runtime.
+func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
+	refuse := func(format string, args ...any) (runtime, error) {
+		return runtime{}, fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+	}
+	snapshotter := e.snapshotterOf(spec)
+	switch {
+	case spec.Network == "bridge":
+		return refuse("network bridge: containerd's client has no networks of its own (they are CNI's, which nerdctl and Kubernetes drive): use none or host, or an engine with networks")
+	case !slices.Contains([]string{"", "none", "host"}, spec.Network):
+		return refuse("network %q: use none or host", spec.Network)
+	case len(spec.Ports) > 0 && spec.Network != "host":
+		return refuse("ports need network host")
+	case slices.ContainsFunc(spec.Ports, func(p bench.Port) bool { return p.Host != 0 && p.Host != p.Container }):
+		return refuse("a port on network host has the same number outside")
+	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
+		return refuse("storage %q: containerd has no volumes: use layer, bind or tmpfs", spec.Storage)
+	case !slices.Contains(s.snapshotters, snapshotter):
+		return refuse("snapshotter %q: here work %s", snapshotter, strings.Join(s.snapshotters, ", "))
+	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
+		return refuse("seccomp %q: only unconfined, or containerd's default", spec.Security.Seccomp)
+	case spec.Security.UserNS:
+		return refuse("user namespaces need the image's files to be owned by others than root")
+	}
+	for _, m := range spec.Mounts {
+		if m.Type != "bind" && m.Type != "tmpfs" {
+			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
+		}
+	}
+	r, err := e.runtimeFor(s, spec)
+	if err == nil && r.sandboxed {
+		err = e.checkSandbox(spec)
+	}
+	return r, err
+}
+
+// checkSandbox reports what of spec gVisor would not do, or do to itself.
+// Containerd's shims hand it no flags, with which it could do more.
+func (e *Engine) checkSandbox(spec bench.Spec) error {
+	for what, asked := range map[string]bool{
+		"network host":       spec.Network == "host",
+		"seccomp unconfined": spec.Security.Seccomp != "",
+		"privileged":         spec.Security.Privileged,
+		"a limit of pids":    spec.Limits.Pids > 0, // its own threads would be counted
+	} {
+		if asked {
+			return fmt.Errorf("%w: %s: %s: not in gVisor's sandbox", bench.ErrUnsupported, e.cfg.Name, what)
+		}
+	}
+	return nil
+}
+
+// runtimeFor finds the runtime for spec, once for each name.
+func (e *Engine) runtimeFor(s *server, spec bench.Spec) (runtime, error) {
+	name := spec.Runtime
+	if name == "" {
+		name = e.cfg.Runtime
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r, ok := e.runtimes[name]; ok {
+		return r, nil
+	}
+	r, err := s.daemon.runtimeOf(name)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	e.runtimes[name] = r
+	return r, nil
+}
+
+// specification is the OCI specification for a container of spec: what the
+// client library makes of no options at all, and what was asked for.
+func (e *Engine) specification(ctx context.Context, spec bench.Spec, i *unpacked, id string) (*oci.Spec, error) {
+	options := []oci.SpecOpts{
+		oci.WithDefaultUnixDevices,
+		oci.WithCgroup(groupOf(e.cfg.Run, id)),
+		oci.WithMounts(mounts(spec)),
+		process(spec, i),
+		limits(spec.Limits),
+	}
+	if spec.Network == "host" {
+		options = append(options, oci.WithHostNamespace(specs.NetworkNamespace))
+	}
+	if spec.Security.ReadOnly {
+		options = append(options, oci.WithRootFSReadonly())
+	}
+	switch {
+	case spec.Security.Privileged:
+		options = append(options, oci.WithPrivileged, oci.WithAllDevicesAllowed, oci.WithHostDevices)
+	case spec.Security.Seccomp == "":
+		options = append(options, seccomp.WithDefaultProfile()) // which looks at the capabilities
+	}
+	return oci.GenerateSpec(namespaces.WithNamespace(ctx, namespace), nil, &containers.Container{ID: id}, options...)
+}
+
+// process is what runs inside.
+func process(spec bench.Spec, i *unpacked) oci.SpecOpts {
+	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
+		s.Version = version
+		p := s.Process
+		p.Rlimits = nil // those of the daemon; others may be above the hard limits here
+		p.NoNewPrivileges = spec.Security.NoNewPrivileges
+		p.User, p.Cwd, p.Args = i.process.User, i.process.Cwd, i.process.Args
+		p.Env = image.MergeEnv(i.process.Env, spec.Env)
+		if len(spec.Argv) > 0 {
+			p.Args = slices.Clone(spec.Argv)
+		}
+		if spec.Dir != "" {
+			p.Cwd = spec.Dir
+		}
+		if len(p.Args) == 0 {
+			return errors.New("the image has neither entry point nor command: say what to run in it")
+		}
+		return nil
+	}
+}
+
+func limits(l bench.Limits) oci.SpecOpts {
+	var options []oci.SpecOpts
+	if l.CPUs > 0 {
+		const period = 100_000 // µs, the kernel's default
+		options = append(options, oci.WithCPUCFS(int64(math.Round(l.CPUs*period)), period))
+	}
+	if l.CPUSet != "" {
+		options = append(options, oci.WithCPUs(l.CPUSet))
+	}
+	if l.Memory > 0 {
+		options = append(options, oci.WithMemoryLimit(uint64(l.Memory)))
+	}
+	if l.Pids > 0 {
+		options = append(options, oci.WithPidsLimit(l.Pids))
+	}
+	return oci.Compose(options...)
+}
+
+func mounts(spec bench.Spec) []specs.Mount {
+	list := make([]specs.Mount, len(spec.Mounts))
+	for i, m := range spec.Mounts {
+		list[i] = mountOf(m)
+	}
+	return list
+}
+
+func mountOf(m bench.Mount) specs.Mount {
+	mode := "rw"
+	if m.ReadOnly {
+		mode = "ro"
+	}
+	if m.Type == "bind" {
+		return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}}
+	}
+	options := []string{"nosuid", "nodev", "mode=1777", mode}
+	if m.Size > 0 {
+		options = append(options, "size="+strconv.FormatInt(m.Size, 10))
+	}
+	return specs.Mount{Destination: m.Target, Type: "tmpfs", Source: "tmpfs", Options: options}
+}

@@ -1,0 +1,80 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The kinds of what a dead run leaves.
+const (
+	kindSandbox = "sandbox"
+	kindImage   = "image"
+)
+
+// Leftovers lists the pods with the label of a dead run, which contain its
+// containers, then its images.
+func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	s, err := e.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := s.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, e.failed(ctx, "list sandboxes", err)
+	}
+	var found []bench.Leftover
+	add := func(labels map[string]string, kind, id string) {
+		if run := labels[labelRun]; bench.ValidRunID(run) == nil && dead(run) {
+			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
+		}
+	}
+	for _, p := range pods.Items {
+		add(p.Labels, kindSandbox, p.Id)
+	}
+	if s.store == nil {
+		return found, nil
+	}
+	images, err := s.store.ImageService().List(inKubernetes(ctx), `labels."`+labelRun+`"`)
+	if err != nil {
+		return nil, e.failed(ctx, "list images", err)
+	}
+	for _, i := range images {
+		add(i.Labels, kindImage, i.Name)
+	}
+	return found, nil
+}
+
+// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	s, err := e.ask(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
+	case l.Kind == kindImage && s.store != nil:
+		return e.removeImage(ctx, s, l.Run, l.ID)
+	case l.Kind == kindSandbox:
+		return e.removePodOf(ctx, s, l.Run, l.ID)
+	}
+	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+}
+
+// removePodOf removes a pod that carries the label of the run.
+func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) error {
+	answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id})
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return e.failed(ctx, "inspect sandbox "+id, err)
+	}
+	if answer.GetStatus().GetLabels()[labelRun] != run {
+		return fmt.Errorf("%s: sandbox %s is not of run %s", e.cfg.Name, id, run)
+	}
+	return e.removePod(ctx, s, id)
+}

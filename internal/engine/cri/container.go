@@ -1,0 +1,217 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// running is a container of the engine, from its creation to its removal.
+type running struct {
+	pod    *pod
+	engine *Engine
+	id     string
+	name   string
+	whole  bool // Remove takes the pod with it
+
+	mu     sync.Mutex
+	output *tail // nil without Attach
+}
+
+func (c *running) ID() string { return c.id }
+
+// log is the file that the server writes the output to.
+func (c *running) log() string { return filepath.Join(c.engine.logs(), c.name+".log") }
+
+// Attach follows the log, which the server writes whether somebody reads it or
+// not, as it does for the kubelet.
+func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
+	output, err := follow(c.log(), stdout, stderr)
+	if err != nil {
+		return fmt.Errorf("%s: attach %s: %w", c.engine.cfg.Name, c.id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.output = output
+	return nil
+}
+
+func (c *running) Start(ctx context.Context) error {
+	if _, err := c.pod.server.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.id}); err != nil {
+		return c.failed(ctx, "start", err)
+	}
+	return nil
+}
+
+// Wait asks for the container's state until it has exited: the interface has
+// no call that waits, and its stream of events is missing in containerd 1.6,
+// off in CRI-O, and shared among all who listen in containerd 1.7, so that the
+// kubelet would miss what tare gets. Between two looks lies a millisecond or
+// one hundredth of the time waited so far, whichever is longer, but no more
+// than 100 ms; by so much is the end noticed late.
+func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
+	last, err := c.exited(ctx)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	exit := bench.Exit{Code: int(last.ExitCode), OOM: last.Reason == "OOMKilled"}
+	if last.StartedAt == 0 {
+		return exit, c.failed(ctx, "wait", fmt.Errorf("it never ran: %.100q: %.500q", last.Reason, last.Message))
+	}
+	if err := c.drain(ctx); err != nil {
+		return exit, c.failed(ctx, "wait for the output", err)
+	}
+	return exit, nil
+}
+
+func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
+	for began := time.Now(); ; {
+		answer, err := c.pod.server.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.id})
+		if err != nil {
+			return nil, c.failed(ctx, "wait", err)
+		}
+		switch state := answer.GetStatus(); state.GetState() {
+		case cri.ContainerState_CONTAINER_EXITED:
+			return state, nil
+		case cri.ContainerState_CONTAINER_UNKNOWN:
+			return nil, c.failed(ctx, "wait", errors.New("the server has lost sight of it"))
+		}
+		if err := sleep(ctx, min(max(time.Millisecond, time.Since(began)/100), 100*time.Millisecond)); err != nil {
+			return nil, c.failed(ctx, "wait", err)
+		}
+	}
+}
+
+// drain returns when everything that was printed has been copied, or with the
+// reason why it cannot be.
+func (c *running) drain(ctx context.Context) error {
+	c.mu.Lock()
+	output := c.output
+	c.mu.Unlock()
+	if output == nil {
+		return nil
+	}
+	select {
+	case <-output.ended:
+		return output.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Stop is the interface's own.
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	timeout := int64(math.Ceil(grace.Seconds()))
+	if _, err := own.pod.server.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: own.id, Timeout: timeout}); err != nil {
+		return own.failed(ctx, "stop", err)
+	}
+	return nil
+}
+
+// Exec is the interface's ExecSync: the server collects the output, of which
+// some keep no more than 16 MiB, and sends it when the process has ended.
+func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	r := &cri.ExecSyncRequest{ContainerId: own.id, Cmd: argv}
+	if deadline, ok := ctx.Deadline(); ok { // for servers that do not notice when a caller leaves
+		r.Timeout = int64(math.Ceil(max(0, time.Until(deadline)).Seconds())) + 1
+	}
+	answer, err := own.pod.server.ExecSync(ctx, r)
+	if err != nil {
+		return bench.Exit{}, own.failed(ctx, "exec", err)
+	}
+	_, _ = (&sink{stdout}).Write(answer.Stdout) // a sink takes everything
+	_, _ = (&sink{stderr}).Write(answer.Stderr)
+	return bench.Exit{Code: int(answer.ExitCode)}, nil
+}
+
+// own is the container as this engine made it.
+func (e *Engine) own(c bench.Container) (*running, error) {
+	own, ok := c.(*running)
+	if !ok || own.engine != e {
+		return nil, fmt.Errorf("%s: container %s is not of this engine", e.cfg.Name, c.ID())
+	}
+	return own, nil
+}
+
+// Remove stops the container with SIGKILL and removes it; then, if Create made
+// it, stops and removes its pod. These are the kubelet's calls.
+func (c *running) Remove(ctx context.Context) error {
+	err := c.remove(ctx)
+	if c.whole {
+		// A pod goes with everything in it: only if it stays, it matters why.
+		stopped := c.pod.Stop(ctx)
+		if removed := c.pod.Remove(ctx); removed != nil {
+			return errors.Join(err, stopped, removed)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.release()
+}
+
+func (c *running) remove(ctx context.Context) error {
+	s := c.pod.server
+	_, stopped := s.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: c.id})
+	_, err := s.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: c.id})
+	if err == nil || gone(err) {
+		return nil
+	}
+	return c.failed(ctx, "remove", errors.Join(err, stopped))
+}
+
+// release lets go of what is tare's own of a container that is no more.
+func (c *running) release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.output != nil {
+		c.output.close()
+		c.output = nil
+	}
+	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// abandon removes every container of that name, after a call that failed or
+// whose answer came too late.
+func (c *running) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	found, err := c.pod.server.ListContainers(ctx, &cri.ListContainersRequest{
+		Filter: &cri.ContainerFilter{PodSandboxId: c.pod.id, LabelSelector: map[string]string{labelName: c.name}},
+	})
+	if err != nil {
+		return c.failed(ctx, "look for container "+c.name, err)
+	}
+	for _, left := range found.Containers {
+		if left.PodSandboxId == c.pod.id && left.Labels[labelName] == c.name {
+			err = errors.Join(err, (&running{pod: c.pod, engine: c.engine, id: left.Id, name: c.name}).Remove(ctx))
+		}
+	}
+	return err
+}
+
+func (c *running) failed(ctx context.Context, call string, err error) error {
+	return c.engine.failed(ctx, call+" "+c.id[:min(12, len(c.id))], err)
+}

@@ -1,0 +1,174 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// check reports what of spec this server cannot do.
+func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+	}
+	snapshotter, runtime := s.config.Containerd.Snapshotter, e.handlerOf(spec)
+	switch {
+	case spec.Network == "none":
+		return refuse("network none: a pod has the network of the server's CNI configuration or the host's: use bridge or host")
+	case spec.Network == "bridge" && s.network != "bridge":
+		return refuse("network bridge: the server's CNI configuration is of type %q: use host, or a server with CNI plugin bridge", s.network)
+	case !slices.Contains([]string{"", "host", "bridge"}, spec.Network):
+		return refuse("network %q: use host or bridge", spec.Network)
+	case len(spec.Ports) > 0 && spec.Network == "bridge":
+		return refuse("ports need network host: which are published in a pod's network is up to the server's CNI configuration")
+	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
+		return refuse("storage %q: CRI has layer and bind", spec.Storage)
+	case runtime != "" && s.handlers != nil && !slices.Contains(s.handlers, runtime):
+		return refuse("no runtime %q: the server's configuration names %s", runtime, strings.Join(s.handlers, ", "))
+	case spec.Snapshotter != "" && spec.Snapshotter != snapshotter:
+		return refuse("snapshotter %q: the server's configuration names %q, and CRI has no other", spec.Snapshotter, snapshotter)
+	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
+		return refuse("seccomp %q: only unconfined, or the server's default", spec.Security.Seccomp)
+	case spec.Security.UserNS:
+		return refuse("user namespaces: not with this driver")
+	case spec.Limits.Pids > 0 && !unified():
+		return refuse("pids limit: CRI has none with cgroup v1")
+	}
+	for _, m := range spec.Mounts {
+		if m.Type != "bind" {
+			return refuse("mount of type %q at %s: CRI has only bind", m.Type, m.Target)
+		}
+	}
+	if spec.Security.Privileged {
+		return e.checkPrivileged(ctx, s)
+	}
+	return nil
+}
+
+// unified reports whether this machine has cgroups of version 2, whose files
+// can be set by their names.
+func unified() bool {
+	h, err := cgroup.Detect("/")
+	return err == nil && h.Version() == cgroup.V2
+}
+
+// Create makes a pod sandbox and a container in it, with one call each.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	p, err := e.pod(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.create(ctx)
+	if err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		return nil, errors.Join(err, p.Remove(clean))
+	}
+	c.whole = true
+	return c, nil
+}
+
+// Sandbox makes a pod sandbox with one call.
+func (e *Engine) Sandbox(ctx context.Context, spec bench.Spec) (bench.Sandbox, error) {
+	p, err := e.pod(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// podConfig translates what of a Spec is the pod's.
+func (e *Engine) podConfig(s *server, spec bench.Spec, name string) *cri.PodSandboxConfig {
+	config := &cri.PodSandboxConfig{
+		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: name, Namespace: "tare"},
+		LogDirectory: e.logs(),
+		Labels:       map[string]string{labelRun: e.cfg.Run, labelName: name},
+		Linux: &cri.LinuxPodSandboxConfig{
+			SecurityContext: &cri.LinuxSandboxSecurityContext{
+				NamespaceOptions: namespaceOptions(spec),
+				Privileged:       spec.Security.Privileged,
+				Seccomp:          &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault},
+			},
+		},
+	}
+	if spec.Network == "bridge" {
+		config.Hostname = "tare" // a pod with a network needs one
+	}
+	if s.cgroups == "systemd" {
+		config.Linux.CgroupParent = "system.slice" // containerd has no default for systemd
+	}
+	return config
+}
+
+// namespaceOptions are the kubelet's, but for the network.
+func namespaceOptions(spec bench.Spec) *cri.NamespaceOption {
+	o := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER, Ipc: cri.NamespaceMode_POD}
+	if spec.Network == "bridge" {
+		o.Network = cri.NamespaceMode_POD
+	}
+	return o
+}
+
+// containerConfig translates what of a Spec is the container's.
+func (e *Engine) containerConfig(spec bench.Spec, l loaded, name string) *cri.ContainerConfig {
+	config := &cri.ContainerConfig{
+		Metadata:   &cri.ContainerMetadata{Name: name},
+		Image:      &cri.ImageSpec{Image: l.name},
+		WorkingDir: spec.Dir,
+		Labels:     map[string]string{labelRun: e.cfg.Run, labelName: name},
+		LogPath:    name + ".log",
+		Linux: &cri.LinuxContainerConfig{
+			Resources:       resources(spec.Limits),
+			SecurityContext: securityContext(spec),
+		},
+	}
+	if len(spec.Argv) > 0 {
+		config.Command, config.Args = spec.Argv[:1], spec.Argv[1:]
+	}
+	for _, kv := range spec.Env {
+		key, value, _ := strings.Cut(kv, "=")
+		config.Envs = append(config.Envs, &cri.KeyValue{Key: key, Value: []byte(value)})
+	}
+	for _, m := range spec.Mounts {
+		config.Mounts = append(config.Mounts, &cri.Mount{ContainerPath: m.Target, HostPath: m.Source, Readonly: m.ReadOnly})
+	}
+	return config
+}
+
+func securityContext(spec bench.Spec) *cri.LinuxContainerSecurityContext {
+	s := &cri.LinuxContainerSecurityContext{
+		NamespaceOptions: namespaceOptions(spec),
+		Privileged:       spec.Security.Privileged,
+		ReadonlyRootfs:   spec.Security.ReadOnly,
+		NoNewPrivs:       spec.Security.NoNewPrivileges,
+		Seccomp:          &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault},
+	}
+	if spec.Security.Seccomp == "unconfined" {
+		s.Seccomp.ProfileType = cri.SecurityProfile_Unconfined
+	}
+	return s
+}
+
+func resources(l bench.Limits) *cri.LinuxContainerResources {
+	r := &cri.LinuxContainerResources{MemoryLimitInBytes: l.Memory, CpusetCpus: l.CPUSet}
+	if l.CPUs > 0 {
+		const period = 100_000 // µs
+		r.CpuPeriod, r.CpuQuota = period, int64(math.Round(l.CPUs*period))
+	}
+	if l.Memory > 0 {
+		r.MemorySwapLimitInBytes = -1 // the server would limit swap to as much again
+	}
+	if l.Pids > 0 {
+		r.Unified = map[string]string{"pids.max": strconv.FormatInt(l.Pids, 10)}
+	}
+	return r
+}

@@ -1,0 +1,178 @@
+// Package cri drives a server of Kubernetes' container runtime interface, such
+// as containerd or CRI-O, over its socket. It does what the kubelet does: runs a
+// pod sandbox, creates a container in it, starts it, asks for its state, and
+// takes both away. Each of these is one call over a connection that is kept
+// open.
+//
+// What a Spec leaves open is the server's own default, with two exceptions.
+// Seccomp is the server's default profile, which the interface has to be asked
+// for. And the network is the host's: every other pod gets the network of the
+// server's CNI configuration, so that "none" cannot be had, and the plugins of a
+// machine would be in every number. Network bridge asks for it.
+package cri
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Config says which server to drive.
+type Config struct {
+	Name   string         // of the instance, in the characters of a run's ID; part of names
+	Run    string         // ID of the run
+	Dir    string         // directory of the run; containers' logs lie below it
+	Images *image.Library // where images come from
+
+	// Endpoint is the server's socket, such as "unix:///run/crio/crio.sock";
+	// empty = the first that exists of containerd's, CRI-O's and cri-dockerd's.
+	Endpoint string
+	// RuntimeHandler is that of pods whose Spec names no runtime; empty = the
+	// server's default.
+	RuntimeHandler string
+	// PauseImage is what the server calls the image of its pods' first process.
+	// It is needed only where the server has no such image and does not tell
+	// its name: containerd 2 without a network.
+	PauseImage string
+}
+
+// Engine is a CRI server.
+type Engine struct {
+	cfg    Config
+	prefix string // of the names of pods
+
+	number atomic.Int64 // of the last pod
+
+	rehearsed sync.Map // of a rehearsal: what has been made once
+
+	mu     sync.Mutex
+	server *server           // nil until it was asked
+	loaded map[string]loaded // by image reference
+	sent   map[string]bool   // names that the server may have an image under because of us
+}
+
+// labelRun is on every pod, container and image; its value is the run's ID.
+const labelRun = "tare.run"
+
+// New returns an engine. It touches nothing until the engine is used.
+func New(cfg Config) *Engine {
+	// A run that is resumed after a crash must not meet its old names.
+	var nonce [3]byte
+	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
+	return &Engine{
+		cfg:    cfg,
+		prefix: fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:])),
+		loaded: map[string]loaded{},
+		sent:   map[string]bool{},
+	}
+}
+
+// Name is the name of this instance.
+func (e *Engine) Name() string { return e.cfg.Name }
+
+// logs is the directory of the containers' logs.
+func (e *Engine) logs() string { return filepath.Join(e.cfg.Dir, "logs-"+e.cfg.Name) }
+
+// Prepare sees to it that the server has the images, that there is a directory
+// for the logs, and that a container like this has been made once: the first
+// one would unpack the image.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	s, err := e.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.check(ctx, s, spec); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(e.logs(), 0o755); err != nil {
+		return err
+	}
+	if err := e.pause(ctx, s); err != nil {
+		return err
+	}
+	l, err := e.imageOf(ctx, s, spec.Image)
+	if err != nil {
+		return err
+	}
+	found, err := s.image(ctx, l.name)
+	if err == nil && found == nil {
+		e.forget(spec.Image) // the next one loads it again
+		err = errors.New("it is there no more")
+	}
+	if err != nil {
+		return e.failed(ctx, "look for image "+l.name, err)
+	}
+	err = e.rehearse(ctx, spec)
+	if err != nil && e.pauseName(s) == "" && ctx.Err() == nil {
+		err = fmt.Errorf("%w (if it cannot fetch the image of its pods' first process: what this server calls that image, the option pause tells tare, which then makes one)", err)
+	}
+	return err
+}
+
+// A rehearsal is what a server does slowly the first time.
+type rehearsal struct{ image, runtime, network string }
+
+// rehearse makes a container and removes it, unless one like it was made.
+func (e *Engine) rehearse(ctx context.Context, spec bench.Spec) error {
+	like := rehearsal{spec.Image, spec.Runtime, spec.Network}
+	if _, ok := e.rehearsed.Load(like); ok {
+		return nil
+	}
+	c, err := e.Create(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if err := c.Remove(ctx); err != nil {
+		return err
+	}
+	e.rehearsed.Store(like, true)
+	return nil
+}
+
+// Close removes the images that Prepare loaded, and the logs.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil {
+		return nil // nothing was made
+	}
+	var err error
+	for name := range e.sent {
+		err = errors.Join(err, e.removeImage(ctx, e.server, e.cfg.Run, name))
+	}
+	clear(e.loaded)
+	clear(e.sent)
+	err = errors.Join(err, os.RemoveAll(e.logs()), e.server.conn.Close())
+	e.server = nil
+	return err
+}
+
+// failed says which call of this engine failed. If the context has ended, that
+// is why. What a server says is cut where nobody would read on.
+func (e *Engine) failed(ctx context.Context, call string, err error) error {
+	answer, ok := status.FromError(err)
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case ok && answer.Code() == codes.DeadlineExceeded: // the server's clock was faster
+		err = context.DeadlineExceeded
+	case ok:
+		err = fmt.Errorf("%s: %.1000q", answer.Code(), answer.Message())
+	}
+	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
+}
+
+// gone reports whether the server says that there is no such object.
+func gone(err error) bool { return status.Code(err) == codes.NotFound }

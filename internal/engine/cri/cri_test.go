@@ -1,0 +1,97 @@
+package cri_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/engine/cri"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+)
+
+// What the suite checks only where it is.
+var _ interface {
+	bench.Cleaner
+	bench.Execer
+	bench.Overseer
+	bench.Sandboxer
+	bench.Stopper
+} = (*cri.Engine)(nil)
+
+// TestConformance runs against the server at TARE_TEST_CRI, or that which tare
+// would find.
+func TestConformance(t *testing.T) {
+	config := cri.Config{Name: "cri", Run: "probe", Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: os.Getenv("TARE_TEST_CRI_PAUSE")}
+	info, err := cri.New(config).Probe(t.Context())
+	enginetest.Require(t, "cri", err)
+	unsupported := []enginetest.Feature{enginetest.NetworkNone, enginetest.TmpfsMount, enginetest.UserNS}
+	if !bridged(info) {
+		unsupported = append(unsupported, enginetest.NetworkBridge)
+	}
+	if h, err := cgroup.Detect("/"); err != nil || h.Version() != cgroup.V2 {
+		unsupported = append(unsupported, enginetest.PidsLimit)
+	}
+	if restricted(t) {
+		unsupported = append(unsupported, enginetest.Privileged)
+	}
+	if losesOutput(info.Version) {
+		unsupported = append(unsupported, enginetest.CompleteOutput)
+	}
+	enginetest.Run(t, enginetest.Options{
+		Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+			config := config
+			config.Run, config.Dir, config.Images = s.Run, s.Dir, s.Images
+			return cri.New(config)
+		},
+		Unsupported: unsupported,
+	})
+}
+
+// losesOutput knows the containerds that close a container's output before
+// they have read it to its end (mended in 1.6.22 and 1.7.3).
+func losesOutput(version string) bool {
+	var major, minor, patch int
+	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d.%d", &major, &minor, &patch); n < 3 || major != 1 {
+		return false
+	}
+	return minor < 6 || minor == 6 && patch < 22 || minor == 7 && patch < 3
+}
+
+// bridged reports whether the server's pods get a bridge.
+func bridged(info bench.EngineInfo) bool {
+	for _, f := range info.Facts {
+		if f.Key == "pod network" {
+			return f.Value == "bridge"
+		}
+	}
+	return false
+}
+
+// restricted reports whether this machine withholds capabilities even from
+// root, and so from a server that was started on it.
+func restricted(t *testing.T) bool {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(last)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(status, []byte("CapBnd:"))
+	set, err := strconv.ParseUint(string(bytes.Fields(rest)[0]), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set != 1<<(n+1)-1
+}

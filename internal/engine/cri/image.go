@@ -1,0 +1,154 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// repository begins the names of all images that tare loads. No registry can
+// have that name, so that a server never asks one for them.
+const repository = "tare.local/"
+
+// A loaded image is one that the server has.
+type loaded struct {
+	name   string   // under which the server knows it
+	digest string   // of its configuration
+	refs   []string // what the server may call it in a container's state
+}
+
+// imageOf returns the image that a reference means, and loads it if it is in a
+// file. It does so once for each reference.
+func (e *Engine) imageOf(ctx context.Context, s *server, ref string) (loaded, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l, ok := e.loaded[ref]; ok {
+		return l, nil
+	}
+	img, err := e.cfg.Images.Resolve(ctx, ref)
+	var l loaded
+	switch {
+	case errors.Is(err, image.ErrForeign):
+		l, err = e.foreign(ctx, s, ref)
+	case err == nil && s.store == nil:
+		l, err = e.present(ctx, s, img)
+	case err == nil:
+		l, err = e.load(ctx, s, img)
+	}
+	if err == nil {
+		e.loaded[ref] = l
+	}
+	return l, err
+}
+
+func (e *Engine) forget(ref string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.loaded, ref)
+}
+
+// foreign finds an image in the server's own store.
+func (e *Engine) foreign(ctx context.Context, s *server, ref string) (loaded, error) {
+	found, err := s.image(ctx, ref)
+	if err != nil {
+		return loaded{}, e.failed(ctx, "look for image "+ref, err)
+	}
+	if found == nil {
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `crictl pull %s`, or name one in a file as oci:DIR or tar:FILE", e.cfg.Name, ref, ref)
+	}
+	return loadedAs(ref, found), nil
+}
+
+// present finds an image by its digest in the store of a server that cannot be
+// given one: the interface can only fetch them from a registry.
+func (e *Engine) present(ctx context.Context, s *server, img *image.Image) (loaded, error) {
+	found, err := s.image(ctx, strings.TrimPrefix(img.Digest(), "sha256:"))
+	if err != nil {
+		return loaded{}, e.failed(ctx, "look for image "+img.Ref(), err)
+	}
+	if found == nil || digestOf(found) != img.Digest() {
+		return loaded{}, fmt.Errorf("%w: %s: %s has no image with the ID %s (%q), and CRI cannot load one from a file: load it by other means, such as `podman load` for CRI-O",
+			bench.ErrUnsupported, e.cfg.Name, s.version.RuntimeName, img.Digest(), img.Ref())
+	}
+	return loadedAs(found.Id, found), nil
+}
+
+// load hands an image to the server, and waits until the server, which hears
+// of it from its own store, offers it to pods.
+func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (loaded, error) {
+	name := e.imageName(strings.TrimPrefix(img.Digest(), "sha256:")[:12])
+	if img.Ref() == image.Agent {
+		name = e.imageName("agent")
+	}
+	if _, err := e.send(ctx, s, img, name); err != nil {
+		return loaded{}, e.failed(ctx, "load image "+img.Ref(), err)
+	}
+	found, err := e.appears(ctx, s, name)
+	if err != nil {
+		return loaded{}, err
+	}
+	if digestOf(found) != img.Digest() {
+		return loaded{}, fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, img.Ref(), digestOf(found), img.Digest())
+	}
+	return loadedAs(name, found), nil
+}
+
+// imageName is the name of an image that is this run's.
+func (e *Engine) imageName(short string) string {
+	return repository + e.cfg.Run + "/" + e.cfg.Name + "/" + short + ":latest"
+}
+
+// appears waits for the server to have an image of that name.
+func (e *Engine) appears(ctx context.Context, s *server, name string) (*cri.Image, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("it was loaded, but the server does not offer it to pods"))
+	defer cancel()
+	for {
+		found, err := s.image(ctx, name)
+		if err != nil {
+			return nil, e.failed(ctx, "look for image "+name, err)
+		}
+		if found != nil {
+			return found, nil
+		}
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+			return nil, e.failed(ctx, "look for image "+name, err)
+		}
+	}
+}
+
+// image returns what the server knows of an image; nil if it has none.
+func (s *server) image(ctx context.Context, name string) (*cri.Image, error) {
+	answer, err := s.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: name}})
+	if gone(err) {
+		return nil, nil
+	}
+	return answer.GetImage(), err
+}
+
+func loadedAs(name string, found *cri.Image) loaded {
+	return loaded{name: name, digest: digestOf(found), refs: slices.Concat([]string{found.Id, digestOf(found)}, found.RepoDigests)}
+}
+
+// digestOf is the digest of an image's configuration, which some servers name
+// without the algorithm.
+func digestOf(i *cri.Image) string {
+	return "sha256:" + strings.TrimPrefix(i.GetId(), "sha256:")
+}
+
+// sleep waits, or returns why the context has ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

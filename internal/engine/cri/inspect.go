@@ -1,0 +1,260 @@
+package cri
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// verbose is what is needed of what servers tell of a container or a sandbox
+// when they are asked for more. containerd and CRI-O agree on these.
+type verbose struct {
+	Pid         int         `json:"pid"`
+	Snapshotter string      `json:"snapshotter"`
+	RuntimeSpec *specs.Spec `json:"runtimeSpec"` // what the OCI runtime gets
+}
+
+func verboseIn(info map[string]string) (verbose, error) {
+	var v verbose
+	text, ok := info["info"]
+	if !ok {
+		return v, errors.New("the server's answer lacks its own part, \"info\"")
+	}
+	return v, json.Unmarshal([]byte(text), &v)
+}
+
+// state asks for the state of the container.
+func (c *running) state(ctx context.Context) (*cri.ContainerStatus, verbose, error) {
+	answer, err := c.pod.server.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.id, Verbose: true})
+	if err != nil {
+		return nil, verbose{}, c.failed(ctx, "inspect", err)
+	}
+	info, err := verboseIn(answer.Info)
+	if err == nil && answer.Status == nil {
+		err = errors.New("the server's answer lacks the state")
+	}
+	if err != nil {
+		return nil, verbose{}, c.failed(ctx, "inspect", err)
+	}
+	return answer.Status, info, nil
+}
+
+// Inspect reads what the server hands to the OCI runtime, and the network from
+// the kernel, since the pod runs before its container does. The limits of a
+// container that runs are the kernel's too. An image that is not the one that
+// was resolved is bench.ErrMismatch.
+func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+	state, info, err := c.state(ctx)
+	if err != nil {
+		return bench.Applied{}, err
+	}
+	l, spec := c.pod.image, info.RuntimeSpec
+	if spec == nil || spec.Process == nil || spec.Root == nil || spec.Linux == nil {
+		return bench.Applied{}, c.failed(ctx, "inspect", errors.New("the server's answer lacks the OCI configuration"))
+	}
+	if !slices.Contains(l.refs, state.ImageRef) && !slices.Contains(l.refs, state.ImageId) {
+		return bench.Applied{}, c.failed(ctx, "inspect", fmt.Errorf("%w: image: asked for %s, got %.200q", bench.ErrMismatch, l.digest, state.ImageRef))
+	}
+	handler, network, err := c.pod.inspect(ctx)
+	if err != nil {
+		return bench.Applied{}, err
+	}
+	a := bench.Applied{
+		Runtime:  handler,
+		Image:    l.digest,
+		Argv:     spec.Process.Args,
+		Network:  network,
+		Storage:  info.Snapshotter,
+		Mounts:   mountsOf(c.pod.spec.Mounts, spec.Mounts),
+		Limits:   limitsOf(spec.Linux.Resources),
+		Security: securityOf(spec),
+		Cgroup:   cgroupOf(c.pod.server),
+	}
+	if inGroupOf(info.Pid, c.id) {
+		err = kernelLimits(info.Pid, &a.Limits)
+	}
+	a.Limits.Memory = wholePages(c.pod.spec.Limits.Memory, a.Limits.Memory)
+	return a, err
+}
+
+// inspect returns the runtime and the network that the pod really has.
+func (p *pod) inspect(ctx context.Context) (handler, network string, err error) {
+	answer, err := p.server.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: p.id, Verbose: true})
+	if err != nil {
+		return "", "", p.engine.failed(ctx, "inspect sandbox "+p.id, err)
+	}
+	handler = answer.GetStatus().GetRuntimeHandler()
+	if handler == "" {
+		handler = p.server.config.Containerd.DefaultRuntimeName
+	}
+	info, err := verboseIn(answer.Info)
+	if err == nil {
+		network, err = p.network(ctx, info.Pid, answer.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork())
+	}
+	if err != nil {
+		err = p.engine.failed(ctx, "inspect sandbox "+p.id, err)
+	}
+	return handler, network, err
+}
+
+// network is the pod's, in the words of a Spec. Where its process cannot be
+// seen, the server's word counts.
+func (p *pod) network(ctx context.Context, pid int, word cri.NamespaceMode) (string, error) {
+	if !inGroupOf(pid, p.id) {
+		if word == cri.NamespaceMode_NODE {
+			return "host", nil
+		}
+		return p.server.network, nil
+	}
+	daemon, err := p.engine.daemon(ctx, p.server)
+	if err != nil {
+		return "", err
+	}
+	pods, err := netns(pid)
+	if err != nil {
+		return "", err
+	}
+	servers, err := netns(daemon)
+	if err != nil {
+		return "", err
+	}
+	if pods == servers {
+		return "host", nil
+	}
+	interfaces, err := file(pid, "net/dev")
+	if err == nil && onlyLoopback(interfaces) {
+		return "none", nil
+	}
+	return p.server.network, err
+}
+
+// netns identifies the network namespace of a process.
+func netns(pid int) (string, error) {
+	return os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
+}
+
+// onlyLoopback reports whether the text of /proc/PID/net/dev has no other
+// interface: below two lines of heading, one line each.
+func onlyLoopback(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if name, _, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(name)) != "lo" {
+			return false
+		}
+	}
+	return true
+}
+
+// cgroupOf is the version and the driver, such as "v2 systemd".
+func cgroupOf(s *server) string {
+	version := "v1"
+	if unified() {
+		version = "v2"
+	}
+	return version + " " + s.cgroups
+}
+
+// mountsOf returns those of the container's mounts that were asked for, as
+// they are.
+func mountsOf(want []bench.Mount, got []specs.Mount) []bench.Mount {
+	var mounts []bench.Mount
+	for _, w := range want {
+		i := slices.IndexFunc(got, func(m specs.Mount) bool { return m.Destination == w.Target })
+		if i < 0 {
+			continue
+		}
+		m := bench.Mount{Type: got[i].Type, Source: got[i].Source, Target: got[i].Destination}
+		m.ReadOnly = slices.Contains(got[i].Options, "ro")
+		mounts = append(mounts, m)
+	}
+	return mounts
+}
+
+func limitsOf(r *specs.LinuxResources) bench.Limits {
+	var l bench.Limits
+	if r == nil {
+		return l
+	}
+	if cpu := r.CPU; cpu != nil {
+		l.CPUSet = cpu.Cpus
+		if cpu.Quota != nil && *cpu.Quota > 0 && cpu.Period != nil && *cpu.Period > 0 {
+			l.CPUs = float64(*cpu.Quota) / float64(*cpu.Period)
+		}
+	}
+	if r.Memory != nil && r.Memory.Limit != nil {
+		l.Memory = max(0, *r.Memory.Limit)
+	}
+	if pids, err := strconv.ParseInt(r.Unified["pids.max"], 10, 64); err == nil {
+		l.Pids = pids
+	} else if r.Pids != nil && r.Pids.Limit != nil {
+		l.Pids = max(0, *r.Pids.Limit)
+	}
+	return l
+}
+
+// kernelLimits reads the limits that the kernel holds for a process. If it has
+// ended, the server's word stands.
+func kernelLimits(pid int, l *bench.Limits) error {
+	h, err := cgroup.Detect("/")
+	if err != nil {
+		return err
+	}
+	groups, err := h.PathOf(pid)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	path, ok := groups["memory"]
+	if !ok {
+		path = groups[""]
+	}
+	got, err := h.Limits(path)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	*l = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
+	return nil
+}
+
+// wholePages is want if the kernel, which rounds memory down to whole pages,
+// makes got of it.
+func wholePages(want, got int64) int64 {
+	page := int64(os.Getpagesize())
+	if want/page == got/page && (want == 0) == (got == 0) {
+		return want
+	}
+	return got
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) {
+		return nil
+	}
+	return err
+}
+
+func securityOf(spec *specs.Spec) bench.Security {
+	s := bench.Security{
+		ReadOnly:        spec.Root.Readonly,
+		NoNewPrivileges: spec.Process.NoNewPrivileges,
+		UserNS:          slices.ContainsFunc(spec.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.UserNamespace }),
+	}
+	if spec.Linux.Seccomp == nil {
+		s.Seccomp = "unconfined"
+	}
+	if c := spec.Process.Capabilities; c != nil {
+		s.Privileged = len(spec.Linux.MaskedPaths) == 0 && slices.Contains(c.Bounding, "CAP_SYS_ADMIN")
+	}
+	return s
+}

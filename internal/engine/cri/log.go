@@ -1,0 +1,213 @@
+package cri
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A tail copies the output of a container from the log that the server writes,
+// while it is written.
+type tail struct {
+	file  *os.File
+	watch *os.File // inotify: when the file grows, and when who writes it closes it
+
+	ended chan struct{} // closed when everything has been copied, or never will be
+	err   error         // why it never will be; to be read once ended is closed
+}
+
+// follow begins to copy a log, and makes it if there is none yet. The server
+// adds to it what the container prints, and closes it after the last line. A
+// nil writer discards.
+func follow(name string, stdout, stderr io.Writer) (*tail, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	watch, err := watchFile(name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	t := &tail{file: f, watch: watch, ended: make(chan struct{})}
+	go func() {
+		defer close(t.ended)
+		t.err = t.run(&demultiplexer{stdout: &sink{stdout}, stderr: &sink{stderr}})
+	}()
+	return t, nil
+}
+
+func watchFile(name string) (*os.File, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK) // so that close ends a read
+	if err != nil {
+		return nil, os.NewSyscallError("inotify_init1", err)
+	}
+	watch := os.NewFile(uintptr(fd), "inotify")
+	if _, err := unix.InotifyAddWatch(fd, name, unix.IN_MODIFY|unix.IN_CLOSE_WRITE); err != nil {
+		return nil, errors.Join(os.NewSyscallError("inotify_add_watch", err), watch.Close())
+	}
+	return watch, nil
+}
+
+// run copies until the log is closed, or close ends it.
+func (t *tail) run(to *demultiplexer) error {
+	text, events := make([]byte, 64<<10), make([]byte, 4<<10)
+	for complete := false; ; {
+		err := t.copy(to, text)
+		if err == nil && complete {
+			return to.end()
+		}
+		var n int
+		if err == nil {
+			n, err = t.watch.Read(events)
+		}
+		if errors.Is(err, os.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		complete = closedIn(events[:n])
+	}
+}
+
+// copy copies what is there.
+func (t *tail) copy(to *demultiplexer, text []byte) error {
+	for {
+		n, err := t.file.Read(text)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(text[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// closedIn reports whether a writer has closed the file in one of the events.
+func closedIn(events []byte) bool {
+	for len(events) >= unix.SizeofInotifyEvent {
+		if binary.NativeEndian.Uint32(events[4:])&unix.IN_CLOSE_WRITE != 0 {
+			return true
+		}
+		name := int(binary.NativeEndian.Uint32(events[12:]))
+		events = events[min(len(events), unix.SizeofInotifyEvent+name):]
+	}
+	return false
+}
+
+// close ends the copying, and returns when no writer is called any more.
+func (t *tail) close() {
+	_ = t.watch.Close() // it was only read, and so was the file
+	_ = t.file.Close()
+	<-t.ended
+}
+
+// errFormat is wrapped by the error for a log that is not in CRI's format.
+var errFormat = errors.New("not the log format of CRI")
+
+// maxHeader bounds what precedes the text of a line: a time, a stream, a tag.
+const maxHeader = 128
+
+// A demultiplexer takes apart a log in CRI's format, whose lines are
+//
+//	2006-01-02T15:04:05.999999999Z stdout F text
+//
+// with "stderr" for the other stream, and P for text that goes on in the
+// stream's next line. It keeps no line, however long.
+type demultiplexer struct {
+	stdout, stderr io.Writer
+
+	header [maxHeader]byte
+	n      int       // bytes of the header so far
+	spaces int       // in them
+	text   io.Writer // where the rest of the line goes; nil in a header
+	whole  bool      // the newline is text too
+}
+
+func (d *demultiplexer) Write(p []byte) (int, error) {
+	size := len(p)
+	for len(p) > 0 {
+		used, err := d.some(p)
+		if err != nil {
+			return size - len(p), err
+		}
+		p = p[used:]
+	}
+	return size, nil
+}
+
+// some takes the rest of a header, or the rest of a line.
+func (d *demultiplexer) some(p []byte) (int, error) {
+	if d.text == nil {
+		return d.begin(p)
+	}
+	text, _, ends := bytes.Cut(p, []byte("\n"))
+	if !ends {
+		return d.text.Write(p)
+	}
+	used := len(text) + 1
+	if d.whole {
+		text = p[:used]
+	}
+	_, err := d.text.Write(text)
+	d.text = nil
+	return used, err
+}
+
+// begin takes bytes until the header's third space.
+func (d *demultiplexer) begin(p []byte) (int, error) {
+	for i, b := range p {
+		if b == '\n' || d.n == maxHeader {
+			return i, fmt.Errorf("a line begins with %q: %w", d.header[:d.n], errFormat)
+		}
+		d.header[d.n] = b
+		d.n++
+		if b != ' ' {
+			continue
+		}
+		if d.spaces++; d.spaces == 3 {
+			return i + 1, d.open()
+		}
+	}
+	return len(p), nil
+}
+
+// open finds out where the line goes.
+func (d *demultiplexer) open() error {
+	fields := bytes.Split(d.header[:d.n], []byte(" "))
+	tag, _, _ := bytes.Cut(fields[2], []byte(":")) // more tags may follow
+	stream := map[string]io.Writer{"stdout": d.stdout, "stderr": d.stderr}[string(fields[1])]
+	if stream == nil || string(tag) != "F" && string(tag) != "P" {
+		return fmt.Errorf("a line begins with %q: %w", d.header[:d.n], errFormat)
+	}
+	d.text, d.whole, d.n, d.spaces = stream, string(tag) == "F", 0, 0
+	return nil
+}
+
+// end is an error unless the log ended where a line did.
+func (d *demultiplexer) end() error {
+	if d.text != nil || d.n > 0 {
+		return fmt.Errorf("it ends within a line: %w", errFormat)
+	}
+	return nil
+}
+
+// A sink takes everything. It passes on to w what comes until w fails.
+type sink struct{ w io.Writer }
+
+func (s *sink) Write(p []byte) (int, error) {
+	if s.w != nil && len(p) > 0 {
+		if _, err := s.w.Write(p); err != nil {
+			s.w = nil
+		}
+	}
+	return len(p), nil
+}

@@ -1,0 +1,104 @@
+package cri_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// What came is passed on, and what is missing or is no log is an error.
+func TestOutput(t *testing.T) {
+	for name, test := range map[string]struct {
+		log    string
+		stdout string
+		stderr string
+		ok     bool
+	}{
+		"two streams": {"T stdout F out\nT stderr P err\n", "out\n", "err", true},
+		"joined":      {"T stdout P a\nT stderr F x\nT stdout F b\n", "ab\n", "x\n", true},
+		"none":        {"", "", "", true},
+		"cut":         {"T stdout F out\nT stdout F mo", "out\nmo", "", false},
+		"no log":      {"HELLO, WORLD\n", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(nil)
+			var file string
+			f.answer("CreateContainer", func(_ context.Context, request any) (any, error) {
+				r := request.(*cri.CreateContainerRequest)
+				file = filepath.Join(r.SandboxConfig.LogDirectory, r.Config.LogPath)
+				return &cri.CreateContainerResponse{ContainerId: "c1"}, nil
+			})
+			f.answer("StartContainer", func(context.Context, any) (any, error) {
+				return &cri.StartContainerResponse{}, write(file, test.log)
+			})
+			e := with(t, f)
+			if err := e.Prepare(t.Context(), own()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.Create(t.Context(), own())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr bytes.Buffer
+			if err := errors.Join(c.Attach(t.Context(), &stdout, &stderr), c.Start(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if exit, err := c.Wait(t.Context()); (err == nil) != test.ok || exit != (bench.Exit{}) {
+					t.Errorf("Wait = %v, %v; want success %v", exit, err, test.ok)
+				}
+			}
+			if stdout.String() != test.stdout || stderr.String() != test.stderr {
+				t.Errorf("stdout %q, stderr %q; want %q and %q", stdout.String(), stderr.String(), test.stdout, test.stderr)
+			}
+			if err := c.Remove(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the log is left: %v", err)
+			}
+		})
+	}
+}
+
+// write adds to a file, as a server adds to a log.
+func write(name, text string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// A log that nobody closes is waited for no longer than the context says.
+func TestLogWithoutEnd(t *testing.T) {
+	e := with(t, newFake(nil))
+	if err := e.Prepare(t.Context(), own()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Create(t.Context(), own())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Attach(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Wait = %v, want context.DeadlineExceeded", err)
+	}
+	if err := c.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,165 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// grace is how long a call that makes something is waited for after its context
+// has ended, to remove what the server may have made by then.
+const grace = 3 * time.Second
+
+// labelName finds what a call has made whose answer never came.
+const labelName = "tare.name"
+
+// A pod is a sandbox of the engine, from its creation to its removal.
+type pod struct {
+	engine *Engine
+	server *server
+	id     string
+	name   string
+	spec   bench.Spec
+	image  loaded
+	config *cri.PodSandboxConfig
+
+	number atomic.Int64 // of the last container
+
+	mu         sync.Mutex
+	containers []*running
+}
+
+// pod runs a sandbox.
+func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
+	s, err := e.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.check(ctx, s, spec); err != nil {
+		return nil, err
+	}
+	l, err := e.imageOf(ctx, s, spec.Image)
+	if err != nil {
+		return nil, err
+	}
+	p := &pod{engine: e, server: s, spec: spec, image: l, name: e.prefix + strconv.FormatInt(e.number.Add(1), 10)}
+	p.config = e.podConfig(s, spec, p.name)
+	longer, stop := outlast(ctx)
+	defer stop()
+	if ctx.Err() != nil {
+		return nil, e.failed(ctx, "run sandbox "+p.name, ctx.Err())
+	}
+	made, err := s.RunPodSandbox(longer, &cri.RunPodSandboxRequest{Config: p.config, RuntimeHandler: e.handlerOf(spec)})
+	p.id = made.GetPodSandboxId()
+	if err == nil && ctx.Err() == nil && p.id != "" {
+		return p, nil
+	}
+	return nil, errors.Join(e.failed(ctx, "run sandbox "+p.name, missing(err)), p.abandon(ctx))
+}
+
+// outlast returns a context that ends a while after ctx. A request that is
+// broken off can leave what the server was about to make; this one goes on
+// until it is known what there is to remove.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+// missing is err, or that an answer lacks what it is for.
+func missing(err error) error {
+	if err == nil {
+		return errors.New("the server's answer has no ID")
+	}
+	return err
+}
+
+// abandon removes every sandbox of the pod's name, after a call that failed or
+// whose answer came too late.
+func (p *pod) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	found, err := p.server.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
+		Filter: &cri.PodSandboxFilter{LabelSelector: map[string]string{labelName: p.name}},
+	})
+	if err != nil {
+		return p.engine.failed(ctx, "look for sandbox "+p.name, err)
+	}
+	for _, s := range found.Items {
+		if s.Labels[labelName] == p.name {
+			err = errors.Join(err, p.engine.removePod(ctx, p.server, s.Id))
+		}
+	}
+	return err
+}
+
+func (p *pod) ID() string { return p.id }
+
+// Create makes a container in the sandbox.
+func (p *pod) Create(ctx context.Context) (bench.Container, error) {
+	c, err := p.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (p *pod) create(ctx context.Context) (*running, error) {
+	c := &running{pod: p, engine: p.engine, name: p.name + "-" + strconv.FormatInt(p.number.Add(1), 10)}
+	if ctx.Err() != nil {
+		return nil, p.engine.failed(ctx, "create "+c.name, ctx.Err())
+	}
+	longer, stop := outlast(ctx)
+	defer stop()
+	made, err := p.server.CreateContainer(longer, &cri.CreateContainerRequest{
+		PodSandboxId: p.id, Config: p.engine.containerConfig(p.spec, p.image, c.name), SandboxConfig: p.config,
+	})
+	c.id = made.GetContainerId()
+	if err == nil && ctx.Err() == nil && c.id != "" {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.containers = append(p.containers, c)
+		return c, nil
+	}
+	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, missing(err)), c.abandon(ctx))
+}
+
+// Stop ends what runs in the sandbox and releases its network.
+func (p *pod) Stop(ctx context.Context) error {
+	_, err := p.server.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: p.id})
+	if err != nil && !gone(err) {
+		return p.engine.failed(ctx, "stop sandbox "+p.id, err)
+	}
+	return nil
+}
+
+// Remove removes the sandbox and what is in it. The interface wants a server to
+// stop first what is not stopped.
+func (p *pod) Remove(ctx context.Context) error {
+	if err := p.engine.removePod(ctx, p.server, p.id); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	for _, c := range p.containers {
+		err = errors.Join(err, c.release())
+	}
+	return err
+}
+
+// removePod removes a sandbox. It is not an error if there is none.
+func (e *Engine) removePod(ctx context.Context, s *server, id string) error {
+	_, err := s.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id})
+	if err != nil && !gone(err) {
+		return e.failed(ctx, "remove sandbox "+id, err)
+	}
+	return nil
+}

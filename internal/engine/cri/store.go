@@ -1,0 +1,118 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// What this file does is not of the interface, which can only fetch images from
+// registries, but of containerd, which answers at the same socket.
+
+// pause makes the image of a pod's first process, if the server tells its name
+// and has none: then tare's agent holds the pod. The kubelet's is a program of
+// fewer bytes that does as little.
+func (e *Engine) pause(ctx context.Context, s *server) error {
+	name := e.pauseName(s)
+	if name == "" || s.store == nil {
+		return nil // the server will do what it does without tare
+	}
+	found, err := s.image(ctx, name)
+	if err != nil {
+		return e.failed(ctx, "look for image "+name, err)
+	}
+	if found != nil {
+		return nil
+	}
+	img, err := e.cfg.Images.Resolve(ctx, image.Agent)
+	if err != nil {
+		return err
+	}
+	if img, err = img.WithArgv(agent.Path, "hold"); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.christen(ctx, s, img, name); err != nil {
+		return e.failed(ctx, "load image "+name, err)
+	}
+	_, err = e.appears(ctx, s, name)
+	return err
+}
+
+// pauseName is what the server calls that image; empty if nobody tells.
+func (e *Engine) pauseName(s *server) string {
+	if e.cfg.PauseImage != "" {
+		return e.cfg.PauseImage
+	}
+	return s.config.SandboxImage
+}
+
+// christen loads an image, and gives it a name that is not tare's, unless
+// somebody has an image of that name by now.
+func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name string) error {
+	made, err := e.send(ctx, s, img, e.imageName("pause"))
+	if err != nil {
+		return err
+	}
+	made.Name = name
+	made.Labels = maps.Clone(made.Labels)
+	made.Labels["io.cri-containerd.pinned"] = "pinned" // else, as above
+	_, err = s.store.ImageService().Create(inKubernetes(ctx), made)
+	if errdefs.IsAlreadyExists(err) {
+		return nil
+	}
+	e.sent[name] = true // also if the answer is lost
+	return err
+}
+
+// send streams the image to containerd without keeping it anywhere.
+func (e *Engine) send(ctx context.Context, s *server, img *image.Image, name string) (images.Image, error) {
+	e.sent[name] = true // also if the answer is lost
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
+	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	labels := map[string]string{
+		labelRun:                  e.cfg.Run,
+		"io.cri-containerd.image": "managed", // else the server gives it a second name, which nobody removes
+	}
+	made, err := s.store.Import(inKubernetes(ctx), r, containerd.WithImageLabels(labels))
+	if err != nil {
+		return images.Image{}, err
+	}
+	if len(made) != 1 {
+		return images.Image{}, fmt.Errorf("it became %d images", len(made))
+	}
+	return made[0], nil
+}
+
+// removeImage removes a name that carries the run's label, and with it what
+// nobody else needs of its image. It is not an error if there is none.
+func (e *Engine) removeImage(ctx context.Context, s *server, run, name string) error {
+	store := s.store.ImageService()
+	found, err := store.Get(inKubernetes(ctx), name)
+	if err == nil && found.Labels[labelRun] != run {
+		return fmt.Errorf("%s: image %s is not of run %s", e.cfg.Name, name, run)
+	}
+	if err == nil {
+		err = store.Delete(inKubernetes(ctx), name)
+	}
+	if err == nil || errdefs.IsNotFound(err) {
+		return nil
+	}
+	return e.failed(ctx, "remove image "+name, err)
+}
+
+// inKubernetes says that a call is about what containerd keeps for pods.
+func inKubernetes(ctx context.Context) context.Context {
+	return namespaces.WithNamespace(ctx, "k8s.io")
+}

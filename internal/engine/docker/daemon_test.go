@@ -1,0 +1,111 @@
+package docker_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// daemon starts an engine of the test's own, and returns its host. It makes no
+// network, so that it disturbs nobody's.
+func daemon(t *testing.T, flags ...string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("starting an engine needs root")
+	}
+	dir, err := os.MkdirTemp("", "tare-dockerd-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	log, err := os.Create(in("log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := "unix://" + in("sock")
+	cmd := exec.Command("dockerd", append([]string{
+		"--host", host, "--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"),
+		"--containerd-namespace", filepath.Base(dir), "--bridge=none", "--iptables=false",
+	}, flags...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	enginetest.Require(t, "docker", cmd.Start())
+	t.Cleanup(func() {
+		err := cmd.Process.Signal(syscall.SIGTERM)
+		if err := errors.Join(err, cmd.Wait(), log.Close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		_, err := docker.New(docker.Config{Name: "docker", Host: host}).Probe(t.Context())
+		if err == nil {
+			return host
+		}
+		if time.Now().After(deadline) {
+			said, _ := os.ReadFile(in("log")) // says what is known
+			t.Fatalf("dockerd does not answer: %v\n%s", err, said)
+		}
+	}
+}
+
+// A runtime that the engine has been given is one to compare.
+func TestRuntimes(t *testing.T) {
+	crun, err := exec.LookPath("crun")
+	enginetest.Require(t, "crun", err)
+	host := daemon(t, "--add-runtime", "crun="+crun)
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images, Host: host})
+	for _, runtime := range []string{"runc", "crun"} {
+		if err := roundWith(t, e, runtime); err != nil {
+			t.Errorf("%s: %v", runtime, err)
+		}
+	}
+	if pids, err := e.Daemons(t.Context()); err != nil || len(pids) != 2 {
+		t.Errorf("Daemons = %d, %v; want dockerd and containerd", pids, err)
+	}
+	err = roundWith(t, e, "youki-of-mine")
+	for _, want := range []string{"dockerd --add-runtime youki-of-mine=/usr/bin/youki-of-mine", `"runtimes": {"youki-of-mine": {"path": "/usr/bin/youki-of-mine"}}`} {
+		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("a runtime that is missing: %v, want bench.ErrUnsupported and %q", err, want)
+		}
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// roundWith takes a container of a runtime through its life.
+func roundWith(t *testing.T, e *docker.Engine, runtime string) error {
+	t.Helper()
+	ctx := t.Context()
+	spec := bench.Spec{Runtime: runtime, Argv: []string{agent.Path, "echo", runtime}}
+	if err := e.Prepare(ctx, spec); err != nil {
+		return err
+	}
+	c, err := e.Create(ctx, spec)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	applied, err := c.Inspect(ctx)
+	err = errors.Join(err, bench.Attest(spec, applied), c.Attach(ctx, &out, nil), c.Start(ctx))
+	if err == nil {
+		_, err = c.Wait(ctx)
+	}
+	if err == nil && out.String() != runtime+"\n" {
+		err = fmt.Errorf("it printed %q", out.String())
+	}
+	return errors.Join(err, c.Remove(ctx))
+}

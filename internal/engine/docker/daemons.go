@@ -1,0 +1,89 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// containerdSocket is where an engine that is not told otherwise finds a
+// containerd that it has not started itself.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+// containerd returns the containerd that a daemon uses, if it is another
+// process: a child of that name, or who listens at the address. That is what
+// the daemon says, as newer ones do, or was told.
+func containerd(ctx context.Context, daemon int, address string) ([]int, error) {
+	all, err := proc.All("/")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Parent == daemon && p.State != 'Z' && nameOf(p.PID) == "containerd" {
+			return []int{p.PID}, nil
+		}
+	}
+	for _, candidate := range []string{address, toldAddress(daemon), containerdSocket} {
+		if candidate != "" {
+			return listener(ctx, daemon, candidate)
+		}
+	}
+	return nil, nil
+}
+
+// toldAddress is what follows --containerd in a daemon's command line.
+func toldAddress(daemon int) string {
+	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(daemon), "cmdline"), 1<<20)
+	if err != nil {
+		return ""
+	}
+	args := strings.Split(string(text), "\x00")
+	for i, arg := range args {
+		if value, ok := strings.CutPrefix(arg, "--containerd="); ok {
+			return value
+		}
+		if arg == "--containerd" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// listener returns who listens at an address; none if nobody does, and the
+// daemon does without.
+func listener(ctx context.Context, daemon int, address string) ([]int, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", address)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	pid := proc.Peer(conn)
+	if pid == 0 {
+		return nil, fmt.Errorf("who listens at %s is not seen from here", address)
+	}
+	if pid == daemon {
+		return nil, nil
+	}
+	return []int{pid}, nil
+}
+
+// nameOf is the name that the kernel has for a process; empty if it has ended.
+func nameOf(pid int) string {
+	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"), 64)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(text))
+}

@@ -1,0 +1,105 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// Exec makes, starts and inspects an exec, each one call. The engine's word
+// that the process has exited is the end of its output; it keeps it open as
+// long as anybody can print there.
+func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+	own, err := e.mine(c)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	exit, err := own.exec(ctx, argv, stdout, stderr)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		err = own.failed("exec in", err)
+	}
+	return exit, err
+}
+
+func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+	api := c.engine.client
+	made, err := api.ExecCreate(ctx, c.id, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Cmd: argv})
+	if err != nil {
+		return exit, err
+	}
+	stream, err := api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return exit, c.endExec(ctx, made.ID, err)
+	}
+	defer stream.Close()
+	copied := make(chan error, 1)
+	go func() { copied <- demultiplex(stream.Reader, stdout, stderr) }()
+	select {
+	case err := <-copied:
+		if err != nil {
+			return exit, err
+		}
+	case <-ctx.Done():
+		return exit, c.endExec(ctx, made.ID, context.Cause(ctx))
+	}
+	return c.exitOf(ctx, made.ID)
+}
+
+// exitOf asks how the process of an exec has ended. The end of the output can
+// be known a moment before the engine knows of the process's.
+func (c *running) exitOf(ctx context.Context, id string) (bench.Exit, error) {
+	for {
+		is, err := c.engine.client.ExecInspect(ctx, id, client.ExecInspectOptions{})
+		if err != nil || !is.Running {
+			return bench.Exit{Code: is.ExitCode}, err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return bench.Exit{}, c.endExec(ctx, id, context.Cause(ctx))
+		}
+	}
+}
+
+// endExec returns why, and kills the process of an exec if its context has
+// ended. The engine has no call for that, so it is done only where its
+// processes are seen from here; elsewhere the process lives as long as the
+// container.
+func (c *running) endExec(ctx context.Context, id string, why error) error {
+	if ctx.Err() == nil {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	is, err := c.engine.client.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	if err != nil || !is.Running || is.PID <= 0 || !c.engine.sameProcesses(ctx) {
+		return errors.Join(why, err)
+	}
+	h, err := cgroup.Detect("/")
+	if err == nil {
+		err = cgroup.KillProcess(is.PID, func() bool { return c.holds(h, is.PID) })
+	}
+	return errors.Join(why, err)
+}
+
+// holds reports whether a process is in a group that is named after the
+// container.
+func (c *running) holds(h *cgroup.Hierarchy, pid int) bool {
+	groups, err := h.PathOf(pid)
+	if err != nil {
+		return false // it is gone
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(groups)), func(path string) bool { return strings.Contains(path, c.id) })
+}

@@ -1,0 +1,138 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+var (
+	_ bench.Engine    = (*Engine)(nil)
+	_ bench.Pauser    = (*Engine)(nil)
+	_ bench.Execer    = (*Engine)(nil)
+	_ bench.Signaler  = (*Engine)(nil)
+	_ bench.Stopper   = (*Engine)(nil)
+	_ bench.Overseer  = (*Engine)(nil)
+	_ bench.Restarter = (*Engine)(nil)
+	_ bench.Cleaner   = (*Engine)(nil)
+)
+
+// mine returns the container as one of this package's.
+func (e *Engine) mine(c bench.Container) (*running, error) {
+	own, ok := c.(*running)
+	if !ok {
+		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
+	}
+	return own, nil
+}
+
+// call makes one call about a container.
+func (e *Engine) call(ctx context.Context, c bench.Container, name string, do func(id string) error) error {
+	own, err := e.mine(c)
+	if err != nil {
+		return err
+	}
+	err = do(own.id)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return own.failed(name, err)
+	}
+	return nil
+}
+
+// Pause freezes the container.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	return e.call(ctx, c, "pause", func(id string) error {
+		_, err := e.client.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+		return err
+	})
+}
+
+// Resume thaws the container.
+func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
+	return e.call(ctx, c, "unpause", func(id string) error {
+		_, err := e.client.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+		return err
+	})
+}
+
+// Signal sends a signal to the first process.
+func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
+	return e.call(ctx, c, "kill", func(id string) error {
+		_, err := e.client.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: strconv.Itoa(int(s))})
+		return err
+	})
+}
+
+// Stop stops the container. A grace below a second is none.
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	seconds := int(grace / time.Second)
+	return e.call(ctx, c, "stop", func(id string) error {
+		_, err := e.client.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
+		return err
+	})
+}
+
+// Pid asks the engine for the first process, whose number is this host's only
+// where the engine's own is.
+func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
+	pid := 0
+	err := e.call(ctx, c, "inspect", func(id string) error {
+		answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err == nil && answer.Container.State != nil {
+			pid = answer.Container.State.Pid
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case pid <= 0:
+		return 0, e.failed("inspect", errors.New("the container has no process"))
+	case !e.sameProcesses(ctx):
+		return 0, e.elsewhere()
+	}
+	return pid, nil
+}
+
+// Daemons returns the engine, and the containerd that it uses: its child, or
+// the one at the address that it says.
+func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
+	info, err := e.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := e.client.Dialer()(ctx)
+	if err != nil {
+		return nil, e.failed("connect", err)
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	daemon := proc.Peer(conn)
+	if daemon == 0 || !e.sameProcesses(ctx) {
+		return nil, e.elsewhere()
+	}
+	address := ""
+	if info.Containerd != nil {
+		address = info.Containerd.Address
+	}
+	beside, err := containerd(ctx, daemon, address)
+	if err != nil {
+		return nil, e.failed("find its containerd", err)
+	}
+	return append([]int{daemon}, beside...), nil
+}
+
+// elsewhere says that the engine's processes cannot be named from here.
+func (e *Engine) elsewhere() error {
+	return fmt.Errorf("%w: %s: the processes of an engine at %s are not seen from here", bench.ErrUnsupported, e.cfg.Name, e.client.DaemonHost())
+}

@@ -1,0 +1,218 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Pause implements bench.Pauser. It returns when the first process has stopped.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	p, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	if err := p.signalAll(unix.SIGSTOP); err != nil {
+		return fmt.Errorf("pause %s: %w", p.id, err)
+	}
+	if !pause(ctx, p.stopped) {
+		return fmt.Errorf("pause %s: %w", p.id, ctx.Err())
+	}
+	return nil
+}
+
+// Resume implements bench.Pauser.
+func (e *Engine) Resume(_ context.Context, c bench.Container) error {
+	p, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	if err := p.signalAll(unix.SIGCONT); err != nil {
+		return fmt.Errorf("resume %s: %w", p.id, err)
+	}
+	return nil
+}
+
+// Signal implements bench.Signaler.
+func (e *Engine) Signal(_ context.Context, c bench.Container, s syscall.Signal) error {
+	p, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	started, err := p.running()
+	if err == nil {
+		err = started.Signal(s)
+	}
+	if err != nil {
+		return fmt.Errorf("signal %s: %w", p.id, err)
+	}
+	return nil
+}
+
+// Exec implements bench.Execer. The process ends at the latest when the first
+// one has, as in a container.
+func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+	p, err := e.own(c)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	exit, err := p.exec(ctx, argv, stdout, stderr)
+	if err != nil {
+		err = fmt.Errorf("exec in %s: %w", p.id, err)
+	}
+	return exit, err
+}
+
+// Daemons implements bench.Overseer: there are none.
+func (e *Engine) Daemons(context.Context) ([]int, error) { return nil, nil }
+
+// Pid implements bench.Overseer.
+func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
+	p, err := e.own(c)
+	if err != nil {
+		return 0, err
+	}
+	started, err := p.running()
+	if err != nil {
+		return 0, fmt.Errorf("process of %s: %w", p.id, err)
+	}
+	return started.Pid, nil
+}
+
+func (e *Engine) own(c bench.Container) (*process, error) {
+	p, ok := c.(*process)
+	if !ok {
+		return nil, fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
+	}
+	return p, nil
+}
+
+// running returns the process of one that was started and not removed.
+func (p *process) running() (*os.Process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started == nil || p.removed {
+		return nil, errState
+	}
+	return p.started, nil
+}
+
+// signalAll sends a signal to the process groups of the first process and of
+// those that Exec has started. These may have ended.
+func (p *process) signalAll(s unix.Signal) error {
+	if err := p.signalGroup(s); err != nil {
+		return err
+	}
+	p.signalling.Lock()
+	defer p.signalling.Unlock()
+	for other := range p.others {
+		if err := other.signalGroup(s); err != nil && !errors.Is(err, errState) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *process) signalGroup(s unix.Signal) error {
+	started, err := p.running()
+	if err != nil {
+		return err
+	}
+	p.signalling.Lock()
+	defer p.signalling.Unlock()
+	if p.reaped {
+		return errState
+	}
+	return unix.Kill(-started.Pid, s)
+}
+
+// stopped reports whether the process has stopped, or ended. That takes
+// microseconds, so it looks for a while.
+func (p *process) stopped() bool {
+	const code = unix.WSTOPPED | unix.WEXITED | unix.WNOWAIT | unix.WNOHANG
+	for range 200 {
+		var info unix.Siginfo
+		err := ignoreInterrupts(func() error { return unix.Waitid(unix.P_PID, p.started.Pid, &info, code, nil) })
+		if err != nil || info.Signo != 0 { // an error means that it is reaped
+			return true
+		}
+	}
+	return false
+}
+
+// exec runs another process of the same plan, and removes it.
+func (p *process) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+	if _, err := p.running(); err != nil {
+		return exit, err
+	}
+	other, err := p.another(argv)
+	if err != nil {
+		return exit, err
+	}
+	p.enlist(other)
+	defer func() {
+		p.dismiss(other)
+		err = errors.Join(err, other.Remove(context.WithoutCancel(ctx)))
+	}()
+	if err := other.Attach(ctx, stdout, stderr); err != nil {
+		return exit, err
+	}
+	if err := other.Start(ctx); err != nil {
+		return exit, err
+	}
+	select {
+	case <-other.exited:
+		return other.exit, other.err
+	case <-ctx.Done():
+		return exit, ctx.Err()
+	case <-p.exited:
+		return bench.Exit{Code: 128 + int(unix.SIGKILL), Signal: int(unix.SIGKILL)}, nil
+	}
+}
+
+// another is a process of the same plan that runs another program.
+func (p *process) another(argv []string) (*process, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("no program")
+	}
+	next := p.plan
+	next.argv = slices.Clone(argv)
+	var err error
+	if next.root == "" {
+		next.program, err = exec.LookPath(argv[0])
+	} else {
+		next.program, err = inImage(next.root, argv[0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("program %q: %w", argv[0], err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return newProcess(p.id+"-exec", next, null), nil
+}
+
+func (p *process) enlist(other *process) {
+	p.signalling.Lock()
+	defer p.signalling.Unlock()
+	if p.others == nil {
+		p.others = map[*process]struct{}{}
+	}
+	p.others[other] = struct{}{}
+}
+
+func (p *process) dismiss(other *process) {
+	p.signalling.Lock()
+	defer p.signalling.Unlock()
+	delete(p.others, other)
+}

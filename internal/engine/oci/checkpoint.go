@@ -1,0 +1,115 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Checkpointable asks the runtime whether it can, and CRIU whether it works on
+// this kernel.
+func (e *Engine) Checkpointable(ctx context.Context) error {
+	h, err := e.host(ctx)
+	if err != nil {
+		return err
+	}
+	switch h.dialect.checkpoint {
+	case byRuntime:
+		return nil
+	case byNobody:
+		return fmt.Errorf("%w: %s cannot restore a checkpoint", bench.ErrUnsupported, h.version.name)
+	}
+	if !knowsCRIU(ctx, h) {
+		return fmt.Errorf("%w: this %s was built without CRIU", bench.ErrUnsupported, h.version.name)
+	}
+	if _, err := exec.LookPath("criu"); err != nil {
+		return fmt.Errorf("%w: checkpoints of %s need criu: %w", bench.ErrUnsupported, h.version.name, err)
+	}
+	if said, err := output(ctx, "criu", "check"); err != nil {
+		return fmt.Errorf("%w: criu does not work on this kernel: %w", bench.ErrUnsupported, explain([]string{"criu", "check"}, err, nil, said))
+	}
+	return nil
+}
+
+// knowsCRIU asks a runtime for its features. crun lists them with its version,
+// and did so before it had a command for them.
+func knowsCRIU(ctx context.Context, h *host) bool {
+	for _, ask := range []struct{ command, want string }{
+		{"features", `checkpoint.enabled": "true"`}, {"--version", "+CRIU"},
+	} {
+		said, err := output(ctx, h.binary, ask.command)
+		if err == nil && strings.Contains(strings.ReplaceAll(string(said), `":"`, `": "`), ask.want) {
+			return true
+		}
+	}
+	return false
+}
+
+// output runs a command that only asks, and returns what it prints.
+func output(ctx context.Context, name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second
+	var out limitedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return out.text, err
+}
+
+// Checkpoint runs the runtime's checkpoint, into the container's bundle, and
+// returns when the first process has ended and the runtime knows the container
+// no more.
+func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	b, null := own.bundle, own.host.null
+	l := own.watch()
+	if err := errors.Join(os.RemoveAll(b.path("checkpoint")), os.Mkdir(b.path("checkpoint"), 0o700)); err != nil {
+		return err
+	}
+	if err := own.command(ctx, null, b.errors, "checkpoint", "--image-path", b.path("checkpoint")); err != nil {
+		return err
+	}
+	select {
+	case <-l.exited:
+	case <-ctx.Done():
+		return fmt.Errorf("%s was checkpointed and has not ended: %w", b.id, context.Cause(ctx))
+	}
+	if own.host.dialect.checkpoint == byRuntime {
+		return own.command(ctx, null, b.errors, "delete")
+	}
+	return nil
+}
+
+// Restore runs the runtime's restore. What the container prints goes where
+// Attach had wanted it.
+func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	b := own.bundle
+	if err := b.pipes(); err != nil {
+		return err
+	}
+	if err := os.Remove(b.path("pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	own.begin()
+	err = own.command(ctx, b.stdout.w, b.stderr.w, "restore", "--detach",
+		"--bundle", b.dir, "--image-path", b.path("checkpoint"), "--pid-file", b.path("pid"))
+	own.watch()
+	return err
+}

@@ -1,0 +1,246 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// Exec runs the runtime's exec, with a process like the container's first one
+// but for its arguments. Where the runtime itself fails, which it says in its
+// log, that is an error; any other status is that of the process. It returns
+// when nobody can print to the process's outputs any more.
+func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	file, err := own.processFile(argv)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	x := &execution{container: own, name: "exec-" + strconv.FormatInt(own.execs.Add(1), 10), process: file}
+	defer x.clear()
+	return x.run(ctx, stdout, stderr)
+}
+
+// processFile returns the name of a file that describes the container's process
+// with these arguments. It is written once for all calls with the same.
+func (c *container) processFile(argv []string) (string, error) {
+	key, err := json.Marshal(argv)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name, ok := c.processes[string(key)]; ok {
+		return name, nil
+	}
+	s, err := c.bundle.specification()
+	if err != nil {
+		return "", err
+	}
+	s.Process.Args = argv
+	text, err := json.Marshal(s.Process)
+	if err != nil {
+		return "", err
+	}
+	name := c.bundle.path("process-" + strconv.Itoa(len(c.processes)) + ".json")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		return "", err
+	}
+	if c.processes == nil {
+		c.processes = map[string]string{}
+	}
+	c.processes[string(key)] = name
+	return name, nil
+}
+
+// specification reads the config.json that the runtime was given.
+func (b *bundle) specification() (*specs.Spec, error) {
+	text, err := proc.ReadFile(b.path("config.json"), 4<<20)
+	if err != nil {
+		return nil, err
+	}
+	var s specs.Spec
+	return &s, json.Unmarshal(text, &s)
+}
+
+// An execution is one call of Exec.
+type execution struct {
+	container *container
+	name      string // of its files in the bundle
+	process   string // file
+	outputs   [2]*pipe
+}
+
+func (x *execution) path(suffix string) string { return x.container.bundle.path(x.name + suffix) }
+
+// run runs the command. When ctx ends, the process inside ends with it.
+func (x *execution) run(ctx context.Context, stdout, stderr io.Writer) (bench.Exit, error) {
+	c := x.container
+	files := [2]*os.File{c.host.null, c.host.null}
+	for i, w := range []io.Writer{stdout, stderr} {
+		if w == nil {
+			continue
+		}
+		p, err := newPipe()
+		if err != nil {
+			return bench.Exit{}, err
+		}
+		p.copy(w)
+		x.outputs[i], files[i] = p, p.w
+	}
+	args := append(c.globals(x.name+".log"), "exec", "--process", x.process)
+	if c.host.dialect.sandbox {
+		args = append(args, "--internal-pid-file", x.path(".pid"))
+	}
+	args = append(args, c.bundle.id)
+	err := run(ctx, c.host, files[0], files[1], args)
+	if ctx.Err() != nil {
+		return bench.Exit{}, errors.Join(fmt.Errorf("exec in %s: %w", c.bundle.id, context.Cause(ctx)), x.kill())
+	}
+	exit, err := x.result(args, err)
+	if err != nil {
+		// Some runtimes leave behind what they had begun.
+		return exit, errors.Join(err, x.kill())
+	}
+	return exit, x.drain(ctx)
+}
+
+// result tells the status of the process from a failure of the runtime.
+func (x *execution) result(args []string, err error) (bench.Exit, error) {
+	var status *exec.ExitError
+	if err == nil {
+		return bench.Exit{}, nil
+	}
+	log := tail(x.path(".log"))
+	if errors.As(err, &status) && status.Exited() && !failed(log) {
+		return bench.Exit{Code: status.ExitCode()}, nil
+	}
+	return bench.Exit{}, explain(append([]string{x.container.host.binary}, args...), err, log, nil)
+}
+
+// failed reports whether a log tells of a failure: the last words of a runtime
+// that could not do what it was asked for.
+func failed(log []byte) bool {
+	return slices.ContainsFunc(linesOf(log), func(line []byte) bool {
+		var entry struct {
+			Level string `json:"level"`
+		}
+		err := json.Unmarshal(line, &entry)
+		return err != nil || slices.Contains([]string{"error", "fatal", "panic"}, string(bytes.ToLower([]byte(entry.Level))))
+	})
+}
+
+// drain returns when everything that was printed has been copied.
+func (x *execution) drain(ctx context.Context) error {
+	var errs []error
+	for _, p := range x.outputs {
+		if p != nil {
+			p.closeWrite()
+			errs = append(errs, p.wait(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clear removes what only this call needed.
+func (x *execution) clear() {
+	for _, p := range x.outputs {
+		p.close()
+	}
+	for _, suffix := range []string{".log", ".pid"} {
+		_ = os.Remove(x.path(suffix)) // goes with the bundle otherwise
+	}
+}
+
+// kill ends the process inside, after the runtime's command was killed.
+func (x *execution) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteLimit)
+	defer cancel()
+	if x.container.host.dialect.sandbox {
+		return x.killInside(ctx)
+	}
+	return x.container.killOrphans(ctx)
+}
+
+// killInside has the runtime kill a process that the host does not see. If the
+// runtime had not come to say its number, there is none.
+func (x *execution) killInside(ctx context.Context) error {
+	pid, err := proc.ReadFile(x.path(".pid"), 64)
+	pid = bytes.TrimSpace(pid)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(pid) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c := x.container
+	return c.commandWith(ctx, c.host.null, c.bundle.errors, []string{"kill", "--pid", string(pid)}, "9")
+}
+
+// killOrphans ends the processes in the container that are children of this
+// process but not the container's first: those whose runtime was killed. What
+// another Exec runs is its own runtime's child. Their status is collected here,
+// because one that nobody collects keeps the container's end from being told.
+func (c *container) killOrphans(ctx context.Context) error {
+	first, err := c.found()
+	if err != nil {
+		return err
+	}
+	left, err := orphans(first.pid)
+	if err != nil {
+		return err
+	}
+	for _, p := range left {
+		still := func() bool { now, err := proc.Find("/", p.PID); return err == nil && now.Start == p.Start }
+		if err := cgroup.KillProcess(p.PID, still); err != nil {
+			return err
+		}
+		for reap(p.PID) {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return fmt.Errorf("process %d in %s was killed and has not ended: %w", p.PID, c.bundle.id, context.Cause(ctx))
+			}
+		}
+	}
+	return nil
+}
+
+// orphans lists the children of this process, dead ones too, in the PID
+// namespace of a container's first process, but not that itself.
+func orphans(first int) ([]proc.Process, error) {
+	space, err := namespaceOf(first)
+	if err != nil {
+		return nil, nil // it has ended, and everything else with it
+	}
+	all, err := proc.All("/")
+	self := os.Getpid()
+	return slices.DeleteFunc(all, func(p proc.Process) bool {
+		if p.Parent != self || p.PID == first {
+			return true
+		}
+		theirs, err := namespaceOf(p.PID)
+		return err != nil || theirs != space
+	}), err
+}
+
+func namespaceOf(pid int) (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+}

@@ -1,0 +1,79 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+var (
+	_ bench.Engine       = (*Engine)(nil)
+	_ bench.Cgrouper     = (*Engine)(nil)
+	_ bench.Pauser       = (*Engine)(nil)
+	_ bench.Execer       = (*Engine)(nil)
+	_ bench.Signaler     = (*Engine)(nil)
+	_ bench.Checkpointer = (*Engine)(nil)
+	_ bench.Overseer     = (*Engine)(nil)
+	_ bench.Cleaner      = (*Engine)(nil)
+)
+
+// own returns the container as one of this package's.
+func (e *Engine) own(c bench.Container) (*container, error) {
+	own, ok := c.(*container)
+	if !ok {
+		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
+	}
+	return own, nil
+}
+
+// Pause runs the runtime's pause.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	own.frozen.Store(true) // whatever comes of it
+	return own.command(ctx, own.host.null, own.bundle.errors, "pause")
+}
+
+// Resume runs the runtime's resume.
+func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	if err := own.command(ctx, own.host.null, own.bundle.errors, "resume"); err != nil {
+		return err
+	}
+	own.frozen.Store(false)
+	return nil
+}
+
+// Signal runs the runtime's kill.
+func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	return own.commandWith(ctx, own.host.null, own.bundle.errors, []string{"kill"}, strconv.Itoa(int(s)))
+}
+
+// Daemons returns none: a runtime has none.
+func (e *Engine) Daemons(context.Context) ([]int, error) { return nil, nil }
+
+// Pid returns the first process, or the sandbox where that has a kernel of its
+// own.
+func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return 0, err
+	}
+	p, err := own.found()
+	if err != nil {
+		return 0, err
+	}
+	return p.pid, nil
+}

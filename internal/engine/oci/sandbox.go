@@ -1,0 +1,138 @@
+package oci
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// A sandbox is what runsc writes down of a container: what it read of the
+// config.json, and its processes on the host. These are the sandbox, in which
+// the processes inside run, and the gofer, which opens their files for it.
+type sandbox struct {
+	Spec     specs.Spec `json:"spec"`
+	GoferPid int        `json:"goferPid"`
+	Sandbox  struct {
+		Pid int `json:"pid"`
+	} `json:"sandbox"`
+}
+
+// inspectSandbox reads back what can be known of a process with a kernel of its
+// own. From the host's kernel: the root's image and the bind mounts, which are
+// the gofer's; the network that the sandbox was told to use and the namespace
+// it is in; the limits, which are those of the sandbox with all it needs. The
+// rest is the runtime's own word: argv, tmpfs mounts, a read-only root, the
+// capabilities and no_new_privs of the process inside.
+func (c *container) inspectSandbox() (bench.Applied, error) {
+	a := bench.Applied{Runtime: c.host.version.name, Cgroup: string(c.host.groups.Version()) + " cgroupfs"}
+	s, err := c.sandbox()
+	if err != nil {
+		return a, err
+	}
+	a.Argv = s.Spec.Process.Args
+	pid := strconv.Itoa(s.Sandbox.Pid)
+	err = errors.Join(
+		c.fileSystems(strconv.Itoa(s.GoferPid), &a), c.limits(pid, &a),
+		c.sandboxNetwork(pid, &a), c.sandboxSecurity(s, &a),
+	)
+	a.Mounts = slices.DeleteFunc(a.Mounts, func(m bench.Mount) bool { return m.Type != "bind" })
+	a.Mounts = append(a.Mounts, s.tmpfs(c.spec.Mounts)...)
+	return a, err
+}
+
+// sandbox reads the runtime's state, whose process must be the one that is
+// waited for here.
+func (c *container) sandbox() (*sandbox, error) {
+	p, err := c.found()
+	if err != nil {
+		return nil, err
+	}
+	id := c.bundle.id
+	text, err := proc.ReadFile(filepath.Join(c.engine.state(), id+"_sandbox:"+id+".state"), 4<<20)
+	if err != nil {
+		return nil, err
+	}
+	var s sandbox
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("state of %s: %w", id, err)
+	}
+	if s.Sandbox.Pid != p.pid || s.GoferPid <= 1 || s.Spec.Process == nil || s.Spec.Root == nil {
+		return nil, fmt.Errorf("%w: %s has sandbox %d and gofer %d, want the sandbox to be process %d",
+			bench.ErrMismatch, id, s.Sandbox.Pid, s.GoferPid, p.pid)
+	}
+	return &s, nil
+}
+
+// sandboxNetwork asks the sandbox itself: the arguments it was started with,
+// and its namespace.
+func (c *container) sandboxNetwork(pid string, a *bench.Applied) error {
+	args, err := procFile(pid, "cmdline")
+	if err != nil {
+		return err
+	}
+	same, err := sameNamespace(pid, "net")
+	if err != nil {
+		return err
+	}
+	network := "its own default"
+	for arg := range bytes.SplitSeq(args, []byte{0}) {
+		if value, ok := bytes.CutPrefix(arg, []byte("--network=")); ok {
+			network = string(value)
+		}
+	}
+	switch {
+	case network == "none", network == "host" && same:
+		a.Network = network
+	default:
+		a.Network = fmt.Sprintf("%s, host's namespace: %v", network, same)
+	}
+	return nil
+}
+
+func (c *container) sandboxSecurity(s *sandbox, a *bench.Applied) error {
+	ours, err := c.host.own()
+	if err != nil {
+		return err
+	}
+	a.Security = bench.Security{
+		Seccomp:         "unconfined", // of the process inside: runsc has a filter for itself alone
+		ReadOnly:        s.Spec.Root.Readonly,
+		NoNewPrivileges: s.Spec.Process.NoNewPrivileges,
+	}
+	if caps := s.Spec.Process.Capabilities; caps != nil {
+		held := func(name string) bool { return slices.Contains(caps.Bounding, name) }
+		a.Security.Privileged = !slices.ContainsFunc(capabilityNames(ours.bounding), func(name string) bool { return !held(name) })
+	}
+	return nil
+}
+
+// tmpfs returns those of the mounts that were asked for, as the runtime has
+// read them.
+func (s *sandbox) tmpfs(want []bench.Mount) []bench.Mount {
+	var found []bench.Mount
+	for _, w := range want {
+		for _, m := range s.Spec.Mounts {
+			if m.Destination != w.Target || m.Type != "tmpfs" {
+				continue
+			}
+			got := bench.Mount{Type: m.Type, Target: m.Destination, ReadOnly: slices.Contains(m.Options, "ro")}
+			for _, option := range m.Options {
+				if size, ok := strings.CutPrefix(option, "size="); ok {
+					got.Size, _ = strconv.ParseInt(size, 10, 64) // 0 is a mismatch
+				}
+			}
+			found = append(found, got)
+		}
+	}
+	return found
+}

@@ -1,0 +1,197 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// The kinds of what a dead run leaves.
+const (
+	kindContainer = "container"
+	kindImage     = "image"
+	kindProcess   = "process"   // of a service of our own
+	kindDirectory = "directory" // of such a service, beside the temporary files
+)
+
+// Leftovers lists the containers with the label of a dead run, the images under
+// its name, and its services with their directories.
+func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (found []bench.Leftover, err error) {
+	add := func(run, kind, id string) {
+		if bench.ValidRunID(run) == nil && dead(run) {
+			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
+		}
+	}
+	if err := e.listed(ctx, add); err != nil {
+		return nil, err
+	}
+	services, err := servicesOf()
+	for _, s := range services {
+		add(runOfDir(s.dir), kindProcess, s.id())
+	}
+	for _, dir := range temporaryDirs() {
+		add(runOfDir(dir), kindDirectory, dir)
+	}
+	return found, err
+}
+
+// listed lists what of runs is with Podman.
+func (e *Engine) listed(ctx context.Context, add func(run, kind, id string)) (err error) {
+	c, done, err := e.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	var containers []struct {
+		ID     string `json:"Id"`
+		Labels map[string]string
+	}
+	if err := c.get(ctx, "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22"+labelRun+"%22%5D%7D", &containers); err != nil {
+		return c.failed("list containers", err)
+	}
+	for _, found := range containers {
+		add(found.Labels[labelRun], kindContainer, found.ID)
+	}
+	var images []imageInspection
+	if err := c.get(ctx, "/images/json", &images); err != nil {
+		return c.failed("list images", err)
+	}
+	for _, image := range images {
+		for _, tag := range image.RepoTags {
+			add(runOf(tag), kindImage, tag)
+		}
+	}
+	return nil
+}
+
+// runOf is the run in the name of an image, "tare.local/RUN/…"; empty if it is
+// not one of tare's.
+func runOf(tag string) string {
+	rest, ok := strings.CutPrefix(tag, repository)
+	run, _, more := strings.Cut(rest, "/")
+	if !ok || !more {
+		return ""
+	}
+	return run
+}
+
+// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err error) {
+	ours := l.Engine == e.cfg.Name && bench.ValidRunID(l.Run) == nil
+	switch {
+	case ours && l.Kind == kindProcess:
+		return killService(ctx, l.ID, l.Run)
+	case ours && l.Kind == kindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
+		return os.RemoveAll(l.ID)
+	case ours && l.Kind == kindImage && runOf(l.ID) == l.Run:
+	case ours && l.Kind == kindContainer:
+	default:
+		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+	}
+	c, done, err := e.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if l.Kind == kindImage {
+		return c.removeImage(ctx, l.ID)
+	}
+	return c.removeOf(ctx, l.Run, l.ID)
+}
+
+// removeOf removes a container that carries the label of the run.
+func (c *client) removeOf(ctx context.Context, run, id string) error {
+	got, err := c.inspectContainer(ctx, id)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return c.failed("inspect "+id, err)
+	}
+	if got.Config.Labels[labelRun] != run {
+		return fmt.Errorf("%s: container %s is not of run %s", c.name, id, run)
+	}
+	return c.removeContainer(ctx, id)
+}
+
+// A serving is the process of a service that some run started.
+type serving struct {
+	proc.Process
+	dir string
+}
+
+// id tells the process from another that gets its number later.
+func (s serving) id() string { return fmt.Sprintf("%d@%d", s.PID, s.Start) }
+
+// servicesOf lists the services of all runs, by their command lines.
+func servicesOf() ([]serving, error) {
+	all, err := proc.All("/")
+	if err != nil {
+		return nil, err
+	}
+	var found []serving
+	for _, p := range all {
+		if dir := serviceOf(p.PID); dir != "" {
+			found = append(found, serving{p, dir})
+		}
+	}
+	return found, nil
+}
+
+// serviceOf is the directory of the service that a process is; empty if it is
+// none that a run has started.
+func serviceOf(pid int) string {
+	text, ok := line(pid, "cmdline", "")
+	args := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	if !ok || filepath.Base(args[0]) != "podman" || !slices.Contains(args, "service") {
+		return ""
+	}
+	socket, ok := strings.CutPrefix(args[len(args)-1], "unix://")
+	if !ok || filepath.Base(socket) != "s" || bench.ValidRunID(runOfDir(filepath.Dir(socket))) != nil {
+		return ""
+	}
+	return filepath.Dir(socket)
+}
+
+// killService ends the very process that was listed, if it is that run's, and
+// returns when it is dead.
+func killService(ctx context.Context, id, run string) error {
+	number, _, _ := strings.Cut(id, "@")
+	pid, err := strconv.Atoi(number)
+	if err != nil || pid <= 1 {
+		return fmt.Errorf("leftover %q: not the ID of a process", id)
+	}
+	still := func() bool { // one that has ended has no command line
+		p, err := proc.Find("/", pid)
+		s := serving{p, serviceOf(pid)}
+		return err == nil && s.id() == id && runOfDir(s.dir) == run
+	}
+	if err := cgroup.KillProcess(pid, still); err != nil {
+		return err
+	}
+	for still() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kill process %d: %w", pid, context.Cause(ctx))
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// temporaryDirs lists the directories of services beside the temporary files.
+func temporaryDirs() []string {
+	// The pattern is a constant and not malformed.
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), temporaryPrefix+"*"+temporaryInfix+"*"))
+	return dirs
+}

@@ -1,0 +1,156 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// running is a container of the engine, from its creation to its removal.
+type running struct {
+	client *client
+	id     string
+	image  loaded
+	spec   bench.Spec
+
+	attached       bool // Attach was called
+	stdout, stderr io.Writer
+
+	mu     sync.Mutex
+	execs  bool       // a further process was run in it
+	stream io.Closer  // nil unless output is being copied
+	copied chan error // gets what ended the stream, nil if the output did
+}
+
+func (c *running) ID() string { return c.id }
+
+func (c *running) at(call string) string { return "/containers/" + c.id + call }
+
+// Attach notes where the output goes. Start attaches, because for Podman that
+// is half of starting: it makes the namespaces, mounts and network and has the
+// runtime create the container, all of which it would do in start otherwise.
+func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
+	c.attached, c.stdout, c.stderr = true, stdout, stderr
+	return ctx.Err()
+}
+
+// Start starts the container with one call, or two if there is output to be
+// copied.
+func (c *running) Start(ctx context.Context) error {
+	if c.attached {
+		if err := c.attach(ctx); err != nil {
+			return c.failed("attach", err)
+		}
+	}
+	if err := c.client.post(ctx, c.at("/start"), nil, nil); err != nil {
+		return c.failed("start", err)
+	}
+	return nil
+}
+
+// attach opens a connection on which Podman sends what is printed, and copies
+// from it until the container has ended. Podman keeps the output in its log as
+// well, as it does for everybody.
+func (c *running) attach(ctx context.Context) error {
+	stream, err := c.client.hijack(ctx, c.at("/attach?stream=true&stdout=true&stderr=true"), nil)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stream, c.copied = stream, make(chan error, 1)
+	go func(done chan<- error) {
+		err := demultiplex(stream, c.stdout, c.stderr)
+		if errors.Is(err, net.ErrClosed) {
+			err = nil // Remove has closed it
+		}
+		done <- err
+	}(c.copied)
+	return nil
+}
+
+// Wait returns when Podman says that the container has exited, which it does
+// once it has also cleaned up after it. See awaitMonitor.
+func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
+	if c.client.before(5, 3) {
+		if err := c.awaitMonitor(ctx); err != nil {
+			return bench.Exit{}, c.failed("wait", err)
+		}
+	}
+	var exit bench.Exit
+	if err := c.client.post(ctx, c.at("/wait?condition=exited&interval="+pollInterval), nil, &exit.Code); err != nil {
+		return exit, c.failed("wait", err)
+	}
+	if exit.Code < 0 {
+		return bench.Exit{}, c.failed("wait", fmt.Errorf("exit status %d", exit.Code))
+	}
+	if err := c.drain(ctx); err != nil {
+		return exit, c.failed("wait for the output", err)
+	}
+	if exit.Code == 137 {
+		return c.killed(ctx, exit)
+	}
+	return exit, nil
+}
+
+// killed asks whether a process that got SIGKILL got it for want of memory.
+func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
+	got, err := c.inspect(ctx)
+	if err != nil {
+		return exit, c.failed("inspect", err)
+	}
+	exit.OOM = got.State.OOMKilled
+	return exit, nil
+}
+
+// drain returns when everything that was printed has been copied, or with the
+// reason why it cannot be.
+func (c *running) drain(ctx context.Context) error {
+	c.mu.Lock()
+	copied := c.copied
+	c.mu.Unlock()
+	if copied == nil {
+		return nil
+	}
+	select {
+	case err := <-copied:
+		copied <- err // for the next to wait
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *running) Remove(ctx context.Context) error {
+	if err := c.client.removeContainer(ctx, c.id); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.execs {
+		c.client.retire(c.id)
+	}
+	if c.stream != nil {
+		_ = c.stream.Close() // nothing is sent on it
+		c.stream = nil
+	}
+	return nil
+}
+
+// removeContainer kills at once and removes a container with its volumes. It
+// is not an error if there is none.
+func (c *client) removeContainer(ctx context.Context, id string) error {
+	if err := c.remove(ctx, "/containers/"+id+"?force=true&volumes=true&timeout=0"); err != nil {
+		return c.failed("remove "+id, err)
+	}
+	return nil
+}
+
+func (c *running) failed(call string, err error) error {
+	return c.client.failed(call+" "+c.id[:min(12, len(c.id))], err)
+}

@@ -1,0 +1,115 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// grace is how long Create waits for Podman's answer after its context has
+// ended, to remove what may have been made by then.
+const grace = 3 * time.Second
+
+// check reports what of spec this engine cannot do.
+func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
+	switch {
+	case !slices.Contains([]string{"", "none", "host", "bridge"}, spec.Network):
+		return e.refuse("network %q: use none, host or bridge", spec.Network)
+	case len(spec.Ports) > 0 && spec.Network != "bridge" && spec.Network != "host":
+		return e.refuse("ports need network bridge or host")
+	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
+		return e.refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
+	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
+		return e.refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, c.Store.Driver)
+	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
+		return e.refuse("seccomp %q: only unconfined, or the engine's default", spec.Security.Seccomp)
+	case spec.Security.UserNS && !c.Host.Security.Rootless:
+		return e.refuse("user namespaces: run tare as an ordinary user, whose Podman always has one")
+	case spec.Security.Privileged && !c.Host.Security.Rootless:
+		if err := e.checkPrivileged(ctx, c); err != nil {
+			return err
+		}
+	}
+	if spec.Network == "bridge" && c.Host.Security.Rootless {
+		// The user's part of the way out is a program that makes a TAP device.
+		tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+		if err != nil {
+			return e.refuse("network bridge: an ordinary user's needs /dev/net/tun: %v", err)
+		}
+		_ = tun.Close() // nothing was written
+	}
+	for _, m := range spec.Mounts {
+		if m.Type != "bind" && m.Type != "tmpfs" {
+			return e.refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
+		}
+	}
+	return e.checkLimits(c, spec.Limits)
+}
+
+// checkLimits refuses limits for which Podman has no control group. It would
+// leave them out and say so in a warning.
+func (e *Engine) checkLimits(c *client, l bench.Limits) error {
+	for controller, asked := range map[string]bool{
+		"cpu": l.CPUs > 0, "cpuset": l.CPUSet != "", "memory": l.Memory > 0, "pids": l.Pids > 0,
+	} {
+		if asked && !slices.Contains(c.Host.CgroupControllers, controller) {
+			return e.refuse("limits of %s: this Podman has no control groups for them: run tare as root, or delegate the controller to the user", controller)
+		}
+	}
+	return nil
+}
+
+// Create makes a container with one call.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	c, err := e.client(ctx, spec.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.check(ctx, c, spec); err != nil {
+		return nil, err
+	}
+	l, err := e.imageOf(ctx, c, spec.Image)
+	if err != nil {
+		return nil, err
+	}
+	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
+	id, err := c.create(ctx, e.requestOf(c, spec, l, name))
+	if err != nil {
+		return nil, err
+	}
+	return &running{client: c, id: id, image: l, spec: spec}, nil
+}
+
+// create asks for a container. A request that is broken off can leave one that
+// Podman was about to make, so this one goes on for a while when ctx ends, until
+// it is known what there is to remove.
+func (c *client) create(ctx context.Context, r request) (id string, err error) {
+	if ctx.Err() != nil {
+		return "", c.failed("create "+r.Name, context.Cause(ctx))
+	}
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	defer stop()
+	var made struct {
+		ID string `json:"Id"`
+	}
+	err = c.post(longer, "/containers/create", r, &made)
+	if err == nil && made.ID == "" {
+		err = errors.New("the answer has no ID")
+	}
+	if err == nil && ctx.Err() == nil {
+		return made.ID, nil
+	}
+	if ctx.Err() != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		err = errors.Join(context.Cause(ctx), c.removeContainer(clean, r.Name))
+	}
+	return "", c.failed("create "+r.Name, err)
+}

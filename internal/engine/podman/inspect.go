@@ -1,0 +1,227 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// An inspection is the part of Podman's word on a container that tare uses.
+type inspection struct {
+	Path       string
+	Args       []string
+	Image      string // ID, without "sha256:"
+	OCIRuntime string
+	Driver     string
+	State      struct {
+		Pid       int
+		OOMKilled bool
+	}
+	Config struct {
+		Labels map[string]string
+	}
+	HostConfig *struct {
+		NetworkMode    string
+		Privileged     bool
+		ReadonlyRootfs bool
+		SecurityOpt    []string
+		Tmpfs          map[string]string // options by target
+		NanoCpus       int64
+		CPUPeriod      uint64 `json:"CpuPeriod"`
+		CPUQuota       int64  `json:"CpuQuota"`
+		CpusetCpus     string
+		Memory         int64
+		PidsLimit      int64
+	}
+	Mounts []struct {
+		Type        string
+		Source      string
+		Destination string
+		RW          bool
+	}
+}
+
+func (c *running) inspect(ctx context.Context) (*inspection, error) {
+	return c.client.inspectContainer(ctx, c.id)
+}
+
+func (c *client) inspectContainer(ctx context.Context, id string) (*inspection, error) {
+	got := &inspection{}
+	if err := c.get(ctx, "/containers/"+id+"/json", got); err != nil {
+		return nil, err
+	}
+	if got.HostConfig == nil {
+		return nil, errors.New("the answer lacks HostConfig")
+	}
+	return got, nil
+}
+
+// Inspect asks Podman. Of a container that is not started there is nothing else
+// to ask: its limits are Podman's word. Those of one that runs are the kernel's,
+// if the service's processes are seen from here by the same numbers. An image
+// that is not the one that was resolved is bench.ErrMismatch.
+func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+	got, err := c.inspect(ctx)
+	if err != nil {
+		return bench.Applied{}, c.failed("inspect", err)
+	}
+	digest := "sha256:" + got.Image
+	if digest != c.image.digest {
+		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.digest, digest))
+	}
+	a := bench.Applied{
+		Runtime:  got.OCIRuntime,
+		Image:    digest,
+		Argv:     append([]string{got.Path}, got.Args...),
+		Network:  got.HostConfig.NetworkMode,
+		Storage:  got.Driver,
+		Mounts:   mountsOf(c.spec.Mounts, got),
+		Limits:   limitsOf(got),
+		Security: securityOf(got, c.client.Host.Security.Rootless),
+		Cgroup:   c.client.cgroup(),
+	}
+	if got.State.Pid > 0 && c.client.sameProcesses(ctx) {
+		err = c.fromKernel(got.State.Pid, &a)
+	}
+	return a, err
+}
+
+func limitsOf(got *inspection) bench.Limits {
+	h := got.HostConfig
+	l := bench.Limits{CPUs: float64(h.NanoCpus) / 1e9, CPUSet: h.CpusetCpus, Memory: h.Memory, Pids: max(0, h.PidsLimit)}
+	if l.CPUs == 0 && h.CPUQuota > 0 && h.CPUPeriod > 0 {
+		l.CPUs = float64(h.CPUQuota) / float64(h.CPUPeriod)
+	}
+	return l
+}
+
+func securityOf(got *inspection, rootless bool) bench.Security {
+	h := got.HostConfig
+	s := bench.Security{
+		ReadOnly:        h.ReadonlyRootfs,
+		Privileged:      h.Privileged,
+		UserNS:          rootless,
+		NoNewPrivileges: slices.Contains(h.SecurityOpt, "no-new-privileges"),
+	}
+	for _, option := range h.SecurityOpt {
+		if profile, ok := strings.CutPrefix(option, "seccomp="); ok {
+			s.Seccomp = profile
+		}
+	}
+	return s
+}
+
+// mountsOf returns those of the container's mounts that were asked for, as
+// Podman has them.
+func mountsOf(want []bench.Mount, got *inspection) []bench.Mount {
+	var mounts []bench.Mount
+	for _, w := range want {
+		if options, ok := got.HostConfig.Tmpfs[w.Target]; ok {
+			mounts = append(mounts, tmpfsOf(w.Target, options))
+		}
+		for _, m := range got.Mounts {
+			if m.Destination == w.Target {
+				mounts = append(mounts, bench.Mount{Type: m.Type, Source: m.Source, Target: m.Destination, ReadOnly: !m.RW})
+			}
+		}
+	}
+	return mounts
+}
+
+// tmpfsOf reads a tmpfs's mount options. A size that is no number of bytes is
+// not one that tare asked for.
+func tmpfsOf(target, options string) bench.Mount {
+	m := bench.Mount{Type: "tmpfs", Target: target}
+	for option := range strings.SplitSeq(options, ",") {
+		if size, ok := strings.CutPrefix(option, "size="); ok {
+			m.Size, _ = strconv.ParseInt(size, 10, 64)
+		}
+		m.ReadOnly = m.ReadOnly || option == "ro"
+	}
+	return m
+}
+
+// fromKernel replaces Podman's word by what the kernel holds for a process.
+// Where it cannot be asked, because the process has ended or its groups are not
+// seen from here, Podman's word stands. The kernel rounds memory down to whole
+// pages; that is what was asked for.
+func (c *running) fromKernel(pid int, a *bench.Applied) error {
+	if mode, ok := statusNumber(pid, "Seccomp:", 10); ok {
+		a.Security.Seccomp = ""
+		if mode == 0 {
+			a.Security.Seccomp = "unconfined"
+		}
+	}
+	h, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path, err := groupOf(h, pid, c.id)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	got, err := h.Limits(path)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	a.Limits = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
+	page, want := int64(os.Getpagesize()), c.spec.Limits.Memory
+	if want/page == got.Memory/page && (want == 0) == (got.Memory == 0) {
+		a.Limits.Memory = want
+	}
+	return nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) || errors.Is(err, bench.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// groupOf is the cgroup of a container's first process. Podman of an ordinary
+// user may make none; then the process is in the user's.
+func groupOf(h *cgroup.Hierarchy, pid int, id string) (string, error) {
+	groups, err := h.PathOf(pid)
+	if err != nil {
+		return "", err
+	}
+	for _, controller := range []string{"memory", ""} {
+		if path, ok := groups[controller]; ok && strings.Contains(path, id) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: container %.12s has no control group of its own", bench.ErrUnsupported, id)
+}
+
+// Cgroup returns the path of the group of a container that runs. Podman removes
+// it when the container has exited.
+func (e *Engine) Cgroup(ctx context.Context, c bench.Container) (string, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return "", err
+	}
+	pid, err := e.Pid(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	h, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		return "", fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return groupOf(h, pid, own.id)
+}

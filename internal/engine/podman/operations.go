@@ -1,0 +1,161 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// own returns the engine's container behind the interface.
+func (e *Engine) own(c bench.Container) (*running, error) {
+	own, ok := c.(*running)
+	if !ok {
+		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
+	}
+	return own, nil
+}
+
+// tell makes a call about a container that has nothing to send and nothing to
+// return.
+func (e *Engine) tell(ctx context.Context, c bench.Container, call string) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	if err := own.client.post(ctx, own.at("/"+call), nil, nil); err != nil {
+		word, _, _ := strings.Cut(call, "?")
+		return own.failed(word, err)
+	}
+	return nil
+}
+
+// Pause freezes the container's processes with one call. Podman does it by a
+// control group, which an ordinary user has none of in version 1.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	own, err := e.own(c)
+	if err != nil {
+		return err
+	}
+	if h := own.client.Host; h.Security.Rootless && h.CgroupVersion == "v1" {
+		return e.refuse("pause: an ordinary user has no control groups of version 1: run tare as root")
+	}
+	return e.tell(ctx, c, "pause")
+}
+
+// Resume thaws the container's processes with one call.
+func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
+	return e.tell(ctx, c, "unpause")
+}
+
+// Signal signals the first process with one call.
+func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
+	return e.tell(ctx, c, "kill?signal="+strconv.Itoa(int(s)))
+}
+
+// Stop stops the container with one call.
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	return e.tell(ctx, c, "stop?timeout="+strconv.Itoa(int(grace/time.Second)))
+}
+
+// Exec runs a process with three calls: one that makes the session, one that
+// starts it and carries its output, one that asks how it ended. A program that
+// cannot be executed is status 126 or 127, with Podman's reason on stderr.
+func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return bench.Exit{}, err
+	}
+	exit, err := own.exec(ctx, argv, stdout, stderr)
+	if err != nil {
+		return bench.Exit{}, own.failed("exec", ended(ctx, err))
+	}
+	return exit, nil
+}
+
+func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+	var session struct {
+		ID string `json:"Id"`
+	}
+	c.mu.Lock()
+	c.execs = true
+	c.mu.Unlock()
+	err = c.client.post(ctx, c.at("/exec"), map[string]any{"AttachStdout": true, "AttachStderr": true, "Cmd": argv}, &session)
+	if err != nil {
+		return exit, err
+	}
+	if err := c.client.follow(ctx, "/exec/"+session.ID+"/start", stdout, stderr); err != nil {
+		return exit, err
+	}
+	var end struct {
+		Running  bool
+		ExitCode int
+	}
+	err = c.client.get(ctx, "/exec/"+session.ID+"/json", &end)
+	if err == nil && end.Running {
+		err = errors.New("the output has ended, and the process runs")
+	}
+	exit.Code = end.ExitCode
+	return exit, err
+}
+
+// follow makes a call and copies the output that it carries, to its end.
+func (c *client) follow(ctx context.Context, path string, stdout, stderr io.Writer) error {
+	stream, err := c.hijack(ctx, path, map[string]any{"Detach": false, "Tty": false})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }() // nothing is sent on it
+	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
+	defer stop()
+	return demultiplex(stream, stdout, stderr)
+}
+
+// Checkpointable asks for what Podman needs: root, a criu that works with this
+// kernel, and a default runtime that knows the command.
+func (e *Engine) Checkpointable(ctx context.Context) error {
+	i, _, err := e.inquire(ctx)
+	if err != nil {
+		return err
+	}
+	runtime := i.Host.OCIRuntime
+	if i.Host.Security.Rootless {
+		return e.refuse("checkpoints: run tare as root")
+	}
+	if _, err := exec.LookPath("criu"); err != nil {
+		return e.refuse("checkpoints: install criu")
+	}
+	if err := succeeds(ctx, "criu", "check"); err != nil {
+		return e.refuse("checkpoints: criu does not work with this kernel: %v: `criu check` says why", err)
+	}
+	if err := succeeds(ctx, runtime.Path, "checkpoint", "--help"); err != nil {
+		return e.refuse("checkpoints: the runtime %s was built without criu: %v", runtime.Path, err)
+	}
+	return ctx.Err()
+}
+
+// succeeds runs a command that changes nothing.
+func succeeds(ctx context.Context, program string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.WaitDelay = "/", time.Second
+	return cmd.Run()
+}
+
+// Checkpoint writes the container's state to Podman's own storage with one call.
+func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
+	return e.tell(ctx, c, "checkpoint")
+}
+
+// Restore brings the container back with one call.
+func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
+	return e.tell(ctx, c, "restore")
+}

@@ -1,0 +1,164 @@
+package podman
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// What this file asks of the kernel is about the process of the service.
+
+// Daemons returns the service's processes. One that the service manager starts
+// for a call and ends after it is none: the manager listens in its place.
+func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
+	if _, err := e.client(ctx, ""); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var pids []int
+	for _, c := range e.clients {
+		if pid := c.serving(ctx); name(pid) == "podman" {
+			pids = append(pids, pid)
+		}
+		// What an ordinary user starts goes on as a child in a namespace of its own.
+		if pid := c.started(); pid != 0 && !slices.Contains(pids, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// started is the process of our own service; 0 if there is none.
+func (c *client) started() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.own == nil || c.own.dead(0) {
+		return 0
+	}
+	return c.own.cmd.Process.Pid
+}
+
+// Pid asks Podman for the number of a container's first process. Between it and
+// the first process of the host is the container's monitor, conmon.
+func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return 0, err
+	}
+	got, err := own.inspect(ctx)
+	if err != nil {
+		return 0, own.failed("inspect", err)
+	}
+	if got.State.Pid <= 0 {
+		return 0, fmt.Errorf("%w: container %.12s does not run", bench.ErrUnsupported, own.id)
+	}
+	return got.State.Pid, nil
+}
+
+// serving is the process that listens on the service's socket; 0 where it
+// cannot be told.
+func (c *client) serving(ctx context.Context) int {
+	conn, err := dial(ctx, c.path())
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	return proc.Peer(conn)
+}
+
+// sameProcesses reports whether a process has the same number for the service
+// and for tare: the service is seen from here, and in no PID namespace below.
+func (c *client) sameProcesses(ctx context.Context) bool {
+	numbers, ok := line(c.serving(ctx), "status", "NSpid:")
+	return ok && len(bytes.Fields(numbers)) == 1
+}
+
+// checkPrivileged refuses a privileged container where the service itself lacks
+// a capability, as in another container: it would make one and then not be
+// able to start it. Where the service cannot be looked at, it is believed.
+func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
+	held, ok := statusNumber(c.serving(ctx), "CapBnd:", 16)
+	if !ok {
+		return nil
+	}
+	last, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
+	if err != nil {
+		return nil // without it nothing can be said
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(last)))
+	if missing := (uint64(2)<<n - 1) &^ held; err == nil && missing != 0 {
+		return e.refuse("privileged: the service itself lacks %d of the kernel's capabilities (first: number %d)",
+			bits.OnesCount64(missing), bits.TrailingZeros64(missing))
+	}
+	return nil
+}
+
+// affordable returns the limits that every container is to be given. Podman of
+// root gives more open files and processes than a service without
+// CAP_SYS_RESOURCE may hand out, and no container would start. It then gives
+// what the service has itself, unless that is more than Podman's default.
+func (c *client) affordable(ctx context.Context) []rlimit {
+	pid := c.serving(ctx)
+	held, ok := statusNumber(pid, "CapEff:", 16)
+	if c.Host.Security.Rootless || !ok || held&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+		return nil
+	}
+	var limits []rlimit
+	for kind, label := range map[string]string{"nofile": "Max open files", "nproc": "Max processes"} {
+		text, ok := line(pid, "limits", label)
+		if f := bytes.Fields(text); ok && len(f) > 1 { // soft, hard, unit
+			if hard, err := strconv.ParseUint(string(f[1]), 10, 64); err == nil {
+				limits = append(limits, rlimit{Type: kind, Hard: hard, Soft: hard})
+			}
+		}
+	}
+	return limits
+}
+
+// name is the name of a process's program; empty if it cannot be told.
+func name(pid int) string {
+	text, _ := line(pid, "comm", "")
+	return string(bytes.TrimSpace(text))
+}
+
+// statusNumber reads the number that follows label in /proc/PID/status.
+func statusNumber(pid int, label string, base int) (uint64, bool) {
+	text, ok := line(pid, "status", label)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), base, 64)
+	return n, err == nil
+}
+
+// line reads what follows label on the first line of /proc/PID/FILE that
+// begins with it.
+func line(pid int, file, label string) ([]byte, bool) {
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), file))
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return nil, false
+	}
+	for line := range bytes.Lines(text) {
+		if value, ok := bytes.CutPrefix(line, []byte(label)); ok {
+			return value, true
+		}
+	}
+	return nil, false
+}

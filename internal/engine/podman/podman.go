@@ -1,0 +1,162 @@
+// Package podman drives Podman through its REST API (libpod) on a Unix socket.
+// Podman has no daemon: where no service answers, the engine starts one of its
+// own, `podman system service`, and ends it when it closes. A service makes all
+// its containers with one OCI runtime, so for another one there is another
+// service.
+//
+// What a Spec leaves open is Podman's own default: its runtime, storage driver,
+// seccomp profile, log driver, limit of processes. Only the network is not: it
+// is none unless the Spec says otherwise.
+package podman
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Config says which Podman to drive.
+type Config struct {
+	Name   string         // of the instance, in the characters of a run's ID; part of names
+	Run    string         // ID of the run
+	Dir    string         // directory of the run, for the sockets of services of our own
+	Images *image.Library // where images come from
+	// Host is the service's socket, such as "unix:///run/podman/podman.sock".
+	// Empty means CONTAINER_HOST or else the user's usual socket and, if nobody
+	// answers there, a service of our own.
+	Host string
+}
+
+// Engine is one Podman, of root or of an ordinary user.
+type Engine struct {
+	cfg    Config
+	prefix string // of the names of containers
+
+	number atomic.Int64 // of the last container
+
+	mu      sync.Mutex         // held while a client is opened
+	clients map[string]*client // by runtime; "" has the default one
+
+	images sync.Mutex        // held while an image is found or loaded
+	loaded map[string]loaded // by image reference
+	sent   map[string]bool   // names that Podman may have an image under because of us
+}
+
+// labelRun is on every container; its value is the run's ID.
+const labelRun = "tare.run"
+
+// New returns an engine. It touches nothing until the engine is used.
+func New(cfg Config) *Engine {
+	e := &Engine{cfg: cfg, clients: map[string]*client{}, loaded: map[string]loaded{}, sent: map[string]bool{}}
+	// A run that is resumed after a crash must not meet its old names.
+	var nonce [3]byte
+	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
+	e.prefix = fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:]))
+	return e
+}
+
+// Name is the name of this instance.
+func (e *Engine) Name() string { return e.cfg.Name }
+
+// client returns the client of a service that makes containers with a runtime.
+// It opens it, and starts the service, if it has to.
+func (e *Engine) client(ctx context.Context, runtime string) (*client, error) {
+	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c, err := e.opened(ctx, "")
+	if err != nil || runtime == "" || runtime == c.Host.OCIRuntime.Name {
+		return c, err
+	}
+	if e.host() != "" {
+		return nil, e.refuse("runtime %q: the service at %s makes containers with %s: name that of another one", runtime, e.host(), c.Host.OCIRuntime.Name)
+	}
+	if strings.HasPrefix(runtime, "-") || strings.Contains(runtime, "/") {
+		return nil, e.refuse("runtime %q: use a name from containers.conf", runtime)
+	}
+	return e.opened(ctx, runtime)
+}
+
+// opened returns the client for a runtime, and opens it if that was not done.
+func (e *Engine) opened(ctx context.Context, runtime string) (*client, error) {
+	if c := e.clients[runtime]; c != nil {
+		return c, nil
+	}
+	c, err := e.open(ctx, runtime)
+	if err != nil {
+		return nil, err
+	}
+	e.clients[runtime] = c
+	return c, nil
+}
+
+// Prepare loads the image, unless Podman has it, and leaves a connection open
+// for Create.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	c, err := e.client(ctx, spec.Runtime)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(e.check(ctx, c, spec), c.tidy()); err != nil {
+		return err
+	}
+	l, err := e.imageOf(ctx, c, spec.Image)
+	if err != nil {
+		return err
+	}
+	if _, err := c.inspectImage(ctx, l.name); err != nil {
+		e.forget(spec.Image) // the next one loads it again
+		return c.failed("inspect image "+l.name, err)
+	}
+	return nil
+}
+
+// Close removes the images that Prepare loaded, and ends the services that are
+// our own.
+func (e *Engine) Close(ctx context.Context) error {
+	e.images.Lock()
+	defer e.images.Unlock()
+	var err error
+	if len(e.sent) > 0 {
+		err = e.removeImages(ctx)
+	}
+	clear(e.loaded)
+	clear(e.sent)
+	return errors.Join(err, e.shut(ctx))
+}
+
+func (e *Engine) removeImages(ctx context.Context) error {
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return err
+	}
+	for name := range e.sent {
+		err = errors.Join(err, c.removeImage(ctx, name))
+	}
+	return err
+}
+
+// shut closes every client.
+func (e *Engine) shut(ctx context.Context) (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.clients {
+		err = errors.Join(err, c.close(ctx))
+	}
+	clear(e.clients)
+	return err
+}
+
+func (e *Engine) refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,60 @@
+package podman_test
+
+import (
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/engine/podman"
+)
+
+func TestConformance(t *testing.T) {
+	info, err := podman.New(podman.Config{Name: "podman"}).Probe(t.Context())
+	enginetest.Require(t, "podman", err)
+	enginetest.Run(t, enginetest.Options{
+		Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+			return podman.New(podman.Config{Name: "podman", Run: s.Run, Dir: s.Dir, Images: s.Images})
+		},
+		Unsupported: unsupported(t, info),
+	})
+}
+
+// unsupported lists what Podman lacks here. That of root makes no user
+// namespaces; that of an ordinary user has one always, and control groups only
+// where they are delegated to it.
+func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
+	t.Helper()
+	if !slices.Contains(info.Facts, bench.Label{Key: "rootless", Value: "true"}) {
+		if restricted(t) {
+			return []enginetest.Feature{enginetest.UserNS, enginetest.Privileged}
+		}
+		return []enginetest.Feature{enginetest.UserNS}
+	}
+	var lacks []enginetest.Feature
+	if slices.Contains(info.Facts, bench.Label{Key: "cgroup", Value: "v1 cgroupfs"}) {
+		lacks = append(lacks, enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit)
+	}
+	if unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK) != nil {
+		lacks = append(lacks, enginetest.NetworkBridge)
+	}
+	return lacks
+}
+
+// restricted reports whether this machine withholds capabilities even from
+// root, and so from a service that was started on it.
+func restricted(t *testing.T) bool {
+	t.Helper()
+	for c := range unix.CAP_LAST_CAP + 1 {
+		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held == 0 {
+			return true
+		}
+	}
+	return false
+}

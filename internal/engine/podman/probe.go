@@ -1,0 +1,150 @@
+package podman
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// probeLimit bounds how long Podman may take to answer a Probe.
+const probeLimit = 10 * time.Second
+
+// info is what Podman says of itself.
+type info struct {
+	Host struct {
+		CgroupControllers []string `json:"cgroupControllers"`
+		CgroupManager     string   `json:"cgroupManager"`
+		CgroupVersion     string   `json:"cgroupVersion"`
+		LogDriver         string   `json:"logDriver"`
+		NetworkBackend    string   `json:"networkBackend"`
+		OCIRuntime        struct {
+			Name    string `json:"name"`
+			Path    string `json:"path"`
+			Version string `json:"version"`
+		} `json:"ociRuntime"`
+		Conmon struct {
+			Version string `json:"version"`
+		} `json:"conmon"`
+		Security struct {
+			Rootless bool `json:"rootless"`
+		} `json:"security"`
+	} `json:"host"`
+	Store struct {
+		Driver  string `json:"graphDriverName"`
+		RunRoot string `json:"runRoot"`
+	} `json:"store"`
+	Version struct {
+		Version string `json:"Version"`
+	} `json:"version"`
+}
+
+// cgroup is the version and the driver, such as "v2 systemd".
+func (i *info) cgroup() string { return i.Host.CgroupVersion + " " + i.Host.CgroupManager }
+
+// before reports whether this Podman is older than a version.
+func (i *info) before(major, minor int) bool {
+	var m, n int
+	if _, err := fmt.Sscanf(i.Version.Version, "%d.%d", &m, &n); err != nil {
+		return false
+	}
+	return m < major || m == major && n < minor
+}
+
+// Probe asks the service for its version and its set-up. Where there is none
+// it asks the program, which is what a service of our own will be.
+func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	i, service, err := e.inquire(ctx)
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	return bench.EngineInfo{
+		Name: e.cfg.Name, Driver: "podman", Version: i.Version.Version, Facts: factsOf(i, service),
+	}, nil
+}
+
+// inquire returns what Podman says of itself, and where its service is. It
+// starts nothing.
+func (e *Engine) inquire(ctx context.Context) (i *info, service string, err error) {
+	socket, err := e.find(ctx)
+	if errors.Is(err, errNoService) {
+		i, err = e.run(ctx, err)
+		return i, "started by tare", err
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	c := newClient(e.cfg.Name, socket)
+	defer c.http.CloseIdleConnections()
+	if err := c.get(ctx, "/info", &c.info); err != nil {
+		return nil, "", c.failed("info", err)
+	}
+	return &c.info, socket, nil
+}
+
+// run asks the program. Why says why no service was asked.
+func (e *Engine) run(ctx context.Context, why error) (*info, error) {
+	binary, err := e.binary(why)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, binary, "info", "--format", "json")
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second // for what it may have started
+	out, said := &most{n: maxAnswer}, &most{n: 500}
+	cmd.Stdout, cmd.Stderr = out, said
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: podman info: %w: %q", e.cfg.Name, ended(ctx, err), bytes.TrimSpace(said.Bytes()))
+	}
+	i := &info{}
+	if err := json.Unmarshal(out.Bytes(), i); err != nil {
+		return nil, fmt.Errorf("%s: podman info: %w", e.cfg.Name, err)
+	}
+	return i, nil
+}
+
+// most keeps the first n bytes that are written to it.
+type most struct {
+	bytes.Buffer
+	n int
+}
+
+func (m *most) Write(p []byte) (int, error) {
+	_, _ = m.Buffer.Write(p[:min(len(p), m.n-m.Len())]) // never fails
+	return len(p), nil
+}
+
+func factsOf(i *info, service string) []bench.Label {
+	facts := []bench.Label{
+		{Key: "service", Value: service},
+		{Key: "storage", Value: i.Store.Driver},
+		{Key: "cgroup", Value: i.cgroup()},
+		{Key: "runtime", Value: i.Host.OCIRuntime.Name},
+		{Key: i.Host.OCIRuntime.Name, Value: versionOf(i.Host.OCIRuntime.Version)},
+		{Key: "conmon", Value: strings.TrimSuffix(versionOf(i.Host.Conmon.Version), ",")},
+		{Key: "network", Value: i.Host.NetworkBackend},
+		{Key: "log", Value: i.Host.LogDriver},
+	}
+	if i.Host.Security.Rootless {
+		facts = append(facts, bench.Label{Key: "rootless", Value: "true"})
+	}
+	return facts
+}
+
+// versionOf is the number in what a program prints as its version, such as
+// "crun version 1.8.1" and more lines.
+func versionOf(text string) string {
+	_, rest, _ := strings.Cut(text, "version ")
+	if f := strings.Fields(rest); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}

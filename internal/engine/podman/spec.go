@@ -1,0 +1,171 @@
+package podman
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A request is the part of Podman's SpecGenerator that tare uses.
+type request struct {
+	Name            string            `json:"name"`
+	Image           string            `json:"image"`
+	Entrypoint      []string          `json:"entrypoint,omitempty"`
+	Command         []string          `json:"command,omitempty"`
+	Env             map[string]string `json:"env,omitempty"`
+	WorkDir         string            `json:"work_dir,omitempty"`
+	Labels          map[string]string `json:"labels"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+	Network         namespace         `json:"netns"`
+	Ports           []port            `json:"portmappings,omitempty"`
+	Mounts          []mount           `json:"mounts,omitempty"`
+	Privileged      bool              `json:"privileged,omitempty"`
+	ReadOnly        bool              `json:"read_only_filesystem,omitempty"`
+	NoNewPrivileges bool              `json:"no_new_privileges,omitempty"`
+	Seccomp         string            `json:"seccomp_profile_path,omitempty"`
+	Resources       *resources        `json:"resource_limits,omitempty"`
+	Rlimits         []rlimit          `json:"r_limits,omitempty"`
+}
+
+type namespace struct {
+	Mode string `json:"nsmode"`
+}
+
+type port struct {
+	Container uint16 `json:"container_port"`
+	Host      uint16 `json:"host_port,omitempty"`
+	HostIP    string `json:"host_ip"`
+	Protocol  string `json:"protocol"`
+}
+
+type mount struct {
+	Type    string   `json:"type"`
+	Source  string   `json:"source"`
+	Target  string   `json:"destination"`
+	Options []string `json:"options,omitempty"`
+}
+
+// resources are those of the OCI runtime specification.
+type resources struct {
+	CPU    *cpus   `json:"cpu,omitempty"`
+	Memory *memory `json:"memory,omitempty"`
+	Pids   *pids   `json:"pids,omitempty"`
+}
+
+type cpus struct {
+	Quota  int64  `json:"quota,omitempty"`
+	Period uint64 `json:"period,omitempty"`
+	CPUs   string `json:"cpus,omitempty"`
+}
+
+type memory struct {
+	Limit int64 `json:"limit"`
+	Swap  int64 `json:"swap"`
+}
+
+type pids struct {
+	Limit int64 `json:"limit"`
+}
+
+type rlimit struct {
+	Type string `json:"type"`
+	Hard uint64 `json:"hard"`
+	Soft uint64 `json:"soft"`
+}
+
+// annotationSeccomp is where Podman looks up what it says about seccomp. Its
+// own program writes it there as well.
+const annotationSeccomp = "io.podman.annotations.seccomp"
+
+// requestOf translates a Spec.
+func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, name string) request {
+	r := request{
+		Name:            name,
+		Image:           l.name,
+		Env:             environment(spec.Env),
+		WorkDir:         spec.Dir,
+		Labels:          map[string]string{labelRun: e.cfg.Run},
+		Network:         namespace{"none"},
+		Privileged:      spec.Security.Privileged,
+		ReadOnly:        spec.Security.ReadOnly,
+		NoNewPrivileges: spec.Security.NoNewPrivileges,
+		Seccomp:         spec.Security.Seccomp,
+		Resources:       resourcesOf(spec.Limits),
+		Rlimits:         c.rlimits,
+	}
+	if len(spec.Argv) > 0 {
+		r.Entrypoint, r.Command = spec.Argv[:1], spec.Argv[1:]
+	}
+	if spec.Network != "" {
+		r.Network.Mode = spec.Network
+	}
+	if r.Seccomp != "" {
+		r.Annotations = map[string]string{annotationSeccomp: r.Seccomp}
+	}
+	for _, m := range spec.Mounts {
+		r.Mounts = append(r.Mounts, mountOf(m))
+	}
+	if spec.Network == "bridge" {
+		r.Ports = portsOf(spec.Ports)
+	}
+	return r
+}
+
+func environment(env []string) map[string]string {
+	m := map[string]string{}
+	for _, kv := range env {
+		key, value, _ := strings.Cut(kv, "=")
+		m[key] = value
+	}
+	return m
+}
+
+func resourcesOf(l bench.Limits) *resources {
+	var r resources
+	if l.CPUs > 0 || l.CPUSet != "" {
+		r.CPU = &cpus{CPUs: l.CPUSet}
+	}
+	if l.CPUs > 0 {
+		const period = 100_000 // microseconds
+		r.CPU.Quota, r.CPU.Period = int64(math.Round(l.CPUs*period)), period
+	}
+	if l.Memory > 0 {
+		// Left out, swap would be limited to as much again; -1, which means no
+		// limit elsewhere, is refused. This is more than any machine has.
+		r.Memory = &memory{Limit: l.Memory, Swap: 1 << 62}
+	}
+	if l.Pids > 0 {
+		r.Pids = &pids{l.Pids}
+	}
+	if r == (resources{}) {
+		return nil
+	}
+	return &r
+}
+
+func mountOf(m bench.Mount) mount {
+	to := mount{Type: m.Type, Source: m.Source, Target: m.Target}
+	if m.Type == "tmpfs" {
+		to.Source = "tmpfs"
+		if m.Size > 0 {
+			to.Options = append(to.Options, "size="+strconv.FormatInt(m.Size, 10))
+		}
+	} else {
+		to.Options = append(to.Options, "rbind")
+	}
+	if m.ReadOnly {
+		to.Options = append(to.Options, "ro")
+	}
+	return to
+}
+
+// portsOf makes ports inside reachable on loopback.
+func portsOf(ports []bench.Port) []port {
+	var all []port
+	for _, p := range ports {
+		all = append(all, port{Container: p.Container, Host: p.Host, HostIP: "127.0.0.1", Protocol: p.Protocol})
+	}
+	return all
+}

@@ -1,0 +1,23 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// A reason keeps what was done and, more than that, why it went wrong.
+func TestLine(t *testing.T) {
+	for _, fill := range []string{"/a/long/path ", "é"} {
+		got := line("create: runc\n --root " + strings.Repeat(fill, 400) + ": exit status 1:\n no space left on device")
+		if !strings.HasPrefix(got, "create: runc --root ") || !strings.HasSuffix(got, ": exit status 1: no space left on device") {
+			t.Errorf("%q, want its beginning and its end", got)
+		}
+		if len(got) > 510 || !utf8.ValidString(got) || strings.Contains(got, "\n") {
+			t.Errorf("%d bytes: %q, want one line of at most 510", len(got), got)
+		}
+	}
+	if got := line(" short\tand  plain\n"); got != "short and plain" {
+		t.Errorf("%q, want it as it is", got)
+	}
+}

@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// encodeValues returns values as they are stored.
+func encodeValues(values []float64) []byte {
+	return appendValues(make([]byte, 0, 8*len(values)), values)
+}
+
+func appendValues(b []byte, values []float64) []byte {
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+// decodeValues reads what encodeValues returned into dst.
+func decodeValues(dst []float64, b []byte) error {
+	if len(b) != 8*len(dst) {
+		return errors.New("values do not fit the metrics")
+	}
+	for i := range dst {
+		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return nil
+}
+
+// encodeSeries returns series as they are stored: of each, the length of the
+// metric's name and the name, the number of values and the values. Lengths and
+// numbers are as binary.AppendUvarint has them.
+func encodeSeries(all []bench.Series) (b []byte) {
+	for _, s := range all {
+		b = binary.AppendUvarint(b, uint64(len(s.Metric)))
+		b = append(b, s.Metric...)
+		b = binary.AppendUvarint(b, uint64(len(s.Values)))
+		b = appendValues(b, s.Values)
+	}
+	return b
+}
+
+// decodeSeries reads what encodeSeries returned.
+func decodeSeries(b []byte) (all []bench.Series, err error) {
+	for len(b) > 0 {
+		var name, values []byte
+		if name, b, err = cut(b, 1); err != nil {
+			return nil, err
+		}
+		if values, b, err = cut(b, 8); err != nil {
+			return nil, err
+		}
+		s := bench.Series{Metric: string(name), Values: make([]float64, len(values)/8)}
+		if err := decodeValues(s.Values, values); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// cut returns as many pieces of the given size as the number at the front of b
+// says, and what is behind them.
+func cut(b []byte, size uint64) (front, rest []byte, err error) {
+	n, width := binary.Uvarint(b)
+	if width <= 0 || n > uint64(len(b)-width)/size {
+		return nil, nil, errors.New("series are cut off")
+	}
+	b = b[width:]
+	return b[:n*size], b[n*size:], nil
+}

@@ -1,0 +1,70 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/storetest"
+)
+
+// testdata/v1.sql is the dump of a store that was written when version 1 was
+// new: a complete run "a" and an incomplete one "b". It is never written again.
+func oldStore(t *testing.T) (path string) {
+	t.Helper()
+	dump, err := os.ReadFile("testdata/v1.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "tare.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, db)
+	if _, err := db.Exec(string(dump)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// An old store opens, has what it had, and takes what is new.
+func TestOldStoreIsMigrated(t *testing.T) {
+	path := oldStore(t)
+	s := open(t, path)
+	defer shut(t, s)
+	wantRun(t, s, storetest.Example("a", 5))
+
+	whole := storetest.Example("b", 8)
+	whole.Resumptions = append(whole.Resumptions, bench.Resumption{Time: whole.Header.Began, Seq: 5})
+	old, err := s.Open(t.Context(), "b")
+	if err != nil || len(old.Samples) != 5 {
+		t.Fatalf("%d samples, error %v", len(old.Samples), err)
+	}
+	whole.Header = old.Header
+	w, err := s.Resume(t.Context(), "b", whole.Resumptions[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range whole.Samples[5:] {
+		sample.Trial.Block = sample.Trial.Seq % 3 // the old run had three blocks
+		whole.Samples[sample.Trial.Seq] = sample
+		if err := w.Append(t.Context(), sample); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(t.Context(), *whole.End); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, w)
+	wantRun(t, s, whole)
+	if whole.Samples[6].Series == nil {
+		t.Error("nothing new was stored")
+	}
+	if err := record.Copy(t.Context(), s, storetest.Example("c", 8)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,192 @@
+// Package density is the workload that fills a host: how many containers, and
+// what each one takes of the machine beside what it runs.
+package density
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The names of the metrics.
+const (
+	Memory       = "memory"
+	CgroupMemory = "memory.cgroup"
+	InsideMemory = "memory.inside"
+	HelperMemory = "memory.helpers"
+	DaemonMemory = "memory.daemons"
+	HostMemory   = "memory.host"
+	Containers   = "containers"
+	FirstStart   = "start.first"
+	LastStart    = "start.last"
+	FillTime     = "fill"
+	StartCPU     = "cpu.start"
+	IdleCPU      = "cpu.idle"
+	Load         = "load"
+)
+
+// New returns the workload.
+func New() bench.Workload { return workload{} }
+
+type workload struct{}
+
+func (workload) Name() string { return "density" }
+
+func (workload) Doc() string {
+	return "Containers started one after the other until there are enough: memory and CPU time of each, its shim and the daemons."
+}
+
+func (workload) Metrics() []bench.Metric {
+	m := func(name, title, u string, better bench.Direction, role bench.Role, doc string) bench.Metric {
+		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: role, Scale: bench.Difference, Doc: doc}
+	}
+	primary := m(Memory, "memory per container", "B", bench.Lower, bench.Primary,
+		"What runs inside, the shims that serve it and the growth of the daemons, as proportional set size (smaps_rollup), divided by the number of containers.")
+	primary.Scale = bench.Ratio
+	return []bench.Metric{
+		primary,
+		m(InsideMemory, "inside", "B", bench.Lower, bench.Detail, "Proportional set size of the processes inside, per container."),
+		m(HelperMemory, "shims", "B", bench.Lower, bench.Detail, "Proportional set size of what serves one container alone (shims, monitors), by process tree, per container."),
+		m(DaemonMemory, "growth of daemons", "B", bench.Lower, bench.Detail, "Growth of the proportional set size of the engine's daemons while the containers were started, per container."),
+		m(CgroupMemory, "memory of the cgroup", "B", bench.Lower, bench.Detail, "What the kernel accounts to the container's own cgroup, its kernel memory and page cache among it; mean over the containers."),
+		m(HostMemory, "memory of the host", "B", bench.Lower, bench.Detail, "Fall of the host's MemAvailable while the containers were started, per container."),
+		m(Containers, "containers", "1", bench.Higher, bench.Detail, "How many containers ran at the end."),
+		m(FirstStart, "start of the first", "s", bench.Lower, bench.Detail, "Create and start of the first container."),
+		m(LastStart, "start of the last", "s", bench.Lower, bench.Detail, "Create and start of the last container."),
+		m(FillTime, "start of all", "s", bench.Lower, bench.Detail, "Create and start of all containers added up."),
+		m(StartCPU, "CPU time of the engine per start", "s", bench.Lower, bench.Detail, "CPU time of daemons and shims, what they have run and waited for included, from before the first to after the last start, per container."),
+		m(IdleCPU, "CPU of the engine while idle", "1", bench.Lower, bench.Detail, "CPU time of daemons and shims per second while nothing happens and all containers run: 0.01 is one percent of one CPU."),
+		m(Load, "load", "1", bench.Neither, bench.Detail, "The kernel's load average of one minute once all containers ran."),
+	}
+}
+
+const (
+	maxCount   = 10_000
+	untilCount = "count"
+	untilFail  = "failure"
+)
+
+func (workload) Params() []bench.Param {
+	return []bench.Param{
+		{Name: "count", Default: "20", Valid: validCount, Doc: "how many containers to start"},
+		{Name: "until", Default: untilCount, Valid: validUntil, Doc: "count: one that cannot be started fails the trial; failure: it ends the filling, and the number that ran is a result"},
+		{Name: "host_memory", Default: "0", Valid: validMemory, Doc: "stop filling when the host's available memory has fallen by so many bytes; 0 for no such limit"},
+		{Name: "idle", Default: "2s", Valid: validIdle, Doc: "for how long to watch daemons and shims while nothing happens"},
+	}
+}
+
+func validCount(s string) error {
+	if n, err := strconv.Atoi(s); err != nil || n < 1 || n > maxCount {
+		return fmt.Errorf("%.40q is not a whole number between 1 and %d", s, maxCount)
+	}
+	return nil
+}
+
+func validUntil(s string) error {
+	if s != untilCount && s != untilFail {
+		return fmt.Errorf("%.40q is neither count nor failure", s)
+	}
+	return nil
+}
+
+func validMemory(s string) error {
+	if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < 0 {
+		return fmt.Errorf("%.40q is not a number of bytes", s)
+	}
+	return nil
+}
+
+func validIdle(s string) error {
+	if d, err := time.ParseDuration(s); err != nil || d < 100*time.Millisecond || d > time.Minute {
+		return fmt.Errorf("%.40q is not a duration between 100ms and 1m", s)
+	}
+	return nil
+}
+
+// Check implements bench.Workload.
+func (workload) Check(_ context.Context, t bench.Task) error {
+	if _, ok := bench.As[bench.Overseer](t.Engine); !ok {
+		return fmt.Errorf("%w: engine %s does not tell which processes are its own", bench.ErrUnsupported, t.Engine.Name())
+	}
+	return nil
+}
+
+// Setup implements bench.Fixturer. Bundles and images are prepared before each
+// trial, so that they are in no number.
+func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) { return staging{t}, nil }
+
+type staging struct{ task bench.Task }
+
+func (s staging) Reset(ctx context.Context) error {
+	n, _ := strconv.Atoi(s.task.Params["count"]) // was held to its rule
+	for range n {
+		if err := s.task.Engine.Prepare(ctx, holdSpec(s.task.Spec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (staging) Remove(context.Context) error { return nil }
+
+// holdSpec is spec with a process that stays, where the image is tare's own.
+func holdSpec(spec bench.Spec) bench.Spec {
+	if len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage) {
+		spec.Argv = []string{agent.Path, "hold"}
+	}
+	return spec
+}
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	f, err := newFill(t, m)
+	if err != nil {
+		return err
+	}
+	defer f.empty()
+	before, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.start(ctx, before); err != nil {
+		return err
+	}
+	return f.report(ctx, before)
+}
+
+// helpers is how many containers are removed at once, and batch how many one
+// clean-up is for, whose time is limited.
+const (
+	helpers = 4
+	batch   = 40
+)
+
+// empty removes every container, untimed.
+func (f *fill) empty() {
+	for len(f.containers) > 0 {
+		some := f.containers[:min(batch, len(f.containers))]
+		f.containers = f.containers[len(some):]
+		f.meter.Cleanup(func(ctx context.Context) error { return removeAll(ctx, some) })
+	}
+}
+
+func removeAll(ctx context.Context, all []bench.Container) error {
+	errs := make([]error, len(all))
+	slots := make(chan struct{}, helpers)
+	var workers sync.WaitGroup
+	for i, c := range all {
+		slots <- struct{}{}
+		workers.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = c.Remove(ctx)
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,225 @@
+package density
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// fill is one trial under way.
+type fill struct {
+	meter    bench.Meter
+	engine   bench.Engine
+	overseer bench.Overseer
+	spec     bench.Spec
+
+	count  int
+	until  string
+	memory int64 // bytes by which the host's may fall; 0 for no limit
+	idle   time.Duration
+
+	containers []bench.Container
+	started    []time.Duration // what each start took
+}
+
+func newFill(t bench.Task, m bench.Meter) (*fill, error) {
+	f := &fill{meter: m, engine: t.Engine, spec: holdSpec(t.Spec), until: t.Params["until"]}
+	var errs [3]error
+	f.count, errs[0] = strconv.Atoi(t.Params["count"])
+	f.memory, errs[1] = strconv.ParseInt(t.Params["host_memory"], 10, 64)
+	f.idle, errs[2] = time.ParseDuration(t.Params["idle"])
+	f.overseer, _ = bench.As[bench.Overseer](t.Engine) // Check has seen to it
+	return f, errors.Join(errs[:]...)
+}
+
+// start starts containers until there are enough.
+func (f *fill) start(ctx context.Context, before sight) error {
+	for len(f.containers) < f.count {
+		err := f.one(ctx)
+		switch {
+		case err != nil && (f.until != untilFail || len(f.started) == 0 || ctx.Err() != nil):
+			return fmt.Errorf("container %d of %d: %w", len(f.started)+1, f.count, err)
+		case err != nil:
+			f.meter.Note(NoteFull)
+			return nil
+		case f.memory == 0:
+			continue
+		}
+		now, err := available()
+		if err != nil {
+			return err
+		}
+		if before.available-now >= f.memory {
+			return nil
+		}
+	}
+	return nil
+}
+
+// NoteFull marks a trial whose filling a failed start ended.
+const NoteFull = "full"
+
+// one starts one container. Only the first one is looked at: the engine does
+// the same to the others.
+func (f *fill) one(ctx context.Context) error {
+	var c bench.Container
+	created, err := f.meter.Step("create", func() (err error) {
+		c, err = f.engine.Create(ctx, f.spec)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	f.containers = append(f.containers, c)
+	if len(f.containers) == 1 {
+		if err := f.attest(ctx, c); err != nil {
+			return err
+		}
+	}
+	started, err := f.meter.Step("start", func() error { return c.Start(ctx) })
+	if err != nil {
+		return err
+	}
+	f.started = append(f.started, created.Duration()+started.Duration())
+	return nil
+}
+
+func (f *fill) attest(ctx context.Context, c bench.Container) error {
+	_, err := f.meter.Step("inspect", func() error {
+		applied, err := c.Inspect(ctx)
+		if err != nil {
+			return err
+		}
+		return f.meter.Applied(f.spec, applied)
+	})
+	return err
+}
+
+// A sight is what a look at the machine finds.
+type sight struct {
+	daemons, helpers, inside proc.Usage
+	cgroups                  int64 // bytes in the cgroups of the containers
+	counted                  int   // containers with a cgroup of their own
+	available                int64 // bytes of the host's memory
+}
+
+// root is where the kernel's files are.
+const root = "/"
+
+// look adds up what the daemons, the shims and the processes inside use.
+func (f *fill) look(ctx context.Context) (sight, error) {
+	var s sight
+	daemons, err := f.overseer.Daemons(ctx)
+	if err != nil {
+		return s, err
+	}
+	var firsts []int
+	for _, c := range f.containers[:len(f.started)] {
+		pid, err := f.overseer.Pid(ctx, c)
+		if err != nil {
+			return s, err
+		}
+		firsts = append(firsts, pid)
+	}
+	all, err := proc.All(root)
+	if err != nil {
+		return s, err
+	}
+	p := partsOf(proc.Plant(all), daemons, firsts, os.Getpid())
+	var errs [3]error
+	s.daemons, errs[0] = sum(p.daemons)
+	s.helpers, errs[1] = sum(p.helpers)
+	s.inside, errs[2] = sum(p.inside)
+	s.cgroups, s.counted = groupMemory(firsts)
+	if s.available, err = available(); err != nil {
+		return s, err
+	}
+	return s, errors.Join(errs[:]...)
+}
+
+// parts are the processes that belong to an engine.
+type parts struct{ daemons, helpers, inside []int }
+
+// partsOf sorts processes by whom they serve. What descends from the first
+// process of a container is inside; what lies above it, up to a daemon, to tare
+// itself or to the machine's first process, serves that container; what else
+// descends from a daemon is the daemons'.
+func partsOf(t proc.Tree, daemons, firsts []int, self int) parts {
+	var p parts
+	not := map[int]bool{self: true}
+	for _, d := range daemons {
+		not[d] = true
+	}
+	seen := map[int]bool{}
+	add := func(to *[]int, pids []int) {
+		for _, pid := range pids {
+			if !seen[pid] {
+				seen[pid] = true
+				*to = append(*to, pid)
+			}
+		}
+	}
+	for _, first := range firsts {
+		add(&p.inside, t.Below(first, nil))
+	}
+	for _, first := range firsts {
+		for _, above := range t.Above(first, not) {
+			add(&p.helpers, t.Below(above, not))
+		}
+	}
+	for _, d := range daemons {
+		add(&p.daemons, t.Below(d, nil))
+	}
+	return p
+}
+
+// sum adds up what processes use. Those that have ended meanwhile use nothing.
+func sum(pids []int) (proc.Usage, error) {
+	var total proc.Usage
+	for _, pid := range pids {
+		u, err := proc.Use(root, pid)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !ended(err) {
+			return total, err
+		}
+		total = total.Plus(u)
+	}
+	return total, nil
+}
+
+// groupMemory adds up the memory of the cgroups of processes, where these are
+// not tare's own.
+func groupMemory(pids []int) (bytes int64, counted int) {
+	h, err := cgroup.Detect(root)
+	if err != nil {
+		return 0, 0
+	}
+	own, err := h.PathOf(0)
+	if err != nil {
+		return 0, 0
+	}
+	for _, pid := range pids {
+		paths, err := h.PathOf(pid)
+		if err != nil {
+			continue
+		}
+		key := "memory"
+		if _, ok := paths[key]; !ok {
+			key = "" // version 2
+		}
+		if paths[key] == own[key] {
+			continue
+		}
+		if stat, err := h.Stat(paths[key]); err == nil && stat.MemoryCurrent != cgroup.Absent {
+			bytes, counted = bytes+stat.MemoryCurrent, counted+1
+		}
+	}
+	return bytes, counted
+}

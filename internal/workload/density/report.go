@@ -1,0 +1,113 @@
+package density
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// calm is how long the containers have to come to rest before they are looked at.
+const calm = 500 * time.Millisecond
+
+// report looks at the machine twice, some idle time apart.
+func (f *fill) report(ctx context.Context, before sight) error {
+	if err := rest(ctx, calm); err != nil {
+		return err
+	}
+	full, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	load, err := loadAverage()
+	if err != nil {
+		return err
+	}
+	began := f.meter.Now()
+	if err := rest(ctx, f.idle); err != nil {
+		return err
+	}
+	idle, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	watched := f.meter.Now() - began
+	f.record(before, full)
+	engine := func(s sight) time.Duration { return s.daemons.CPU + s.helpers.CPU }
+	f.meter.Record(StartCPU, max(engine(full)-engine(before), 0).Seconds()/float64(len(f.started)))
+	f.meter.Record(IdleCPU, max(engine(idle)-engine(full), 0).Seconds()/watched.Seconds())
+	f.meter.Record(Load, load)
+	return nil
+}
+
+func (f *fill) record(before, full sight) {
+	n := float64(len(f.started))
+	daemons := float64(full.daemons.PSS - before.daemons.PSS)
+	inside, helpers := float64(full.inside.PSS), float64(full.helpers.PSS)
+	f.meter.Record(Memory, (inside+helpers+daemons)/n)
+	f.meter.Record(InsideMemory, inside/n)
+	f.meter.Record(HelperMemory, helpers/n)
+	f.meter.Record(DaemonMemory, daemons/n)
+	if full.counted > 0 {
+		f.meter.Record(CgroupMemory, float64(full.cgroups)/float64(full.counted))
+	}
+	f.meter.Record(HostMemory, float64(before.available-full.available)/n)
+	f.meter.Record(Containers, n)
+	f.meter.Record(FirstStart, f.started[0].Seconds())
+	f.meter.Record(LastStart, f.started[len(f.started)-1].Seconds())
+	var all time.Duration
+	for _, d := range f.started {
+		all += d
+	}
+	f.meter.Record(FillTime, all.Seconds())
+}
+
+// rest waits.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// available is how much memory the host has for new programs, in bytes.
+func available() (int64, error) {
+	s, err := snapshot(proc.Meminfo)
+	if err != nil {
+		return 0, err
+	}
+	if v := s[proc.MemoryAvailable]; !math.IsNaN(v) {
+		return int64(v), nil
+	}
+	return 0, errors.New("/proc/meminfo does not say how much memory is available")
+}
+
+func loadAverage() (float64, error) {
+	s, err := snapshot(proc.Loadavg)
+	if err != nil {
+		return 0, err
+	}
+	if v := s[proc.Load1]; !math.IsNaN(v) {
+		return v, nil
+	}
+	return 0, errors.New("/proc/loadavg does not tell the load")
+}
+
+func snapshot(source proc.Source) (s proc.Snapshot, err error) {
+	sampler, err := proc.Open(root, source)
+	if err != nil {
+		return s, fmt.Errorf("look at the host: %w", err)
+	}
+	defer func() { _ = sampler.Close() }() // it was only read
+	sampler.Read(&s)
+	return s, nil
+}
+
+// ended reports whether an error about a process says that it has ended.
+func ended(err error) bool { return errors.Is(err, syscall.ESRCH) }

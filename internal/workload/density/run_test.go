@@ -1,0 +1,108 @@
+package density_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/store/storetest"
+	"github.com/tare-bench/tare/internal/workload/density"
+)
+
+// still is a machine without counters.
+type still struct{}
+
+func (still) Before()                               {}
+func (still) After([]float64)                       {}
+func (still) Settle(context.Context, time.Duration) {}
+func (still) DropCaches(context.Context) error      { return nil }
+
+// measure runs one trial.
+func measure(t *testing.T, e bench.Engine, params map[string]string) bench.Sample {
+	t.Helper()
+	w := density.New()
+	p := bench.Plan{
+		Workload: w.Name(), MinBlocks: 1, MaxBlocks: 1, TrialTime: time.Minute, OpTime: 10 * time.Second,
+		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Params: params}},
+	}
+	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
+	store := storetest.NewMemory()
+	writer, err := store.Create(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = run.Run(t.Context(), run.Options{
+		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e},
+		Writer: writer, Machine: still{}, Clock: run.Monotonic(), Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(t.Context(), h.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Samples[0]
+}
+
+func value(t *testing.T, s bench.Sample, name string) float64 {
+	t.Helper()
+	for i, m := range density.New().Metrics() {
+		if m.Name == name {
+			v, _ := s.Value(i)
+			return v
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// However the filling ends, every container that was started is removed.
+func TestFilling(t *testing.T) {
+	full := enginetest.Fault{Op: enginetest.OpStart, Call: 5, Err: errors.New("fork: resource temporarily unavailable")}
+	tests := []struct {
+		name    string
+		params  map[string]string
+		faults  []enginetest.Fault
+		outcome bench.Outcome
+		count   float64
+	}{
+		{"enough", map[string]string{"count": "7", "idle": "100ms"}, nil, bench.OK, 7},
+		{"no more room fails the trial", map[string]string{"count": "7", "idle": "100ms"}, []enginetest.Fault{full}, bench.Failed, 0},
+		{"no more room is a result", map[string]string{"count": "7", "idle": "100ms", "until": "failure"}, []enginetest.Fault{full}, bench.OK, 4},
+		{"not even one", map[string]string{"count": "7", "until": "failure"}, []enginetest.Fault{{Op: enginetest.OpCreate, Err: errors.New("no")}}, bench.Failed, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := enginetest.NewFake(enginetest.FakeConfig{Faults: tt.faults})
+			s := measure(t, f, tt.params)
+			if s.Outcome != tt.outcome {
+				t.Fatalf("%s: %s, want %s", s.Outcome, s.Reason, tt.outcome)
+			}
+			if got := value(t, s, density.Containers); tt.outcome == bench.OK && got != tt.count {
+				t.Errorf("%v containers, want %v", got, tt.count)
+			}
+			if tt.name == "no more room fails the trial" && !strings.Contains(s.Reason, "container 5 of 7") {
+				t.Errorf("%q does not say which container", s.Reason)
+			}
+			if f.Live() != 0 {
+				t.Errorf("%d containers are left", f.Live())
+			}
+		})
+	}
+}
+
+// An engine that does not tell its processes cannot be measured.
+func TestNoOverseer(t *testing.T) {
+	f := enginetest.NewFake(enginetest.FakeConfig{})
+	s := measure(t, struct{ bench.Engine }{f}, nil)
+	if s.Outcome != bench.Unsupported || len(f.Calls()) != 0 {
+		t.Errorf("%s %q, and the engine was asked to %v", s.Outcome, s.Reason, f.Calls())
+	}
+}

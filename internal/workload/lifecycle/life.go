@@ -1,0 +1,329 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+)
+
+// life is one container under way.
+type life struct {
+	meter    bench.Meter
+	engine   bench.Engine
+	spec     bench.Spec
+	sequence sequence
+	argv     []string // of exec
+	grace    time.Duration
+	marks    bool // the process inside marks its own first and last instruction
+	looks    bool // what was applied is read back
+	listens  bool // the output is taken
+	cgroups  func() (*cgroup.Hierarchy, error)
+
+	container   bench.Container // nil before it is created and after it is removed
+	sandbox     bench.Sandbox   // nil where there is none
+	out, errOut output
+	made        time.Duration              // spent until the container was created
+	spent       time.Duration              // in operations but start and wait
+	took        map[string][]time.Duration // by operations but start and wait
+	started     bench.Span
+	exited      time.Duration // when the news of the exit came
+	first, last time.Duration
+}
+
+// newLife reads what a task asks for. Its error wraps bench.ErrUnsupported
+// where the engine cannot do that.
+func newLife(ctx context.Context, t bench.Task) (*life, error) {
+	s, err := parseSequence(t.Params["operations"])
+	if err != nil {
+		return nil, err
+	}
+	grace, err := parseGrace(t.Params["grace"])
+	if err != nil {
+		return nil, err
+	}
+	l := &life{engine: t.Engine, spec: t.Spec, sequence: s, grace: grace, marks: isAgents(t.Spec)}
+	if l.argv = strings.Split(t.Params["exec"], ","); t.Params["exec"] == "" {
+		l.argv = []string{agent.Path, "exit", "0"}
+		if s.has(Exec) && t.Spec.Image != "" && t.Spec.Image != bench.AgentImage {
+			return nil, errExec
+		}
+	}
+	if s.holds() {
+		l.spec = holdSpec(l.spec)
+	}
+	if l.marks && s.holds() && s.has(Wait) {
+		return nil, errWait
+	}
+	return l, s.check(ctx, t.Engine)
+}
+
+// run does every operation, and reports what spans several.
+func (l *life) run(ctx context.Context) error {
+	defer l.leave()
+	for _, o := range l.sequence {
+		if err := o.do(l, ctx); err != nil {
+			return err
+		}
+	}
+	return l.report()
+}
+
+// timed does an operation, and adds its time to what was spent. Its metric is
+// the mean where a sequence has it more than once.
+func (l *life) timed(name string, op func() error) error {
+	span, err := l.meter.Step(name, op)
+	l.spent += span.Duration()
+	if l.took == nil {
+		l.took = map[string][]time.Duration{}
+	}
+	l.took[name] = append(l.took[name], span.Duration())
+	return err
+}
+
+func (l *life) create(ctx context.Context) error {
+	make := l.engine.Create
+	if boxer, ok := bench.As[bench.Sandboxer](l.engine); ok {
+		err := l.timed(Sandbox, func() (err error) {
+			l.sandbox, err = boxer.Sandbox(ctx, l.spec)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		make = func(ctx context.Context, _ bench.Spec) (bench.Container, error) { return l.sandbox.Create(ctx) }
+	}
+	err := l.timed(Create, func() (err error) {
+		l.container, err = make(ctx, l.spec)
+		return err
+	})
+	l.made = l.spent
+	if err != nil {
+		return err
+	}
+	return l.look(ctx)
+}
+
+// look does what lies between create and start and is not timed: it reads
+// back what was applied, and attaches to the output.
+func (l *life) look(ctx context.Context) error {
+	if l.looks {
+		_, err := l.meter.Step("inspect", func() error {
+			applied, err := l.container.Inspect(ctx)
+			if err != nil {
+				return err
+			}
+			return l.meter.Applied(l.spec, applied)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !l.listens {
+		return nil
+	}
+	l.out.open(l.meter.Now)
+	_, err := l.meter.Step("attach", func() error { return l.container.Attach(ctx, &l.out, &l.errOut) })
+	return err
+}
+
+// start returns when the container runs and, where the process inside stays
+// and says so, once it is ready for what comes next; that is not timed.
+func (l *life) start(ctx context.Context) (err error) {
+	l.started, err = l.meter.Span(Start, func() error { return l.container.Start(ctx) })
+	if err != nil || !l.awaits() {
+		return err
+	}
+	_, err = l.meter.Step("ready", func() error { return l.out.line(ctx) })
+	return err
+}
+
+// awaits reports whether the process inside says when it is ready for what
+// comes: before that, it would ignore SIGTERM.
+func (l *life) awaits() bool { return l.marks && l.listens && l.sequence.holds() }
+
+// wait waits for a process that ends by itself.
+func (l *life) wait(ctx context.Context) error {
+	var exit bench.Exit
+	span, err := l.meter.Step(Wait, func() (err error) {
+		exit, err = l.container.Wait(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.exited = span.End
+	if exit != (bench.Exit{}) {
+		return fmt.Errorf("the process inside ended with %s%s", exit, l.errOut.said())
+	}
+	l.recordCgroup(ctx)
+	return nil
+}
+
+func (l *life) pause(ctx context.Context) error {
+	e, _ := bench.As[bench.Pauser](l.engine)
+	return l.timed(Pause, func() error { return e.Pause(ctx, l.container) })
+}
+
+func (l *life) resume(ctx context.Context) error {
+	e, _ := bench.As[bench.Pauser](l.engine)
+	return l.timed(Resume, func() error { return e.Resume(ctx, l.container) })
+}
+
+func (l *life) exec(ctx context.Context) error {
+	e, _ := bench.As[bench.Execer](l.engine)
+	var exit bench.Exit
+	err := l.timed(Exec, func() (err error) {
+		exit, err = e.Exec(ctx, l.container, l.argv, nil, nil)
+		return err
+	})
+	if err == nil && exit != (bench.Exit{}) {
+		return fmt.Errorf("exec: %s ended with %s", l.argv[0], exit)
+	}
+	return err
+}
+
+// harmless is a signal that every process ignores unless it asks for it.
+const harmless = syscall.SIGWINCH
+
+func (l *life) signal(ctx context.Context) error {
+	e, _ := bench.As[bench.Signaler](l.engine)
+	return l.timed(Signal, func() error { return e.Signal(ctx, l.container, harmless) })
+}
+
+func (l *life) kill(ctx context.Context) error {
+	e, _ := bench.As[bench.Signaler](l.engine)
+	return l.timed(Kill, func() error {
+		if err := e.Signal(ctx, l.container, syscall.SIGKILL); err != nil {
+			return err
+		}
+		_, err := l.container.Wait(ctx)
+		return err
+	})
+}
+
+// stop stops the container with the engine's own means or with SIGTERM. A
+// process that has to be killed in the end has not stopped: that is an error,
+// and never a duration.
+func (l *life) stop(ctx context.Context) error {
+	stopper, ok := bench.As[bench.Stopper](l.engine)
+	var exit bench.Exit
+	return l.timed(Stop, func() (err error) {
+		if !ok {
+			return l.terminate(ctx)
+		}
+		if err := stopper.Stop(ctx, l.container, l.grace); err != nil {
+			return err
+		}
+		if exit, err = l.container.Wait(ctx); err != nil {
+			return err
+		}
+		if exit.Code == 128+int(syscall.SIGKILL) {
+			return l.stubborn()
+		}
+		return nil
+	})
+}
+
+// terminate is stop for engines that have only signals.
+func (l *life) terminate(ctx context.Context) error {
+	e, _ := bench.As[bench.Signaler](l.engine)
+	if err := e.Signal(ctx, l.container, syscall.SIGTERM); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, l.grace)
+	defer cancel()
+	_, err := l.container.Wait(patient)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if err := e.Signal(ctx, l.container, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if _, err := l.container.Wait(ctx); err != nil {
+		return err
+	}
+	return l.stubborn()
+}
+
+func (l *life) stubborn() error {
+	return fmt.Errorf("the first process ignores SIGTERM: it ran on for %v and had to be killed", l.grace)
+}
+
+func (l *life) checkpoint(ctx context.Context) error {
+	e, _ := bench.As[bench.Checkpointer](l.engine)
+	return l.timed(Checkpoint, func() error { return e.Checkpoint(ctx, l.container) })
+}
+
+func (l *life) restore(ctx context.Context) error {
+	e, _ := bench.As[bench.Checkpointer](l.engine)
+	return l.timed(Restore, func() error { return e.Restore(ctx, l.container) })
+}
+
+func (l *life) remove(ctx context.Context) error {
+	err := l.timed(Remove, func() error { return l.container.Remove(ctx) })
+	if err != nil {
+		return err
+	}
+	l.container = nil
+	if l.sandbox == nil {
+		return nil
+	}
+	if err := l.timed(StopSandbox, func() error { return l.sandbox.Stop(ctx) }); err != nil {
+		return err
+	}
+	err = l.timed(RemoveSandbox, func() error { return l.sandbox.Remove(ctx) })
+	if err == nil {
+		l.sandbox = nil
+	}
+	return err
+}
+
+// leave removes what a life that was cut short leaves.
+func (l *life) leave() {
+	if c := l.container; c != nil {
+		l.meter.Cleanup(c.Remove)
+	}
+	if s := l.sandbox; s != nil {
+		l.meter.Cleanup(s.Remove)
+	}
+}
+
+// report derives the metrics that span several calls.
+func (l *life) report() error {
+	total := l.spent + l.started.Duration()
+	if l.exited != 0 {
+		total = l.spent + l.exited - l.started.Begin
+	}
+	l.meter.Record(Total, total.Seconds())
+	for name, all := range l.took {
+		var sum time.Duration
+		for _, d := range all {
+			sum += d
+		}
+		l.meter.Record(name, sum.Seconds()/float64(len(all)))
+	}
+	if !l.sequence.has(Start) || !l.listens {
+		return nil
+	}
+	if err := l.mark(); err != nil {
+		return err
+	}
+	if l.exited != 0 {
+		end := l.started.End
+		if l.marks {
+			end = l.last
+		}
+		l.meter.Record(Exit, (l.exited - end).Seconds())
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// helpers is how many containers are started or removed at once where that is
+// not timed.
+const helpers = 4
+
+// A crowd is the containers among which the measured one lives. They are there
+// only for the trials of their cell.
+type crowd struct {
+	task bench.Task
+	size int
+
+	mu      sync.Mutex
+	members []bench.Container
+}
+
+// Reset implements bench.Fixture: it starts the crowd.
+func (c *crowd) Reset(ctx context.Context) error {
+	spec := holdSpec(c.task.Spec)
+	err := together(c.size, func(int) error { return c.add(ctx, spec) })
+	if err != nil {
+		return fmt.Errorf("population of %d: %w", c.size, err)
+	}
+	return nil
+}
+
+func (c *crowd) add(ctx context.Context, spec bench.Spec) error {
+	if err := c.task.Engine.Prepare(ctx, spec); err != nil {
+		return err
+	}
+	member, err := c.task.Engine.Create(ctx, spec)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.members = append(c.members, member)
+	c.mu.Unlock()
+	return member.Start(ctx)
+}
+
+// Rest implements bench.Rester: it removes the crowd. Those that stay are
+// removed by the next call.
+func (c *crowd) Rest(ctx context.Context) error {
+	left := c.members
+	c.members = nil
+	return together(len(left), func(i int) error {
+		err := left[i].Remove(ctx)
+		if err != nil {
+			c.mu.Lock()
+			c.members = append(c.members, left[i])
+			c.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// Remove implements bench.Fixture.
+func (c *crowd) Remove(ctx context.Context) error { return c.Rest(ctx) }
+
+// together calls do for 0 to n-1, a few at a time. After an error it begins no
+// more of them.
+func together(n int, do func(i int) error) error {
+	var mu sync.Mutex
+	var errs []error
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next <= n && errs == nil
+	}
+	var workers sync.WaitGroup
+	for range min(n, helpers) {
+		workers.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := do(i); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
+)
+
+// series returns the series of a sample in whole milliseconds, errors as they are.
+func series(s bench.Sample) map[string][]float64 {
+	out := map[string][]float64{}
+	for _, one := range s.Series {
+		for _, v := range one.Values {
+			if one.Metric[:min(7, len(one.Metric))] != lifecycle.ErrorsAt {
+				v = math.Round(1e3 * v)
+			}
+			out[one.Metric] = append(out[one.Metric], v)
+		}
+	}
+	return out
+}
+
+// Every operation of every container that came through is kept by itself, also
+// where a sequence has it twice.
+func TestThroughputKeepsEveryOperation(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(slow(clock)), clock, map[string]string{
+			"concurrency": "2", "iterations": "1", "operations": "create,start,pause,resume,pause,resume,kill,remove",
+		})
+		if s.Outcome != bench.OK {
+			t.Fatalf("%s: %s", s.Outcome, s.Reason)
+		}
+		got := series(s)
+		want := map[string][]float64{
+			"create": {10, 10}, "start": {20, 20}, "pause": {30, 30, 30, 30}, "resume": {40, 40, 40, 40}, "kill": {60, 60}, "remove": {80, 80},
+			"total": {310, 310},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("series (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What the operations of a container that failed took is in no series; where it
+// failed is counted.
+func TestThroughputCountsWhereItFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		config := slow(clock)
+		config.Takes[enginetest.OpRun] = 500 * time.Millisecond
+		config.Faults = []enginetest.Fault{
+			{Op: enginetest.OpStart, Call: 3, Err: errors.New("lost")},
+			{Op: enginetest.OpRemove, Call: 4, Err: errors.New("lost")},
+		}
+		s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "5"})
+		got := series(s)
+		if s.Outcome != bench.OK || len(got["wait"]) != 3 || got["wait"][0] < 480 || got["wait"][0] > 500 {
+			t.Errorf("%s %s: wait took %v ms, want three times 500 or a little less", s.Outcome, s.Reason, got["wait"])
+		}
+		delete(got, "wait")
+		delete(got, "total")
+		want := map[string][]float64{"create": {10, 10, 10}, "start": {20, 20, 20}, "remove": {80, 80, 80}, "errors.start": {1}, "errors.remove": {1}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("series (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -160,12 +160,26 @@ func (w *warner) notes() {
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(cells)) {
-		text, hint := "trials of "+w.names(cells[code])+" are marked "+code, "see what the workload says about this mark"
-		if code == bench.NoteHostClock {
-			text = "inside " + w.names(cells[code]) + " the clock is another one, so times were taken from outside"
-			hint = "they include the way to the engine and back; compare them with cells that are marked too"
-		}
+		text, hint := noteText(code, w.names(cells[code]))
 		w.add(code, text, hint, "", cells[code]...)
+	}
+}
+
+// noteText puts a mark of trials of some cells into words.
+func noteText(code, cells string) (text, hint string) {
+	switch code {
+	case bench.NoteHostClock:
+		return "inside " + cells + " the clock is another one, so times were taken from outside",
+			"they include the way to the engine and back; compare them with cells that are marked too"
+	case bench.NoteLostContainers:
+		return "some containers of " + cells + " failed: they are counted, and their times are in no number",
+			"see why: take fewer at once, or run the same operations with workload lifecycle, which says what failed"
+	case bench.NoteFull:
+		return cells + " was filled until a container could not be started", "the number of containers is a result here"
+	case bench.NoteSeriesLeftOut:
+		return "trials of " + cells + " had too many single values to keep them all", "the numbers shown are made of all; only single values are missing from what is stored"
+	default:
+		return "trials of " + cells + " are marked " + code, "see what the workload says about this mark"
 	}
 }
 

@@ -124,10 +124,17 @@ type Span struct{ Begin, End time.Duration }
 // Duration is how long the span is.
 func (s Span) Duration() time.Duration { return s.End - s.Begin }
 
-// NoteHostClock marks a sample in which the process inside does not share the
-// host's clock, so that host-side times were used instead of its own marks.
-const NoteHostClock = "host-clock"
-
-// NoteSeriesLeftOut marks a sample with more values of single operations than
-// are kept. Its Values are those of all operations.
-const NoteSeriesLeftOut = "series-left-out"
+// The notes that a report has words for.
+const (
+	// NoteHostClock marks a sample in which the process inside does not share
+	// the host's clock, so that host-side times were used instead of its own marks.
+	NoteHostClock = "host-clock"
+	// NoteLostContainers marks a sample of many containers, of which some failed
+	// and are in no time.
+	NoteLostContainers = "lost-containers"
+	// NoteFull marks a sample of a host that was filled until a start failed.
+	NoteFull = "full"
+	// NoteSeriesLeftOut marks a sample with more values of single operations than
+	// are kept. Its Values are those of all operations.
+	NoteSeriesLeftOut = "series-left-out"
+)

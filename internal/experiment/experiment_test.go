@@ -17,6 +17,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/workload/density"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -70,12 +72,14 @@ func known() experiment.Known {
 }
 
 // plan reads and expands an experiment.
-func plan(name string, data []byte) (bench.Plan, error) {
+func plan(name string, data []byte) (bench.Plan, error) { return planWith(known(), name, data) }
+
+func planWith(k experiment.Known, name string, data []byte) (bench.Plan, error) {
 	e, err := experiment.Parse(name, data)
 	if err != nil {
 		return bench.Plan{}, err
 	}
-	return e.Plan(known(), 7)
+	return e.Plan(k, 7)
 }
 
 // TestErrors compares what is said about each broken file below
@@ -100,7 +104,7 @@ func TestErrors(t *testing.T) {
 func TestPlans(t *testing.T) {
 	for _, file := range files(t, "testdata/plans/*.yaml") {
 		t.Run(base(file), func(t *testing.T) {
-			checkPlan(t, filepath.Base(file), read(t, file), strings.TrimSuffix(file, ".yaml")+".json")
+			checkPlan(t, known(), filepath.Base(file), read(t, file), strings.TrimSuffix(file, ".yaml")+".json")
 		})
 	}
 	for _, b := range experiment.Builtins() {
@@ -109,19 +113,21 @@ func TestPlans(t *testing.T) {
 			if !ok || b.Doc == "" {
 				t.Fatalf("Builtin(%q) is %t, its doc %q", b.Name, ok, b.Doc)
 			}
-			checkPlan(t, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
+			k := known()
+			k.Workloads = []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), density.New()}
+			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}
 }
 
-func checkPlan(t *testing.T, name string, data []byte, want string) {
+func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {
 	t.Helper()
-	p, err := plan(name, data)
+	p, err := planWith(k, name, data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkInvariants(t, p)
-	again, err := plan(name, data)
+	again, err := planWith(k, name, data)
 	if err != nil {
 		t.Fatal(err)
 	}

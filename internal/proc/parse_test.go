@@ -53,6 +53,7 @@ func FuzzParse(f *testing.F) {
 		parseEnviron(text, "TARE_RUN")
 	})
 }
+
 func TestUnescape(t *testing.T) {
 	for text, want := range map[string]string{`/a\040b`: "/a b", `/a\134`: `/a\`, `/a\9`: `/a\9`, `/a\777`: `/a\777`} {
 		if got := unescape(text); got != want {

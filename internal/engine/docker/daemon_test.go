@@ -20,7 +20,8 @@ import (
 )
 
 // daemon starts an engine of the test's own, and returns its host. It makes no
-// network, so that it disturbs nobody's.
+// network, and has a network namespace of its own: an engine that is told to
+// have no bridge takes away the one that another engine uses.
 func daemon(t *testing.T, flags ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -41,6 +42,7 @@ func daemon(t *testing.T, flags ...string) string {
 		"--containerd-namespace", filepath.Base(dir), "--bridge=none", "--iptables=false",
 	}, flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	enginetest.Require(t, "docker", cmd.Start())
 	t.Cleanup(func() {
 		err := cmd.Process.Signal(syscall.SIGTERM)

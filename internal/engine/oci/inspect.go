@@ -17,7 +17,7 @@ import (
 // config.json that the runtime was given. A root over another image than the
 // one resolved, and another cgroup, are bench.ErrMismatch. Once the process has
 // ended, Inspect returns what it found before.
-func (c *container) Inspect(context.Context) (bench.Applied, error) {
+func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.applied != nil {
@@ -27,7 +27,7 @@ func (c *container) Inspect(context.Context) (bench.Applied, error) {
 	if c.host.dialect.sandbox {
 		inspect = c.inspectSandbox
 	}
-	a, err := inspect()
+	a, err := inspect(ctx)
 	if err != nil {
 		return bench.Applied{}, fmt.Errorf("inspect %s: %w", c.bundle.id, err)
 	}
@@ -35,7 +35,7 @@ func (c *container) Inspect(context.Context) (bench.Applied, error) {
 	return a, nil
 }
 
-func (c *container) inspect() (bench.Applied, error) {
+func (c *container) inspect(context.Context) (bench.Applied, error) {
 	a := bench.Applied{Runtime: c.host.version.name, Cgroup: string(c.host.groups.Version()) + " cgroupfs"}
 	p, err := c.found()
 	if err != nil {

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -33,21 +35,42 @@ type sandbox struct {
 // it is in; the limits, which are those of the sandbox with all it needs. The
 // rest is the runtime's own word: argv, tmpfs mounts, a read-only root, the
 // capabilities and no_new_privs of the process inside.
-func (c *container) inspectSandbox() (bench.Applied, error) {
+func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{Runtime: c.host.version.name, Cgroup: string(c.host.groups.Version()) + " cgroupfs"}
 	s, err := c.sandbox()
 	if err != nil {
 		return a, err
 	}
 	a.Argv = s.Spec.Process.Args
+	if err := c.goferFiles(ctx, strconv.Itoa(s.GoferPid), &a); err != nil {
+		return a, err
+	}
 	pid := strconv.Itoa(s.Sandbox.Pid)
-	err = errors.Join(
-		c.fileSystems(strconv.Itoa(s.GoferPid), &a), c.limits(pid, &a),
-		c.sandboxNetwork(pid, &a), c.sandboxSecurity(s, &a),
-	)
+	err = errors.Join(c.limits(pid, &a), c.sandboxNetwork(pid, &a), c.sandboxSecurity(s, &a))
 	a.Mounts = slices.DeleteFunc(a.Mounts, func(m bench.Mount) bool { return m.Type != "bind" })
 	a.Mounts = append(a.Mounts, s.tmpfs(c.spec.Mounts)...)
 	return a, err
+}
+
+// goferPatience is how long a gofer may take to put its root together after
+// create has returned. It is a matter of milliseconds, unless the machine is busy.
+const goferPatience = 5 * time.Second
+
+// goferFiles reads the gofer's root and mounts, once it is there where they are.
+func (c *container) goferFiles(ctx context.Context, pid string, a *bench.Applied) error {
+	ctx, cancel := context.WithTimeout(ctx, goferPatience)
+	defer cancel()
+	for {
+		err := c.fileSystems(pid, a)
+		if !errors.Is(err, bench.ErrMismatch) {
+			return err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // sandbox reads the runtime's state, whose process must be the one that is

@@ -48,7 +48,7 @@ func (f *fill) start(ctx context.Context, before sight) error {
 		case err != nil && (f.until != untilFail || len(f.started) == 0 || ctx.Err() != nil):
 			return fmt.Errorf("container %d of %d: %w", len(f.started)+1, f.count, err)
 		case err != nil:
-			f.meter.Note(NoteFull)
+			f.meter.Note(bench.NoteFull)
 			return nil
 		case f.memory == 0:
 			continue
@@ -63,9 +63,6 @@ func (f *fill) start(ctx context.Context, before sight) error {
 	}
 	return nil
 }
-
-// NoteFull marks a trial whose filling a failed start ended.
-const NoteFull = "full"
 
 // one starts one container. Only the first one is looked at: the engine does
 // the same to the others.

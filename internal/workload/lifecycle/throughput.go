@@ -138,7 +138,7 @@ func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Durat
 	m.Record(Rate, float64(all.through)/took.Seconds())
 	m.Record(Errors, float64(all.failures))
 	if why != nil {
-		m.Note(NoteLostContainers)
+		m.Note(bench.NoteLostContainers)
 	}
 	for _, name := range seriesNames() {
 		if n := all.failedAt[name]; n > 0 {
@@ -190,9 +190,6 @@ const ErrorsAt = "errors."
 func seriesNames() []string {
 	return slices.Concat([]string{Total, Sandbox}, operationNames(), []string{StopSandbox, RemoveSandbox})
 }
-
-// NoteLostContainers marks a trial in which some containers failed.
-const NoteLostContainers = "lost-containers"
 
 // nearestRank is the smallest of the sorted values that at least the share p
 // of them does not exceed.

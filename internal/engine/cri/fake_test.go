@@ -2,6 +2,7 @@ package cri_test
 
 import (
 	"context"
+	"maps"
 	"net"
 	"os"
 	"path"
@@ -107,9 +108,7 @@ func (f *fake) called(method string) bool {
 // newFake returns a server that says the usual, but for what differs.
 func newFake(differs map[string]answer) *fake {
 	f := &fake{answers: usual()}
-	for method, a := range differs {
-		f.answers[method] = a
-	}
+	maps.Copy(f.answers, differs)
 	return f
 }
 

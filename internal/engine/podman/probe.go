@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -90,25 +91,41 @@ func (e *Engine) inquire(ctx context.Context) (i *info, service string, err erro
 	return &c.info, socket, nil
 }
 
-// run asks the program. Why says why no service was asked.
+// run asks the program. Why says why no service was asked. An ordinary user's
+// podman leaves a process behind (catatonit -P, which holds the user's
+// namespaces) as soon as it does more than tell its version.
 func (e *Engine) run(ctx context.Context, why error) (*info, error) {
 	binary, err := e.binary(why)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, binary, "info", "--format", "json")
+	i := &info{}
+	if os.Geteuid() != 0 {
+		out, err := e.ask(ctx, binary, "--version")
+		i.Version.Version, i.Host.Security.Rootless = versionOf(string(out)), true
+		return i, err
+	}
+	out, err := e.ask(ctx, binary, "info", "--format", "json")
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out, i); err != nil {
+		return nil, fmt.Errorf("%s: podman info: %w", e.cfg.Name, err)
+	}
+	return i, nil
+}
+
+// ask runs the program and returns what it prints.
+func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second // for what it may have started
 	out, said := &most{n: maxAnswer}, &most{n: 500}
 	cmd.Stdout, cmd.Stderr = out, said
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: podman info: %w: %q", e.cfg.Name, ended(ctx, err), bytes.TrimSpace(said.Bytes()))
+		return nil, fmt.Errorf("%s: podman %s: %w: %q", e.cfg.Name, args[0], ended(ctx, err), bytes.TrimSpace(said.Bytes()))
 	}
-	i := &info{}
-	if err := json.Unmarshal(out.Bytes(), i); err != nil {
-		return nil, fmt.Errorf("%s: podman info: %w", e.cfg.Name, err)
-	}
-	return i, nil
+	return out.Bytes(), nil
 }
 
 // most keeps the first n bytes that are written to it.
@@ -123,8 +140,8 @@ func (m *most) Write(p []byte) (int, error) {
 }
 
 func factsOf(i *info, service string) []bench.Label {
-	facts := []bench.Label{
-		{Key: "service", Value: service},
+	facts := []bench.Label{{Key: "service", Value: service}}
+	for _, f := range []bench.Label{
 		{Key: "storage", Value: i.Store.Driver},
 		{Key: "cgroup", Value: i.cgroup()},
 		{Key: "runtime", Value: i.Host.OCIRuntime.Name},
@@ -132,6 +149,10 @@ func factsOf(i *info, service string) []bench.Label {
 		{Key: "conmon", Value: strings.TrimSuffix(versionOf(i.Host.Conmon.Version), ",")},
 		{Key: "network", Value: i.Host.NetworkBackend},
 		{Key: "log", Value: i.Host.LogDriver},
+	} {
+		if strings.TrimSpace(f.Value) != "" { // the version alone tells less
+			facts = append(facts, f)
+		}
 	}
 	if i.Host.Security.Rootless {
 		facts = append(facts, bench.Label{Key: "rootless", Value: "true"})

@@ -77,8 +77,11 @@ baseline: native
 	r := p.begin(t, args...)
 	most := peakMemory(r)
 	p.wantGivenUp(t, r.end(t), "wait")
-	if got := <-most; got > 100<<20 {
-		t.Errorf("tare used %d MiB, want 100 at most", got>>20)
+	// With the race detector, and all that tests link, it is some 105 without any
+	// output at all. What prints without end prints gigabytes.
+	const limitMiB = 150
+	if got := <-most >> 20; got > limitMiB {
+		t.Errorf("tare used %d MiB, want %d at most", got, limitMiB)
 	}
 }
 

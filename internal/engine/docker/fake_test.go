@@ -441,7 +441,9 @@ func TestAnotherImage(t *testing.T) {
 
 // upgrade hijacks the connection, sends the bytes and closes it.
 func upgrade(stream []byte) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		// What is not read when a connection is closed makes the kernel reset it.
+		_, _ = io.Copy(io.Discard, r.Body)
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return // the client reports it

@@ -147,8 +147,17 @@ func TestAttachThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := make(chan int)
-	go func() {
+	var inside func()
+	inside = func() {
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		if syscall.Gettid() == os.Getpid() {
+			// The main thread never ends, and stands for the whole process.
+			defer runtime.UnlockOSThread()
+			ended := make(chan struct{})
+			go func() { defer close(ended); inside() }() // on another thread, as this one is taken
+			<-ended
+			return
+		}
 		if err := h.AttachThread(path, syscall.Gettid()); err != nil {
 			t.Error(err)
 		}
@@ -158,7 +167,8 @@ func TestAttachThread(t *testing.T) {
 		}
 		pid <- cmd.Process.Pid
 		_ = cmd.Wait() // killed
-	}()
+	}
+	go inside()
 	child := <-pid
 	if got := must(h.PathOf(child))["memory"]; got != path {
 		t.Errorf("the process is in %q, want %q", got, path)

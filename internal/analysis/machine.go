@@ -26,9 +26,8 @@ const (
 const (
 	stealShare    = 0.005 // of the trials' time
 	memoryShare   = 0.01  // of the trials' time
-	blockedTrials = 0.10  // of the trials
-	busyTrials    = 0.30  // of the trials: in up to a fifth, threads of tare and the kernel are enough
-	overheadShare = 0.10  // of one CPU
+	busyTrials    = 0.10  // of the trials
+	overheadShare = 0.03  // of one CPU
 	// overheadTrial is what tare may always use in a trial: to fork and execute a
 	// program is the work that is measured, and of a trial of 1 ms a large part.
 	overheadTrial = 2 * time.Millisecond
@@ -70,8 +69,8 @@ func (w *warner) steal() {
 // it ran out of memory during them. That a trial keeps the CPUs busy itself is
 // no reason for a warning.
 func (w *warner) pressure() {
-	w.busy(runningMetric, float64(w.Header.Host.CPUs), busyTrials, fmt.Sprintf("more threads wanted to run than the %d CPUs could", w.Header.Host.CPUs))
-	w.busy(blockedMetric, 0, blockedTrials, "something else was waiting for a disk")
+	w.busy(runningMetric, float64(w.Header.Host.CPUs), fmt.Sprintf("more threads wanted to run than the %d CPUs could", w.Header.Host.CPUs))
+	w.busy(blockedMetric, 0, "something else was waiting for a disk")
 	sum, _, ok := w.sums(memoryMetric, 0)
 	if !ok {
 		return
@@ -83,15 +82,14 @@ func (w *warner) pressure() {
 	}
 }
 
-// busy warns where a state was above a limit when more than a share of the
-// trials began.
-func (w *warner) busy(metric string, limit, share float64, what string) {
+// busy warns where a state was above a limit when many trials began.
+func (w *warner) busy(metric string, limit float64, what string) {
 	_, above, ok := w.sums(metric, limit)
 	n := 0
 	for _, a := range above {
 		n += a
 	}
-	if ok && float64(n) > share*float64(len(w.table.rows)) {
+	if ok && float64(n) > busyTrials*float64(len(w.table.rows)) {
 		w.add(CodePressure, fmt.Sprintf("when %d of %d trials began, %s", n, len(w.table.rows), what),
 			"stop what runs beside (tare doctor names it), or raise --washout", metric)
 	}

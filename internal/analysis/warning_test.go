@@ -94,8 +94,8 @@ func TestWarnings(t *testing.T) {
 		{"steal", 40, set(1, 0.001, 1), []string{analysis.CodeSteal}, "", nil},
 		{"little steal", 40, set(1, 0.00001, 1), nil, "", nil},
 		{"no memory", 40, set(2, 0.001, 1), []string{analysis.CodePressure}, "memory", nil},
-		{"busy", 40, set(3, 3, 2), []string{analysis.CodePressure}, "--washout", nil},
-		{"hardly busy", 40, set(3, 3, 4), nil, "", nil},
+		{"busy", 40, set(3, 3, 5), []string{analysis.CodePressure}, "--washout", nil},
+		{"hardly busy", 40, set(3, 3, 11), nil, "", nil},
 		{"as many threads as CPUs", 40, set(3, 2, 1), nil, "", nil},
 		{"waiting for disks", 40, set(4, 1, 5), []string{analysis.CodePressure}, "--washout", nil},
 		{"throttled", 40, func(r *bench.Run) {
@@ -113,8 +113,7 @@ func TestWarnings(t *testing.T) {
 				}
 			})
 		}, nil, "", nil},
-		{"overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 8 }, []string{analysis.CodeOverhead}, "cpuset", nil},
-		{"what runc and crun take", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 12 }, nil, "", nil},
+		{"overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 25 }, []string{analysis.CodeOverhead}, "cpuset", nil},
 		{"another clock", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 {

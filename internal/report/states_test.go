@@ -266,7 +266,7 @@ func machine() *bench.Run {
 			s.Applied = &applied
 		}
 	}
-	run.End.Overhead.CPU = run.End.Overhead.Wall / 8
+	run.End.Overhead.CPU = run.End.Overhead.Wall / 20
 	again := bench.Resumption{Time: analysistest.Epoch().Add(time.Hour), Tool: "v0.2.0", Seq: 40, Host: run.Header.Host}
 	again.Host.Kernel, again.Host.BootID = "6.19.1", "8f8e1c1e-0000-4e0c-9b5e-0d6f3f6f9f10"
 	run.Resumptions = []bench.Resumption{again}

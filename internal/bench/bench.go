@@ -23,3 +23,16 @@ var ErrUnsupported = errors.New("not supported here")
 // ErrMismatch is wrapped by Attest's error: an engine applied something else
 // than it was asked for. It fails the trial.
 var ErrMismatch = errors.New("the engine did not apply what was asked for")
+
+// ErrOpTime says that an operation met its time limit: a trial that ends with it
+// has timed out.
+var ErrOpTime = errors.New("the operation met its time limit")
+
+// An OpError is the error of an operation, with its name.
+type OpError struct {
+	Op  string
+	Err error
+}
+
+func (e *OpError) Error() string { return e.Op + ": " + e.Err.Error() }
+func (e *OpError) Unwrap() error { return e.Err }

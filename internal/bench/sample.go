@@ -47,7 +47,7 @@ type Series struct {
 }
 
 // MaxSeriesValues is how many values the Series of one sample have together at
-// most, for now: beyond that, distributions belong into histograms.
+// most: some 2 MB in the store. More single values than that are a distribution.
 const MaxSeriesValues = 100_000
 
 // Value returns the value of the metric with the given index, and whether

@@ -55,6 +55,7 @@ type Task struct {
 	Spec    Spec
 	Params  map[string]string // every declared Param, with its default where nothing was set
 	Fixture Fixture           // nil unless the workload is a Fixturer
+	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
 }
 
 // A Fixturer is a Workload that needs something per cell that is too dear to

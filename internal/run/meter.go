@@ -14,19 +14,7 @@ import (
 // cleanupTime is the longest time for one clean-up.
 const cleanupTime = 20 * time.Second
 
-var (
-	errTrialLimit = errors.New("the trial met its time limit")
-	errOpLimit    = errors.New("the operation met its time limit")
-)
-
-// opError is the failure of a named operation.
-type opError struct {
-	op  string
-	err error
-}
-
-func (e *opError) Error() string { return e.op + ": " + e.err.Error() }
-func (e *opError) Unwrap() error { return e.err }
+var errTrialLimit = errors.New("the trial met its time limit")
 
 // meter is the bench.Meter of one trial. Step and Span allocate nothing.
 type meter struct {
@@ -61,7 +49,7 @@ func newMeter(ctx context.Context, clock func() time.Duration, limit time.Durati
 		m.index[metric.Name] = i
 		m.values[i] = math.NaN()
 	}
-	m.timer = time.AfterFunc(math.MaxInt64, func() { cancel(errOpLimit) })
+	m.timer = time.AfterFunc(math.MaxInt64, func() { cancel(bench.ErrOpTime) })
 	return m
 }
 
@@ -89,7 +77,7 @@ func (m *meter) Step(name string, op func() error) (bench.Span, error) {
 		err = context.Cause(m.ctx)
 	}
 	if err != nil {
-		return bench.Span{}, &opError{name, err}
+		return bench.Span{}, &bench.OpError{Op: name, Err: err}
 	}
 	return bench.Span{Begin: begin, End: end}, nil
 }
@@ -156,7 +144,7 @@ func (m *meter) Cleanup(op func(ctx context.Context) error) {
 		err = m.cleanUp(op)
 	}
 	if err != nil && m.cleanup == nil {
-		m.cleanup = &opError{"clean-up", err}
+		m.cleanup = &bench.OpError{Op: "clean-up", Err: err}
 	}
 }
 
@@ -184,34 +172,36 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	}
 	s.Outcome = bench.Failed
 	switch cause := context.Cause(m.ctx); {
-	case errors.Is(cause, errOpLimit), errors.Is(cause, errTrialLimit):
+	case errors.Is(cause, bench.ErrOpTime), errors.Is(cause, errTrialLimit):
 		s.Outcome = bench.TimedOut
 		err = m.limited(err, cause)
 	case run.Err() != nil:
 		s.Outcome = bench.Canceled
+	case errors.Is(err, bench.ErrOpTime): // one of several that a workload does at once
+		s.Outcome = bench.TimedOut
 	}
 	if m.cleanup != nil && !errors.Is(err, m.cleanup) {
 		err = fmt.Errorf("%w; then %w", err, m.cleanup)
 	}
 	s.Reason = line(err.Error())
-	var op *opError
+	var op *bench.OpError
 	if errors.As(err, &op) {
-		s.Operation = op.op
+		s.Operation = op.Op
 	}
 }
 
 // limited says which limit was met instead of the foreign words that an
 // engine has for a context that ended.
 func (m *meter) limited(err, cause error) error {
-	var op *opError
+	var op *bench.OpError
 	name := "trial"
 	if errors.As(err, &op) {
-		name = op.op
+		name = op.Op
 	}
-	if errors.Is(cause, errOpLimit) {
-		return &opError{name, fmt.Errorf("%w of %v", cause, m.limit)}
+	if errors.Is(cause, bench.ErrOpTime) {
+		return &bench.OpError{Op: name, Err: fmt.Errorf("%w of %v", cause, m.limit)}
 	}
-	return &opError{name, cause}
+	return &bench.OpError{Op: name, Err: cause}
 }
 
 // Monotonic returns CLOCK_MONOTONIC as a function that costs no system call:

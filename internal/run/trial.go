@@ -71,11 +71,11 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	}
 	if f := r.fixtures[t.Cell]; f != nil {
 		if err := f.Reset(limited); err != nil {
-			return &opError{"reset", err}
+			return &bench.OpError{Op: "reset", Err: err}
 		}
 	}
 	if err := r.Engines[cell.Engine].Prepare(limited, cell.Spec); err != nil {
-		return &opError{"prepare", err}
+		return &bench.OpError{Op: "prepare", Err: err}
 	}
 	collectGarbage()
 	if r.plan.Washout > 0 {
@@ -135,7 +135,7 @@ func (r *runner) task(cell int) bench.Task {
 		params[p.Name] = p.Default
 	}
 	maps.Copy(params, c.Params)
-	return bench.Task{Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell]}
+	return bench.Task{Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], OpTime: r.plan.OpTime}
 }
 
 // line makes a reason of an error: one line of bounded length. What was done is

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -12,7 +14,9 @@ import (
 // each metric.
 type lane struct {
 	parent bench.Meter
-	attest bool // pass on what was applied, and measure nothing
+	attest bool          // look at what was applied and pass it on, and keep no times
+	limit  time.Duration // of one operation; 0 = none
+	timer  *time.Timer   // ends the life under way when an operation takes too long; nil without a limit
 
 	one   map[string]float64   // of the life under way, in seconds
 	steps map[string][]float64 // of the life under way, each by itself
@@ -26,8 +30,8 @@ type lane struct {
 	failed            error          // the first clean-up that failed
 }
 
-func newLane(parent bench.Meter) *lane {
-	return &lane{parent: parent, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{}}
+func newLane(parent bench.Meter, limit time.Duration) *lane {
+	return &lane{parent: parent, limit: limit, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{}}
 }
 
 var _ bench.Meter = (*lane)(nil)
@@ -72,26 +76,42 @@ func (l *lane) keep() {
 	}
 }
 
+// live takes one container through its life, which ends early when an
+// operation meets its time limit: the other containers of the trial go on.
 func (l *lane) live(ctx context.Context, t bench.Task) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if l.limit > 0 {
+		l.timer = time.AfterFunc(math.MaxInt64, func() { end(fmt.Errorf("%w of %v", bench.ErrOpTime, l.limit)) })
+		defer l.timer.Stop()
+	}
 	life, err := newLife(ctx, t)
 	if err != nil {
 		return err
 	}
-	life.meter, life.listens = l, life.marks && life.sequence.holds()
-	return life.run(ctx)
+	life.meter, life.looks, life.listens = l, l.attest, l.attest || life.marks && life.sequence.holds()
+	err = life.run(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return &bench.OpError{Op: l.at, Err: cause} // instead of the foreign words that an engine has for it
+	}
+	return err
 }
 
 // Now implements bench.Meter.
 func (l *lane) Now() time.Duration { return l.parent.Now() }
 
-// Step implements bench.Meter. The trial's time limit bounds it.
+// Step implements bench.Meter.
 func (l *lane) Step(name string, op func() error) (bench.Span, error) {
 	l.at = name
+	if l.timer != nil {
+		l.timer.Reset(l.limit)
+		defer l.timer.Stop()
+	}
 	begin := l.Now()
 	err := op()
 	end := l.Now()
 	if err != nil {
-		return bench.Span{}, &stepError{name, err}
+		return bench.Span{}, &bench.OpError{Op: name, Err: err}
 	}
 	if l.steps != nil {
 		l.steps[name] = append(l.steps[name], (end - begin).Seconds())
@@ -145,15 +165,6 @@ func (l *lane) Cleanup(op func(ctx context.Context) error) {
 		err = once()
 	}
 	if err != nil && l.failed == nil {
-		l.failed = &stepError{"clean-up", err}
+		l.failed = &bench.OpError{Op: "clean-up", Err: err}
 	}
 }
-
-// A stepError is the error of an operation, with its name.
-type stepError struct {
-	op  string
-	err error
-}
-
-func (e *stepError) Error() string { return e.op + ": " + e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }

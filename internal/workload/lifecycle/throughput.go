@@ -106,18 +106,14 @@ func (staging) Remove(context.Context) error { return nil }
 // Run lets the lanes go. One container before them is looked at, untimed: what
 // the engine applied to it, it applies to the others.
 func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	first, err := newLife(ctx, t)
-	if err != nil {
-		return err
-	}
-	attested := &lane{parent: m, attest: true}
-	first.meter, first.looks, first.listens = attested, true, true
-	if err := errors.Join(first.run(ctx), attested.failed); err != nil {
+	first := newLane(m, t.OpTime)
+	first.attest = true
+	if err := errors.Join(first.live(ctx, t), first.failed); err != nil {
 		return err
 	}
 	lanes := make([]*lane, number(t, "concurrency"))
 	for i := range lanes {
-		lanes[i] = newLane(m)
+		lanes[i] = newLane(m, t.OpTime)
 	}
 	begin := m.Now()
 	var all sync.WaitGroup
@@ -160,7 +156,7 @@ func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Durat
 // join adds the lanes up, in their order. The error is the first of the first
 // lane that has one, and with it every clean-up that failed.
 func join(lanes []*lane) (all *lane, why error) {
-	all = newLane(nil)
+	all = newLane(nil, 0)
 	for _, l := range lanes {
 		all.through += l.through
 		all.failures += l.failures

@@ -71,3 +71,44 @@ func TestThroughputCountsWhereItFailed(t *testing.T) {
 		}
 	})
 }
+
+// An operation that hangs costs its own container only: it meets the time limit
+// of an operation, and the others of the trial go on.
+func TestThroughputOperationHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		config := slow(clock)
+		config.Faults = []enginetest.Fault{
+			{Op: enginetest.OpStart, Call: 3, Delay: enginetest.Forever},
+			{Op: enginetest.OpRemove, Call: 4, Delay: enginetest.Forever},
+		}
+		s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "5"})
+		got := series(s)
+		if s.Outcome != bench.OK || len(got["total"]) != 3 {
+			t.Errorf("%s %s: %d containers came through, want 3", s.Outcome, s.Reason, len(got["total"]))
+		}
+		for _, name := range []string{"errors.start", "errors.remove"} {
+			if diff := cmp.Diff([]float64{1}, got[name]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+// Where nothing comes through, the trial says at what, and that it was the time
+// limit.
+func TestThroughputEveryOperationHangs(t *testing.T) {
+	for when, calls := range map[string][]int{"the one that is looked at": {1}, "those after it": {2, 3}} {
+		t.Run(when, func(t *testing.T) {
+			bubble(t, func(t *testing.T, clock func() time.Duration) {
+				config := slow(clock)
+				for _, call := range calls {
+					config.Faults = append(config.Faults, enginetest.Fault{Op: enginetest.OpStart, Call: call, Delay: enginetest.Forever})
+				}
+				s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "2"})
+				if s.Outcome != bench.TimedOut || s.Operation != "start" || s.Reason != "start: the operation met its time limit of 2m0s" {
+					t.Errorf("%s in %q: %s", s.Outcome, s.Operation, s.Reason)
+				}
+			})
+		})
+	}
+}

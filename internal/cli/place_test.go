@@ -31,6 +31,7 @@ const patience = time.Minute
 // A place is where one test's runs work: store, state directory and home.
 type place struct {
 	dir, store, state string
+	program           string   // tare
 	docker            string   // socket of the daemon in which nothing may be left
 	env               []string // added to the environment
 }
@@ -48,13 +49,13 @@ func newPlace(t *testing.T) *place {
 	})
 	return &place{
 		dir: dir, store: filepath.Join(dir, "tare.db"), state: filepath.Join(dir, "state"),
-		docker: "/var/run/docker.sock",
+		program: "tare", docker: "/var/run/docker.sock",
 	}
 }
 
 // command is tare as a process of its own.
 func (p *place) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("tare", args...)
+	cmd := exec.Command(p.program, args...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "HOME="+p.dir, "TARE_STORE="+p.store, "TARE_STATE="+p.state)
 	cmd.Env = append(cmd.Env, p.env...)

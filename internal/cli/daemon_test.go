@@ -16,18 +16,26 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A daemon is a dockerd of the test's own, with a containerd and a network
-// namespace of its own: it shares nothing with one that the machine runs. With
-// --bridge=none, dockerd deletes whatever is called docker0 where it runs.
+// A daemon is a containerd of the test's own, and a dockerd over it where one
+// was begun, each in a network namespace of its own: they share nothing with what
+// the machine runs. With --bridge=none, dockerd deletes whatever is called
+// docker0 where it runs.
 type daemon struct {
-	dir, socket string
+	dir, socket string // of dockerd
 	containerd  *exec.Cmd
 	dockerd     *exec.Cmd
 }
 
-func startDaemon(t *testing.T) *daemon {
+func startDocker(t *testing.T) *daemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tare-docker-")
+	d := startContainerd(t)
+	d.begin(t)
+	return d
+}
+
+func startContainerd(t *testing.T) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tare-daemon-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +47,22 @@ func startDaemon(t *testing.T) *daemon {
 			t.Errorf("the machine's own docker0 was interface %d and is %d", bridge, now)
 		}
 	})
-	config := filepath.Join(dir, "containerd.toml")
-	if err := os.WriteFile(config, []byte("version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "containerd.toml"), []byte("version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.containerd = d.start(t, "containerd", "--config", config, "--address", d.containerdSocket(),
-		"--root", filepath.Join(dir, "containerd"), "--state", filepath.Join(dir, "containerd-state"))
-	d.await(t, func() bool { _, err := os.Stat(d.containerdSocket()); return err == nil })
-	d.begin(t)
+	d.beginContainerd(t)
 	return d
+}
+
+// beginContainerd starts containerd, again after it died.
+func (d *daemon) beginContainerd(t *testing.T) {
+	t.Helper()
+	d.containerd = d.start(t, "containerd", "--config", filepath.Join(d.dir, "containerd.toml"), "--address", d.containerdSocket(),
+		"--root", filepath.Join(d.dir, "containerd"), "--state", filepath.Join(d.dir, "containerd-state"))
+	d.await(t, func() bool {
+		c, err := net.Dial("unix", d.containerdSocket())
+		return err == nil && c.Close() == nil
+	})
 }
 
 // bridgeIndex is the number of the machine's own docker0; 0 where there is none.
@@ -98,16 +113,21 @@ func (d *daemon) await(t *testing.T, ready func() bool) {
 		}
 	}
 	log, _ := os.ReadFile(d.log()) // better than nothing
-	t.Fatalf("docker does not answer after %v:\n%s", patience, log)
+	t.Fatalf("the daemon does not answer after %v:\n%s", patience, log)
 }
 
-// kill ends dockerd as a crash does. Containers live on.
-func (d *daemon) kill(t *testing.T) {
+// kill ends a daemon as a crash does. Containers live on.
+func kill(t *testing.T, daemon *exec.Cmd) {
 	t.Helper()
-	if err := d.dockerd.Process.Kill(); err != nil {
+	if err := daemon.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = d.dockerd.Wait() // it was killed
+	_ = daemon.Wait() // it was killed
+}
+
+func (d *daemon) killDocker(t *testing.T) {
+	t.Helper()
+	kill(t, d.dockerd)
 	// Its process is gone, but the file would keep the next one from starting.
 	if err := os.Remove(filepath.Join(d.dir, "pid")); err != nil {
 		t.Error(err)
@@ -152,13 +172,13 @@ func TestDockerDies(t *testing.T) {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		t.Skipf("only root can run a dockerd of the test's own: %v", err)
 	}
-	d := startDaemon(t)
+	d := startDocker(t)
 	p := newPlace(t)
 	p.docker = d.socket
 	r := p.begin(t, "run", "lifecycle", "--engine", "native,docker,name=mine,host=unix://"+d.socket,
 		"--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "5s")
 	p.await(t, r, 4)
-	d.kill(t)
+	d.killDocker(t)
 	said := r.end(t)
 	if said.code != 3 {
 		t.Errorf("exit code %d, want 3\n%s", said.code, said.stderr)

@@ -31,12 +31,19 @@ type engine struct {
 	name    string
 	journal *journal
 	prepare error
+	away    func() bool // nil for an engine that is there
 }
 
-func (e *engine) Name() string                                    { return e.name }
-func (e *engine) Probe(context.Context) (bench.EngineInfo, error) { return bench.EngineInfo{}, nil }
-func (e *engine) Close(context.Context) error                     { return nil }
-func (e *engine) Restart(context.Context) error                   { e.journal.add("restart %s", e.name); return nil }
+func (e *engine) Name() string                  { return e.name }
+func (e *engine) Close(context.Context) error   { return nil }
+func (e *engine) Restart(context.Context) error { e.journal.add("restart %s", e.name); return nil }
+
+func (e *engine) Probe(context.Context) (bench.EngineInfo, error) {
+	if e.away != nil && e.away() {
+		return bench.EngineInfo{}, errors.New("away")
+	}
+	return bench.EngineInfo{}, nil
+}
 
 func (e *engine) Create(context.Context, bench.Spec) (bench.Container, error) {
 	return nil, errors.New("the tests' workload makes no containers")

@@ -116,12 +116,13 @@ type runner struct {
 	plan   bench.Plan
 	trials []bench.Trial
 
-	fixtures []bench.Fixture // by cell; nil where there is none
-	failures []int           // failed trials in a row, by cell
-	lastWhy  []string        // the reason of the last failure, by cell
-	broken   []string        // why a cell cannot run at all, by cell
-	absent   []string        // why its engine cannot do what a cell asks for, by cell
-	spent    time.Duration   // of the budget, in earlier parts of a resumed run
+	fixtures []bench.Fixture          // by cell; nil where there is none
+	failures []int                    // failed trials in a row, by cell
+	lastWhy  []string                 // the reason of the last failure, by cell
+	broken   []string                 // why a cell cannot run at all, by cell
+	absent   []string                 // why its engine cannot do what a cell asks for, by cell
+	doubts   map[string]time.Duration // until when an engine is waited for, on the run's clock, by its name
+	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
 	usage         usage
 	nullOperation time.Duration
@@ -137,6 +138,7 @@ func newRunner(o Options) *runner {
 		lastWhy:  make([]string, n),
 		broken:   make([]string, n),
 		absent:   make([]string, n),
+		doubts:   map[string]time.Duration{},
 	}
 	for _, s := range o.Done {
 		r.count(s)
@@ -245,6 +247,7 @@ func (r *runner) stop(block int, spent time.Duration) bench.StopReason {
 // was begun has a sample.
 func (r *runner) store(ctx context.Context, s bench.Sample) error {
 	r.count(s)
+	r.doubt(s)
 	if err := r.Writer.Append(context.WithoutCancel(ctx), s); err != nil {
 		return fmt.Errorf("store trial %d: %w", s.Trial.Seq, err)
 	}

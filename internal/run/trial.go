@@ -62,10 +62,11 @@ type fatalError struct{ err error }
 func (e *fatalError) Error() string { return e.err.Error() }
 func (e *fatalError) Unwrap() error { return e.err }
 
-// ready does what comes before the timed part: washout, hooks, the fixture
-// and the engine's preparation.
+// ready does what comes before the timed part: hooks, the fixture, the engine's
+// preparation and the washout.
 func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	cell := r.plan.Cells[t.Cell]
+	r.awaitEngine(limited, cell.Engine)
 	if err := r.hooks(run, bench.BeforeTrial, cell.Engine); err != nil {
 		return &fatalError{err}
 	}

@@ -169,9 +169,9 @@ const (
 
 // empty removes every container, untimed.
 func (f *fill) empty() {
-	for len(f.containers) > 0 {
-		some := f.containers[:min(batch, len(f.containers))]
-		f.containers = f.containers[len(some):]
+	for len(f.made) > 0 {
+		some := f.made[:min(batch, len(f.made))]
+		f.made = f.made[len(some):]
 		f.meter.Cleanup(func(ctx context.Context) error { return removeAll(ctx, some) })
 	}
 }

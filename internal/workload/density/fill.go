@@ -26,8 +26,16 @@ type fill struct {
 	memory int64 // bytes by which the host's may fall; 0 for no limit
 	idle   time.Duration
 
-	containers []bench.Container
-	started    []time.Duration // what each start took
+	made      []bench.Container // to be removed
+	residents []resident        // that run
+	noted     bool
+}
+
+// A resident is a container that was started and has not ended.
+type resident struct {
+	container bench.Container
+	first     proc.Process
+	took      time.Duration // to create and start it
 }
 
 func newFill(t bench.Task, m bench.Meter) (*fill, error) {
@@ -42,15 +50,11 @@ func newFill(t bench.Task, m bench.Meter) (*fill, error) {
 
 // start starts containers until there are enough.
 func (f *fill) start(ctx context.Context, before sight) error {
-	for len(f.containers) < f.count {
-		err := f.one(ctx)
-		switch {
-		case err != nil && (f.until != untilFail || len(f.started) == 0 || ctx.Err() != nil):
-			return fmt.Errorf("container %d of %d: %w", len(f.started)+1, f.count, err)
-		case err != nil:
-			f.meter.Note(bench.NoteFull)
-			return nil
-		case f.memory == 0:
+	for len(f.residents) < f.count {
+		if err := f.another(ctx); err != nil {
+			return f.full(ctx, err)
+		}
+		if f.memory == 0 {
 			continue
 		}
 		now, err := available()
@@ -64,6 +68,30 @@ func (f *fill) start(ctx context.Context, before sight) error {
 	return nil
 }
 
+// full ends the filling for a reason: as a result, if that was asked for.
+func (f *fill) full(ctx context.Context, why error) error {
+	if f.until != untilFail || len(f.residents) == 0 || ctx.Err() != nil {
+		return why
+	}
+	if !f.noted {
+		f.meter.Note(bench.NoteFull)
+		f.noted = true
+	}
+	return nil
+}
+
+// another starts one container more, and sees to it that all are there.
+func (f *fill) another(ctx context.Context) error {
+	if err := f.one(ctx); err != nil {
+		return f.numbered(len(f.residents), err)
+	}
+	return f.losses(ctx)
+}
+
+func (f *fill) numbered(i int, err error) error {
+	return fmt.Errorf("container %d of %d: %w", i+1, f.count, err)
+}
+
 // one starts one container. Only the first one is looked at: the engine does
 // the same to the others.
 func (f *fill) one(ctx context.Context) error {
@@ -75,8 +103,8 @@ func (f *fill) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.containers = append(f.containers, c)
-	if len(f.containers) == 1 {
+	f.made = append(f.made, c)
+	if len(f.made) == 1 {
 		if err := f.attest(ctx, c); err != nil {
 			return err
 		}
@@ -85,8 +113,49 @@ func (f *fill) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.started = append(f.started, created.Duration()+started.Duration())
+	pid, err := f.overseer.Pid(ctx, c)
+	if err != nil {
+		return err
+	}
+	first, err := proc.Find(root, pid)
+	if err != nil {
+		return howEnded(ctx, c)
+	}
+	f.residents = append(f.residents, resident{c, first, created.Duration() + started.Duration()})
 	return nil
+}
+
+// losses takes the containers that have ended by themselves out of those that
+// run. Its error is of the first of them; a host that is out of memory ends
+// whichever it likes.
+func (f *fill) losses(ctx context.Context) (err error) {
+	var left []resident
+	for i, r := range f.residents {
+		switch {
+		case r.runs():
+			left = append(left, r)
+		case err == nil:
+			err = f.numbered(i, howEnded(ctx, r.container))
+		}
+	}
+	f.residents = left
+	return err
+}
+
+func (r resident) runs() bool {
+	now, err := proc.Find(root, r.first.PID)
+	return err == nil && now.Start == r.first.Start && now.State != 'Z'
+}
+
+// howEnded is the error of a container that should run and does not.
+func howEnded(ctx context.Context, c bench.Container) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	exit, err := c.Wait(ctx)
+	if err != nil {
+		return fmt.Errorf("it was started, and has ended: %w", err)
+	}
+	return fmt.Errorf("it was started, and has ended: %v", exit)
 }
 
 func (f *fill) attest(ctx context.Context, c bench.Container) error {
@@ -119,12 +188,8 @@ func (f *fill) look(ctx context.Context) (sight, error) {
 		return s, err
 	}
 	var firsts []int
-	for _, c := range f.containers[:len(f.started)] {
-		pid, err := f.overseer.Pid(ctx, c)
-		if err != nil {
-			return s, err
-		}
-		firsts = append(firsts, pid)
+	for _, r := range f.residents {
+		firsts = append(firsts, r.first.PID)
 	}
 	all, err := proc.All(root)
 	if err != nil {

@@ -19,6 +19,11 @@ func (f *fill) report(ctx context.Context, before sight) error {
 	if err := rest(ctx, calm); err != nil {
 		return err
 	}
+	if err := f.losses(ctx); err != nil {
+		if err := f.full(ctx, err); err != nil {
+			return err
+		}
+	}
 	full, err := f.look(ctx)
 	if err != nil {
 		return err
@@ -32,20 +37,20 @@ func (f *fill) report(ctx context.Context, before sight) error {
 		return err
 	}
 	idle, err := f.look(ctx)
-	if err != nil {
+	if err := errors.Join(err, f.losses(ctx)); err != nil {
 		return err
 	}
 	watched := f.meter.Now() - began
 	f.record(before, full)
 	engine := func(s sight) time.Duration { return s.daemons.CPU + s.helpers.CPU }
-	f.meter.Record(StartCPU, max(engine(full)-engine(before), 0).Seconds()/float64(len(f.started)))
+	f.meter.Record(StartCPU, max(engine(full)-engine(before), 0).Seconds()/float64(len(f.residents)))
 	f.meter.Record(IdleCPU, max(engine(idle)-engine(full), 0).Seconds()/watched.Seconds())
 	f.meter.Record(Load, load)
 	return nil
 }
 
 func (f *fill) record(before, full sight) {
-	n := float64(len(f.started))
+	n := float64(len(f.residents))
 	daemons := float64(full.daemons.PSS - before.daemons.PSS)
 	inside, helpers := float64(full.inside.PSS), float64(full.helpers.PSS)
 	f.meter.Record(Memory, (inside+helpers+daemons)/n)
@@ -57,11 +62,11 @@ func (f *fill) record(before, full sight) {
 	}
 	f.meter.Record(HostMemory, float64(before.available-full.available)/n)
 	f.meter.Record(Containers, n)
-	f.meter.Record(FirstStart, f.started[0].Seconds())
-	f.meter.Record(LastStart, f.started[len(f.started)-1].Seconds())
+	f.meter.Record(FirstStart, f.residents[0].took.Seconds())
+	f.meter.Record(LastStart, f.residents[len(f.residents)-1].took.Seconds())
 	var all time.Duration
-	for _, d := range f.started {
-		all += d
+	for _, r := range f.residents {
+		all += r.took
 	}
 	f.meter.Record(FillTime, all.Seconds())
 }

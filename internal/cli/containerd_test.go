@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// ownContainerd starts a containerd of the test's own.
+func ownContainerd(t *testing.T) *daemon {
+	t.Helper()
+	require(t, "containerd")
+	if _, err := exec.LookPath("containerd"); err != nil || os.Geteuid() != 0 {
+		t.Skipf("only root can run a containerd of the test's own: %v", err)
+	}
+	return startContainerd(t)
+}
+
+// A containerd that is killed and started again in the middle of a run costs the
+// trials that it was away for: those before and after count, and nothing is left.
+func TestContainerdRestarts(t *testing.T) {
+	d := ownContainerd(t)
+	p := newPlace(t)
+	r := p.begin(t, "run", "lifecycle", "--engine", "native,containerd,name=mine,address="+d.containerdSocket(),
+		"--blocks", "20", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "10s")
+	p.await(t, r, 6)
+	kill(t, d.containerd)
+	d.beginContainerd(t)
+	said := r.end(t)
+	got := p.last(t)
+	var failed int
+	for _, s := range got.Samples {
+		switch {
+		case s.Outcome == bench.OK:
+		case s.Trial.Cell == 0 || s.Outcome != bench.Failed || s.Reason == "":
+			t.Errorf("trial %d of cell %d: %s: %q", s.Trial.Seq, s.Trial.Cell, s.Outcome, s.Reason)
+		default:
+			failed++
+			t.Logf("trial %d: %s", s.Trial.Seq, s.Reason)
+		}
+	}
+	if failed > 1 || got.End == nil || got.End.Reason != bench.StopBlocks {
+		t.Errorf("%d trials failed, and the run ended with %+v:\n%s", failed, got.End, said.stderr)
+	}
+	p.nothingLeft(t)
+	nothingIn(t, d)
+}
+
+// nothingIn wants that no tare has anything in a containerd.
+func nothingIn(t *testing.T, d *daemon) {
+	t.Helper()
+	out, err := exec.Command("ctr", "--address", d.containerdSocket(), "namespaces", "list", "--quiet").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if slices.Contains(strings.Fields(string(out)), "tare") {
+		t.Error("left behind: tare's namespace")
+	}
+}

@@ -1,0 +1,64 @@
+package cli_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// limit lets all containers of the place's run have so much together, as soon as
+// there is a group of theirs.
+func (p *place) limit(t *testing.T, l cgroup.Limits) {
+	t.Helper()
+	h, err := cgroup.Detect("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if all := p.runs(t); len(all) > 0 {
+			err := h.Set("/tare/"+all[0].Header.ID, l)
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatalf("the run has no cgroup after %v", patience)
+}
+
+// A host that runs out of processes or of memory ends the filling. It is said at
+// which container, and everything that was started is removed.
+func TestDensityOnAFullHost(t *testing.T) {
+	engines := usable(t, "floor", "runc", "crun", "containerd")
+	for name, l := range map[string]cgroup.Limits{"processes": {Pids: 15}, "memory": {Memory: 20 << 20}} {
+		for until, outcome := range map[string]bench.Outcome{"count": bench.Failed, "failure": bench.OK} {
+			t.Run(name+"/"+until, func(t *testing.T) {
+				p := newPlace(t)
+				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
+					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control")
+				p.limit(t, l)
+				said := r.end(t)
+				for _, s := range p.last(t).Samples {
+					t.Logf("%s %s", s.Outcome, s.Reason)
+					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 60: ") {
+						t.Errorf("%s: %q, want %s at one of 60\n%s", s.Outcome, s.Reason, outcome, said.stderr)
+					}
+				}
+				if outcome == bench.OK {
+					var d report.Document
+					decode(t, said.stdout, &d)
+					wantValues(t, d, "memory", nil)
+				}
+				p.nothingLeft(t)
+			})
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// comeback is how long an engine is waited for after one of its trials has
+// failed: systemd starts containerd again after 5 s.
+const comeback = 15 * time.Second
+
+// doubt notes that a trial of an engine has failed, so that the engine itself
+// may be away; a trial that succeeds ends the doubt.
+func (r *runner) doubt(s bench.Sample) {
+	engine := r.plan.Cells[s.Trial.Cell].Engine
+	_, doubted := r.doubts[engine]
+	switch s.Outcome {
+	case bench.OK:
+		delete(r.doubts, engine)
+	case bench.Failed, bench.TimedOut:
+		if !doubted {
+			r.doubts[engine] = r.Clock() + comeback
+		}
+	}
+}
+
+// awaitEngine waits until an engine in doubt answers. A daemon that is started
+// again costs the trial that it died in; without the wait, the next ones would
+// fail at once, and its cells would be given up. One that stays away is waited
+// for only once: what it fails with then, its trials say.
+func (r *runner) awaitEngine(ctx context.Context, name string) {
+	until, doubted := r.doubts[name]
+	for doubted && r.Clock() < until && ctx.Err() == nil {
+		if _, err := r.Engines[name].Probe(ctx); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,70 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// leaves makes a run of an engine that is there and one that goes away in its
+// third trial, for so long. Its trials fail at once meanwhile.
+func leaves(t *testing.T, absence time.Duration) *bed {
+	t.Helper()
+	var left time.Time
+	trials := 0
+	away := func() bool { return trials >= 3 && time.Since(left) < absence }
+	b := newBed(t, bench.Plan{MaxBlocks: 10}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		if task.Engine.Name() == "stays" {
+			return work(time.Millisecond)(ctx, task, m)
+		}
+		if trials++; trials == 3 {
+			left = time.Now()
+		}
+		if away() {
+			return errors.New("away")
+		}
+		return work(time.Millisecond)(ctx, task, m)
+	}, "stays", "leaves")
+	b.options.Engines["leaves"].(*engine).away = away
+	return b
+}
+
+func (b *bed) took(t *testing.T) (map[bench.Outcome]int, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	if _, err := run.Run(t.Context(), b.options); err != nil {
+		t.Fatal(err)
+	}
+	return outcomes(b.writer.samples), time.Since(began)
+}
+
+// An engine that is started again costs the trial that it went away in, and no
+// more.
+func TestEngineComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, _ := leaves(t, 7*time.Second).took(t)
+		if diff := cmp.Diff(map[bench.Outcome]int{bench.OK: 19, bench.Failed: 1}, got); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// One that stays away is waited for once.
+func TestEngineStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, took := leaves(t, time.Hour).took(t)
+		if diff := cmp.Diff(map[bench.Outcome]int{bench.OK: 12, bench.Failed: 3, bench.Skipped: 5}, got); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+		if took < 15*time.Second || took > 17*time.Second {
+			t.Errorf("the run took %v, want 15 s and little more", took)
+		}
+	})
+}

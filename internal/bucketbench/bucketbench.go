@@ -10,6 +10,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // A Note says what an experiment does not mean in the same way as the file
@@ -30,10 +32,9 @@ func (n Note) String() string {
 // Recognise reports whether data is a file for bucketbench, valid or not, and
 // no experiment: only the keys at the top are looked at.
 func Recognise(data []byte) bool {
-	r := &reader{}
-	root := r.parse(data)
+	root, _, _ := yamldoc.Read("", data, hints()) // one that is broken further down is recognised too
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(root.fields, func(f field) bool { return slices.Contains(names, f.name) })
+		return slices.ContainsFunc(root.Fields, func(f yamldoc.Field) bool { return slices.Contains(names, f.Name) })
 	}
 	return has("drivers", "commands") && !has("workload", "factors", "cells")
 }
@@ -41,24 +42,28 @@ func Recognise(data []byte) bool {
 // Convert reads a file for bucketbench, of version 0.4 or of those of 2017, and
 // returns the experiment that does the same work. name is the file's, for
 // errors and for the comment in the experiment. The notes are in the order of
-// the file. The error is an *experiment.Error with everything that is wrong:
-// what is no such file, and what could not have run with bucketbench either.
+// the file. The error is a *yamldoc.Error with everything that is wrong: what
+// is no such file, and what could not have run with bucketbench either.
 func Convert(name string, data []byte) (Experiment, []Note, error) {
-	r := &reader{name: name}
-	root := r.parse(data)
-	if err := r.err(); err != nil {
+	root, src, err := yamldoc.Read(name, data, hints())
+	if err != nil {
 		return Experiment{}, nil, err
 	}
+	r := &reader{yamldoc.Problems{Source: src}}
 	f := r.file(root)
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return Experiment{}, nil, err
 	}
 	c := converter{reader: r, file: f}
 	e := c.experiment()
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return Experiment{}, nil, err
 	}
 	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
 	e.Source, e.Notes = name, c.notes
 	return e, c.notes, nil
+}
+
+func hints() yamldoc.Hints {
+	return yamldoc.Hints{Second: "bucketbench reads the first one alone: remove the others"}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // The commands, by the names that bucketbench's tables have for them.
@@ -101,9 +103,9 @@ func (c *converter) operations() []string {
 		case name == metrics:
 			c.noteMetrics(w)
 		case now == exited && (name == Stop || name == Wait):
-			c.note(w.at, "%s of a container that has exited is left out: there is nothing to do, and bucketbench timed that", quote(w.text))
+			c.note(w.at, "%s of a container that has exited is left out: there is nothing to do, and bucketbench timed that", yamldoc.Quote(w.text))
 		case moves && !slices.Contains(m.from, now):
-			c.fail(w.at, fmt.Sprintf("%s cannot come here: the container %s", quote(w.text), now), wanted(name, now))
+			c.Fail(w.at, fmt.Sprintf("%s cannot come here: the container %s", yamldoc.Quote(w.text), now), wanted(name, now))
 			return nil
 		default:
 			c.noteCommand(w, name, now)
@@ -135,7 +137,7 @@ func (c *converter) unknownCommand(w word) {
 	if strings.EqualFold(w.text, "rm") {
 		hint = ": did you mean remove?"
 	}
-	c.note(w.at, "bucketbench has no command %s and skips it; so does this%s", quote(w.text), hint)
+	c.note(w.at, "bucketbench has no command %s and skips it; so does this%s", yamldoc.Quote(w.text), hint)
 }
 
 // finish ends a sequence with remove, as every one of tare's ends.
@@ -143,7 +145,7 @@ func (c *converter) finish(operations []string, now state) []string {
 	last := c.file.commands[len(c.file.commands)-1].at
 	switch {
 	case now == absent:
-		c.fail(last, "no container is ever run", "begin with run")
+		c.Fail(last, "no container is ever run", "begin with run")
 	case now != removed:
 		c.note(last, "nothing removed the containers, until bucketbench cleaned up after the last one. Here each is removed before the next is made, "+
 			"and the rate has that in it")
@@ -219,5 +221,5 @@ func (c *converter) noteWait(w word) {
 }
 
 func (c *converter) noteMetrics(w word) {
-	c.note(w.at, "%s is left out: it had the engine's statistics read beside the other commands, as a load, and was never timed; tare has no such operation", quote(w.text))
+	c.note(w.at, "%s is left out: it had the engine's statistics read beside the other commands, as a load, and was never timed; tare has no such operation", yamldoc.Quote(w.text))
 }

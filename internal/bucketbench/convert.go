@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // A converter makes an experiment of a file.
@@ -17,10 +19,10 @@ type converter struct {
 }
 
 // note notes what is different, where it comes first.
-func (c *converter) note(at place, format string, args ...any) {
+func (c *converter) note(at yamldoc.Place, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(c.notes, func(n Note) bool { return n.Text == text }) {
-		c.notes = append(c.notes, Note{at.line, text})
+		c.notes = append(c.notes, Note{at.Line, text})
 	}
 }
 
@@ -59,7 +61,7 @@ func (c *converter) experimentName() string {
 	name := foreign.ReplaceAllString(w.text, "-")
 	name = strings.Trim(name[:min(len(name), 64)], "._-")
 	if name != w.text {
-		c.note(w.at, "the name %s is written %s, in the letters that names have here", quote(w.text), quote(name))
+		c.note(w.at, "the name %s is written %s, in the letters that names have here", yamldoc.Quote(w.text), yamldoc.Quote(name))
 	}
 	return name
 }
@@ -74,7 +76,7 @@ func (c *converter) image() string {
 		name = fullName(name)
 	}
 	if c.types(func(t driverType) bool { return t.driver != "oci" }) != "" {
-		c.note(w.at, "tare fetches no images: before the run, %s has to be in the store of each engine that has one", quote(name))
+		c.note(w.at, "tare fetches no images: before the run, %s has to be in the store of each engine that has one", yamldoc.Quote(name))
 	}
 	if bundles := c.types(func(t driverType) bool { return t.bundle }); bundles != "" {
 		c.noteBundles(bundles)
@@ -84,7 +86,7 @@ func (c *converter) image() string {
 
 // noteBundles is about the types that ran a directory with a config.json.
 func (c *converter) noteBundles(bundles string) {
-	at, dir := c.file.rootfs.at, quote(c.file.rootfs.text)
+	at, dir := c.file.rootfs.at, yamldoc.Quote(c.file.rootfs.text)
 	if !c.file.rootfs.set() {
 		at, dir = c.file.image.at, "at rootfs"
 	}
@@ -160,7 +162,7 @@ func (c *converter) engines() []Engine {
 			continue
 		}
 		e.Name = freeName(e.Name, out)
-		out, lines = append(out, e), append(lines, d.kind.at.line)
+		out, lines = append(out, e), append(lines, d.kind.at.Line)
 	}
 	return out
 }
@@ -169,7 +171,7 @@ func (c *converter) engine(d driver, t driverType) Engine {
 	e := Engine{Name: t.engine, Driver: t.driver, Value: t.client, Iterations: d.iterations.value, Threads: d.threads.value}
 	switch {
 	case d.client.set() && t.option == "":
-		c.note(d.client.at, "%s is left out: %s", quote(d.client.text), "tare asks the daemon at its usual socket; another is an option of the engine")
+		c.note(d.client.at, "%s is left out: %s", yamldoc.Quote(d.client.text), "tare asks the daemon at its usual socket; another is an option of the engine")
 	case d.client.set():
 		e.Value = address(t.option, d.client.text)
 	}
@@ -212,27 +214,27 @@ func (c *converter) noteDriver(d driver, t driverType) {
 	}
 	if d.logDriver.set() && t.driver == "docker" {
 		c.note(d.logDriver.at, "the log driver %s and its options are left out: tare leaves logging as the engine is configured. Engines that log differently "+
-			"can be compared as two daemons", quote(d.logDriver.text))
+			"can be compared as two daemons", yamldoc.Quote(d.logDriver.text))
 	}
 	if d.cgroupPath.set() {
-		c.note(d.cgroupPath.at, "cgroupPath %s is left out: it said where --overhead looks for the daemon, and tare takes no path for that", quote(d.cgroupPath.text))
+		c.note(d.cgroupPath.at, "cgroupPath %s is left out: it said where --overhead looks for the daemon, and tare takes no path for that", yamldoc.Quote(d.cgroupPath.text))
 	}
 	reads := slices.ContainsFunc(c.file.commands, func(w word) bool { return command(w.text) == metrics })
-	if at := d.streamStats.at; reads && at.line > 0 {
+	if at := d.streamStats.at; reads && at.Line > 0 {
 		c.note(at, "streamStats goes with metrics and is left out like it")
 	}
-	if at := d.statsInterval.at; reads && at.line > 0 {
+	if at := d.statsInterval.at; reads && at.Line > 0 {
 		c.note(at, "statsIntervalSec goes with metrics and is left out like it")
 	}
 }
 
 // noteFile notes what is different in every file.
 func (c *converter) noteFile() {
-	if d := c.file.detached; d.at.line > 0 && !d.value {
+	if d := c.file.detached; d.at.Line > 0 && !d.value {
 		c.note(d.at, "bucketbench ran every container detached, whatever this says; so does this")
 	}
-	c.note(place{}, "bucketbench ran each driver and number of threads once, one after the other; here all of them run in every block, in random order, until enough is known")
-	c.note(place{}, "results of bucketbench cannot be set beside new ones: it cut times to whole milliseconds, and counted those of commands that had failed. "+
+	c.note(yamldoc.Place{}, "bucketbench ran each driver and number of threads once, one after the other; here all of them run in every block, in random order, until enough is known")
+	c.note(yamldoc.Place{}, "results of bucketbench cannot be set beside new ones: it cut times to whole milliseconds, and counted those of commands that had failed. "+
 		"Here a failed operation is counted and never timed")
 }
 

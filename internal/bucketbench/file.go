@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // The largest numbers that are taken over; the workload has none larger.
@@ -28,7 +30,7 @@ type file struct {
 
 // A driver is one of the file's drivers.
 type driver struct {
-	at            place
+	at            yamldoc.Place
 	kind          word
 	client        word // clientpath, which was binary in 2017
 	old           bool // it says binary
@@ -43,7 +45,7 @@ type driver struct {
 // A word is one line of text; its line is 0 where there is none.
 type word struct {
 	text string
-	at   place
+	at   yamldoc.Place
 }
 
 func (w word) set() bool { return w.text != "" }
@@ -52,60 +54,63 @@ func (w word) set() bool { return w.text != "" }
 type (
 	number struct {
 		value int
-		at    place
+		at    yamldoc.Place
 	}
 	flag struct {
 		value bool
-		at    place
+		at    yamldoc.Place
 	}
 )
+
+// A reader collects the problems of one file.
+type reader struct{ yamldoc.Problems }
 
 // A key is one key of a mapping, and how its value is read into T.
 type key[T any] struct {
 	name string
-	read func(r *reader, n node, into *T)
+	read func(r *reader, n yamldoc.Node, into *T)
 }
 
 func fileKeys() []key[file] {
 	return []key[file]{
-		{"name", func(r *reader, n node, f *file) { f.name = r.word(n) }},
-		{"image", func(r *reader, n node, f *file) { f.image = r.word(n) }},
-		{"command", func(r *reader, n node, f *file) { f.command = r.word(n) }},
-		{"rootfs", func(r *reader, n node, f *file) { f.rootfs = r.word(n) }},
-		{"detached", func(r *reader, n node, f *file) { f.detached = r.flag(n) }},
-		{"drivers", func(r *reader, n node, f *file) { f.drivers = r.drivers(n) }},
-		{"commands", func(r *reader, n node, f *file) { f.commands = r.commands(n) }},
+		{"name", func(r *reader, n yamldoc.Node, f *file) { f.name = r.word(n) }},
+		{"image", func(r *reader, n yamldoc.Node, f *file) { f.image = r.word(n) }},
+		{"command", func(r *reader, n yamldoc.Node, f *file) { f.command = r.word(n) }},
+		{"rootfs", func(r *reader, n yamldoc.Node, f *file) { f.rootfs = r.word(n) }},
+		{"detached", func(r *reader, n yamldoc.Node, f *file) { f.detached = r.flag(n) }},
+		{"drivers", func(r *reader, n yamldoc.Node, f *file) { f.drivers = r.drivers(n) }},
+		{"commands", func(r *reader, n yamldoc.Node, f *file) { f.commands = r.commands(n) }},
 	}
 }
 
 func driverKeys() []key[driver] {
 	return []key[driver]{
-		{"type", func(r *reader, n node, d *driver) { d.kind = r.word(n) }},
-		{"clientpath", func(r *reader, n node, d *driver) { d.client = r.word(n) }},
-		{"binary", func(r *reader, n node, d *driver) { d.client, d.old = r.word(n), true }},
-		{"threads", func(r *reader, n node, d *driver) { d.threads = r.number(n, 1, maxThreads) }},
-		{"iterations", func(r *reader, n node, d *driver) { d.iterations = r.number(n, 1, maxIterations) }},
-		{"logDriver", func(r *reader, n node, d *driver) { d.logDriver = r.word(n) }},
-		{"logOpts", func(r *reader, n node, _ *driver) { r.logOpts(n) }},
-		{"cgroupPath", func(r *reader, n node, d *driver) { d.cgroupPath = r.word(n) }},
-		{"streamStats", func(r *reader, n node, d *driver) { d.streamStats = r.flag(n) }},
-		{"statsIntervalSec", func(r *reader, n node, d *driver) { d.statsInterval = r.number(n, 0, maxIterations) }},
+		{"type", func(r *reader, n yamldoc.Node, d *driver) { d.kind = r.word(n) }},
+		{"clientpath", func(r *reader, n yamldoc.Node, d *driver) { d.client = r.word(n) }},
+		{"binary", func(r *reader, n yamldoc.Node, d *driver) { d.client, d.old = r.word(n), true }},
+		{"threads", func(r *reader, n yamldoc.Node, d *driver) { d.threads = r.number(n, 1, maxThreads) }},
+		{"iterations", func(r *reader, n yamldoc.Node, d *driver) { d.iterations = r.number(n, 1, maxIterations) }},
+		{"logDriver", func(r *reader, n yamldoc.Node, d *driver) { d.logDriver = r.word(n) }},
+		{"logOpts", func(r *reader, n yamldoc.Node, _ *driver) { r.logOpts(n) }},
+		{"cgroupPath", func(r *reader, n yamldoc.Node, d *driver) { d.cgroupPath = r.word(n) }},
+		{"streamStats", func(r *reader, n yamldoc.Node, d *driver) { d.streamStats = r.flag(n) }},
+		{"statsIntervalSec", func(r *reader, n yamldoc.Node, d *driver) { d.statsInterval = r.number(n, 0, maxIterations) }},
 	}
 }
 
 // readKeys reads a mapping. A key without a value is as good as none.
-func readKeys[T any](r *reader, n node, keys []key[T], into *T) {
-	if n.kind != mapping {
-		r.wrongKind(n, "a mapping of keys to values")
+func readKeys[T any](r *reader, n yamldoc.Node, keys []key[T], into *T) {
+	if n.Kind != yamldoc.Mapping {
+		r.WrongKind(n, "a mapping of keys to values")
 		return
 	}
-	for _, f := range n.fields {
-		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == f.name })
+	for _, f := range n.Fields {
+		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == f.Name })
 		switch {
 		case i < 0:
-			r.fail(f.at, "unknown key "+quote(f.name), knownKeys(f.name, keys))
-		case f.value.kind != null:
-			keys[i].read(r, f.value, into)
+			r.Fail(f.At, "unknown key "+yamldoc.Quote(f.Name), knownKeys(f.Name, keys))
+		case f.Value.Kind != yamldoc.Null:
+			keys[i].read(r, f.Value, into)
 		}
 	}
 }
@@ -130,42 +135,38 @@ func meant(word, all string, known []string) string {
 	return all + strings.Join(known, ", ")
 }
 
-func (r *reader) wrongKind(n node, want string) {
-	r.fail(n.at, fmt.Sprintf("%s is wanted here, not %s", want, n.kind), "")
-}
-
 // file reads the whole file and checks what bucketbench cannot do without.
-func (r *reader) file(root node) file {
+func (r *reader) file(root yamldoc.Node) file {
 	var f file
 	readKeys(r, root, fileKeys(), &f)
-	if r.err() != nil {
+	if r.Err() != nil {
 		return f
 	}
 	switch {
 	case !f.image.set():
-		r.fail(root.at, `key "image" is missing`, "bucketbench wants one for every driver: write image: alpine:latest")
+		r.Fail(root.At, `key "image" is missing`, "bucketbench wants one for every driver: write image: alpine:latest")
 	case len(f.drivers) == 0:
-		r.fail(root.at, `key "drivers" is missing`, "name at least one: {type: Docker, threads: 3, iterations: 10}")
+		r.Fail(root.At, `key "drivers" is missing`, "name at least one: {type: Docker, threads: 3, iterations: 10}")
 	case len(f.commands) == 0:
-		r.fail(root.at, `key "commands" is missing`, "name at least one: [run, stop, remove]")
+		r.Fail(root.At, `key "commands" is missing`, "name at least one: [run, stop, remove]")
 	}
 	return f
 }
 
-func (r *reader) drivers(n node) []driver {
-	if n.kind != list {
-		r.wrongKind(n, "a list of drivers")
+func (r *reader) drivers(n yamldoc.Node) []driver {
+	if n.Kind != yamldoc.List {
+		r.WrongKind(n, "a list of drivers")
 		return nil
 	}
-	if len(n.items) > maxDrivers {
-		r.fail(n.items[maxDrivers].at, fmt.Sprintf("at most %d drivers", maxDrivers), "split the file")
+	if len(n.Items) > maxDrivers {
+		r.Fail(n.Items[maxDrivers].At, fmt.Sprintf("at most %d drivers", maxDrivers), "split the file")
 		return nil
 	}
 	var out []driver
-	for _, item := range n.items {
-		d := driver{at: item.at}
+	for _, item := range n.Items {
+		d := driver{at: item.At}
 		readKeys(r, item, driverKeys(), &d)
-		if item.kind == mapping {
+		if item.Kind == yamldoc.Mapping {
 			r.checkDriver(d)
 		}
 		out = append(out, d)
@@ -178,76 +179,76 @@ func (r *reader) checkDriver(d driver) {
 	_, known := typeOf(d)
 	switch {
 	case !d.kind.set():
-		r.fail(d.at, `key "type" is missing`, "the types are "+strings.Join(typeNames(), ", "))
+		r.Fail(d.at, `key "type" is missing`, "the types are "+strings.Join(typeNames(), ", "))
 	case !known:
-		r.fail(d.kind.at, "unknown type "+quote(d.kind.text), meant(d.kind.text, "the types are ", typeNames()))
+		r.Fail(d.kind.at, "unknown type "+yamldoc.Quote(d.kind.text), meant(d.kind.text, "the types are ", typeNames()))
 	}
 	if d.threads == (number{}) {
-		r.fail(d.at, `key "threads" is missing`, "without it bucketbench runs nothing: write threads: 1")
+		r.Fail(d.at, `key "threads" is missing`, "without it bucketbench runs nothing: write threads: 1")
 	}
 	if d.iterations == (number{}) {
-		r.fail(d.at, `key "iterations" is missing`, "without it bucketbench runs nothing: write iterations: 10")
+		r.Fail(d.at, `key "iterations" is missing`, "without it bucketbench runs nothing: write iterations: 10")
 	}
 }
 
-func (r *reader) commands(n node) []word {
-	if n.kind != list {
-		r.wrongKind(n, "a list of commands")
+func (r *reader) commands(n yamldoc.Node) []word {
+	if n.Kind != yamldoc.List {
+		r.WrongKind(n, "a list of commands")
 		return nil
 	}
-	if len(n.items) > maxCommands {
-		r.fail(n.items[maxCommands].at, fmt.Sprintf("at most %d commands", maxCommands), "")
+	if len(n.Items) > maxCommands {
+		r.Fail(n.Items[maxCommands].At, fmt.Sprintf("at most %d commands", maxCommands), "")
 		return nil
 	}
 	var out []word
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		out = append(out, r.word(item))
 	}
 	return out
 }
 
 // logOpts are the log driver's, which is not used.
-func (r *reader) logOpts(n node) {
-	if n.kind != mapping {
-		r.wrongKind(n, "a mapping of options to values")
+func (r *reader) logOpts(n yamldoc.Node) {
+	if n.Kind != yamldoc.Mapping {
+		r.WrongKind(n, "a mapping of options to values")
 	}
 }
 
 // word reads one line of text, as an experiment can have it.
-func (r *reader) word(n node) word {
+func (r *reader) word(n yamldoc.Node) word {
 	const most = 900 // less than an experiment's, because some get a prefix
-	text := strings.TrimSpace(n.text)
+	text := strings.TrimSpace(n.Text)
 	switch {
-	case n.kind != scalar:
-		r.wrongKind(n, "text")
+	case n.Kind != yamldoc.Scalar:
+		r.WrongKind(n, "text")
 	case utf8.RuneCountInString(text) > most:
-		r.fail(n.at, fmt.Sprintf("the text is longer than %d characters", most), "")
+		r.Fail(n.At, fmt.Sprintf("the text is longer than %d characters", most), "")
 	case strings.ContainsFunc(text, unicode.IsControl):
-		r.fail(n.at, quote(text)+" is not one line of text", "")
+		r.Fail(n.At, yamldoc.Quote(text)+" is not one line of text", "")
 	}
-	return word{text, n.at}
+	return word{text, n.At}
 }
 
-func (r *reader) number(n node, least, most int) number {
-	value, err := strconv.Atoi(n.text)
+func (r *reader) number(n yamldoc.Node, least, most int) number {
+	value, err := strconv.Atoi(n.Text)
 	switch {
-	case n.kind != scalar:
-		r.wrongKind(n, "a number")
+	case n.Kind != yamldoc.Scalar:
+		r.WrongKind(n, "a number")
 	case err != nil || value < least || value > most:
-		r.fail(n.at, fmt.Sprintf("%s is not a whole number from %d to %d", quote(n.text), least, most), "")
+		r.Fail(n.At, fmt.Sprintf("%s is not a whole number from %d to %d", yamldoc.Quote(n.Text), least, most), "")
 	}
-	return number{value, n.at}
+	return number{value, n.At}
 }
 
 // flag reads true and false, and the other words that bucketbench's YAML has
 // for them.
-func (r *reader) flag(n node) flag {
-	switch strings.ToLower(n.text) {
+func (r *reader) flag(n yamldoc.Node) flag {
+	switch strings.ToLower(n.Text) {
 	case "true", "yes", "on", "y":
-		return flag{true, n.at}
+		return flag{true, n.At}
 	case "false", "no", "off", "n":
-		return flag{false, n.at}
+		return flag{false, n.At}
 	}
-	r.fail(n.at, quote(n.text)+" is neither true nor false", "")
-	return flag{at: n.at}
+	r.Fail(n.At, yamldoc.Quote(n.Text)+" is neither true nor false", "")
+	return flag{at: n.At}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bucketbench"
+	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
 )
 
 // results have numbers whose statistics can be reckoned in the head.
@@ -44,7 +45,7 @@ func TestTables(t *testing.T) {
 	if err := bucketbench.Tables(&b, results()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/tables.txt", b.Bytes())
+	yamldoctest.Golden(t, "testdata/tables.txt", b.Bytes())
 	for line := range strings.Lines(b.String()) {
 		if strings.TrimRight(line, " \n") != strings.TrimSuffix(line, "\n") {
 			t.Errorf("blanks at the end of %q", line)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // planFactors lists what varies, with the levels that only a cell has.
@@ -31,7 +32,7 @@ func (p *planner) planFactors() []bench.Factor {
 // that were written out, then the control.
 func (p *planner) cells() []bench.Cell {
 	if n := p.combinations(); n > maxCells {
-		p.fail(p.widest(), fmt.Sprintf("the experiment has more than %d cells", maxCells), "compare fewer levels, or split it into several experiments")
+		p.Fail(p.widest(), fmt.Sprintf("the experiment has more than %d cells", maxCells), "compare fewer levels, or split it into several experiments")
 		return nil
 	}
 	var all []bench.Cell
@@ -48,7 +49,7 @@ func (p *planner) cells() []bench.Cell {
 		all = append(all, cells...)
 	}
 	if len(all) == 0 {
-		p.fail(p.widest(), "no cell is left to run", "the exclusions drop every combination")
+		p.Fail(p.widest(), "no cell is left to run", "the exclusions drop every combination")
 	}
 	return all
 }
@@ -71,7 +72,7 @@ func (p *planner) combinations() int {
 }
 
 // widest is where the factor with the most levels is written.
-func (p *planner) widest() span {
+func (p *planner) widest() yamldoc.Place {
 	widest := factor{at: p.file.workload.at}
 	for _, f := range slices.Concat(p.factors, p.conditions) {
 		if len(f.levels) > len(widest.levels) {
@@ -173,9 +174,9 @@ func (p *planner) writtenCell(w cell, condition []choice) (bench.Cell, bool) {
 // finish completes a cell. The workload's options are filled in, so that the
 // plan stays what it is if a default ever changes. A plain process has the
 // network of the host, so that is what it is asked for by default.
-func (p *planner) finish(c bench.Cell, at span) bench.Cell {
+func (p *planner) finish(c bench.Cell, at yamldoc.Place) bench.Cell {
 	if c.Engine == "" {
-		p.fail(at, fmt.Sprintf("cell %q has no engine", c.Name), "write engine: NAME, or engine: auto below factors")
+		p.Fail(at, fmt.Sprintf("cell %q has no engine", c.Name), "write engine: NAME, or engine: auto below factors")
 	}
 	if c.Engine == native && c.Spec.Network == "" {
 		c.Spec.Network = "host"
@@ -183,7 +184,7 @@ func (p *planner) finish(c bench.Cell, at span) bench.Cell {
 	var missing []setting
 	for _, param := range p.workload.Params() {
 		if _, ok := c.Params[param.Name]; !ok {
-			missing = append(missing, paramSetting(param.Name, param.Default, span{}))
+			missing = append(missing, paramSetting(param.Name, param.Default, yamldoc.Place{}))
 		}
 	}
 	apply(&c, missing)
@@ -252,7 +253,7 @@ func (p *planner) checkNames(cells []bench.Cell) {
 			if c.Name == controlName {
 				hint = "tare calls its second baseline so; give the cell another name, or write control: false"
 			}
-			p.fail(p.placeOf(c.Name), fmt.Sprintf("two cells are called %s", quote(c.Name)), hint)
+			p.Fail(p.placeOf(c.Name), fmt.Sprintf("two cells are called %s", yamldoc.Quote(c.Name)), hint)
 			return
 		}
 		seen[c.Name] = true
@@ -261,7 +262,7 @@ func (p *planner) checkNames(cells []bench.Cell) {
 
 // placeOf is where the last cell of that name was written out, or else where
 // the matrix is.
-func (p *planner) placeOf(name string) span {
+func (p *planner) placeOf(name string) yamldoc.Place {
 	for _, w := range slices.Backward(p.file.cells) {
 		if w.name == name {
 			return w.at
@@ -305,14 +306,14 @@ func (p *planner) setBaseline(cells []bench.Cell) {
 	}
 	switch {
 	case len(matching) > 1:
-		p.fail(b.at, fmt.Sprintf("the baseline fits %d cells%s", len(matching), where), "name one of: "+strings.Join(matching, ", "))
+		p.Fail(b.at, fmt.Sprintf("the baseline fits %d cells%s", len(matching), where), "name one of: "+strings.Join(matching, ", "))
 	case len(matching) == 0:
 		cells[0].Baseline = true // so that what follows has one
 		what := "no cell has the levels of the baseline"
 		if b.cell != "" {
-			what = fmt.Sprintf("there is no cell %s for the baseline", quote(b.cell))
+			what = fmt.Sprintf("there is no cell %s for the baseline", yamldoc.Quote(b.cell))
 		}
-		p.fail(b.at, what+where, suggest(b.cell, "cells", names))
+		p.Fail(b.at, what+where, suggest(b.cell, "cells", names))
 	}
 }
 

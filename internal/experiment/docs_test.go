@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
 )
 
 var fence = regexp.MustCompile("(?ms)^```(yaml|text)\n(.*?)^```$")
@@ -15,7 +16,7 @@ var fence = regexp.MustCompile("(?ms)^```(yaml|text)\n(.*?)^```$")
 // TestDocs plans every example of docs/experiment.md. One that is followed by
 // a block of text must fail with it.
 func TestDocs(t *testing.T) {
-	blocks := fence.FindAllStringSubmatch(string(read(t, "../../docs/experiment.md")), -1)
+	blocks := fence.FindAllStringSubmatch(string(yamldoctest.Content(t, "../../docs/experiment.md")), -1)
 	if len(blocks) < 10 {
 		t.Fatalf("%d examples found", len(blocks))
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // An Instance is an engine that the experiment defines, beside the built-in ones.
@@ -23,8 +25,8 @@ type Driver struct {
 // An instance keeps the places of an Instance's parts.
 type instance struct {
 	Instance
-	at, driverAt span
-	optionAt     map[string]span
+	at, driverAt yamldoc.Place
+	optionAt     map[string]yamldoc.Place
 }
 
 // instances reads {NAME: {driver: DRIVER, OPTION: VALUE}}.
@@ -33,7 +35,7 @@ func instances() value[[]instance] {
 	one := value[instance]{"an engine, a mapping with its driver", schema{
 		"type": "object", "required": []string{"driver"}, "additionalProperties": option.schema,
 		"properties": schema{"driver": schema{"type": "string", "description": "The kind of engine."}},
-	}, func(r *reader, n node) (instance, bool) { return r.instance(n, option) }}
+	}, func(r *reader, n yamldoc.Node) (instance, bool) { return r.instance(n, option) }}
 	return convert(named("a mapping of names to engines", one), func(entries []entry[instance]) []instance {
 		out := make([]instance, len(entries))
 		for i, e := range entries {
@@ -44,24 +46,24 @@ func instances() value[[]instance] {
 	})
 }
 
-func (r *reader) instance(n node, option value[string]) (instance, bool) {
-	i := instance{Instance: Instance{Options: map[string]string{}}, optionAt: map[string]span{}}
-	if n.kind != mapping {
-		r.wrongKind(n, "an engine, a mapping with its driver,")
+func (r *reader) instance(n yamldoc.Node, option value[string]) (instance, bool) {
+	i := instance{Instance: Instance{Options: map[string]string{}}, optionAt: map[string]yamldoc.Place{}}
+	if n.Kind != yamldoc.Mapping {
+		r.WrongKind(n, "an engine, a mapping with its driver,")
 		return i, false
 	}
-	for _, f := range n.fields {
+	for _, f := range n.Fields {
 		r.readKey(f, func() {
-			text, _ := option.read(r, f.value) // what is wrong with it has been noted
-			if f.name == "driver" {
-				i.Driver, i.driverAt = text, f.value.at
+			text, _ := option.read(r, f.Value) // what is wrong with it has been noted
+			if f.Name == "driver" {
+				i.Driver, i.driverAt = text, f.Value.At
 				return
 			}
-			i.Options[f.name], i.optionAt[f.name] = text, f.at
+			i.Options[f.Name], i.optionAt[f.Name] = text, f.At
 		})
 	}
-	if _, ok := n.field("driver"); !ok {
-		r.fail(n.at, `key "driver" is missing`, "write driver: oci, or another kind of engine")
+	if _, ok := n.Field("driver"); !ok {
+		r.Fail(n.At, `key "driver" is missing`, "write driver: oci, or another kind of engine")
 	}
 	return i, i.Driver != ""
 }
@@ -74,19 +76,19 @@ func (p *planner) checkInstances() {
 	}
 	for _, i := range p.file.engines {
 		if _, err := parseIdentifier(i.Name); err != nil {
-			p.fail(i.at, err.Error(), "")
+			p.Fail(i.at, err.Error(), "")
 		} else if i.Name == auto {
-			p.fail(i.at, `an engine cannot be called "auto"`, "it stands for every engine found")
+			p.Fail(i.at, `an engine cannot be called "auto"`, "it stands for every engine found")
 		}
 		d := slices.Index(names, i.Driver)
 		if d < 0 {
-			p.fail(i.driverAt, fmt.Sprintf("unknown driver %s", quote(i.Driver)), suggest(i.Driver, "drivers", names))
+			p.Fail(i.driverAt, fmt.Sprintf("unknown driver %s", yamldoc.Quote(i.Driver)), suggest(i.Driver, "drivers", names))
 			continue
 		}
 		options := p.known.Drivers[d].Options
 		for _, o := range slices.Sorted(maps.Keys(i.Options)) {
 			if !slices.Contains(options, o) {
-				p.fail(i.optionAt[o], fmt.Sprintf("driver %q has no option %s", i.Driver, quote(o)), suggest(o, "its options", options))
+				p.Fail(i.optionAt[o], fmt.Sprintf("driver %q has no option %s", i.Driver, yamldoc.Quote(o)), suggest(o, "its options", options))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // engineNames are the names that a cell's engine may have.
@@ -65,7 +66,7 @@ func (p *planner) expandAuto(levels []level) []level {
 			continue
 		}
 		if len(p.known.Found) == 0 {
-			p.fail(l.at, "no engine was found on this machine", "`tare doctor` says why; or name engines instead of auto")
+			p.Fail(l.at, "no engine was found on this machine", "`tare doctor` says why; or name engines instead of auto")
 		}
 		for _, name := range p.known.Found {
 			add(level{name: name, at: l.at, settings: []setting{engineSetting(name, l.at)}})
@@ -82,7 +83,7 @@ func (p *planner) checkConflicts() {
 		for _, l := range f.levels {
 			for _, s := range l.settings {
 				if o, ok := owner[s.path]; ok && o != f.name {
-					p.fail(s.at, fmt.Sprintf("factors %q and %q both set %s", o, f.name, strings.TrimPrefix(s.path, "params.")), "a cell can have only one of them: set it in one factor")
+					p.Fail(s.at, fmt.Sprintf("factors %q and %q both set %s", o, f.name, strings.TrimPrefix(s.path, "params.")), "a cell can have only one of them: set it in one factor")
 					return
 				}
 				owner[s.path] = f.name
@@ -120,7 +121,7 @@ func (p *planner) isUnknownFactor(f factor) bool {
 	if _, near := nearest(f.name, known); !near {
 		hint += "; the levels of a factor of your own are mappings: {name: NAME, …}"
 	}
-	p.fail(f.at, fmt.Sprintf("unknown factor %s", quote(f.name)), hint)
+	p.Fail(f.at, fmt.Sprintf("unknown factor %s", yamldoc.Quote(f.name)), hint)
 	return true
 }
 
@@ -128,7 +129,7 @@ func (p *planner) checkSetting(settings []setting) {
 	for _, s := range settings {
 		if s.path == "engine" {
 			if names := p.engineNames(); !slices.Contains(names, s.text) {
-				p.fail(s.at, fmt.Sprintf("unknown engine %s", quote(s.text)), suggest(s.text, "engines", names))
+				p.Fail(s.at, fmt.Sprintf("unknown engine %s", yamldoc.Quote(s.text)), suggest(s.text, "engines", names))
 			}
 		}
 		if name, ok := s.option(); ok && p.workload != nil {
@@ -140,28 +141,28 @@ func (p *planner) checkSetting(settings []setting) {
 // checkOption checks one option of the workload, by the workload's own rule.
 func (p *planner) checkOption(name string, s setting) {
 	param, ok := p.param(name)
-	if s.name == (span{}) {
+	if s.name == (yamldoc.Place{}) {
 		s.name = s.at // a flag
 	}
 	switch {
 	case !ok && s.loose:
 		known := append(keyNames(plainKeys(cellKeys())), p.paramNames()...)
-		p.fail(s.name, fmt.Sprintf("unknown key %s", quote(name)), suggest(name, "keys here", known))
+		p.Fail(s.name, fmt.Sprintf("unknown key %s", yamldoc.Quote(name)), suggest(name, "keys here", known))
 	case !ok:
 		hint := suggest(name, "its options", p.paramNames())
 		if len(p.workload.Params()) == 0 {
 			hint = "it has none"
 		}
-		p.fail(s.name, fmt.Sprintf("workload %q has no option %s", p.workload.Name(), quote(name)), hint)
+		p.Fail(s.name, fmt.Sprintf("workload %q has no option %s", p.workload.Name(), yamldoc.Quote(name)), hint)
 	case param.Valid != nil:
 		if err := param.Valid(s.text); err != nil {
-			p.fail(s.placeOf(err), fmt.Sprintf("%s: %v", name, err), param.Doc)
+			p.Fail(s.placeOf(err), fmt.Sprintf("%s: %v", name, err), param.Doc)
 		}
 	}
 }
 
 // placeOf is where what err is about was written.
-func (s setting) placeOf(err error) span {
+func (s setting) placeOf(err error) yamldoc.Place {
 	var word *bench.WordError
 	if errors.As(err, &word) && word.Word < len(s.words) {
 		return s.words[word.Word]
@@ -198,7 +199,7 @@ func (p *planner) checkPicks() {
 			}
 			for _, l := range pick.levels {
 				if !p.hasLevel(f, l.value) {
-					p.fail(l.at, fmt.Sprintf("factor %q has no level %s", f.name, quote(l.value)), suggest(l.value, "its levels", f.levelNames()))
+					p.Fail(l.at, fmt.Sprintf("factor %q has no level %s", f.name, yamldoc.Quote(l.value)), suggest(l.value, "its levels", f.levelNames()))
 				}
 			}
 		}
@@ -215,13 +216,13 @@ func (p *planner) unknownPick(k pick, all []factor) {
 	for _, f := range all {
 		names = append(names, f.name)
 	}
-	p.fail(k.at, fmt.Sprintf("there is no factor %s", quote(k.factor)), suggest(k.factor, "factors here", names))
+	p.Fail(k.at, fmt.Sprintf("there is no factor %s", yamldoc.Quote(k.factor)), suggest(k.factor, "factors here", names))
 }
 
 // hasLevel reports whether a file may name the level: one that is there, one
 // that a flag took away, an engine that is not on this machine, or a cell's own.
 func (p *planner) hasLevel(f factor, name string) bool {
-	if _, ok := f.level(name); ok || f.at.flag != "" {
+	if _, ok := f.level(name); ok || f.at.Flag != "" {
 		return true
 	}
 	for _, c := range p.file.cells {

@@ -22,29 +22,26 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // An Experiment is what a file says, and the flags laid over it.
 type Experiment struct {
 	file file
-	src  *source
+	src  yamldoc.Source
 }
 
 // Parse reads an experiment. name is the file's, for errors; without its
 // directory and extension it is what the experiment is called if data does
-// not say. The error is an *Error with everything that is wrong.
+// not say. The error is a *yamldoc.Error with everything that is wrong.
 func Parse(name string, data []byte) (*Experiment, error) {
-	r := &reader{}
-	src, data := newSource(name, data, r)
-	if err := r.err(); err != nil {
+	root, src, err := readYAML(name, data)
+	if err != nil {
 		return nil, err
 	}
-	root := parseYAML(data, r)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
+	r := newReader(src)
 	f, _ := object("an experiment, a mapping of keys to values,", fileKeys()).read(r, root) // what is wrong with it is in r
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	if f.name == "" {
@@ -69,9 +66,9 @@ func (e *Experiment) Instances() []Instance {
 	out := make([]Instance, len(e.file.engines))
 	for i, in := range e.file.engines {
 		out[i] = in.Instance
-		out[i].Where = in.at.flag
-		if in.at.flag == "" {
-			out[i].Where = fmt.Sprintf("%s:%d:%d", e.src.name, in.at.line, in.at.column)
+		out[i].Where = in.at.Flag
+		if in.at.Flag == "" {
+			out[i].Where = fmt.Sprintf("%s:%d:%d", e.src.Name, in.at.Line, in.at.Column)
 		}
 	}
 	return out
@@ -106,10 +103,10 @@ type Levels struct {
 	Flag   string // as the user wrote it, for errors; empty = "--FACTOR"
 }
 
-// Override lays flags over the file. Its error is an *Error, in which each
-// problem has the Flag "--KEY" of the key that it replaces.
+// Override lays flags over the file. Its error is a *yamldoc.Error, in which
+// each problem has the Flag "--KEY" of the key that it replaces.
 func (e *Experiment) Override(o Overrides) error {
-	r := &reader{src: e.src}
+	r := newReader(e.src)
 	for _, l := range o.Factors {
 		if flag := cmp.Or(l.Flag, "--"+l.Factor); !e.overrideFactor(r, flag, l) {
 			e.addFactor(r, flag, l)
@@ -118,7 +115,7 @@ func (e *Experiment) Override(o Overrides) error {
 	for _, p := range o.Params {
 		flag := "--param " + p.Key
 		if !e.overrideFactor(r, flag, Levels{Factor: p.Key, Levels: []string{p.Value}}) {
-			e.file.settings = append(slices.Clip(e.file.settings), paramSetting(p.Key, p.Value, span{flag: flag}))
+			e.file.settings = append(slices.Clip(e.file.settings), paramSetting(p.Key, p.Value, yamldoc.Place{Flag: flag}))
 		}
 	}
 	for _, i := range o.Instances {
@@ -129,24 +126,24 @@ func (e *Experiment) Override(o Overrides) error {
 		e.file.labels = append(e.file.labels, l)
 	}
 	for _, f := range o.fields() {
-		if k, ok := find(fileKeys(), f.name); ok {
-			k.read(r, f.value, &e.file)
+		if k, ok := find(fileKeys(), f.Name); ok {
+			k.read(r, f.Value, &e.file)
 		}
 	}
 	for _, f := range o.timeouts() {
-		if k, ok := find(timeoutKeys(), f.name); ok {
-			k.read(r, f.value, &e.file.timeouts)
+		if k, ok := find(timeoutKeys(), f.Name); ok {
+			k.read(r, f.Value, &e.file.timeouts)
 		}
 	}
-	return r.err()
+	return r.Err()
 }
 
 // fields turns flags into what the file could have said.
-func (o Overrides) fields() []field {
-	var out []field
+func (o Overrides) fields() []yamldoc.Field {
+	var out []yamldoc.Field
 	add := func(name, text string) {
 		if text != "" {
-			out = append(out, flagField(name, node{kind: scalar, text: text}))
+			out = append(out, flagField(name, yamldoc.Node{Kind: yamldoc.Scalar, Text: text}))
 		}
 	}
 	add("blocks", o.Blocks)
@@ -172,12 +169,12 @@ func (o Overrides) fields() []field {
 	return out
 }
 
-func (o Overrides) timeouts() []field {
-	var out []field
+func (o Overrides) timeouts() []yamldoc.Field {
+	var out []yamldoc.Field
 	for _, t := range []struct{ name, text string }{{"trial", o.Trial}, {"operation", o.Operation}} {
 		if t.text != "" {
-			f := flagField(t.name, node{kind: scalar, text: t.text})
-			f.value.at.flag = "--" + t.name + "-timeout"
+			f := flagField(t.name, yamldoc.Node{Kind: yamldoc.Scalar, Text: t.text})
+			f.Value.At.Flag = "--" + t.name + "-timeout"
 			out = append(out, f)
 		}
 	}
@@ -185,29 +182,29 @@ func (o Overrides) timeouts() []field {
 }
 
 // flagField is a field whose place is the flag of that name.
-func flagField(name string, n node) field {
-	n.at = span{flag: "--" + name}
-	return field{name: name, at: n.at, value: n}
+func flagField(name string, n yamldoc.Node) yamldoc.Field {
+	n.At = yamldoc.Place{Flag: "--" + name}
+	return yamldoc.Field{Name: name, At: n.At, Value: n}
 }
 
-func flagList(flag string, texts []string) node {
-	n := node{kind: list, at: span{flag: flag}}
+func flagList(flag string, texts []string) yamldoc.Node {
+	n := yamldoc.Node{Kind: yamldoc.List, At: yamldoc.Place{Flag: flag}}
 	for _, t := range texts {
-		n.items = append(n.items, node{kind: scalar, text: t, at: n.at})
+		n.Items = append(n.Items, yamldoc.Node{Kind: yamldoc.Scalar, Text: t, At: n.At})
 	}
 	return n
 }
 
 // flagBaseline reads "engine=runc,network=host" as levels and anything else
 // as the name of a cell.
-func flagBaseline(s string) node {
-	n := node{kind: mapping, at: span{flag: "--baseline"}}
+func flagBaseline(s string) yamldoc.Node {
+	n := yamldoc.Node{Kind: yamldoc.Mapping, At: yamldoc.Place{Flag: "--baseline"}}
 	for part := range strings.SplitSeq(s, ",") {
 		name, level, ok := strings.Cut(part, "=")
 		if !ok || !identifierForm.MatchString(name) {
-			return node{kind: scalar, text: s}
+			return yamldoc.Node{Kind: yamldoc.Scalar, Text: s}
 		}
-		n.fields = append(n.fields, field{name: name, at: n.at, value: node{kind: scalar, text: level, at: n.at}})
+		n.Fields = append(n.Fields, yamldoc.Field{Name: name, At: n.At, Value: yamldoc.Node{Kind: yamldoc.Scalar, Text: level, At: n.At}})
 	}
 	// Cells are also called "docker cpus=2": with a space it is no level.
 	return n
@@ -217,7 +214,7 @@ func flagBaseline(s string) node {
 // one. One that was a condition stays one, and a level that the file names
 // keeps what the file says of it.
 func (e *Experiment) overrideFactor(r *reader, flag string, l Levels) bool {
-	f := field{name: l.Factor, at: span{flag: flag}, value: flagList(flag, l.Levels)}
+	f := yamldoc.Field{Name: l.Factor, At: yamldoc.Place{Flag: flag}, Value: flagList(flag, l.Levels)}
 	for _, factors := range []*[]factor{&e.file.factors, &e.file.conditions} {
 		for i, old := range *factors {
 			if old.name == l.Factor {
@@ -232,13 +229,13 @@ func (e *Experiment) overrideFactor(r *reader, flag string, l Levels) bool {
 
 // addFactor adds a factor that the file does not have.
 func (e *Experiment) addFactor(r *reader, flag string, l Levels) {
-	f := field{name: l.Factor, at: span{flag: flag}, value: flagList(flag, l.Levels)}
+	f := yamldoc.Field{Name: l.Factor, At: yamldoc.Place{Flag: flag}, Value: flagList(flag, l.Levels)}
 	e.file.factors = append(slices.Clip(e.file.factors), r.factor(f, factor{}))
 }
 
 func (e *Experiment) overrideInstance(i Instance) {
-	at := span{flag: "--engine " + i.Name}
-	in := instance{Instance: i, at: at, driverAt: at, optionAt: map[string]span{}}
+	at := yamldoc.Place{Flag: "--engine " + i.Name}
+	in := instance{Instance: i, at: at, driverAt: at, optionAt: map[string]yamldoc.Place{}}
 	if in.Options == nil {
 		in.Options = map[string]string{}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // A file is an experiment as it was written: every value read, with its place
@@ -81,7 +82,7 @@ func settingsKey(name, doc, example string, keys []key[[]setting]) key[file] {
 	v := object("a mapping", keys)
 	return settingsOf(key[[]setting]{
 		name: name, doc: doc, example: example, want: v.want, schema: v.schema,
-		read: func(r *reader, n node, out *[]setting) {
+		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			s, _ := v.read(r, n) // what is wrong with it has been noted
 			*out = append(*out, s...)
 		},
@@ -91,7 +92,7 @@ func settingsKey(name, doc, example string, keys []key[[]setting]) key[file] {
 func settingsOf(k key[[]setting]) key[file] {
 	return key[file]{
 		name: k.name, doc: k.doc, example: k.example, want: k.want, schema: k.schema,
-		read: func(r *reader, n node, f *file) { k.read(r, n, &f.settings) },
+		read: func(r *reader, n yamldoc.Node, f *file) { k.read(r, n, &f.settings) },
 	}
 }
 
@@ -102,12 +103,12 @@ func hook() value[bench.Hook] {
 		must(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
 		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()), func(h *h) *[]string { return &h.Argv }),
 	})
-	return checked(v, func(r *reader, n node, h *h) bool {
+	return checked(v, func(r *reader, n yamldoc.Node, h *h) bool {
 		switch command := h.Do == bench.HookCommand; {
 		case command && h.Argv == nil:
-			r.fail(n.at, "a command hook needs argv", "write argv: [program, argument]")
+			r.Fail(n.At, "a command hook needs argv", "write argv: [program, argument]")
 		case !command && h.Argv != nil:
-			r.fail(n.at, fmt.Sprintf("hook %q runs no command", h.Do), "leave argv out, or write do: command")
+			r.Fail(n.At, fmt.Sprintf("hook %q runs no command", h.Do), "leave argv out, or write do: command")
 		default:
 			return true
 		}

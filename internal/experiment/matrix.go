@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 const (
@@ -19,14 +20,14 @@ const auto = "auto"
 // A factor is something that varies, as it was written.
 type factor struct {
 	name   string
-	at     span
+	at     yamldoc.Place
 	levels []level
 }
 
 // A level is one value of a factor: what it is called and what it sets.
 type level struct {
 	name     string
-	at       span
+	at       yamldoc.Place
 	settings []setting
 	named    bool // written as a mapping with a name
 }
@@ -60,14 +61,14 @@ func factorsKey(name, doc, example string, into func(*file) *[]factor) key[file]
 	want := "a mapping of factors to lists of levels"
 	return key[file]{
 		name: name, doc: doc, example: example, want: want, schema: defined("factors"),
-		read: func(r *reader, n node, f *file) {
-			if n.kind != mapping {
-				r.wrongKind(n, want)
+		read: func(r *reader, n yamldoc.Node, f *file) {
+			if n.Kind != yamldoc.Mapping {
+				r.WrongKind(n, want)
 				return
 			}
-			for _, field := range n.fields {
-				if _, twice := findFactor(f.factors, field.name); twice {
-					r.fail(field.at, fmt.Sprintf("%q is compared and a condition at once", field.name), "keep it in factors or in conditions")
+			for _, field := range n.Fields {
+				if _, twice := findFactor(f.factors, field.Name); twice {
+					r.Fail(field.At, fmt.Sprintf("%q is compared and a condition at once", field.Name), "keep it in factors or in conditions")
 					continue
 				}
 				r.readKey(field, func() { *into(f) = append(*into(f), r.factor(field, factor{})) })
@@ -78,31 +79,31 @@ func factorsKey(name, doc, example string, into func(*file) *[]factor) key[file]
 
 // factor reads a factor. A single value stands for a list of one. A flag may
 // name levels of the old factor that it replaces.
-func (r *reader) factor(f field, old factor) factor {
-	out := factor{name: f.name, at: f.at}
-	if _, err := parseIdentifier(f.name); err != nil {
-		r.fail(f.at, err.Error(), "")
+func (r *reader) factor(f yamldoc.Field, old factor) factor {
+	out := factor{name: f.Name, at: f.At}
+	if _, err := parseIdentifier(f.Name); err != nil {
+		r.Fail(f.At, err.Error(), "")
 	}
-	items := f.value.items
+	items := f.Value.Items
 	switch {
-	case f.value.kind == mapping:
-		r.fail(f.value.at, "a list of levels is wanted here, not a mapping", "write [one, another], or - before each level")
+	case f.Value.Kind == yamldoc.Mapping:
+		r.Fail(f.Value.At, "a list of levels is wanted here, not a mapping", "write [one, another], or - before each level")
 		return out
-	case f.value.kind == scalar:
-		items = []node{f.value}
+	case f.Value.Kind == yamldoc.Scalar:
+		items = []yamldoc.Node{f.Value}
 	case len(items) == 0:
-		r.fail(f.at, fmt.Sprintf("factor %q has no levels", f.name), "name at least one")
+		r.Fail(f.At, fmt.Sprintf("factor %q has no levels", f.Name), "name at least one")
 	case len(items) > maxLevels:
-		r.fail(f.at, fmt.Sprintf("factor %q has %d levels; at most %d are allowed", f.name, len(items), maxLevels), "")
+		r.Fail(f.At, fmt.Sprintf("factor %q has %d levels; at most %d are allowed", f.Name, len(items), maxLevels), "")
 		return out
 	}
 	for _, item := range items {
-		l, ok := old.level(item.text)
+		l, ok := old.level(item.Text)
 		if !ok {
-			l = r.level(f.name, item)
+			l = r.level(f.Name, item)
 		}
 		if _, twice := out.level(l.name); twice && l.name != "" {
-			r.fail(l.at, fmt.Sprintf("level %s is given twice", quote(l.name)), "")
+			r.Fail(l.at, fmt.Sprintf("level %s is given twice", yamldoc.Quote(l.name)), "")
 			continue
 		}
 		out.levels = append(out.levels, l)
@@ -111,49 +112,49 @@ func (r *reader) factor(f field, old factor) factor {
 }
 
 // level reads one level of a factor.
-func (r *reader) level(factor string, n node) level {
-	if n.kind == mapping {
+func (r *reader) level(factor string, n yamldoc.Node) level {
+	if n.Kind == yamldoc.Mapping {
 		return r.namedLevel(n)
 	}
-	out := level{name: n.text, at: n.at}
+	out := level{name: n.Text, at: n.At}
 	key, known := factorKey(factor)
 	switch {
-	case n.kind == null:
-		r.fail(n.at, "the level is empty", "")
-	case factor == "engine" && n.text == auto:
+	case n.Kind == yamldoc.Null:
+		r.Fail(n.At, "the level is empty", "")
+	case factor == "engine" && n.Text == auto:
 	case known:
 		key.read(r, n, &out.settings)
 	case slices.Contains(keyNames(plainKeys(cellKeys())), factor):
-		r.fail(n.at, fmt.Sprintf("levels of %q need names", factor), fmt.Sprintf("write {name: NAME, %s: …}", factor))
+		r.Fail(n.At, fmt.Sprintf("levels of %q need names", factor), fmt.Sprintf("write {name: NAME, %s: …}", factor))
 	default:
 		v, _ := paramValue().read(r, n) // what is wrong with it has been noted
 		out.name = v.text
-		s := paramSetting(factor, v.text, n.at)
+		s := paramSetting(factor, v.text, n.At)
 		s.words = v.words
 		out.settings = []setting{s}
 	}
-	if n.kind == list && known {
-		out.name = joinTexts(n.items)
+	if n.Kind == yamldoc.List && known {
+		out.name = joinTexts(n.Items)
 	}
 	r.levelName(out)
 	return out
 }
 
-func joinTexts(items []node) string {
+func joinTexts(items []yamldoc.Node) string {
 	words := make([]string, len(items))
 	for i, n := range items {
-		words[i] = n.text
+		words[i] = n.Text
 	}
 	return strings.Join(words, " ")
 }
 
 // namedLevel reads a level that sets several things under one name.
-func (r *reader) namedLevel(n node) level {
-	out := level{at: n.at, named: true}
+func (r *reader) namedLevel(n yamldoc.Node) level {
+	out := level{at: n.At, named: true}
 	type l = level
 	keys := []key[l]{must(fieldOf("name", "", "name: fast", text(), func(l *l) *string { return &l.name }))}
 	for _, k := range cellKeys() {
-		keys = append(keys, key[l]{name: k.name, read: func(r *reader, n node, l *l) { k.read(r, n, &l.settings) }})
+		keys = append(keys, key[l]{name: k.name, read: func(r *reader, n yamldoc.Node, l *l) { k.read(r, n, &l.settings) }})
 	}
 	read, _ := object("a level", keys).read(r, n) // what is wrong with it has been noted
 	out.name, out.settings = read.name, read.settings
@@ -165,14 +166,14 @@ func (r *reader) namedLevel(n node) level {
 func (r *reader) levelName(l level) {
 	const most = 200
 	if _, err := parseText(l.name); (l.name != "" && err != nil) || len(l.name) > most {
-		r.fail(l.at, "the level has no name that fits into a table", "write {name: NAME, …: value}")
+		r.Fail(l.at, "the level has no name that fits into a table", "write {name: NAME, …: value}")
 	}
 }
 
 // A pick is a factor and some of its levels.
 type pick struct {
 	factor string
-	at     span
+	at     yamldoc.Place
 	levels []at[string]
 }
 
@@ -196,8 +197,8 @@ func picks(v value[[]at[string]]) value[exclusion] {
 func listOrOne[T any](item value[T]) value[[]T] {
 	many := listOf(item)
 	s := schema{"anyOf": []any{item.schema, many.schema}}
-	return value[[]T]{item.want + ", or a list", s, func(r *reader, n node) ([]T, bool) {
-		if n.kind == list {
+	return value[[]T]{item.want + ", or a list", s, func(r *reader, n yamldoc.Node) ([]T, bool) {
+		if n.Kind == yamldoc.List {
 			return many.read(r, n)
 		}
 		t, ok := item.read(r, n)
@@ -209,27 +210,27 @@ func listOrOne[T any](item value[T]) value[[]T] {
 type baseline struct {
 	cell   string
 	levels exclusion
-	at     span
+	at     yamldoc.Place
 }
 
 func baselineValue() value[baseline] {
 	levels := picks(convert(located(text()), func(t at[string]) []at[string] { return []at[string]{t} }))
 	s := schema{"anyOf": []any{schema{"type": "string"}, levels.schema}}
 	want := "the name of a cell, or a mapping of factors to levels"
-	return value[baseline]{want, s, func(r *reader, n node) (baseline, bool) {
-		switch n.kind {
-		case mapping:
+	return value[baseline]{want, s, func(r *reader, n yamldoc.Node) (baseline, bool) {
+		switch n.Kind {
+		case yamldoc.Mapping:
 			p, ok := levels.read(r, n)
 			if ok && len(p) == 0 {
-				r.fail(n.at, "the baseline names no level", "write {engine: native}")
+				r.Fail(n.At, "the baseline names no level", "write {engine: native}")
 				ok = false
 			}
-			return baseline{levels: p, at: n.at}, ok
-		case scalar:
+			return baseline{levels: p, at: n.At}, ok
+		case yamldoc.Scalar:
 			name, ok := text().read(r, n)
-			return baseline{cell: name, at: n.at}, ok
+			return baseline{cell: name, at: n.At}, ok
 		}
-		r.wrongKind(n, want)
+		r.WrongKind(n, want)
 		return baseline{}, false
 	}}
 }
@@ -237,7 +238,7 @@ func baselineValue() value[baseline] {
 // A cell is one that was written out, beside the cross product.
 type cell struct {
 	name     string
-	at       span
+	at       yamldoc.Place
 	levels   []bench.Label // of factors and conditions
 	settings []setting
 }
@@ -248,31 +249,31 @@ func cellsKey() key[file] {
 		name: "cells", doc: "Cells beside the cross product, each with a name. With no factors, there is no cross product.",
 		example: "cells: [{name: small, engine: docker, memory: 32MiB}]",
 		want:    "a list of cells", schema: schema{"type": "array", "items": defined("cell"), "minItems": 1},
-		read: func(r *reader, n node, f *file) {
-			if n.kind != list {
-				r.wrongKind(n, "a list of cells")
+		read: func(r *reader, n yamldoc.Node, f *file) {
+			if n.Kind != yamldoc.List {
+				r.WrongKind(n, "a list of cells")
 				return
 			}
-			for _, item := range n.items {
+			for _, item := range n.Items {
 				f.cells = append(f.cells, r.cell(item, slices.Concat(f.factors, f.conditions)))
 			}
 		},
 	}
 }
 
-func (r *reader) cell(n node, factors []factor) cell {
-	c := cell{at: n.at}
-	if n.kind != mapping {
-		r.wrongKind(n, "a cell, a mapping with a name,")
+func (r *reader) cell(n yamldoc.Node, factors []factor) cell {
+	c := cell{at: n.At}
+	if n.Kind != yamldoc.Mapping {
+		r.WrongKind(n, "a cell, a mapping with a name,")
 		return c
 	}
-	if f, ok := n.field("name"); ok {
-		c.name, _ = text().read(r, f.value) // what is wrong with it has been noted
+	if f, ok := n.Field("name"); ok {
+		c.name, _ = text().read(r, f.Value) // what is wrong with it has been noted
 	} else {
-		r.fail(n.at, "the cell has no name", "write {name: NAME, …}")
+		r.Fail(n.At, "the cell has no name", "write {name: NAME, …}")
 	}
-	for _, f := range n.fields {
-		if f.name != "name" {
+	for _, f := range n.Fields {
+		if f.Name != "name" {
 			r.readKey(f, func() { r.cellField(&c, f, factors) })
 		}
 	}
@@ -281,26 +282,26 @@ func (r *reader) cell(n node, factors []factor) cell {
 
 // cellField reads one key of a cell: a level of a factor by its name, a key
 // of spec, or an option of the workload.
-func (r *reader) cellField(c *cell, f field, factors []factor) {
-	factor, isFactor := findFactor(factors, f.name)
-	word := f.value.kind == scalar
+func (r *reader) cellField(c *cell, f yamldoc.Field, factors []factor) {
+	factor, isFactor := findFactor(factors, f.Name)
+	word := f.Value.Kind == yamldoc.Scalar
 	if isFactor && word {
-		c.levels = append(c.levels, bench.Label{Key: f.name, Value: f.value.text})
-		if l, ok := factor.level(f.value.text); ok {
+		c.levels = append(c.levels, bench.Label{Key: f.Name, Value: f.Value.Text})
+		if l, ok := factor.level(f.Value.Text); ok {
 			c.settings = append(c.settings, l.settings...)
 			return
 		}
 	}
-	if k, ok := find(plainKeys(cellKeys()), f.name); ok {
-		k.read(r, f.value, &c.settings)
+	if k, ok := find(plainKeys(cellKeys()), f.Name); ok {
+		k.read(r, f.Value, &c.settings)
 		return
 	}
 	if isFactor && slices.ContainsFunc(factor.levels, func(l level) bool { return l.named }) {
-		r.fail(f.value.at, fmt.Sprintf("factor %q has no level %s", f.name, quote(f.value.text)), suggest(f.value.text, "its levels", factor.levelNames()))
+		r.Fail(f.Value.At, fmt.Sprintf("factor %q has no level %s", f.Name, yamldoc.Quote(f.Value.Text)), suggest(f.Value.Text, "its levels", factor.levelNames()))
 		return
 	}
-	v, _ := paramValue().read(r, f.value) // what is wrong with it has been noted
-	s := paramSetting(f.name, v.text, f.value.at)
-	s.name, s.words, s.loose = f.at, v.words, true
+	v, _ := paramValue().read(r, f.Value) // what is wrong with it has been noted
+	s := paramSetting(f.Name, v.text, f.Value.At)
+	s.name, s.words, s.loose = f.At, v.words, true
 	c.settings = append(c.settings, s)
 }

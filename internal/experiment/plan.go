@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // The defaults of an experiment, chosen so that a newcomer never thinks about
@@ -32,22 +33,22 @@ type Known struct {
 }
 
 // Plan expands the experiment. Seed is used where neither the file nor a flag
-// gives one. The error is an *Error.
+// gives one. The error is a *yamldoc.Error.
 func (e *Experiment) Plan(known Known, seed uint64) (bench.Plan, error) {
-	p := &planner{reader: reader{src: e.src}, file: e.file, known: known}
+	p := &planner{reader: newReader(e.src), file: e.file, known: known}
 	p.checkInstances()
 	p.findWorkload()
 	p.expandFactors()
 	p.checkSettings()
 	p.checkPicks()
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return bench.Plan{}, err
 	}
 	plan := p.header(seed)
 	plan.Factors = p.planFactors()
 	plan.Cells = p.cells()
 	plan.MinBlocks, plan.MaxBlocks = p.blocks(plan)
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return bench.Plan{}, err
 	}
 	return plan, nil
@@ -55,7 +56,7 @@ func (e *Experiment) Plan(known Known, seed uint64) (bench.Plan, error) {
 
 // A planner turns a file into a plan.
 type planner struct {
-	reader
+	*reader
 	file     file
 	known    Known
 	workload bench.Workload // nil if unknown, which is a problem that was noted
@@ -98,7 +99,7 @@ func (p *planner) findWorkload() {
 	}
 	if p.workload == nil {
 		w := p.file.workload
-		p.fail(w.at, fmt.Sprintf("unknown workload %s", quote(w.value)), suggest(w.value, "workloads", names))
+		p.Fail(w.at, fmt.Sprintf("unknown workload %s", yamldoc.Quote(w.value)), suggest(w.value, "workloads", names))
 		return
 	}
 	var metrics []string
@@ -107,10 +108,10 @@ func (p *planner) findWorkload() {
 	}
 	for i, m := range p.file.primary {
 		if !slices.Contains(metrics, m.value) {
-			p.fail(m.at, fmt.Sprintf("workload %q has no metric %s", p.workload.Name(), quote(m.value)), suggest(m.value, "its metrics", metrics))
+			p.Fail(m.at, fmt.Sprintf("workload %q has no metric %s", p.workload.Name(), yamldoc.Quote(m.value)), suggest(m.value, "its metrics", metrics))
 		}
 		if slices.ContainsFunc(p.file.primary[:i], func(o at[string]) bool { return o.value == m.value }) {
-			p.fail(m.at, fmt.Sprintf("metric %s is given twice", quote(m.value)), "")
+			p.Fail(m.at, fmt.Sprintf("metric %s is given twice", yamldoc.Quote(m.value)), "")
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // text is any line of text that is not empty.
@@ -28,7 +29,7 @@ func parseText(s string) (string, error) {
 	case utf8.RuneCountInString(s) > most:
 		return "", fmt.Errorf("the text is longer than %d characters", most)
 	case strings.ContainsFunc(s, unicode.IsControl):
-		return "", fmt.Errorf("%s is not one line of text", quote(s))
+		return "", fmt.Errorf("%s is not one line of text", yamldoc.Quote(s))
 	}
 	return s, nil
 }
@@ -52,7 +53,7 @@ func identifier() value[string] {
 
 func parseIdentifier(s string) (string, error) {
 	if !identifierForm.MatchString(s) {
-		return "", fmt.Errorf("%s is not a name: up to 64 letters, digits, '.', '_' and '-', beginning with a letter or digit", quote(s))
+		return "", fmt.Errorf("%s is not a name: up to 64 letters, digits, '.', '_' and '-', beginning with a letter or digit", yamldoc.Quote(s))
 	}
 	return s, nil
 }
@@ -65,7 +66,7 @@ func boolean() value[bool] {
 		case "false":
 			return false, nil
 		}
-		return false, fmt.Errorf("%s is neither true nor false", quote(s))
+		return false, fmt.Errorf("%s is neither true nor false", yamldoc.Quote(s))
 	})
 }
 
@@ -80,7 +81,7 @@ func count(least, most int64) value[int64] {
 	return word(want, s, func(s string) (int64, error) {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < least || n > most {
-			return 0, fmt.Errorf("%s is not %s", quote(s), want)
+			return 0, fmt.Errorf("%s is not %s", yamldoc.Quote(s), want)
 		}
 		return n, nil
 	})
@@ -91,7 +92,7 @@ func seed() value[uint64] {
 	return word("a whole number", s, func(s string) (uint64, error) {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s is not a whole number from 0 to 2^64-1", quote(s))
+			return 0, fmt.Errorf("%s is not a whole number from 0 to 2^64-1", yamldoc.Quote(s))
 		}
 		return n, nil
 	})
@@ -103,7 +104,7 @@ func cpuQuota() value[float64] {
 	return word("a number of CPUs such as 0.5", s, func(s string) (float64, error) {
 		v, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(v >= 0.01 && v <= 1e4) { // also refuses NaN
-			return 0, fmt.Errorf("%s is not a number of CPUs: at least 0.01, such as 0.5 for half of one", quote(s))
+			return 0, fmt.Errorf("%s is not a number of CPUs: at least 0.01, such as 0.5 for half of one", yamldoc.Quote(s))
 		}
 		return v, nil
 	})
@@ -115,7 +116,7 @@ func cpuList() value[string] {
 	s := schema{"type": []string{"string", "integer"}, "pattern": cpuListForm.String()}
 	return word("a list of CPUs such as 0-1,3", s, func(s string) (string, error) {
 		if len(s) > 1000 || !cpuListForm.MatchString(s) {
-			return "", fmt.Errorf("%s is not a list of CPUs such as 0-1,3", quote(s))
+			return "", fmt.Errorf("%s is not a list of CPUs such as 0-1,3", yamldoc.Quote(s))
 		}
 		return s, nil
 	})
@@ -125,11 +126,11 @@ func size() value[int64] {
 	s := schema{"type": "string", "pattern": `^[0-9.]+ *([kKMGT]i?)?B$`}
 	return word("a size such as 64MiB", s, func(s string) (int64, error) {
 		if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 0 {
-			return 0, fmt.Errorf("size %s has no unit; write %dB, or 64MiB or 1.5GB", quote(s), n)
+			return 0, fmt.Errorf("size %s has no unit; write %dB, or 64MiB or 1.5GB", yamldoc.Quote(s), n)
 		}
 		n, err := unit.ParseBytes(s)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("size %s is nothing", quote(s))
+			err = fmt.Errorf("size %s is nothing", yamldoc.Quote(s))
 		}
 		return n, err
 	})
@@ -141,7 +142,7 @@ func duration() value[time.Duration] {
 	return word("a duration such as 30s", s, func(s string) (time.Duration, error) {
 		d, err := unit.ParseDuration(s)
 		if err == nil && d == 0 {
-			err = fmt.Errorf("duration %s is no time at all", quote(s))
+			err = fmt.Errorf("duration %s is no time at all", yamldoc.Quote(s))
 		}
 		return d, err
 	})
@@ -153,7 +154,7 @@ func share() value[float64] {
 	return word("a percentage such as 3%", s, func(s string) (float64, error) {
 		v, err := unit.ParsePercent(s)
 		if err == nil && (v <= 0 || v >= 1) {
-			err = fmt.Errorf("percentage %s is not between 0%% and 100%%", quote(s))
+			err = fmt.Errorf("percentage %s is not between 0%% and 100%%", yamldoc.Quote(s))
 		}
 		return v, err
 	})
@@ -164,7 +165,7 @@ func share() value[float64] {
 func absolutePath() value[string] {
 	return word("an absolute path", schema{"type": "string", "pattern": "^/"}, func(s string) (string, error) {
 		if !path.IsAbs(s) || strings.ContainsFunc(s, unicode.IsControl) {
-			return "", fmt.Errorf("%s is not an absolute path", quote(s))
+			return "", fmt.Errorf("%s is not an absolute path", yamldoc.Quote(s))
 		}
 		return path.Clean(s), nil
 	})
@@ -185,25 +186,25 @@ func blockRange() value[blocks] {
 	})
 	want := "a number of blocks such as 20, or a range such as 10..500"
 	s := schema{"anyOf": []any{number.schema, schema{"type": "string", "pattern": `^[0-9]+\.\.[0-9]+$`}, pair.schema}}
-	v := value[blocks]{want, s, func(r *reader, n node) (blocks, bool) {
-		low, high, isRange := strings.Cut(n.text, "..")
+	v := value[blocks]{want, s, func(r *reader, n yamldoc.Node) (blocks, bool) {
+		low, high, isRange := strings.Cut(n.Text, "..")
 		switch {
-		case n.kind == mapping:
+		case n.Kind == yamldoc.Mapping:
 			return pair.read(r, n)
-		case n.kind == scalar && isRange:
-			first, okLow := number.read(r, node{kind: scalar, at: n.at, text: low})
-			last, okHigh := number.read(r, node{kind: scalar, at: n.at, text: high})
+		case n.Kind == yamldoc.Scalar && isRange:
+			first, okLow := number.read(r, yamldoc.Node{Kind: yamldoc.Scalar, At: n.At, Text: low})
+			last, okHigh := number.read(r, yamldoc.Node{Kind: yamldoc.Scalar, At: n.At, Text: high})
 			return blocks{first, last}, okLow && okHigh
-		case n.kind == scalar:
+		case n.Kind == yamldoc.Scalar:
 			exactly, ok := number.read(r, n)
 			return blocks{exactly, exactly}, ok
 		}
-		r.wrongKind(n, want)
+		r.WrongKind(n, want)
 		return blocks{}, false
 	}}
-	return checked(v, func(r *reader, n node, b *blocks) bool {
+	return checked(v, func(r *reader, n yamldoc.Node, b *blocks) bool {
 		if b.min.set && b.max.set && b.min.value > b.max.value {
-			r.fail(n.at, fmt.Sprintf("the least number of blocks, %d, is above the most, %d", b.min.value, b.max.value), "")
+			r.Fail(n.At, fmt.Sprintf("the least number of blocks, %d, is above the most, %d", b.min.value, b.max.value), "")
 			return false
 		}
 		return true

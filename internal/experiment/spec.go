@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // A setting is one thing that a cell is given: its engine, a field of its
 // Spec or an option of its workload.
 type setting struct {
-	path  string // "engine", a key of spec such as "cpus", or "params.NAME"
-	at    span   // of the value
-	name  span   // of the name, where an option has one beside its value
-	text  string // of an engine, or an option of the workload
-	words []span // of the words of an option that was written as a list
-	loose bool   // an option written where a key of spec may have been meant
+	path  string          // "engine", a key of spec such as "cpus", or "params.NAME"
+	at    yamldoc.Place   // of the value
+	name  yamldoc.Place   // of the name, where an option has one beside its value
+	text  string          // of an engine, or an option of the workload
+	words []yamldoc.Place // of the words of an option that was written as a list
+	loose bool            // an option written where a key of spec may have been meant
 	apply func(*bench.Cell)
 }
 
@@ -26,7 +27,7 @@ func (s setting) option() (string, bool) { return strings.CutPrefix(s.path, "par
 
 // paramSetting sets an option of the workload. Whether there is one of that
 // name is known only when the plan is made.
-func paramSetting(name, text string, at span) setting {
+func paramSetting(name, text string, at yamldoc.Place) setting {
 	return setting{path: "params." + name, at: at, text: text, apply: func(c *bench.Cell) {
 		// Cells begin as copies of one another and must not share the map.
 		c.Params = maps.Clone(c.Params)
@@ -48,12 +49,12 @@ type specKey struct {
 func set[F any](name, doc, example string, v value[F], into func(*bench.Spec) *F) specKey {
 	return specKey{key: key[[]setting]{
 		name: name, doc: doc, example: example, want: v.want, schema: v.schema,
-		read: func(r *reader, n node, out *[]setting) {
+		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			f, ok := v.read(r, n)
 			if !ok {
 				return
 			}
-			*out = append(*out, setting{path: name, at: n.at, apply: func(c *bench.Cell) { *into(&c.Spec) = f }})
+			*out = append(*out, setting{path: name, at: n.At, apply: func(c *bench.Cell) { *into(&c.Spec) = f }})
 		},
 	}}
 }
@@ -100,10 +101,10 @@ func seccomp() value[string] {
 // environment reads {NAME: value}.
 func environment() value[[]string] {
 	type entries = []entry[string]
-	vars := checked(named("a mapping of names to values", anyText()), func(r *reader, _ node, vars *entries) bool {
+	vars := checked(named("a mapping of names to values", anyText()), func(r *reader, _ yamldoc.Node, vars *entries) bool {
 		for _, v := range *vars {
 			if v.name == "" || strings.ContainsAny(v.name, "=\x00") {
-				r.fail(v.at, fmt.Sprintf("%s cannot be the name of a variable", quote(v.name)), "")
+				r.Fail(v.at, fmt.Sprintf("%s cannot be the name of a variable", yamldoc.Quote(v.name)), "")
 				return false
 			}
 		}
@@ -127,14 +128,14 @@ func mount() value[bench.Mount] {
 		fieldOf("read_only", "It cannot be written to.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
 		fieldOf("size", "Of a tmpfs.", "size: 64MiB", size(), func(m *m) *int64 { return &m.Size }),
 	})
-	return checked(v, func(r *reader, n node, m *m) bool {
+	return checked(v, func(r *reader, n yamldoc.Node, m *m) bool {
 		switch {
 		case m.Type == "bind" && m.Source == "":
-			r.fail(n.at, "a bind mount needs a source", "write source: /a/directory/of/the/host")
+			r.Fail(n.At, "a bind mount needs a source", "write source: /a/directory/of/the/host")
 		case m.Type == "bind" && m.Size != 0:
-			r.fail(n.at, "a bind mount has no size", "only a tmpfs has")
+			r.Fail(n.At, "a bind mount has no size", "only a tmpfs has")
 		case m.Type == "tmpfs" && m.Source != "":
-			r.fail(n.at, "a tmpfs has no source", "only a bind mount has")
+			r.Fail(n.At, "a tmpfs has no source", "only a bind mount has")
 		default:
 			return true
 		}
@@ -158,7 +159,7 @@ func port() value[bench.Port] {
 	})
 }
 
-func engineSetting(name string, at span) setting {
+func engineSetting(name string, at yamldoc.Place) setting {
 	return setting{path: "engine", at: at, text: name, apply: func(c *bench.Cell) { c.Engine = name }}
 }
 
@@ -168,12 +169,12 @@ func engineKey() specKey {
 	return specKey{factor: true, bare: true, key: key[[]setting]{
 		name: "engine", want: "the name of an engine", schema: name.schema, example: "engine: docker",
 		doc: "What makes the container: a built-in engine, one of `engines`, or `native` for a plain process.",
-		read: func(r *reader, n node, out *[]setting) {
+		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			e, ok := name.read(r, n)
 			if !ok {
 				return
 			}
-			*out = append(*out, engineSetting(e, n.at))
+			*out = append(*out, engineSetting(e, n.At))
 		},
 	}}
 }
@@ -184,7 +185,7 @@ func paramsKey() key[[]setting] {
 	return key[[]setting]{
 		name: "params", doc: "Options of the workload. A list, such as a sequence of operations, may be written as a list.", example: "params: {size: 64}",
 		want: v.want, schema: v.schema,
-		read: func(r *reader, n node, out *[]setting) {
+		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			options, _ := v.read(r, n) // what is wrong with it has been noted
 			for _, o := range options {
 				s := paramSetting(o.name, o.value.text, o.value.at)
@@ -198,8 +199,8 @@ func paramsKey() key[[]setting] {
 // A paramText is the value of a workload's option, as it was written.
 type paramText struct {
 	text  string
-	at    span
-	words []span // where it was written as a list
+	at    yamldoc.Place
+	words []yamldoc.Place // where it was written as a list
 }
 
 // paramValue is the value of a workload's option: a word, or a list of words
@@ -207,19 +208,19 @@ type paramText struct {
 func paramValue() value[paramText] {
 	one := anyText()
 	s := schema{"anyOf": []any{one.schema, schema{"type": "array", "items": one.schema, "minItems": 1}}}
-	return value[paramText]{"text, or a list of words", s, func(r *reader, n node) (paramText, bool) {
-		if n.kind != list {
+	return value[paramText]{"text, or a list of words", s, func(r *reader, n yamldoc.Node) (paramText, bool) {
+		if n.Kind != yamldoc.List {
 			t, ok := one.read(r, n)
-			return paramText{text: t, at: n.at}, ok
+			return paramText{text: t, at: n.At}, ok
 		}
-		out := paramText{at: n.at}
-		for _, item := range n.items {
-			out.words = append(out.words, item.at)
+		out := paramText{at: n.At}
+		for _, item := range n.Items {
+			out.words = append(out.words, item.At)
 		}
 		words, ok := listOf(one).read(r, n)
 		for i, w := range words {
 			if strings.Contains(w, ",") {
-				r.fail(n.items[i].at, fmt.Sprintf("%s has a comma, which separates the words of a list", quote(w)), "")
+				r.Fail(n.Items[i].At, fmt.Sprintf("%s has a comma, which separates the words of a list", yamldoc.Quote(w)), "")
 				ok = false
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/yamldoc"
 )
 
 // A value says how one kind of value is read, and how its JSON schema
@@ -13,7 +15,7 @@ import (
 type value[T any] struct {
 	want   string // what people read: "a duration such as 30s"
 	schema schema
-	read   func(r *reader, n node) (T, bool) // notes a problem and returns false where n is wrong
+	read   func(r *reader, n yamldoc.Node) (T, bool) // notes a problem and returns false where n is wrong
 }
 
 // A schema is a JSON schema.
@@ -21,24 +23,19 @@ type schema map[string]any
 
 // word makes a value of a scalar. The parser's error is shown as it is.
 func word[T any](want string, s schema, parse func(string) (T, error)) value[T] {
-	return value[T]{want, s, func(r *reader, n node) (T, bool) {
+	return value[T]{want, s, func(r *reader, n yamldoc.Node) (T, bool) {
 		var zero T
-		if n.kind != scalar {
-			r.wrongKind(n, want)
+		if n.Kind != yamldoc.Scalar {
+			r.WrongKind(n, want)
 			return zero, false
 		}
-		v, err := parse(n.text)
+		v, err := parse(n.Text)
 		if err != nil {
-			r.fail(n.at, err.Error(), "")
+			r.Fail(n.At, err.Error(), "")
 			return zero, false
 		}
 		return v, true
 	}}
-}
-
-// wrongKind notes that a list stands where a word should, and the like.
-func (r *reader) wrongKind(n node, want string) {
-	r.fail(n.at, fmt.Sprintf("%s is wanted here, not %s", want, n.kind), "")
 }
 
 // oneOf makes a value of a word that is one of a few. What it is one of is for
@@ -49,17 +46,17 @@ func oneOf[T ~string](what string, words ...T) value[T] {
 		names[i] = string(w)
 	}
 	want := strings.Join(names, ", ")
-	return value[T]{"one of " + want, schema{"enum": words}, func(r *reader, n node) (T, bool) {
-		if n.kind != scalar {
-			r.wrongKind(n, "one of "+want)
+	return value[T]{"one of " + want, schema{"enum": words}, func(r *reader, n yamldoc.Node) (T, bool) {
+		if n.Kind != yamldoc.Scalar {
+			r.WrongKind(n, "one of "+want)
 			return "", false
 		}
 		for _, w := range words {
-			if string(w) == n.text {
+			if string(w) == n.Text {
 				return w, true
 			}
 		}
-		r.fail(n.at, fmt.Sprintf("unknown %s %s", what, quote(n.text)), suggest(n.text, "known are", names))
+		r.Fail(n.At, fmt.Sprintf("unknown %s %s", what, yamldoc.Quote(n.Text)), suggest(n.Text, "known are", names))
 		return "", false
 	}}
 }
@@ -67,8 +64,8 @@ func oneOf[T ~string](what string, words ...T) value[T] {
 // or makes a value for which a word may stand, such as "off" for none.
 func or[T any](v value[T], word string, meaning T) value[T] {
 	s := schema{"anyOf": []any{v.schema, schema{"const": word}}}
-	return value[T]{fmt.Sprintf("%s, or %q", v.want, word), s, func(r *reader, n node) (T, bool) {
-		if n.kind == scalar && n.text == word {
+	return value[T]{fmt.Sprintf("%s, or %q", v.want, word), s, func(r *reader, n yamldoc.Node) (T, bool) {
+		if n.Kind == yamldoc.Scalar && n.Text == word {
 			return meaning, true
 		}
 		return v.read(r, n)
@@ -77,7 +74,7 @@ func or[T any](v value[T], word string, meaning T) value[T] {
 
 // convert makes a value of B from one of A.
 func convert[A, B any](v value[A], f func(A) B) value[B] {
-	return value[B]{v.want, v.schema, func(r *reader, n node) (B, bool) {
+	return value[B]{v.want, v.schema, func(r *reader, n yamldoc.Node) (B, bool) {
 		a, ok := v.read(r, n)
 		if !ok {
 			var zero B
@@ -89,8 +86,8 @@ func convert[A, B any](v value[A], f func(A) B) value[B] {
 
 // checked adds what a value's parts cannot know: how they fit together.
 // check notes a problem and returns false, and may complete the value.
-func checked[T any](v value[T], check func(r *reader, n node, t *T) bool) value[T] {
-	return value[T]{v.want, v.schema, func(r *reader, n node) (T, bool) {
+func checked[T any](v value[T], check func(r *reader, n yamldoc.Node, t *T) bool) value[T] {
+	return value[T]{v.want, v.schema, func(r *reader, n yamldoc.Node) (T, bool) {
 		t, ok := v.read(r, n)
 		return t, ok && check(r, n, &t)
 	}}
@@ -99,22 +96,22 @@ func checked[T any](v value[T], check func(r *reader, n node, t *T) bool) value[
 // listOf makes a value of a list with at least one item.
 func listOf[T any](item value[T]) value[[]T] {
 	s := schema{"type": "array", "items": item.schema, "minItems": 1}
-	return value[[]T]{"a list, each item " + item.want, s, func(r *reader, n node) ([]T, bool) {
-		if n.kind == scalar {
-			r.fail(n.at, "a list is wanted here, not a single value", fmt.Sprintf("write [%s]", n.text))
+	return value[[]T]{"a list, each item " + item.want, s, func(r *reader, n yamldoc.Node) ([]T, bool) {
+		if n.Kind == yamldoc.Scalar {
+			r.Fail(n.At, "a list is wanted here, not a single value", fmt.Sprintf("write [%s]", n.Text))
 			return nil, false
 		}
-		if n.kind != list {
-			r.wrongKind(n, "a list")
+		if n.Kind != yamldoc.List {
+			r.WrongKind(n, "a list")
 			return nil, false
 		}
-		if len(n.items) == 0 {
-			r.fail(n.at, "the list is empty", "leave the key out, or name something")
+		if len(n.Items) == 0 {
+			r.Fail(n.At, "the list is empty", "leave the key out, or name something")
 			return nil, false
 		}
 		var out []T
 		all := true
-		for _, i := range n.items {
+		for _, i := range n.Items {
 			v, ok := item.read(r, i)
 			out, all = append(out, v), all && ok
 		}
@@ -130,12 +127,12 @@ type key[T any] struct {
 	want     string // what the value is
 	schema   schema
 	required bool
-	read     func(r *reader, n node, into *T) // fills its part of T
+	read     func(r *reader, n yamldoc.Node, into *T) // fills its part of T
 }
 
 // fieldOf makes a key that fills the field of T that the function returns.
 func fieldOf[T, F any](name, doc, example string, v value[F], into func(*T) *F) key[T] {
-	return key[T]{name: name, doc: doc, example: example, want: v.want, schema: v.schema, read: func(r *reader, n node, t *T) {
+	return key[T]{name: name, doc: doc, example: example, want: v.want, schema: v.schema, read: func(r *reader, n yamldoc.Node, t *T) {
 		if f, ok := v.read(r, n); ok {
 			*into(t) = f
 		}
@@ -151,61 +148,55 @@ func must[T any](k key[T]) key[T] {
 // object makes a value of a mapping with known keys. They are read in the
 // order of the table, so that a key can rely on an earlier one.
 func object[T any](what string, keys []key[T]) value[T] {
-	return value[T]{what, objectSchema(keys), func(r *reader, n node) (T, bool) {
+	return value[T]{what, objectSchema(keys), func(r *reader, n yamldoc.Node) (T, bool) {
 		var out T
-		if n.kind != mapping {
-			r.wrongKind(n, what)
+		if n.Kind != yamldoc.Mapping {
+			r.WrongKind(n, what)
 			return out, false
 		}
-		before := len(r.problems) + r.more
+		before := r.Count()
 		names := keyNames(keys)
 		for _, k := range keys {
-			if f, ok := n.field(k.name); ok {
-				r.readKey(f, func() { k.read(r, f.value, &out) })
+			if f, ok := n.Field(k.name); ok {
+				r.readKey(f, func() { k.read(r, f.Value, &out) })
 			} else if k.required {
-				r.fail(n.at, fmt.Sprintf("key %q is missing", k.name), "write "+k.example)
+				r.Fail(n.At, fmt.Sprintf("key %q is missing", k.name), "write "+k.example)
 			}
 		}
-		for _, f := range n.fields {
-			if _, ok := find(keys, f.name); !ok {
+		for _, f := range n.Fields {
+			if _, ok := find(keys, f.Name); !ok {
 				r.unknownKey(f, names)
 			}
 		}
-		return out, before == len(r.problems)+r.more
+		return out, before == r.Count()
 	}}
 }
 
 // readKey refuses a key without a value, and otherwise reads it.
-func (r *reader) readKey(f field, read func()) {
-	if f.value.kind == null {
-		r.fail(f.at, fmt.Sprintf("key %q has no value", f.name), "leave it out, or give it one")
+func (r *reader) readKey(f yamldoc.Field, read func()) {
+	if f.Value.Kind == yamldoc.Null {
+		r.Fail(f.At, fmt.Sprintf("key %q has no value", f.Name), "leave it out, or give it one")
 		return
 	}
 	read()
 }
 
-func (r *reader) unknownKey(f field, known []string) {
-	if r.full() {
-		r.more++ // saves looking for what was meant
-		return
+func (r *reader) unknownKey(f yamldoc.Field, known []string) {
+	hint := ""
+	if !r.Full() { // otherwise nobody reads what was meant
+		hint = meant(f.Name, known)
 	}
-	hint := suggest(f.name, "keys here", known)
-	if _, near := nearest(f.name, known); !near {
-		if elsewhere, ok := belongs(f.name, known); ok {
-			hint = elsewhere
-		}
-	}
-	r.fail(f.at, fmt.Sprintf("unknown key %s", quote(f.name)), hint)
+	r.Fail(f.At, fmt.Sprintf("unknown key %s", yamldoc.Quote(f.Name)), hint)
 }
 
-// field returns the field of a mapping that has the given name.
-func (n node) field(name string) (field, bool) {
-	for _, f := range n.fields {
-		if f.name == name {
-			return f, true
+// meant says what an unknown key may have meant, here or elsewhere.
+func meant(name string, known []string) string {
+	if _, near := nearest(name, known); !near {
+		if elsewhere, ok := belongs(name, known); ok {
+			return elsewhere
 		}
 	}
-	return field{}, false
+	return suggest(name, "keys here", known)
 }
 
 func find[T any](keys []key[T], name string) (key[T], bool) {
@@ -246,17 +237,17 @@ func objectSchema[T any](keys []key[T]) schema {
 // named makes a value of a mapping from names of the user's own to values.
 func named[T any](what string, v value[T]) value[[]entry[T]] {
 	s := schema{"type": "object", "additionalProperties": v.schema, "minProperties": 1}
-	return value[[]entry[T]]{what, s, func(r *reader, n node) ([]entry[T], bool) {
-		if n.kind != mapping {
-			r.wrongKind(n, what)
+	return value[[]entry[T]]{what, s, func(r *reader, n yamldoc.Node) ([]entry[T], bool) {
+		if n.Kind != yamldoc.Mapping {
+			r.WrongKind(n, what)
 			return nil, false
 		}
 		var out []entry[T]
 		all := true
-		for _, f := range n.fields {
+		for _, f := range n.Fields {
 			r.readKey(f, func() {
-				t, ok := v.read(r, f.value)
-				out, all = append(out, entry[T]{f.name, f.at, t}), all && ok
+				t, ok := v.read(r, f.Value)
+				out, all = append(out, entry[T]{f.Name, f.At, t}), all && ok
 			})
 		}
 		return out, all
@@ -266,22 +257,22 @@ func named[T any](what string, v value[T]) value[[]entry[T]] {
 // An entry is one name of the user's own and its value.
 type entry[T any] struct {
 	name  string
-	at    span
+	at    yamldoc.Place
 	value T
 }
 
 // located keeps the place of a value, for problems that are found later.
 func located[T any](v value[T]) value[at[T]] {
-	return value[at[T]]{v.want, v.schema, func(r *reader, n node) (at[T], bool) {
+	return value[at[T]]{v.want, v.schema, func(r *reader, n yamldoc.Node) (at[T], bool) {
 		t, ok := v.read(r, n)
-		return at[T]{t, n.at, true}, ok
+		return at[T]{t, n.At, true}, ok
 	}}
 }
 
 // at is a value with its place.
 type at[T any] struct {
 	value T
-	at    span
+	at    yamldoc.Place
 	set   bool // it was given
 }
 

@@ -1,0 +1,19 @@
+package experiment
+
+import "github.com/tare-bench/tare/internal/yamldoc"
+
+// MaxBytes is the largest file that Parse reads.
+const MaxBytes = yamldoc.MaxBytes
+
+func readYAML(name string, data []byte) (yamldoc.Node, yamldoc.Source, error) {
+	return yamldoc.Read(name, data, yamldoc.Hints{
+		TooLarge: "an experiment is a page of text",
+		Empty:    "`tare plan quick --yaml` prints an experiment to start from",
+		Second:   "put each experiment into a file of its own",
+	})
+}
+
+// A reader collects the problems found while an experiment is read.
+type reader struct{ yamldoc.Problems }
+
+func newReader(src yamldoc.Source) *reader { return &reader{yamldoc.Problems{Source: src}} }

@@ -1,0 +1,62 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+)
+
+// suggest says what an unknown word may have meant: the nearest known one, or
+// else all of them.
+func suggest(word string, what string, known []string) string {
+	if best, ok := nearest(word, known); ok {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	const most = 30
+	if len(known) == 0 {
+		return ""
+	}
+	if len(known) > most {
+		return fmt.Sprintf("%s: %s and %d more", what, strings.Join(known[:most], ", "), len(known)-most)
+	}
+	return fmt.Sprintf("%s: %s", what, strings.Join(known, ", "))
+}
+
+// nearest returns the known word within a third of the word's length in
+// edits; the first of several.
+func nearest(word string, known []string) (string, bool) {
+	if len(word) > 64 {
+		return "", false
+	}
+	best, distance := "", max(1, len(word)/3)+1
+	for _, k := range known {
+		if d := edits(strings.ToLower(word), k); d < distance {
+			best, distance = k, d
+		}
+	}
+	return best, best != ""
+}
+
+// edits counts the insertions, deletions, replacements and swaps of
+// neighbours that make b out of a (optimal string alignment).
+func edits(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

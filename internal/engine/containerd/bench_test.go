@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -23,69 +22,15 @@ import (
 )
 
 // BenchmarkOverhead compares create, start, wait and remove through the driver
-// with a bare loop over the same calls of containerd's client. One iteration is
-// one container each way, in alternating order; "ratio" is the median of the
-// driver's times over the median of the bare ones.
+// with a bare loop over the same calls of containerd's client.
 func BenchmarkOverhead(b *testing.B) {
 	site := enginetest.NewSite(b, imagetest.Library(b))
 	e := containerd.New(containerd.Config{Name: "containerd", Run: site.Run, Dir: site.Dir, Images: site.Images, Address: defaults.DefaultAddress})
-	_, err := e.Probe(b.Context())
-	enginetest.Require(b, "containerd", err)
-	b.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			b.Error(err)
-		}
-	})
-	bare := newBare(b, e, site)
-	var driven, plain []float64
-	for n := 0; b.Loop(); n++ {
-		if n%2 == 0 {
-			driven = append(driven, drive(b, e))
-			plain = append(plain, bare.run(b, n))
-		} else {
-			plain = append(plain, bare.run(b, n))
-			driven = append(driven, drive(b, e))
-		}
-	}
-	b.ReportMetric(median(driven)*1e3, "driver-ms")
-	b.ReportMetric(median(plain)*1e3, "bare-ms")
-	b.ReportMetric(median(driven)/median(plain), "ratio")
-}
-
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return (x[len(x)/2] + x[(len(x)-1)/2]) / 2
+	enginetest.Use(b, e)
+	enginetest.Overhead(b, enginetest.Driven(e, task()), newBare(b, e, site).run)
 }
 
 func task() bench.Spec { return bench.Spec{Argv: []string{agent.Path, "exit", "0"}} }
-
-// drive takes one container through the driver and returns the seconds that
-// Create, Start, Wait and Remove took.
-func drive(b *testing.B, e bench.Engine) float64 {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-	defer cancel()
-	if err := e.Prepare(ctx, task()); err != nil {
-		b.Fatal(err)
-	}
-	runtime.GC()
-	var c bench.Container
-	total := seconds(b, func() (err error) { c, err = e.Create(ctx, task()); return err })
-	total += seconds(b, func() error { return c.Start(ctx) })
-	total += seconds(b, func() error { _, err := c.Wait(ctx); return err })
-	return total + seconds(b, func() error { return c.Remove(ctx) })
-}
-
-func seconds(b *testing.B, op func() error) float64 {
-	b.Helper()
-	begin := time.Now()
-	err := op()
-	took := time.Since(begin)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return took.Seconds()
-}
 
 // A bareLoop makes containers as a program of the client library's authors
 // would, over a connection of its own.
@@ -93,6 +38,7 @@ type bareLoop struct {
 	client *ctd.Client
 	image  ctd.Image
 	site   enginetest.Site
+	n      int // of the last container
 }
 
 func newBare(b *testing.B, e bench.Engine, site enginetest.Site) *bareLoop {
@@ -112,9 +58,8 @@ func newBare(b *testing.B, e bench.Engine, site enginetest.Site) *bareLoop {
 	return &bareLoop{client: c, image: images[0], site: site}
 }
 
-// run takes one container through its life and returns the seconds that the
-// calls took.
-func (l *bareLoop) run(b *testing.B, n int) float64 {
+// run takes one container through its life and returns how long the calls took.
+func (l *bareLoop) run(b *testing.B) time.Duration {
 	b.Helper()
 	ctx := b.Context()
 	if _, err := l.client.Version(ctx); err != nil { // a connection is open, as after Prepare
@@ -124,8 +69,9 @@ func (l *bareLoop) run(b *testing.B, n int) float64 {
 	var c ctd.Container
 	var t ctd.Task
 	var ended <-chan ctd.ExitStatus
-	id := fmt.Sprintf("%s-bare-%d", l.site.Run, n)
-	total := seconds(b, func() (err error) {
+	l.n++
+	id := fmt.Sprintf("%s-bare-%d", l.site.Run, l.n)
+	took := enginetest.Time(b, func() (err error) {
 		if c, err = l.create(ctx, id); err != nil {
 			return err
 		}
@@ -135,9 +81,9 @@ func (l *bareLoop) run(b *testing.B, n int) float64 {
 		ended, err = t.Wait(ctx)
 		return err
 	})
-	total += seconds(b, func() error { return t.Start(ctx) })
-	total += seconds(b, func() error { return (<-ended).Error() })
-	return total + seconds(b, func() error {
+	took += enginetest.Time(b, func() error { return t.Start(ctx) })
+	took += enginetest.Time(b, func() error { return (<-ended).Error() })
+	return took + enginetest.Time(b, func() error {
 		if _, err := t.Delete(ctx); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@
 package enginetest
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"os"
@@ -172,6 +173,18 @@ func Require(t testing.TB, name string, missing error) {
 		t.Fatalf("%s is listed in TARE_TEST_ENGINES and cannot be used: %v", name, missing)
 	}
 	t.Skipf("%s is not here, nor in TARE_TEST_ENGINES: %v", name, missing)
+}
+
+// Use requires the engine to be here (see Require), and closes it after the test.
+func Use(t testing.TB, e bench.Engine) {
+	t.Helper()
+	_, err := e.Probe(t.Context())
+	Require(t, e.Name(), err)
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
 }
 
 // NewSite makes a site for one run in a temporary directory.

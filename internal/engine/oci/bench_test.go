@@ -3,11 +3,11 @@ package oci_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,9 +24,8 @@ import (
 )
 
 // BenchmarkOverhead compares create, start and delete through the driver with
-// a bare loop that executes the same commands on the same kind of bundle. One
-// iteration is one container each way, in alternating order; "ratio" is the
-// median of the driver's times over the median of the bare ones.
+// a bare loop that executes the same commands on the same kind of bundle. What
+// lies between them is not the runtime's, and is timed on neither side.
 func BenchmarkOverhead(b *testing.B) {
 	for _, name := range []string{"runc", "crun"} {
 		b.Run(name, func(b *testing.B) { overhead(b, name) })
@@ -36,74 +35,36 @@ func BenchmarkOverhead(b *testing.B) {
 func overhead(b *testing.B, name string) {
 	site := enginetest.NewSite(b, imagetest.Library(b))
 	e := oci.New(oci.Config{Name: name, Run: site.Run, Dir: site.Dir, Images: site.Images})
-	_, err := e.Probe(b.Context())
-	enginetest.Require(b, name, err)
-	b.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			b.Error(err)
-		}
-	})
-	bare := newBare(b, e, site, name)
-	var driven, plain []float64
-	for n := 0; b.Loop(); n++ {
-		if n%2 == 0 {
-			driven = append(driven, drive(b, e))
-			plain = append(plain, bare.run(b))
-		} else {
-			plain = append(plain, bare.run(b))
-			driven = append(driven, drive(b, e))
-		}
-	}
-	b.ReportMetric(median(driven)*1e3, "driver-ms")
-	b.ReportMetric(median(plain)*1e3, "bare-ms")
-	b.ReportMetric(median(driven)/median(plain), "ratio")
-}
-
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return (x[len(x)/2] + x[(len(x)-1)/2]) / 2
+	enginetest.Use(b, e)
+	enginetest.Overhead(b, driven(e), newBare(b, e, site, name).run)
 }
 
 func task() bench.Spec { return bench.Spec{Argv: []string{agent.Path, "exit", "0"}} }
 
-// drive takes one container through the driver and returns the seconds that
-// Create, Start and Remove took.
-func drive(b *testing.B, e bench.Engine) float64 {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-	defer cancel()
-	if err := e.Prepare(ctx, task()); err != nil {
-		b.Fatal(err)
+// driven is the driver's side.
+func driven(e bench.Engine) func(b *testing.B) time.Duration {
+	return func(b *testing.B) time.Duration {
+		b.Helper()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		untimed := func(err error) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		untimed(e.Prepare(ctx, task()))
+		runtime.GC()
+		var c bench.Container
+		took := enginetest.Time(b, func() (err error) { c, err = e.Create(ctx, task()); return err })
+		_, err := c.Inspect(ctx)
+		untimed(errors.Join(err, c.Attach(ctx, nil, nil)))
+		took += enginetest.Time(b, func() error { return c.Start(ctx) })
+		_, err = c.Wait(ctx)
+		untimed(err)
+		took += enginetest.Time(b, func() error { return c.Remove(ctx) })
+		untimed(c.Remove(ctx))
+		return took
 	}
-	runtime.GC()
-	var c bench.Container
-	total := seconds(b, func() (err error) { c, err = e.Create(ctx, task()); return err })
-	if _, err := c.Inspect(ctx); err != nil {
-		b.Fatal(err)
-	}
-	if err := c.Attach(ctx, nil, nil); err != nil {
-		b.Fatal(err)
-	}
-	total += seconds(b, func() error { return c.Start(ctx) })
-	if _, err := c.Wait(ctx); err != nil {
-		b.Fatal(err)
-	}
-	total += seconds(b, func() error { return c.Remove(ctx) })
-	if err := c.Remove(ctx); err != nil {
-		b.Fatal(err)
-	}
-	return total
-}
-
-func seconds(b *testing.B, op func() error) float64 {
-	b.Helper()
-	begin := time.Now()
-	err := op()
-	took := time.Since(begin)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return took.Seconds()
 }
 
 // A bareLoop runs a runtime's commands with nothing around them.
@@ -140,18 +101,18 @@ func newBare(b *testing.B, e bench.Engine, site enginetest.Site, name string) *b
 	return l
 }
 
-// run takes one container through its life and returns the seconds that the
-// three commands took.
-func (l *bareLoop) run(b *testing.B) float64 {
+// run takes one container through its life and returns how long the three
+// commands took.
+func (l *bareLoop) run(b *testing.B) time.Duration {
 	b.Helper()
 	dir := filepath.Join(l.dir, "bundle")
 	l.stage(b, dir)
 	runtime.GC()
-	command := func(args ...string) float64 {
+	command := func(args ...string) time.Duration {
 		args = append([]string{"--root", l.dir + "/state", "--log", dir + "/log", "--log-format", "json"}, args...)
-		return seconds(b, exec.Command(l.binary, append(args, "bare")...).Run)
+		return enginetest.Time(b, exec.Command(l.binary, append(args, "bare")...).Run)
 	}
-	total := command("create", "--bundle", dir, "--pid-file", dir+"/pid")
+	took := command("create", "--bundle", dir, "--pid-file", dir+"/pid")
 	text, err := os.ReadFile(dir + "/pid")
 	if err != nil {
 		b.Fatal(err)
@@ -160,15 +121,15 @@ func (l *bareLoop) run(b *testing.B) float64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	total += command("start")
+	took += command("start")
 	if _, err := unix.Wait4(pid, nil, 0, nil); err != nil {
 		b.Fatal(err)
 	}
-	total += command("delete")
+	took += command("delete")
 	if err := unix.Unmount(dir+"/rootfs", 0); err != nil {
 		b.Fatal(err)
 	}
-	return total
+	return took
 }
 
 func (l *bareLoop) stage(b *testing.B, dir string) {

@@ -1,0 +1,65 @@
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Output tests that what came is passed on, and that what is missing is an
+// error of Wait. Exited is the answer to the wait for a container that ended
+// well.
+func Output[E Engine](t *testing.T, open Open[E], exited http.HandlerFunc) {
+	const frames = "\x01\x00\x00\x00\x00\x00\x00\x03out\x02\x00\x00\x00\x00\x00\x00\x03err"
+	for name, test := range map[string]struct {
+		stream, stdout, stderr string
+		ok                     bool
+	}{
+		"two streams":  {frames, "out", "err", true},
+		"none":         {"", "", "", true},
+		"cut in text":  {frames[:len(frames)-1], "out", "er", false},
+		"cut in frame": {frames[:len(frames)-5], "out", "", false},
+		"not framed":   {"HELLO, WORLD", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := open(t, Answers{
+				"POST /containers/c1/attach": Stream(test.stream),
+				"POST /containers/c1/start":  Reply(204, ""),
+				"POST /containers/c1/wait":   exited,
+			})
+			c := Created(t, e)
+			var stdout, stderr bytes.Buffer
+			if err := errors.Join(c.Attach(t.Context(), &stdout, &stderr), c.Start(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if exit, err := c.Wait(t.Context()); (err == nil) != test.ok || exit != (bench.Exit{}) {
+					t.Errorf("Wait = %v, %v; want success %v", exit, err, test.ok)
+				}
+			}
+			if stdout.String() != test.stdout || stderr.String() != test.stderr {
+				t.Errorf("stdout %q, stderr %q; want %q and %q", stdout.String(), stderr.String(), test.stdout, test.stderr)
+			}
+		})
+	}
+}
+
+// LateCreate tests that a container which was made after Create's context had
+// ended is removed.
+func LateCreate[E Engine](t *testing.T, open Open[E]) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e, s := open(t, Answers{"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		Reply(201, `{"Id":"late"}`)(w, r)
+	}})
+	if _, err := e.Create(ctx, bench.Spec{Image: "own"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Create = %v, want context.Canceled", err)
+	}
+	if !s.Called("DELETE /containers/tare-run-1-" + e.Name() + "-") {
+		t.Errorf("the container was not removed; calls: %q", s.Calls())
+	}
+}

@@ -1,0 +1,130 @@
+package apitest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// An Engine is what can be done through such an API.
+type Engine interface {
+	bench.Engine
+	bench.Cleaner
+	bench.Execer
+	bench.Overseer
+	bench.Pauser
+	bench.Signaler
+	bench.Stopper
+}
+
+// Open returns an engine of the run run-1, with the images of StandIn, on a
+// server that knows the image own, creates the container c1, and for the rest
+// answers as it is told.
+type Open[E Engine] func(t *testing.T, answers Answers) (E, *Server)
+
+// A BadAnswer is one that must make Do fail, with an error that has Want in it,
+// is not conclusive, and is no longer than people read.
+type BadAnswer struct {
+	Call   string
+	Answer http.HandlerFunc
+	Want   string
+	Do     func(ctx context.Context, e Engine) error
+}
+
+// BadAnswers tests each of them.
+func BadAnswers[E Engine](t *testing.T, open Open[E], all map[string]BadAnswer) {
+	for name, bad := range all {
+		t.Run(name, func(t *testing.T) {
+			e, _ := open(t, Answers{bad.Call: bad.Answer})
+			err := bad.Do(t.Context(), e)
+			if err == nil || !strings.Contains(err.Error(), bad.Want) || errors.Is(err, bench.ErrUnsupported) || len(err.Error()) > 1000 {
+				t.Errorf("error = %.2000v, want a short one with %q that is not conclusive", err, bad.Want)
+			}
+		})
+	}
+}
+
+// Probe probes an engine.
+func Probe(ctx context.Context, e Engine) error { return failure(e.Probe(ctx)) }
+
+// Prepare prepares for containers of an image.
+func Prepare(image string) func(context.Context, Engine) error {
+	return func(ctx context.Context, e Engine) error { return e.Prepare(ctx, bench.Spec{Image: image}) }
+}
+
+// Create creates a container.
+func Create(ctx context.Context, e Engine) error {
+	return failure(e.Create(ctx, bench.Spec{Image: "own"}))
+}
+
+// Leftovers lists what every run left.
+func Leftovers(ctx context.Context, e Engine) error {
+	return failure(e.Leftovers(ctx, func(string) bool { return true }))
+}
+
+// failure is the error of what has a result as well.
+func failure[T any](_ T, err error) error { return err }
+
+// Created creates the container c1.
+func Created(t *testing.T, e Engine) bench.Container {
+	t.Helper()
+	c, err := e.Create(t.Context(), bench.Spec{Image: "own"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A Use is something that is done with a container, and a call that it makes.
+type Use struct {
+	Call string
+	Do   func(ctx context.Context, e Engine, c bench.Container) error
+}
+
+// Hangs tests that the context ends whatever hangs: what every such engine
+// does, and more.
+func Hangs[E Engine](t *testing.T, open Open[E], more map[string]Use) {
+	for _, uses := range []map[string]Use{usual(), more} {
+		for name, use := range uses {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				e, s := open(t, nil)
+				c := Created(t, e)
+				s.Set(use.Call, Hang(t))
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				if err := use.Do(ctx, e, c); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error = %v, want context.DeadlineExceeded", err)
+				}
+			})
+		}
+	}
+}
+
+func usual() map[string]Use {
+	const c1 = "/containers/c1"
+	return map[string]Use{
+		"create":  {"POST /containers/create", func(ctx context.Context, e Engine, _ bench.Container) error { return Create(ctx, e) }},
+		"inspect": {"GET " + c1 + "/json", func(ctx context.Context, _ Engine, c bench.Container) error { return failure(c.Inspect(ctx)) }},
+		"start":   {"POST " + c1 + "/start", func(ctx context.Context, _ Engine, c bench.Container) error { return c.Start(ctx) }},
+		"wait":    {"POST " + c1 + "/wait", func(ctx context.Context, _ Engine, c bench.Container) error { return failure(c.Wait(ctx)) }},
+		"remove":  {"DELETE " + c1, func(ctx context.Context, _ Engine, c bench.Container) error { return c.Remove(ctx) }},
+		"pause":   {"POST " + c1 + "/pause", func(ctx context.Context, e Engine, c bench.Container) error { return e.Pause(ctx, c) }},
+		"resume":  {"POST " + c1 + "/unpause", func(ctx context.Context, e Engine, c bench.Container) error { return e.Resume(ctx, c) }},
+		"signal":  {"POST " + c1 + "/kill", func(ctx context.Context, e Engine, c bench.Container) error { return e.Signal(ctx, c, syscall.SIGTERM) }},
+		"stop":    {"POST " + c1 + "/stop", func(ctx context.Context, e Engine, c bench.Container) error { return e.Stop(ctx, c, time.Hour) }},
+		"pid":     {"GET " + c1 + "/json", func(ctx context.Context, e Engine, c bench.Container) error { return failure(e.Pid(ctx, c)) }},
+		"exec":    {"POST " + c1 + "/exec", Exec},
+	}
+}
+
+// Exec runs a further program.
+func Exec(ctx context.Context, e Engine, c bench.Container) error {
+	return failure(e.Exec(ctx, c, []string{"/x"}, nil, nil))
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // Inspect asks containerd for its record of the container (runtime, argv) and
@@ -54,15 +54,16 @@ func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
 	if err != nil {
 		return a, err
 	}
-	p := first{pid: int(c.task.Pid()), groups: c.server.groups, group: groupOf(c.engine.cfg.Run, c.id)}
-	if err := p.limits(c.spec.Limits, &a.Limits); err != nil {
+	pid := int(c.task.Pid())
+	if a.Limits, err = readback.Limits(c.server.groups, pid, groupOf(c.engine.cfg.Run, c.id), c.spec.Limits); err != nil {
 		return a, err
 	}
 	if c.runtime.sandboxed {
 		recorded(c.spec, &s, root, &a)
 		return a, nil
 	}
-	return a, p.read(c.spec, root, &a)
+	err = fromKernel(pid, c.spec, root, &a)
+	return a, err
 }
 
 // snapshot returns how containerd mounts the container's root, if it lies on
@@ -104,39 +105,14 @@ func same(a, b specs.Mount) bool {
 	return a.Destination == b.Destination && a.Type == b.Type && a.Source == b.Source && slices.Equal(a.Options, b.Options)
 }
 
-// read asks the kernel about the process.
-func (p first) read(spec bench.Spec, root []mount.Mount, a *bench.Applied) error {
-	if err := p.fileSystems(spec, root, a); err != nil {
-		return err
-	}
-	if err := p.network(a); err != nil {
-		return err
-	}
-	return p.security(&a.Security)
-}
-
-// fileSystems reads the root, and the mounts that were asked for, as they are.
-func (p first) fileSystems(spec bench.Spec, asked []mount.Mount, a *bench.Applied) error {
-	mounts, err := proc.Mounts("/", p.pid)
+// fromKernel fills in what the kernel says of the process.
+func fromKernel(pid int, spec bench.Spec, asked []mount.Mount, a *bench.Applied) error {
+	got, root, err := readback.Process(pid, spec.Mounts)
 	if err != nil {
 		return err
 	}
-	visible := make(map[string]proc.Mount, len(mounts))
-	for _, m := range mounts { // a later one hides an earlier one
-		visible[m.Point] = m
-	}
-	root := visible["/"]
-	a.Storage = root.Type
-	a.Security.ReadOnly = root.ReadOnly()
-	if err := checkRoot(root, asked); err != nil {
-		return err
-	}
-	for _, want := range spec.Mounts {
-		if got, ok := visible[filepath.Clean(want.Target)]; ok {
-			a.Mounts = append(a.Mounts, p.asApplied(want, got))
-		}
-	}
-	return nil
+	a.Network, a.Storage, a.Mounts, a.Security = got.Network, got.Storage, got.Mounts, got.Security
+	return checkRoot(root, asked)
 }
 
 // checkRoot wants the root to be what containerd says, where that has a

@@ -57,12 +57,3 @@ func TestFirstLine(t *testing.T) {
 		t.Errorf("first line = %q", got)
 	}
 }
-
-func TestInterfaces(t *testing.T) {
-	const head = "Inter-|   Receive\n face |bytes\n"
-	for text, want := range map[string]int{head: 0, head + "    lo: 0 0\n": 0, head + "    lo: 0\n  eth0: 1\n": 1} {
-		if got := interfaces([]byte(text)); got != want {
-			t.Errorf("interfaces(%q) = %d, want %d", text, got, want)
-		}
-	}
-}

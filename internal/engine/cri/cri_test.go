@@ -1,10 +1,8 @@
 package cri_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/engine/cri"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // What the suite checks only where it is.
@@ -76,22 +75,9 @@ func bridged(info bench.EngineInfo) bool {
 // root, and so from a server that was started on it.
 func restricted(t *testing.T) bool {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
+	lacks, err := readback.Withheld(readback.Self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(last)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := bytes.Cut(status, []byte("CapBnd:"))
-	set, err := strconv.ParseUint(string(bytes.Fields(rest)[0]), 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set != 1<<(n+1)-1
+	return lacks != 0
 }

@@ -1,14 +1,10 @@
 package cri
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -16,7 +12,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // verbose is what is needed of what servers tell of a container or a sandbox
@@ -83,10 +79,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Security: securityOf(spec),
 		Cgroup:   cgroupOf(c.pod.server),
 	}
-	if inGroupOf(info.Pid, c.id) {
-		err = kernelLimits(info.Pid, &a.Limits)
-	}
-	a.Limits.Memory = wholePages(c.pod.spec.Limits.Memory, a.Limits.Memory)
+	a.Limits, err = readback.LimitsSeen(info.Pid, c.id, c.pod.spec.Limits, a.Limits)
 	return a, err
 }
 
@@ -123,38 +116,21 @@ func (p *pod) network(ctx context.Context, pid int, word cri.NamespaceMode) (str
 	if err != nil {
 		return "", err
 	}
-	pods, err := netns(pid)
+	host, err := readback.SameNamespace("net", pid, daemon)
 	if err != nil {
 		return "", err
 	}
-	servers, err := netns(daemon)
-	if err != nil {
+	interfaces, err := readback.Interfaces(pid)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if pods == servers {
+	case host:
 		return "host", nil
-	}
-	interfaces, err := file(pid, "net/dev")
-	if err == nil && onlyLoopback(interfaces) {
+	case interfaces == 0:
 		return "none", nil
+	default:
+		return p.server.network, nil
 	}
-	return p.server.network, err
-}
-
-// netns identifies the network namespace of a process.
-func netns(pid int) (string, error) {
-	return os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
-}
-
-// onlyLoopback reports whether the text of /proc/PID/net/dev has no other
-// interface: below two lines of heading, one line each.
-func onlyLoopback(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		if name, _, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(name)) != "lo" {
-			return false
-		}
-	}
-	return true
 }
 
 // cgroupOf is the version and the driver, such as "v2 systemd".
@@ -202,46 +178,6 @@ func limitsOf(r *specs.LinuxResources) bench.Limits {
 		l.Pids = max(0, *r.Pids.Limit)
 	}
 	return l
-}
-
-// kernelLimits reads the limits that the kernel holds for a process. If it has
-// ended, the server's word stands.
-func kernelLimits(pid int, l *bench.Limits) error {
-	h, err := cgroup.Detect("/")
-	if err != nil {
-		return err
-	}
-	groups, err := h.PathOf(pid)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	path, ok := groups["memory"]
-	if !ok {
-		path = groups[""]
-	}
-	got, err := h.Limits(path)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	*l = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
-	return nil
-}
-
-// wholePages is want if the kernel, which rounds memory down to whole pages,
-// makes got of it.
-func wholePages(want, got int64) int64 {
-	page := int64(os.Getpagesize())
-	if want/page == got/page && (want == 0) == (got == 0) {
-		return want
-	}
-	return got
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) {
-		return nil
-	}
-	return err
 }
 
 func securityOf(spec *specs.Spec) bench.Security {

@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stdstream"
 )
 
 // running is a container of the engine, from its creation to its removal.
@@ -41,7 +42,7 @@ func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	defer c.mu.Unlock()
 	c.stream, c.copied = &answer.HijackedResponse, make(chan error, 1)
 	go func(done chan<- error) {
-		err := demultiplex(answer.Reader, stdout, stderr)
+		err := stdstream.Copy(stdout, stderr, answer.Reader)
 		if errors.Is(err, net.ErrClosed) {
 			err = nil // Remove has closed it
 		}

@@ -21,7 +21,8 @@ import (
 
 // daemon starts an engine of the test's own, and returns its host. It makes no
 // network, and has a network namespace of its own: an engine that is told to
-// have no bridge takes away the one that another engine uses.
+// have no bridge takes away the one that another engine uses. It has a
+// containerd of its own too, since it would leave a namespace in another.
 func daemon(t *testing.T, flags ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,25 +32,25 @@ func daemon(t *testing.T, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := func(name string) string { return filepath.Join(dir, name) }
-	log, err := os.Create(in("log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := "unix://" + in("sock")
-	cmd := exec.Command("dockerd", append([]string{
-		"--host", host, "--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"),
-		"--containerd-namespace", filepath.Base(dir), "--bridge=none", "--iptables=false",
-	}, flags...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	enginetest.Require(t, "docker", cmd.Start())
 	t.Cleanup(func() {
-		err := cmd.Process.Signal(syscall.SIGTERM)
-		if err := errors.Join(err, cmd.Wait(), log.Close(), os.RemoveAll(dir)); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
+	in := func(name string) string { return filepath.Join(dir, name) }
+	config := "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"
+	if err := os.WriteFile(in("config"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, in("clog"), exec.Command("containerd",
+		"--config", in("config"), "--root", in("croot"), "--state", in("cstate"), "--address", in("csock")))
+	host := "unix://" + in("sock")
+	cmd := exec.Command("dockerd", append([]string{
+		"--host", host, "--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"),
+		"--containerd", in("csock"), "--bridge=none", "--iptables=false",
+	}, flags...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	begin(t, in("log"), cmd)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		_, err := docker.New(docker.Config{Name: "docker", Host: host}).Probe(t.Context())
 		if err == nil {
@@ -60,6 +61,23 @@ func daemon(t *testing.T, flags ...string) string {
 			t.Fatalf("dockerd does not answer: %v\n%s", err, said)
 		}
 	}
+}
+
+// begin starts a program, which is ended with the test.
+func begin(t *testing.T, log string, cmd *exec.Cmd) {
+	t.Helper()
+	file, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = file, file
+	enginetest.Require(t, "docker", cmd.Start())
+	t.Cleanup(func() {
+		err := cmd.Process.Signal(syscall.SIGTERM)
+		if err := errors.Join(err, cmd.Wait(), file.Close()); err != nil {
+			t.Errorf("%s: %v", cmd.Path, err)
+		}
+	})
 }
 
 // A runtime that the engine has been given is one to compare.

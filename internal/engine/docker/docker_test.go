@@ -1,15 +1,12 @@
 package docker_test
 
 import (
-	"bytes"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 func TestConformance(t *testing.T) {
@@ -31,22 +28,9 @@ func TestConformance(t *testing.T) {
 // root, and so from an engine that was started on it.
 func restricted(t *testing.T) bool {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
+	lacks, err := readback.Withheld(readback.Self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(last)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := bytes.Cut(status, []byte("CapBnd:"))
-	set, err := strconv.ParseUint(string(bytes.Fields(rest)[0]), 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set != 1<<(n+1)-1
+	return lacks != 0
 }

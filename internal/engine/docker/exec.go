@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/stdstream"
 )
 
 // Exec makes, starts and inspects an exec, each one call. The engine's word
@@ -45,7 +44,7 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	}
 	defer stream.Close()
 	copied := make(chan error, 1)
-	go func() { copied <- demultiplex(stream.Reader, stdout, stderr) }()
+	go func() { copied <- stdstream.Copy(stdout, stderr, stream.Reader) }()
 	select {
 	case err := <-copied:
 		if err != nil {
@@ -89,17 +88,7 @@ func (c *running) endExec(ctx context.Context, id string, why error) error {
 	}
 	h, err := cgroup.Detect("/")
 	if err == nil {
-		err = cgroup.KillProcess(is.PID, func() bool { return c.holds(h, is.PID) })
+		err = cgroup.KillProcess(is.PID, func() bool { return readback.InGroupOf(h, is.PID, c.id) })
 	}
 	return errors.Join(why, err)
-}
-
-// holds reports whether a process is in a group that is named after the
-// container.
-func (c *running) holds(h *cgroup.Hierarchy, pid int) bool {
-	groups, err := h.PathOf(pid)
-	if err != nil {
-		return false // it is gone
-	}
-	return slices.ContainsFunc(slices.Collect(maps.Values(groups)), func(path string) bool { return strings.Contains(path, c.id) })
 }

@@ -1,15 +1,10 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
@@ -17,7 +12,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // Inspect asks the engine. Of a container that is not started there is nothing
@@ -53,7 +49,8 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Cgroup:   cgroupOf(info),
 	}
 	if got.State.Pid > 0 && c.engine.sameProcesses(ctx) {
-		err = kernelLimits(got.State.Pid, c.spec.Limits, &a.Limits)
+		// Those of whichever group it is in bind it, whatever the engine says.
+		a.Limits, err = readback.LimitsSeen(got.State.Pid, "", c.spec.Limits, a.Limits)
 	}
 	return a, err
 }
@@ -66,8 +63,7 @@ func (e *Engine) sameProcesses(ctx context.Context) bool {
 		return false
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
-	numbers, ok := line(filepath.Join("/proc", strconv.Itoa(peer(conn)), "status"), []byte("NSpid:"))
-	return ok && len(bytes.Fields(numbers)) == 1
+	return readback.SameNumbers(proc.Peer(conn))
 }
 
 // networkOf is a network mode in the words of a Spec.
@@ -87,45 +83,6 @@ func limitsOf(r container.Resources) bench.Limits {
 		l.Pids = max(0, *r.PidsLimit)
 	}
 	return l
-}
-
-// kernelLimits reads the limits that the kernel holds for a process. Where it
-// cannot be asked, because the process has ended or its groups are not seen
-// from here, the engine's word stands. The kernel rounds memory down to whole
-// pages; that is what was asked for.
-func kernelLimits(pid int, want bench.Limits, l *bench.Limits) error {
-	h, err := cgroup.Detect("/")
-	if errors.Is(err, cgroup.ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	groups, err := h.PathOf(pid)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	path, ok := groups["memory"]
-	if !ok {
-		path = groups[""]
-	}
-	got, err := h.Limits(path)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	*l = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
-	page := int64(os.Getpagesize())
-	if want.Memory/page == got.Memory/page && (want.Memory == 0) == (got.Memory == 0) {
-		l.Memory = want.Memory
-	}
-	return nil
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) {
-		return nil
-	}
-	return err
 }
 
 func securityOf(h *container.HostConfig, remapped bool) bench.Security {

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // idPrefix begins every container's ID, and so the names of its directory and
@@ -140,7 +141,7 @@ func processes() (map[found][]int, error) {
 // containerOf reads which container a process is in. It is in none that can be
 // seen if it is gone, another user's, or in tare's own mount namespace.
 func containerOf(pid int) (found, bool) {
-	if same(dirOf(pid), "mnt") {
+	if own, err := readback.SameNamespace("mnt", pid, readback.Self); err == nil && own {
 		return found{}, false
 	}
 	mounts, err := proc.Mounts("/", pid)

@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // version is what config.json says it complies with: the oldest that has what
@@ -80,11 +81,11 @@ func specification(spec bench.Spec, b *bundle) (*specs.Spec, error) {
 	l.cgroupNS = err == nil
 	l.capabilities = capabilityNames(agent.DefaultCapabilities)
 	if spec.Security.Privileged {
-		status, err := statusOf("self")
+		status, err := readback.StatusOf(readback.Self)
 		if err != nil {
 			return nil, err
 		}
-		l.capabilities = capabilityNames(status.bounding)
+		l.capabilities = capabilityNames(uint64(status.Bounding))
 	}
 	return l.specification(spec), nil
 }

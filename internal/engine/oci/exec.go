@@ -86,6 +86,7 @@ type execution struct {
 	name      string // of its files in the bundle
 	process   string // file
 	outputs   [2]*pipe
+	killed    bool // the process inside, by killInside
 }
 
 func (x *execution) path(suffix string) string { return x.container.bundle.path(x.name + suffix) }
@@ -106,18 +107,20 @@ func (x *execution) run(ctx context.Context, stdout, stderr io.Writer) (bench.Ex
 		x.outputs[i], files[i] = p, p.w
 	}
 	args := append(c.globals(x.name+".log"), "exec", "--process", x.process)
+	run, kill := run, c.killOrphans
 	if c.host.dialect.sandbox {
 		args = append(args, "--internal-pid-file", x.path(".pid"))
+		run, kill = x.runInSandbox, x.killInside
 	}
 	args = append(args, c.bundle.id)
 	err := run(ctx, c.host, files[0], files[1], args)
 	if ctx.Err() != nil {
-		return bench.Exit{}, errors.Join(fmt.Errorf("exec in %s: %w", c.bundle.id, context.Cause(ctx)), x.kill())
+		return bench.Exit{}, errors.Join(fmt.Errorf("exec in %s: %w", c.bundle.id, context.Cause(ctx)), cleanUp(kill))
 	}
 	exit, err := x.result(args, err)
 	if err != nil {
 		// Some runtimes leave behind what they had begun.
-		return exit, errors.Join(err, x.kill())
+		return exit, errors.Join(err, cleanUp(kill))
 	}
 	return exit, x.drain(ctx)
 }
@@ -169,29 +172,11 @@ func (x *execution) clear() {
 	}
 }
 
-// kill ends the process inside, after the runtime's command was killed.
-func (x *execution) kill() error {
+// cleanUp ends the process inside, after the runtime's command has ended.
+func cleanUp(kill func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteLimit)
 	defer cancel()
-	if x.container.host.dialect.sandbox {
-		return x.killInside(ctx)
-	}
-	return x.container.killOrphans(ctx)
-}
-
-// killInside has the runtime kill a process that the host does not see. If the
-// runtime had not come to say its number, there is none.
-func (x *execution) killInside(ctx context.Context) error {
-	pid, err := proc.ReadFile(x.path(".pid"), 64)
-	pid = bytes.TrimSpace(pid)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(pid) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	c := x.container
-	return c.commandWith(ctx, c.host.null, c.bundle.errors, []string{"kill", "--pid", string(pid)}, "9")
+	return kill(ctx)
 }
 
 // killOrphans ends the processes in the container that are children of this

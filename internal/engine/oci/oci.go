@@ -65,7 +65,6 @@ type host struct {
 	dialect dialect
 	null    *os.File
 	groups  *cgroup.Hierarchy
-	own     func() (status, error) // of this process
 }
 
 // New returns an engine. It touches nothing until the engine is used.
@@ -130,8 +129,7 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := sync.OnceValues(func() (status, error) { return statusOf("self") })
-	return &host{binary, version, dialectOf(version.name), null, groups, own}, nil
+	return &host{binary, version, dialectOf(version.name), null, groups}, nil
 }
 
 // find returns the path of the runtime's binary, if it can work here.

@@ -68,16 +68,6 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestParseStatus(t *testing.T) {
-	got, err := parseStatus([]byte("Name:\tx\nCapBnd:\t00000000a80425fb\nNoNewPrivs:\t1\nSeccomp:\t2\n"))
-	if want := (status{noNewPrivs: true, seccomp: 2, bounding: 0xa80425fb}); err != nil || got != want {
-		t.Errorf("parseStatus = %+v, %v; want %+v", got, err, want)
-	}
-	if _, err := parseStatus([]byte("Seccomp:\tmaybe\n")); err == nil {
-		t.Error("parseStatus of garbage succeeds")
-	}
-}
-
 func TestParseVersion(t *testing.T) {
 	got, err := parseVersion("crun", "crun version 1.8.1\ncommit: f8a0\nrundir: /run/crun\nspec: 1.0.0\n+SYSTEMD\n")
 	want := runtimeVersion{name: "crun", number: "1.8.1", facts: []bench.Label{{Key: "commit", Value: "f8a0"}, {Key: "spec", Value: "1.0.0"}}}
@@ -87,15 +77,6 @@ func TestParseVersion(t *testing.T) {
 	for _, bad := range []string{"", "GNU ls 1.0", "usage: x"} {
 		if _, err := parseVersion("x", bad); err == nil {
 			t.Errorf("parseVersion(%q) succeeds", bad)
-		}
-	}
-}
-
-func TestInterfaces(t *testing.T) {
-	heading := "Inter-|   Receive\n face |bytes\n"
-	for text, want := range map[string]int{heading + "    lo: 0 0\n": 0, heading + "    lo: 0\n  eth0: 1\n": 1, heading: 0} {
-		if got := interfaces([]byte(text)); got != want {
-			t.Errorf("interfaces(%q) = %d, want %d", text, got, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // A sandbox is what runsc writes down of a container: what it read of the
@@ -41,15 +42,17 @@ func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	if err != nil {
 		return a, err
 	}
-	a.Argv = s.Spec.Process.Args
-	if err := c.goferFiles(ctx, strconv.Itoa(s.GoferPid), &a); err != nil {
+	a.Image, a.Argv = c.bundle.image.Digest(), s.Spec.Process.Args
+	if err := c.goferFiles(ctx, s.GoferPid, &a); err != nil {
 		return a, err
 	}
-	pid := strconv.Itoa(s.Sandbox.Pid)
-	err = errors.Join(c.limits(pid, &a), c.sandboxNetwork(pid, &a), c.sandboxSecurity(s, &a))
 	a.Mounts = slices.DeleteFunc(a.Mounts, func(m bench.Mount) bool { return m.Type != "bind" })
 	a.Mounts = append(a.Mounts, s.tmpfs(c.spec.Mounts)...)
-	return a, err
+	var errs [3]error
+	a.Limits, errs[0] = readback.Limits(c.host.groups, s.Sandbox.Pid, c.bundle.cgroup, c.spec.Limits)
+	a.Network, errs[1] = sandboxNetwork(s.Sandbox.Pid)
+	a.Security, errs[2] = s.security()
+	return a, errors.Join(errs[:]...)
 }
 
 // goferPatience is how long a gofer may take to put its root together after
@@ -57,13 +60,17 @@ func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 const goferPatience = 5 * time.Second
 
 // goferFiles reads the gofer's root and mounts, once it is there where they are.
-func (c *container) goferFiles(ctx context.Context, pid string, a *bench.Applied) error {
+func (c *container) goferFiles(ctx context.Context, pid int, a *bench.Applied) error {
 	ctx, cancel := context.WithTimeout(ctx, goferPatience)
 	defer cancel()
 	for {
-		err := c.fileSystems(pid, a)
-		if !errors.Is(err, bench.ErrMismatch) {
+		root, mounts, err := readback.FileSystems(pid, c.spec.Mounts)
+		if err != nil {
 			return err
+		}
+		a.Storage, a.Mounts = root.Type, mounts
+		if err = c.checkRoot(root); err == nil {
+			return nil
 		}
 		select {
 		case <-time.After(time.Millisecond):
@@ -98,14 +105,14 @@ func (c *container) sandbox() (*sandbox, error) {
 
 // sandboxNetwork asks the sandbox itself: the arguments it was started with,
 // and its namespace.
-func (c *container) sandboxNetwork(pid string, a *bench.Applied) error {
-	args, err := procFile(pid, "cmdline")
+func sandboxNetwork(pid int) (string, error) {
+	args, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"), 1<<20)
 	if err != nil {
-		return err
+		return "", err
 	}
-	same, err := sameNamespace(pid, "net")
+	same, err := readback.SameNamespace("net", pid, readback.Self)
 	if err != nil {
-		return err
+		return "", err
 	}
 	network := "its own default"
 	for arg := range bytes.SplitSeq(args, []byte{0}) {
@@ -113,30 +120,27 @@ func (c *container) sandboxNetwork(pid string, a *bench.Applied) error {
 			network = string(value)
 		}
 	}
-	switch {
-	case network == "none", network == "host" && same:
-		a.Network = network
-	default:
-		a.Network = fmt.Sprintf("%s, host's namespace: %v", network, same)
+	if network == "none" || network == "host" && same {
+		return network, nil
 	}
-	return nil
+	return fmt.Sprintf("%s, host's namespace: %v", network, same), nil
 }
 
-func (c *container) sandboxSecurity(s *sandbox, a *bench.Applied) error {
-	ours, err := c.host.own()
+func (s *sandbox) security() (bench.Security, error) {
+	ours, err := readback.StatusOf(readback.Self)
 	if err != nil {
-		return err
+		return bench.Security{}, err
 	}
-	a.Security = bench.Security{
+	security := bench.Security{
 		Seccomp:         "unconfined", // of the process inside: runsc has a filter for itself alone
 		ReadOnly:        s.Spec.Root.Readonly,
 		NoNewPrivileges: s.Spec.Process.NoNewPrivileges,
 	}
 	if caps := s.Spec.Process.Capabilities; caps != nil {
 		held := func(name string) bool { return slices.Contains(caps.Bounding, name) }
-		a.Security.Privileged = !slices.ContainsFunc(capabilityNames(ours.bounding), func(name string) bool { return !held(name) })
+		security.Privileged = !slices.ContainsFunc(capabilityNames(uint64(ours.Bounding)), func(name string) bool { return !held(name) })
 	}
-	return nil
+	return security, nil
 }
 
 // tmpfs returns those of the mounts that were asked for, as the runtime has

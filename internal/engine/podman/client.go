@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
 )
 
 // A client talks to one service.
@@ -23,10 +24,13 @@ type client struct {
 	own    *service // nil if it is somebody else's
 
 	retired map[string]bool // containers that may have left monitors behind
+
+	groups func() (*cgroup.Hierarchy, error) // of this machine, looked for once
 }
 
 func newClient(name, socket string) *client {
 	c := &client{name: name, socket: socket, retired: map[string]bool{}}
+	c.groups = sync.OnceValues(func() (*cgroup.Hierarchy, error) { return cgroup.Detect("/") })
 	c.http.Transport = transport(c.path)
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stdstream"
 )
 
 // running is a container of the engine, from its creation to its removal.
@@ -65,7 +66,7 @@ func (c *running) attach(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.stream, c.copied = stream, make(chan error, 1)
 	go func(done chan<- error) {
-		err := demultiplex(stream, c.stdout, c.stderr)
+		err := stdstream.Copy(c.stdout, c.stderr, stream)
 		if errors.Is(err, net.ErrClosed) {
 			err = nil // Remove has closed it
 		}
@@ -147,6 +148,9 @@ func (c *running) Remove(ctx context.Context) error {
 func (c *client) removeContainer(ctx context.Context, id string) error {
 	if err := c.remove(ctx, "/containers/"+id+"?force=true&volumes=true&timeout=0"); err != nil {
 		return c.failed("remove "+id, err)
+	}
+	if err := c.endEvicted(ctx, id); err != nil {
+		return c.failed("remove "+id+": what Podman has left of it", err)
 	}
 	return nil
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // An inspection is the part of Podman's word on a container that tare uses.
@@ -150,59 +149,27 @@ func tmpfsOf(target, options string) bench.Mount {
 }
 
 // fromKernel replaces Podman's word by what the kernel holds for a process.
-// Where it cannot be asked, because the process has ended or its groups are not
-// seen from here, Podman's word stands. The kernel rounds memory down to whole
-// pages; that is what was asked for.
-func (c *running) fromKernel(pid int, a *bench.Applied) error {
-	if mode, ok := statusNumber(pid, "Seccomp:", 10); ok {
+// Podman's word stands where it cannot be asked, and on limits also if the
+// process is in the user's group: then Podman has not been asked for any.
+func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
+	if status, err := readback.StatusOf(pid); err == nil {
 		a.Security.Seccomp = ""
-		if mode == 0 {
+		if status.Seccomp == 0 {
 			a.Security.Seccomp = "unconfined"
 		}
 	}
-	h, err := cgroup.Detect("/")
-	if errors.Is(err, cgroup.ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	path, err := groupOf(h, pid, c.id)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	got, err := h.Limits(path)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	a.Limits = bench.Limits{CPUs: got.CPUs, CPUSet: got.CPUSet, Memory: got.Memory, Pids: got.Pids}
-	page, want := int64(os.Getpagesize()), c.spec.Limits.Memory
-	if want/page == got.Memory/page && (want == 0) == (got.Memory == 0) {
-		a.Limits.Memory = want
-	}
-	return nil
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) || errors.Is(err, bench.ErrUnsupported) {
-		return nil
-	}
+	a.Limits, err = readback.LimitsSeen(pid, c.id, c.spec.Limits, a.Limits)
 	return err
 }
 
 // groupOf is the cgroup of a container's first process. Podman of an ordinary
 // user may make none; then the process is in the user's.
 func groupOf(h *cgroup.Hierarchy, pid int, id string) (string, error) {
-	groups, err := h.PathOf(pid)
-	if err != nil {
-		return "", err
+	group, err := readback.Group(h, pid)
+	if err == nil && !strings.Contains(group, id) {
+		err = fmt.Errorf("%w: container %.12s has no control group of its own", bench.ErrUnsupported, id)
 	}
-	for _, controller := range []string{"memory", ""} {
-		if path, ok := groups[controller]; ok && strings.Contains(path, id) {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%w: container %.12s has no control group of its own", bench.ErrUnsupported, id)
+	return group, err
 }
 
 // Cgroup returns the path of the group of a container that runs. Podman removes

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stdstream"
 )
 
 // own returns the engine's container behind the interface.
@@ -115,7 +116,7 @@ func (c *client) follow(ctx context.Context, path string, stdout, stderr io.Writ
 	defer func() { _ = stream.Close() }() // nothing is sent on it
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
 	defer stop()
-	return demultiplex(stream, stdout, stderr)
+	return stdstream.Copy(stdout, stderr, stream)
 }
 
 // Checkpointable asks for what Podman needs: root, a criu that works with this

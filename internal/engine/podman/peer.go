@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"math/bits"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // What this file asks of the kernel is about the process of the service.
@@ -81,26 +79,15 @@ func (c *client) serving(ctx context.Context) int {
 // sameProcesses reports whether a process has the same number for the service
 // and for tare: the service is seen from here, and in no PID namespace below.
 func (c *client) sameProcesses(ctx context.Context) bool {
-	numbers, ok := line(c.serving(ctx), "status", "NSpid:")
-	return ok && len(bytes.Fields(numbers)) == 1
+	return readback.SameNumbers(c.serving(ctx))
 }
 
 // checkPrivileged refuses a privileged container where the service itself lacks
 // a capability, as in another container: it would make one and then not be
 // able to start it. Where the service cannot be looked at, it is believed.
 func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
-	held, ok := statusNumber(c.serving(ctx), "CapBnd:", 16)
-	if !ok {
-		return nil
-	}
-	last, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
-	if err != nil {
-		return nil // without it nothing can be said
-	}
-	n, err := strconv.Atoi(string(bytes.TrimSpace(last)))
-	if missing := (uint64(2)<<n - 1) &^ held; err == nil && missing != 0 {
-		return e.refuse("privileged: the service itself lacks %d of the kernel's capabilities (first: number %d)",
-			bits.OnesCount64(missing), bits.TrailingZeros64(missing))
+	if lacks, err := readback.Withheld(c.serving(ctx)); err == nil && lacks != 0 {
+		return e.refuse("privileged: the service itself lacks %v", lacks)
 	}
 	return nil
 }
@@ -111,8 +98,8 @@ func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
 // what the service has itself, unless that is more than Podman's default.
 func (c *client) affordable(ctx context.Context) []rlimit {
 	pid := c.serving(ctx)
-	held, ok := statusNumber(pid, "CapEff:", 16)
-	if c.Host.Security.Rootless || !ok || held&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+	status, err := readback.StatusOf(pid)
+	if err != nil || c.Host.Security.Rootless || status.Effective.Has(unix.CAP_SYS_RESOURCE) {
 		return nil
 	}
 	var limits []rlimit
@@ -133,25 +120,10 @@ func name(pid int) string {
 	return string(bytes.TrimSpace(text))
 }
 
-// statusNumber reads the number that follows label in /proc/PID/status.
-func statusNumber(pid int, label string, base int) (uint64, bool) {
-	text, ok := line(pid, "status", label)
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), base, 64)
-	return n, err == nil
-}
-
 // line reads what follows label on the first line of /proc/PID/FILE that
 // begins with it.
 func line(pid int, file, label string) ([]byte, bool) {
-	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), file))
-	if err != nil {
-		return nil, false
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file), 4<<20)
 	if err != nil {
 		return nil, false
 	}

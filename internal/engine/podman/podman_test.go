@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/podman"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 func TestConformance(t *testing.T) {
@@ -47,14 +48,9 @@ func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
 // root, and so from a service that was started on it.
 func restricted(t *testing.T) bool {
 	t.Helper()
-	for c := range unix.CAP_LAST_CAP + 1 {
-		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if held == 0 {
-			return true
-		}
+	lacks, err := readback.Withheld(readback.Self)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	return lacks != 0
 }

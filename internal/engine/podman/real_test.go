@@ -29,13 +29,7 @@ func real(t *testing.T, dir string) (*podman.Engine, enginetest.Site) {
 		dir = site.Dir
 	}
 	e := podman.New(podman.Config{Name: "podman", Run: site.Run, Dir: dir, Images: site.Images})
-	_, err := e.Probe(t.Context())
-	enginetest.Require(t, "podman", err)
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	enginetest.Use(t, e)
 	return e, site
 }
 

@@ -1,0 +1,71 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// runInSandbox is run for a process that the host does not see. When ctx ends, the
+// runtime's command is not killed but the process inside, and the command comes
+// back by itself: one that is killed may have started the process already, and not
+// have come to say its number.
+func (x *execution) runInSandbox(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
+	unlimited, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	back, stopped := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		x.stopInside(back)
+		kill() // a command that has not come back
+	})
+	err := run(unlimited, h, stdout, stderr, args)
+	close(back)
+	if !stop() {
+		<-stopped
+	}
+	return err
+}
+
+// stopInside kills the process inside as soon as its number is known, and waits
+// until the command is back. It gives up after deleteLimit.
+func (x *execution) stopInside(back <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteLimit)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		_ = x.killInside(ctx) // a number that is none yet: again
+		select {
+		case <-tick.C:
+		case <-back:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// killInside has the runtime kill the process inside, once. Without a number
+// there is none: nothing was started, or it has not come to be said.
+func (x *execution) killInside(ctx context.Context) error {
+	if x.killed {
+		return nil
+	}
+	pid, err := proc.ReadFile(x.path(".pid"), 64)
+	pid = bytes.TrimSpace(pid)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(pid) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c := x.container
+	err = c.commandWith(ctx, c.host.null, c.bundle.errors, []string{"kill", "--pid", string(pid)}, "9")
+	x.killed = err == nil
+	return err
+}

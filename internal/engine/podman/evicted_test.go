@@ -1,0 +1,75 @@
+package podman_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/engine/apitest"
+)
+
+// What Podman leaves running of a container that it says it has removed is
+// ended, whichever way its groups are named.
+func TestRemoveEndsWhatIsLeft(t *testing.T) {
+	h, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) || err == nil && h.Writable() != nil {
+		t.Skip("no control groups that this user can make")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for manager, name := range map[string]string{"cgroupfs": "/libpod_parent/libpod-%s", "systemd": "/machine.slice/libpod-%s.scope"} {
+		t.Run(manager, func(t *testing.T) {
+			id := fmt.Sprintf("tare-test-%d", os.Getpid())
+			group := fmt.Sprintf(name, id)
+			_, before := h.Limits(filepath.Dir(group))
+			cmd := exec.Command("sleep", "1000")
+			if err := errors.Join(h.Create(group, cgroup.Limits{}), cmd.Start()); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			t.Cleanup(func() {
+				_ = cmd.Process.Kill() // it is dead unless the test failed
+				<-ended
+				err := h.Remove(context.Background(), group)
+				if before != nil { // the group above is the test's own, too
+					err = errors.Join(err, h.Prune(group))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			if err := h.Attach(group, cmd.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+
+			e, _ := open(t, apitest.Answers{
+				"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["cpu","cpuset","memory","pids"],"cgroupVersion":"v1","cgroupManager":"`+manager+`",
+					"ociRuntime":{"name":"crun"}},"store":{"graphDriverName":"overlay"},"version":{"Version":"4.3.1"}}`),
+				"POST /containers/create":  apitest.Reply(201, `{"Id":"`+id+`"}`),
+				"DELETE /containers/" + id: apitest.Reply(200, `[{"Id":"`+id+`"}]`),
+			})
+			spec := bench.Spec{Image: "own", Argv: []string{"x"}}
+			if err := e.Prepare(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.Create(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Remove(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := h.Procs(group); err != nil || len(left) > 0 {
+				t.Errorf("left: processes %d, %v", left, err)
+			}
+		})
+	}
+}

@@ -172,6 +172,9 @@ func noteText(code, cells string) (text, hint string) {
 	case bench.NoteLostContainers:
 		return "some containers of " + cells + " failed: they are counted, and their times are in no number",
 			"see why: take fewer at once, or run the same operations with workload lifecycle, which says what failed"
+	case bench.NoteEndedEarly:
+		return "the process in some containers of " + cells + " had ended before stop or kill came: there was nothing to end, and it has no time",
+			"give it a program that runs until it is ended, or write wait in place of stop and kill"
 	case bench.NoteFull:
 		return cells + " was filled until a container could not be started", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:

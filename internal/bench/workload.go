@@ -133,6 +133,9 @@ const (
 	// NoteLostContainers marks a sample of many containers, of which some failed
 	// and are in no time.
 	NoteLostContainers = "lost-containers"
+	// NoteEndedEarly marks a sample in which the process inside had ended by itself
+	// before an operation came that ends it. That operation has no time.
+	NoteEndedEarly = "ended-early"
 	// NoteFull marks a sample of a host that was filled until a start failed.
 	NoteFull = "full"
 	// NoteSeriesLeftOut marks a sample with more values of single operations than

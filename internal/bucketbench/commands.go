@@ -197,11 +197,16 @@ func (c *converter) noteStop(w word) {
 	}
 	c.note(w.at, "stop was %s. Here it is %s", strings.Join(was, "; "), is)
 	c.note(w.at, "the program has to run until stop comes: where it had ended before, bucketbench counted the few milliseconds of a stop that failed or "+
-		"had nothing to do; here that container has failed. If the program ends by itself, write wait in place of stop, or argv such as [sleep, \"3600\"]")
-	if c.stopsGently() {
-		c.note(w.at, "a program that SIGTERM does not end, such as sleep or a shell, took all of the grace in bucketbench; here it has not stopped, and that is a failure. "+
-			"Write kill among the operations to end it at once")
+		"had nothing to do; here that is no failure, has no time, and is said in the report. If the program ends by itself, write wait in place of stop, "+
+		"or argv such as [sleep, \"3600\"]")
+	if !c.stopsGently() {
+		return
 	}
+	hint := "Write kill among the operations to end it at once"
+	if c.types(func(t driverType) bool { return t.name == "CRI" }) != "" {
+		hint = "With CRI there is no other way to end it"
+	}
+	c.note(w.at, "a program that SIGTERM does not end, such as sleep or a shell, took all of the grace in bucketbench; here it has not stopped, and that is a failure. %s", hint)
 }
 
 func (c *converter) notePause(w word) {

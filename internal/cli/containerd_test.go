@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
 )
 
 // ownContainerd starts a containerd of the test's own.
@@ -60,4 +63,27 @@ func nothingIn(t *testing.T, d *daemon) {
 	if slices.Contains(strings.Fields(string(out)), "tare") {
 		t.Error("left behind: tare's namespace")
 	}
+}
+
+// Two daemons of a kind are two engines: one run compares them, side by side.
+func TestDaemonsSideBySide(t *testing.T) {
+	require(t, "docker")
+	d := ownContainerd(t)
+	d.begin(t)
+	p := newPlace(t)
+	var doc report.Document
+	decode(t, p.must(t, "run", "lifecycle", "--json", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control",
+		"--engine", "docker,docker,name=other,host=unix://"+d.socket+",containerd,containerd,name=second,address="+d.containerdSocket()).stdout, &doc)
+	var names []string
+	for _, e := range doc.Runs[0].Engines {
+		names = append(names, e.Name+" "+e.Driver)
+	}
+	if diff := cmp.Diff([]string{"containerd containerd", "docker docker", "other docker", "second containerd"}, names); diff != "" {
+		t.Errorf("engines (-want +got):\n%s", diff)
+	}
+	wantValues(t, doc, "first_instruction", nil)
+	p.nothingLeft(t)
+	p.docker = d.socket
+	p.nothingLeft(t)
+	nothingIn(t, d)
 }

@@ -38,18 +38,18 @@ func (p *place) limit(t *testing.T, l cgroup.Limits) {
 // which container, and everything that was started is removed.
 func TestDensityOnAFullHost(t *testing.T) {
 	engines := usable(t, "floor", "runc", "crun", "containerd")
-	for name, l := range map[string]cgroup.Limits{"processes": {Pids: 15}, "memory": {Memory: 20 << 20}} {
+	for name, l := range map[string]cgroup.Limits{"processes": {Pids: 15}, "memory": {Memory: 8 << 20}} {
 		for until, outcome := range map[string]bench.Outcome{"count": bench.Failed, "failure": bench.OK} {
 			t.Run(name+"/"+until, func(t *testing.T) {
 				p := newPlace(t)
-				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
+				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "30",
 					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control")
 				p.limit(t, l)
 				said := r.end(t)
 				for _, s := range p.last(t).Samples {
 					t.Logf("%s %s", s.Outcome, s.Reason)
-					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 60: ") {
-						t.Errorf("%s: %q, want %s at one of 60\n%s", s.Outcome, s.Reason, outcome, said.stderr)
+					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 30: ") {
+						t.Errorf("%s: %q, want %s at one of 30\n%s", s.Outcome, s.Reason, outcome, said.stderr)
 					}
 				}
 				if outcome == bench.OK {

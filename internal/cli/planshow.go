@@ -103,7 +103,7 @@ func most(plan bench.Plan, block time.Duration) time.Duration {
 	all := block * time.Duration(plan.Warmup+plan.MaxBlocks)
 	switch {
 	case plan.Budget > 0 && (all == 0 || plan.Budget < all):
-		return plan.Budget
+		return max(plan.Budget, block*time.Duration(plan.Warmup+1)) // one block is always measured
 	default:
 		return all
 	}

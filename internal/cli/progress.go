@@ -68,7 +68,11 @@ func (p *progress) failed(s bench.Sample) {
 		return
 	}
 	p.end()
-	fmt.Fprintf(p.out, "%s: %s: %s\n", p.plan.Cells[s.Trial.Cell].Name, s.Outcome, printable(s.Reason))
+	cell := p.plan.Cells[s.Trial.Cell]
+	if cell.Condition != "" {
+		cell.Name += " (" + cell.Condition + ")"
+	}
+	fmt.Fprintf(p.out, "%s: %s: %s\n", printable(cell.Name), s.Outcome, printable(s.Reason))
 	if p.failures == mostFails {
 		fmt.Fprintln(p.out, "further failures are counted, not shown; 'tare show' has them all")
 	}

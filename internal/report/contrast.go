@@ -36,7 +36,7 @@ func (d *Document) sayComparison() {
 			d.Details = append(d.Details, t)
 		}
 	}
-	d.Legend = legend(primary, len(d.Tables))
+	d.Legend = legend(primary, d.Tables)
 	for _, w := range d.Warned {
 		d.Notes = append(d.Notes, Note{Text: Clean(w.Text), Hint: Clean(w.Hint)})
 	}

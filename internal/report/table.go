@@ -29,7 +29,9 @@ func metricTable(m Metric, marks *marking) Table {
 			}
 			g.Lines = append(g.Lines, metricRow(&m, &r, in, axis, marks))
 		}
-		t.Groups = append(t.Groups, g)
+		if len(g.Lines) > 0 { // a summary of baselines alone has none
+			t.Groups = append(t.Groups, g)
+		}
 	}
 	return t
 }

@@ -43,7 +43,7 @@ func (d *Document) sayMetrics(marks *marking) {
 		d.Tables = append(d.Tables, metricTable(m, marks))
 		primary += m.comparisons()
 	}
-	d.Legend = legend(primary, len(d.Tables))
+	d.Legend = legend(primary, d.Tables)
 	d.Details = detailTables(details, marks)
 }
 
@@ -140,17 +140,35 @@ func (m *Metric) tables() []Condition {
 }
 
 // legend says in one line how to read the tables.
-func legend(comparisons, tables int) string {
+func legend(comparisons int, tables []Table) string {
+	var parts []string
 	switch {
-	case tables == 0:
-		return ""
+	case !intervals(tables):
 	case comparisons == 0:
-		return "[ ] 95 % interval of the median"
+		parts = append(parts, "[ ] 95 % interval of the median")
 	case comparisons == 1:
-		return "[ ] is the 95 % interval of the comparison with the baseline"
+		parts = append(parts, "[ ] is the 95 % interval of the comparison with the baseline")
 	default:
-		return fmt.Sprintf("[ ] is each one's 95 %% interval; verdicts allow for all %d comparisons (Holm)", comparisons)
+		parts = append(parts, "[ ] is each one's 95 % interval")
 	}
+	if comparisons > 1 {
+		parts = append(parts, fmt.Sprintf("verdicts allow for all %d comparisons (Holm)", comparisons))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// intervals reports whether any table shows one.
+func intervals(tables []Table) bool {
+	for _, t := range tables {
+		for _, g := range t.Groups {
+			for _, line := range g.Lines {
+				if slices.ContainsFunc(line.Cells, func(cell string) bool { return strings.HasPrefix(cell, "[") }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // A marking says which notes a row refers to.

@@ -234,7 +234,7 @@ func (r *runner) stop(block int, spent time.Duration) bench.StopReason {
 	switch {
 	case r.allGivenUp():
 		return bench.StopAllFailed
-	case r.plan.Budget > 0 && spent >= r.plan.Budget:
+	case r.plan.Budget > 0 && spent >= r.plan.Budget && block > 0: // a warm-up alone is no result
 		return bench.StopBudget
 	case r.Precision != nil && block >= r.plan.MinBlocks && r.Precision.Reached():
 		return bench.StopPrecision

@@ -209,6 +209,7 @@ func TestStops(t *testing.T) {
 		{"on precision", bench.Plan{MaxBlocks: 40, MinBlocks: 3}, 5, false, bench.StopPrecision, 10},
 		{"not on precision before the least blocks", bench.Plan{MaxBlocks: 40, MinBlocks: 9}, 5, false, bench.StopPrecision, 18},
 		{"after the block that uses up the budget", bench.Plan{MaxBlocks: 40, Budget: 5 * time.Second}, 0, false, bench.StopBudget, 6},
+		{"after a block at least", bench.Plan{Warmup: 1, MaxBlocks: 40, Budget: time.Second}, 0, false, bench.StopBudget, 4},
 		{"when nothing can go on", bench.Plan{MaxBlocks: 40}, 0, true, bench.StopAllFailed, 6},
 	}
 	for _, tt := range tests {

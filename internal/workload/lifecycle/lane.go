@@ -25,6 +25,7 @@ type lane struct {
 	times             map[string][]float64 // of lives that came through: one each for a metric
 	series            map[string][]float64 // of lives that came through: every step
 	through, failures int
+	early             bool           // some process had ended before it was to be ended
 	failedAt          map[string]int // lives that failed, by step
 	why               error          // of the first failure
 	failed            error          // the first clean-up that failed
@@ -147,8 +148,9 @@ func (l *lane) Applied(want bench.Spec, got bench.Applied) error {
 	return bench.Attest(want, got)
 }
 
-// Note implements bench.Meter: what a life notes is of no use without its mark.
-func (l *lane) Note(string) {}
+// Note implements bench.Meter. What a life notes of its mark is of no use
+// without that.
+func (l *lane) Note(code string) { l.early = l.early || code == bench.NoteEndedEarly }
 
 // cleanupTime bounds the removal of a container that did not come through.
 const cleanupTime = 15 * time.Second

@@ -79,12 +79,15 @@ func (l *life) run(ctx context.Context) error {
 // the mean where a sequence has it more than once.
 func (l *life) timed(name string, op func() error) error {
 	span, err := l.meter.Step(name, op)
+	if err != nil {
+		return err
+	}
 	l.spent += span.Duration()
 	if l.took == nil {
 		l.took = map[string][]time.Duration{}
 	}
 	l.took[name] = append(l.took[name], span.Duration())
-	return err
+	return nil
 }
 
 func (l *life) create(ctx context.Context) error {
@@ -199,35 +202,42 @@ func (l *life) signal(ctx context.Context) error {
 
 func (l *life) kill(ctx context.Context) error {
 	e, _ := bench.As[bench.Signaler](l.engine)
-	return l.timed(Kill, func() error {
+	return l.end(Kill, func() error {
 		if err := e.Signal(ctx, l.container, syscall.SIGKILL); err != nil {
-			return err
+			return l.unlessEnded(ctx, err)
 		}
-		_, err := l.container.Wait(ctx)
+		exit, err := l.container.Wait(ctx)
+		if err == nil && exit.Code != killed {
+			return errEnded
+		}
 		return err
 	})
 }
+
+// killed is the status of a process that SIGKILL has ended.
+const killed = 128 + int(syscall.SIGKILL)
 
 // stop stops the container with the engine's own means or with SIGTERM. A
 // process that has to be killed in the end has not stopped: that is an error,
 // and never a duration.
 func (l *life) stop(ctx context.Context) error {
+	early := l.hasEnded(ctx)
 	stopper, ok := bench.As[bench.Stopper](l.engine)
-	var exit bench.Exit
-	return l.timed(Stop, func() (err error) {
+	return l.end(Stop, func() error {
+		if early {
+			return errEnded
+		}
 		if !ok {
 			return l.terminate(ctx)
 		}
 		if err := stopper.Stop(ctx, l.container, l.grace); err != nil {
-			return err
+			return l.unlessEnded(ctx, err)
 		}
-		if exit, err = l.container.Wait(ctx); err != nil {
-			return err
-		}
-		if exit.Code == 128+int(syscall.SIGKILL) {
+		exit, err := l.container.Wait(ctx)
+		if err == nil && exit.Code == killed {
 			return l.stubborn()
 		}
-		return nil
+		return err
 	})
 }
 
@@ -235,7 +245,7 @@ func (l *life) stop(ctx context.Context) error {
 func (l *life) terminate(ctx context.Context) error {
 	e, _ := bench.As[bench.Signaler](l.engine)
 	if err := e.Signal(ctx, l.container, syscall.SIGTERM); err != nil {
-		return err
+		return l.unlessEnded(ctx, err)
 	}
 	patient, cancel := context.WithTimeout(ctx, l.grace)
 	defer cancel()

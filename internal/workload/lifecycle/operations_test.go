@@ -3,12 +3,16 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/run"
@@ -241,4 +245,45 @@ func TestThroughput(t *testing.T) {
 			t.Errorf("%s %s: %v errors, %d left; want one error apart", s.Outcome, s.Reason, got[lifecycle.Errors]/1e3, f.Live())
 		}
 	})
+}
+
+// obliging is an engine that ends what has ended already, and says that it did.
+type obliging struct{ *enginetest.Fake }
+
+func (obliging) Signal(context.Context, bench.Container, syscall.Signal) error { return nil }
+func (obliging) Stop(context.Context, bench.Container, time.Duration) error    { return nil }
+
+// A process that has ended by itself cannot be ended: that is noted, is no
+// failure, and has no time, whatever the engine answers.
+func TestEndedBeforeItWasEnded(t *testing.T) {
+	ends := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
+	for _, w := range []bench.Workload{lifecycle.New(), lifecycle.NewThroughput()} {
+		for _, end := range []string{"kill", "stop"} {
+			for _, obliges := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%s/obliging %v", w.Name(), end, obliges), func(t *testing.T) {
+					bubble(t, func(t *testing.T, clock func() time.Duration) {
+						config := slow(clock)
+						config.Takes[enginetest.OpRun] = time.Millisecond
+						fake := enginetest.NewFake(config) // it refuses
+						var e bench.Engine = fake
+						if obliges {
+							e = obliging{fake}
+						}
+						s := performSpec(t, w, e, clock, map[string]string{"operations": "create,start," + end + ",remove"}, ends)
+						if s.Outcome != bench.OK || !slices.Contains(s.Notes, bench.NoteEndedEarly) {
+							t.Fatalf("%s: %q, notes %q", s.Outcome, s.Reason, s.Notes)
+						}
+						for i, m := range w.Metrics() {
+							if v, ok := s.Value(i); ok && strings.HasPrefix(m.Name, end) {
+								t.Errorf("%s = %v", m.Name, v)
+							}
+						}
+						if got := series(s)[end]; len(got) > 0 {
+							t.Errorf("the series of %s is %v", end, got)
+						}
+					})
+				})
+			}
+		}
+	}
 }

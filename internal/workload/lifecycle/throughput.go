@@ -136,6 +136,9 @@ func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Durat
 	if why != nil {
 		m.Note(bench.NoteLostContainers)
 	}
+	if all.early {
+		m.Note(bench.NoteEndedEarly)
+	}
 	for _, name := range seriesNames() {
 		if n := all.failedAt[name]; n > 0 {
 			m.Series(ErrorsAt+name, []float64{float64(n)})
@@ -160,6 +163,7 @@ func join(lanes []*lane) (all *lane, why error) {
 	for _, l := range lanes {
 		all.through += l.through
 		all.failures += l.failures
+		all.early = all.early || l.early
 		why = errors.Join(why, l.failed)
 		if why == nil {
 			why = l.why

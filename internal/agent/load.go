@@ -98,7 +98,7 @@ func fork(args []string, stdout, stderr io.Writer) int {
 	// The children's death signal comes when the thread that made them ends.
 	runtime.LockOSThread()
 	forked := 0
-	var last [4]uintptr
+	var last [room]uintptr
 	for ; forked < n; forked++ {
 		pid := forkSleeper()
 		if pid == 0 {
@@ -110,10 +110,13 @@ func fork(args []string, stdout, stderr io.Writer) int {
 	return sayAndWait(term, "fork", fmt.Sprintf("forked %d\n", forked), stdout, stderr)
 }
 
-// makeRoom ends some children, so that the runtime, which crashes where it cannot
-// have a thread, can have some. A system call that it knows of could make it want
-// one, so it knows of none.
-func makeRoom(children [4]uintptr) {
+// room is how many threads the runtime may still want, to wait in while signals
+// and timers go on: it crashes where it cannot have one.
+const room = 4
+
+// makeRoom ends children for the threads of the runtime. The runtime does not
+// know of its system calls: one that it knows of could make it want a thread.
+func makeRoom(children [room]uintptr) {
 	for _, pid := range children {
 		if pid != 0 {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0)
@@ -123,11 +126,10 @@ func makeRoom(children [4]uintptr) {
 }
 
 // forkSleeper makes a child that sleeps until the parent dies, and returns its
-// number; 0 if there can be none more. The child does
-// not exec: another runtime would add threads to what is counted, and could
-// not start under the very limit that this task is there to test. It is a copy
-// with one thread of a process that had several, so it may do nothing but raw
-// system calls.
+// number; 0 if there can be none more. The child does not exec: another runtime
+// would add threads to what is counted, and could not start under the very limit
+// that this task is there to test. It is a copy with one thread of a process that
+// had several, so it may do nothing but raw system calls.
 //
 //go:norace
 //go:nosplit

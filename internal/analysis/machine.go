@@ -176,7 +176,7 @@ func noteText(code, cells string) (text, hint string) {
 		return "the process in some containers of " + cells + " had ended before stop or kill came: there was nothing to end, and it has no time",
 			"give it a program that runs until it is ended, or write wait in place of stop and kill"
 	case bench.NoteFull:
-		return cells + " was filled until a container could not be started", "the number of containers is a result here"
+		return cells + " was filled until a container could not be started, or ended by itself", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:
 		return "trials of " + cells + " had too many single values to keep them all", "the numbers shown are made of all; only single values are missing from what is stored"
 	default:

@@ -114,6 +114,7 @@ func TestWarnings(t *testing.T) {
 			})
 		}, nil, "", nil},
 		{"overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 25 }, []string{analysis.CodeOverhead}, "cpuset", nil},
+		{"little overhead", 40, func(r *bench.Run) { r.End.Overhead.CPU = r.End.Overhead.Wall / 40 }, nil, "", nil},
 		{"another clock", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 {

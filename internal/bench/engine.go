@@ -172,7 +172,8 @@ type (
 		Daemons(ctx context.Context) ([]int, error)
 		// Pid returns the ID of a started container's first process. What
 		// lies between it and the first process of the host (a shim, a monitor)
-		// serves this container alone.
+		// serves this container alone. Of one that has exited it is the ID that
+		// was, or an error that is not ErrUnsupported.
 		Pid(ctx context.Context, c Container) (int, error)
 	}
 

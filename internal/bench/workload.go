@@ -136,7 +136,8 @@ const (
 	// NoteEndedEarly marks a sample in which the process inside had ended by itself
 	// before an operation came that ends it. That operation has no time.
 	NoteEndedEarly = "ended-early"
-	// NoteFull marks a sample of a host that was filled until a start failed.
+	// NoteFull marks a sample of a host that was filled until a container could not
+	// be started, or ended by itself.
 	NoteFull = "full"
 	// NoteSeriesLeftOut marks a sample with more values of single operations than
 	// are kept. Its Values are those of all operations.

@@ -23,8 +23,8 @@ func ownContainerd(t *testing.T) *daemon {
 	return startContainerd(t)
 }
 
-// A containerd that is killed and started again in the middle of a run costs the
-// trials that it was away for: those before and after count, and nothing is left.
+// A containerd that is killed and started again in the middle of a run costs one
+// trial: those before and after count, and nothing is left.
 func TestContainerdRestarts(t *testing.T) {
 	d := ownContainerd(t)
 	p := newPlace(t)
@@ -32,6 +32,7 @@ func TestContainerdRestarts(t *testing.T) {
 		"--blocks", "20", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "10s")
 	p.await(t, r, 6)
 	kill(t, d.containerd)
+	p.awaitFailure(t, r)
 	d.beginContainerd(t)
 	said := r.end(t)
 	got := p.last(t)
@@ -46,11 +47,23 @@ func TestContainerdRestarts(t *testing.T) {
 			t.Logf("trial %d: %s", s.Trial.Seq, s.Reason)
 		}
 	}
-	if failed > 1 || got.End == nil || got.End.Reason != bench.StopBlocks {
+	if failed != 1 || got.End == nil || got.End.Reason != bench.StopBlocks {
 		t.Errorf("%d trials failed, and the run ended with %+v:\n%s", failed, got.End, said.stderr)
 	}
 	p.nothingLeft(t)
 	nothingIn(t, d)
+}
+
+// awaitFailure waits until a trial of the newest run has failed.
+func (p *place) awaitFailure(t *testing.T, r *process) {
+	t.Helper()
+	failed := func(s bench.Sample) bool { return s.Outcome == bench.Failed }
+	for n := 1; ; n++ {
+		p.await(t, r, n)
+		if slices.ContainsFunc(p.last(t).Samples, failed) {
+			return
+		}
+	}
 }
 
 // nothingIn wants that no tare has anything in a containerd.

@@ -1,8 +1,6 @@
 package cli_test
 
 import (
-	"errors"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -14,24 +12,25 @@ import (
 
 // limit lets all containers of the place's run have so much together, as soon as
 // there is a group of theirs.
-func (p *place) limit(t *testing.T, l cgroup.Limits) {
+func (p *place) limit(t *testing.T, r *process, l cgroup.Limits) {
 	t.Helper()
 	h, err := cgroup.Detect("/")
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.await(t, r, 0)
+	group := "/tare/" + p.last(t).Header.ID
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if all := p.runs(t); len(all) > 0 {
-			err := h.Set("/tare/"+all[0].Header.ID, l)
-			if err == nil {
-				return
-			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				t.Fatal(err)
-			}
+		if err = h.Set(group, l); err == nil {
+			return
+		}
+		select {
+		case err := <-r.exited:
+			t.Fatalf("ended before it had a cgroup: %v\n%s", err, &r.stderr)
+		default:
 		}
 	}
-	t.Fatalf("the run has no cgroup after %v", patience)
+	t.Fatalf("no limit for %s after %v: %v", group, patience, err)
 }
 
 // A host that runs out of processes or of memory ends the filling. It is said at
@@ -42,14 +41,14 @@ func TestDensityOnAFullHost(t *testing.T) {
 		for until, outcome := range map[string]bench.Outcome{"count": bench.Failed, "failure": bench.OK} {
 			t.Run(name+"/"+until, func(t *testing.T) {
 				p := newPlace(t)
-				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "30",
+				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
 					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control")
-				p.limit(t, l)
+				p.limit(t, r, l)
 				said := r.end(t)
 				for _, s := range p.last(t).Samples {
 					t.Logf("%s %s", s.Outcome, s.Reason)
-					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 30: ") {
-						t.Errorf("%s: %q, want %s at one of 30\n%s", s.Outcome, s.Reason, outcome, said.stderr)
+					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 60: ") {
+						t.Errorf("%s: %q, want %s at one of 60\n%s", s.Outcome, s.Reason, outcome, said.stderr)
 					}
 				}
 				if outcome == bench.OK {

@@ -40,6 +40,13 @@ func Find(root string, pid int) (Process, error) {
 	return p, nil
 }
 
+// Runs reports whether there is a process of that number that has not ended. One
+// that has ended and waits to be collected does not run.
+func Runs(root string, pid int) bool {
+	p, err := Find(root, pid)
+	return err == nil && p.State != 'Z'
+}
+
 // parseProcess reads /proc/PID/stat. The second column is a name that may hold
 // anything, blanks and brackets too, so columns are counted from its end.
 func parseProcess(text []byte) (p Process, ok bool) {

@@ -42,7 +42,7 @@ func FileSystems(pid int, asked []bench.Mount) (root proc.Mount, found []bench.M
 func asApplied(want bench.Mount, got proc.Mount, inside string) bench.Mount {
 	m := bench.Mount{Type: got.Type, Target: want.Target, ReadOnly: got.ReadOnly()}
 	if want.Type == "bind" {
-		if sameFile(inside, want.Source) {
+		if SameFile(inside, want.Source) {
 			m.Type, m.Source = "bind", want.Source
 		}
 		return m
@@ -56,7 +56,8 @@ func asApplied(want bench.Mount, got proc.Mount, inside string) bench.Mount {
 	return m
 }
 
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths lead to the same file or directory.
+func SameFile(a, b string) bool {
 	fa, errA := os.Stat(a)
 	fb, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(fa, fb)

@@ -72,7 +72,7 @@ func contrastTable(m *Metric, groups []Group) Table {
 	} else {
 		t.Columns = append(t.Columns, Column{Name: "B", Right: true})
 	}
-	t.Columns = append(t.Columns, Column{Name: "change"}, Column{Name: "95 % interval"}, Column{Name: "verdict"})
+	t.Columns = append(t.Columns, Column{Name: "change"}, Column{Name: intervalColumn}, Column{Name: "verdict"})
 	in := scales{m.medians(), m.effects()}
 	for _, c := range m.Conditions {
 		g := RowGroup{Title: Clean(c.Condition)}

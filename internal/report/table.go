@@ -15,7 +15,7 @@ import (
 func metricTable(m Metric, marks *marking) Table {
 	t := Table{
 		Title: Clean(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
-		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: "95 % interval"}, {Name: "verdict"}},
+		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"}},
 	}
 	axis, in := newAxis(&m), scales{m.medians(), m.effects()}
 	for _, c := range m.tables() {

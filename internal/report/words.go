@@ -157,12 +157,16 @@ func legend(comparisons int, tables []Table) string {
 	return strings.Join(parts, "; ")
 }
 
+// intervalColumn is the name of the column of intervals, which every table has.
+const intervalColumn = "95 % interval"
+
 // intervals reports whether any table shows one.
 func intervals(tables []Table) bool {
 	for _, t := range tables {
+		column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == intervalColumn })
 		for _, g := range t.Groups {
 			for _, line := range g.Lines {
-				if slices.ContainsFunc(line.Cells, func(cell string) bool { return strings.HasPrefix(cell, "[") }) {
+				if strings.HasPrefix(line.Cells[column], "[") { // it says why where there is none
 					return true
 				}
 			}

@@ -26,16 +26,25 @@ func (r *runner) doubt(s bench.Sample) {
 	}
 }
 
-// awaitEngine waits until an engine in doubt answers. A daemon that is started
-// again costs the trial that it died in; without the wait, the next ones would
-// fail at once, and its cells would be given up. One that stays away is waited
-// for only once: what it fails with then, its trials say.
+// awaitEngine waits until an engine in doubt answers, before the trial's time
+// limit begins. A daemon that is started again costs the trial that it died in;
+// without the wait, the next ones would fail at once, and its cells would be given
+// up. One that stays away is waited for only once: what it fails with then, its
+// trials say.
 func (r *runner) awaitEngine(ctx context.Context, name string) {
 	until, doubted := r.doubts[name]
-	for doubted && r.Clock() < until && ctx.Err() == nil {
+	if !doubted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, until-r.Clock())
+	defer cancel()
+	for ctx.Err() == nil {
 		if _, err := r.Engines[name].Probe(ctx); err == nil {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
 }

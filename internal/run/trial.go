@@ -32,6 +32,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 		return s, nil
 	}
 	r.observe(TrialBegan{t})
+	r.awaitEngine(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
 	err := r.await(m, func() error {
@@ -66,7 +67,6 @@ func (e *fatalError) Unwrap() error { return e.err }
 // preparation and the washout.
 func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	cell := r.plan.Cells[t.Cell]
-	r.awaitEngine(limited, cell.Engine)
 	if err := r.hooks(run, bench.BeforeTrial, cell.Engine); err != nil {
 		return &fatalError{err}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrFraming is wrapped by the error for a stream that is not framed.
-var ErrFraming = errors.New("not Docker's framing")
+var ErrFraming = errors.New("not framed as stdout and stderr")
 
 // Copy copies what r carries to stdout and stderr; nil discards. It reads to
 // the end whatever the writers do and whatever comes, because a container whose

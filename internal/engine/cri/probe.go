@@ -4,19 +4,24 @@ import (
 	"context"
 	"time"
 
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/tare-bench/tare/internal/bench"
 )
 
 // probeLimit bounds how long the server may take to answer a Probe.
 const probeLimit = 10 * time.Second
 
-// Probe asks the server for its version and its set-up.
+// Probe asks the server for its version and, the first time, for its set-up.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	s, err := e.ask(ctx)
 	if err != nil {
 		return bench.EngineInfo{}, err
+	}
+	if _, err := s.Version(ctx, &cri.VersionRequest{}); err != nil { // it may be gone by now
+		return bench.EngineInfo{}, e.failed(ctx, "version", err)
 	}
 	return bench.EngineInfo{
 		Name: e.cfg.Name, Driver: "cri", Version: s.version.RuntimeVersion,

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -46,6 +47,9 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	_, info, err := own.state(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if info.Pid == 0 {
+		return 0, own.failed(ctx, "find the process", errors.New("it has none"))
 	}
 	if !inGroupOf(info.Pid, own.id) {
 		return 0, own.failed(ctx, "find the process", fmt.Errorf("%w: number %d is not the container's here", bench.ErrUnsupported, info.Pid))

@@ -2,7 +2,6 @@ package floor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,7 +69,7 @@ func mighty(tid int) (bool, error) {
 func (c *container) checkRoot(tid int, root proc.Mount) error {
 	lower, _ := root.Option("lowerdir")
 	switch {
-	case c.copied && sameFile(filepath.Join(dirOf(tid), "root"), filepath.Join(c.dir, "root")):
+	case c.copied && readback.SameFile(filepath.Join(dirOf(tid), "root"), filepath.Join(c.dir, "root")):
 	case !c.copied && (lower == c.plan.rootfs || lower == quoteOverlay(c.plan.rootfs)):
 	default:
 		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.plan.image, root.Type, lower)
@@ -104,8 +103,3 @@ func thread(pid, inside int) (int, error) {
 	return 0, fmt.Errorf("init's thread %d: %w", inside, os.ErrNotExist)
 }
 
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return errors.Join(err1, err2) == nil && os.SameFile(x, y)
-}

@@ -101,6 +101,19 @@ func (c *client) revive(ctx context.Context) bool {
 	return c.own != nil && c.own.dead(100*time.Millisecond) && c.own.start(ctx) == nil
 }
 
+// awake starts a service of our own again that has died.
+func (c *client) awake(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.own == nil || !c.own.dead(0) {
+		return nil
+	}
+	if err := c.own.start(ctx); err != nil {
+		return c.failed("start the service again", err)
+	}
+	return nil
+}
+
 // restart restarts the service, if it is our own, and returns when it answers.
 func (c *client) restart(ctx context.Context) error {
 	c.mu.Lock()

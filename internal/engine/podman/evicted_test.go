@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/engine/apitest"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // What Podman leaves running of a container that it says it has removed is
@@ -28,28 +29,7 @@ func TestRemoveEndsWhatIsLeft(t *testing.T) {
 		t.Run(manager, func(t *testing.T) {
 			id := fmt.Sprintf("tare-test-%d", os.Getpid())
 			group := fmt.Sprintf(name, id)
-			_, before := h.Limits(filepath.Dir(group))
-			cmd := exec.Command("sleep", "1000")
-			if err := errors.Join(h.Create(group, cgroup.Limits{}), cmd.Start()); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			t.Cleanup(func() {
-				_ = cmd.Process.Kill() // it is dead unless the test failed
-				<-ended
-				err := h.Remove(context.Background(), group)
-				if before != nil { // the group above is the test's own, too
-					err = errors.Join(err, h.Prune(group))
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			if err := h.Attach(group, cmd.Process.Pid); err != nil {
-				t.Fatal(err)
-			}
-
+			process := runIn(t, h, group)
 			e, _ := open(t, apitest.Answers{
 				"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["cpu","cpuset","memory","pids"],"cgroupVersion":"v1","cgroupManager":"`+manager+`",
 					"ociRuntime":{"name":"crun"}},"store":{"graphDriverName":"overlay"},"version":{"Version":"4.3.1"}}`),
@@ -67,9 +47,41 @@ func TestRemoveEndsWhatIsLeft(t *testing.T) {
 			if err := c.Remove(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if left, err := h.Procs(group); err != nil || len(left) > 0 {
+			if left, err := h.Procs(group); err != nil || len(left) > 0 || proc.Runs("/", process) {
 				t.Errorf("left: processes %d, %v", left, err)
 			}
 		})
 	}
+}
+
+// runIn starts a process in a group that it makes, and returns its number.
+func runIn(t *testing.T, h *cgroup.Hierarchy, group string) int {
+	t.Helper()
+	_, above := h.Limits(filepath.Dir(group))
+	if err := h.Create(group, cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := h.Remove(context.Background(), group)
+		if above != nil { // the group above is the test's own, too
+			err = errors.Join(err, h.Prune(group))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it is dead unless the test failed
+		<-ended
+	})
+	if err := h.Attach(group, cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
 }

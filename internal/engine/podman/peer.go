@@ -3,7 +3,7 @@ package podman
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,7 +60,7 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 		return 0, own.failed("inspect", err)
 	}
 	if got.State.Pid <= 0 {
-		return 0, fmt.Errorf("%w: container %.12s does not run", bench.ErrUnsupported, own.id)
+		return 0, own.failed("inspect", errors.New("it has no process"))
 	}
 	return got.State.Pid, nil
 }

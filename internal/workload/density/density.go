@@ -75,7 +75,7 @@ const (
 func (workload) Params() []bench.Param {
 	return []bench.Param{
 		{Name: "count", Default: "20", Valid: validCount, Doc: "how many containers to start"},
-		{Name: "until", Default: untilCount, Valid: validUntil, Doc: "count: one that cannot be started fails the trial; failure: it ends the filling, and the number that ran is a result"},
+		{Name: "until", Default: untilCount, Valid: validUntil, Doc: "count: one that cannot be started, or ends by itself, fails the trial; failure: it ends the filling, and the number that ran is a result"},
 		{Name: "host_memory", Default: "0", Valid: validMemory, Doc: "stop filling when the host's available memory has fallen by so many bytes; 0 for no such limit"},
 		{Name: "idle", Default: "2s", Valid: validIdle, Doc: "for how long to watch daemons and shims while nothing happens"},
 	}

@@ -80,13 +80,20 @@ func (f *fill) full(ctx context.Context, why error) error {
 	return nil
 }
 
-// another starts one container more, and sees to it that all are there.
+// another starts one container more. Now and then it sees to it that all are
+// there: each time would cost more than the containers, once there are thousands.
 func (f *fill) another(ctx context.Context) error {
 	if err := f.one(ctx); err != nil {
 		return f.numbered(len(f.residents), err)
 	}
+	if last := f.residents[len(f.residents)-1]; last.runs() && len(f.residents)%lookEvery != 0 {
+		return nil
+	}
 	return f.losses(ctx)
 }
+
+// lookEvery is after how many starts all containers are looked at.
+const lookEvery = 10
 
 func (f *fill) numbered(i int, err error) error {
 	return fmt.Errorf("container %d of %d: %w", i+1, f.count, err)
@@ -113,16 +120,28 @@ func (f *fill) one(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pid, err := f.overseer.Pid(ctx, c)
+	var first proc.Process
+	_, err = f.meter.Step("look", func() (err error) { first, err = f.first(ctx, c); return err })
 	if err != nil {
 		return err
 	}
-	first, err := proc.Find(root, pid)
-	if err != nil {
-		return howEnded(ctx, c)
-	}
 	f.residents = append(f.residents, resident{c, first, created.Duration() + started.Duration()})
 	return nil
+}
+
+// first is the first process of a container that was started.
+func (f *fill) first(ctx context.Context, c bench.Container) (proc.Process, error) {
+	pid, err := f.overseer.Pid(ctx, c)
+	if errors.Is(err, bench.ErrUnsupported) {
+		return proc.Process{}, err
+	}
+	if err == nil {
+		p, err := proc.Find(root, pid)
+		if err == nil {
+			return p, nil
+		}
+	}
+	return proc.Process{}, howEnded(ctx, c)
 }
 
 // losses takes the containers that have ended by themselves out of those that

@@ -37,7 +37,7 @@ func (f *fill) report(ctx context.Context, before sight) error {
 		return err
 	}
 	idle, err := f.look(ctx)
-	if err := errors.Join(err, f.losses(ctx)); err != nil {
+	if err != nil {
 		return err
 	}
 	watched := f.meter.Now() - began
@@ -46,6 +46,9 @@ func (f *fill) report(ctx context.Context, before sight) error {
 	f.meter.Record(StartCPU, max(engine(full)-engine(before), 0).Seconds()/float64(len(f.residents)))
 	f.meter.Record(IdleCPU, max(engine(idle)-engine(full), 0).Seconds()/watched.Seconds())
 	f.meter.Record(Load, load)
+	if err := f.losses(ctx); err != nil {
+		return f.full(ctx, err) // the numbers are of those that ran when they were looked at
+	}
 	return nil
 }
 

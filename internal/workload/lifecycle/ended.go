@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -19,40 +21,57 @@ var errEnded = errors.New("the process had ended before")
 func (l *life) end(name string, op func() error) error {
 	err := l.timed(name, op)
 	if errors.Is(err, errEnded) {
+		l.early = true
 		l.meter.Note(bench.NoteEndedEarly)
 		return nil
 	}
 	return err
 }
 
-// hasEnded reports whether the process inside has ended by itself, as far as
-// that can be told. It is not timed. The agent does not end by itself.
-func (l *life) hasEnded(ctx context.Context) bool {
+// hasEnded reports whether the process inside has ended by itself. It has not,
+// as far as tare knows, where the engine does not show its processes to tare. The
+// agent's does not end by itself.
+func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
 	o, ok := bench.As[bench.Overseer](l.engine)
 	if !ok || l.marks {
-		return false
+		return false, nil
 	}
-	if pid, err := o.Pid(ctx, l.container); err == nil {
-		if p, err := proc.Find("/", pid); err == nil && p.State != 'Z' {
-			return false
+	_, err = l.meter.Step("look", func() error {
+		pid, err := o.Pid(ctx, l.container)
+		switch {
+		case errors.Is(err, bench.ErrUnsupported):
+			return nil
+		case err == nil && proc.Runs("/", pid):
+			return nil
 		}
-	}
-	return l.exits(ctx)
+		_, ended = l.exit(ctx)
+		return nil
+	})
+	return ended, err
 }
 
-// exits asks the engine whether the container has exited. One that has not is
-// waited for, for a moment.
-func (l *life) exits(ctx context.Context) bool {
+// exit asks the engine how the container has ended. One that has not is waited
+// for, for a moment.
+func (l *life) exit(ctx context.Context) (bench.Exit, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	_, err := l.container.Wait(ctx)
-	return err == nil
+	exit, err := l.container.Wait(ctx)
+	return exit, err == nil
 }
 
-// unlessEnded is err, unless it comes of a process that had ended.
+// unlessEnded is the error of a signal, unless it comes of a process that had
+// ended. One that a signal has ended is not: then the engine has done what it was
+// asked for, and failed all the same.
 func (l *life) unlessEnded(ctx context.Context, err error) error {
-	if l.exits(ctx) {
+	exit, ended := l.exit(ctx)
+	if ended && !slices.Contains([]int{killed, terminated}, exit.Code) {
 		return errEnded
 	}
 	return err
 }
+
+// What a shell would say of a process that a signal has ended.
+const (
+	killed     = 128 + int(syscall.SIGKILL)
+	terminated = 128 + int(syscall.SIGTERM)
+)

@@ -18,6 +18,8 @@ type lane struct {
 	limit  time.Duration // of one operation; 0 = none
 	timer  *time.Timer   // ends the life under way when an operation takes too long; nil without a limit
 
+	ctx context.Context // of the life under way, which Step holds its operations to
+
 	one   map[string]float64   // of the life under way, in seconds
 	steps map[string][]float64 // of the life under way, each by itself
 	at    string               // the step that it is at
@@ -82,6 +84,7 @@ func (l *lane) keep() {
 func (l *lane) live(ctx context.Context, t bench.Task) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	l.ctx = ctx
 	if l.limit > 0 {
 		l.timer = time.AfterFunc(math.MaxInt64, func() { end(fmt.Errorf("%w of %v", bench.ErrOpTime, l.limit)) })
 		defer l.timer.Stop()
@@ -92,6 +95,7 @@ func (l *lane) live(ctx context.Context, t bench.Task) error {
 	}
 	life.meter, life.looks, life.listens = l, l.attest, l.attest || life.marks && life.sequence.holds()
 	err = life.run(ctx)
+	l.early = l.early || life.early
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return &bench.OpError{Op: l.at, Err: cause} // instead of the foreign words that an engine has for it
 	}
@@ -111,6 +115,9 @@ func (l *lane) Step(name string, op func() error) (bench.Span, error) {
 	begin := l.Now()
 	err := op()
 	end := l.Now()
+	if err == nil && l.ctx.Err() != nil { // it came back although its time was up
+		err = context.Cause(l.ctx)
+	}
 	if err != nil {
 		return bench.Span{}, &bench.OpError{Op: name, Err: err}
 	}
@@ -148,9 +155,9 @@ func (l *lane) Applied(want bench.Spec, got bench.Applied) error {
 	return bench.Attest(want, got)
 }
 
-// Note implements bench.Meter. What a life notes of its mark is of no use
-// without that.
-func (l *lane) Note(code string) { l.early = l.early || code == bench.NoteEndedEarly }
+// Note implements bench.Meter: what a life notes of its mark is of no use without
+// that, and the rest is for the trial to note.
+func (l *lane) Note(string) {}
 
 // cleanupTime bounds the removal of a container that did not come through.
 const cleanupTime = 15 * time.Second

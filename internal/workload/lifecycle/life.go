@@ -24,6 +24,7 @@ type life struct {
 	marks    bool // the process inside marks its own first and last instruction
 	looks    bool // what was applied is read back
 	listens  bool // the output is taken
+	early    bool // it had ended by itself before it was to be ended
 	cgroups  func() (*cgroup.Hierarchy, error)
 
 	container   bench.Container // nil before it is created and after it is removed
@@ -214,14 +215,14 @@ func (l *life) kill(ctx context.Context) error {
 	})
 }
 
-// killed is the status of a process that SIGKILL has ended.
-const killed = 128 + int(syscall.SIGKILL)
-
 // stop stops the container with the engine's own means or with SIGTERM. A
 // process that has to be killed in the end has not stopped: that is an error,
 // and never a duration.
 func (l *life) stop(ctx context.Context) error {
-	early := l.hasEnded(ctx)
+	early, err := l.hasEnded(ctx)
+	if err != nil {
+		return err
+	}
 	stopper, ok := bench.As[bench.Stopper](l.engine)
 	return l.end(Stop, func() error {
 		if early {
@@ -314,7 +315,9 @@ func (l *life) report() error {
 	if l.exited != 0 {
 		total = l.spent + l.exited - l.started.Begin
 	}
-	l.meter.Record(Total, total.Seconds())
+	if !l.early { // it would lack an operation
+		l.meter.Record(Total, total.Seconds())
+	}
 	for name, all := range l.took {
 		var sum time.Duration
 		for _, d := range all {

@@ -3,7 +3,6 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -259,27 +258,26 @@ func TestEndedBeforeItWasEnded(t *testing.T) {
 	ends := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
 	for _, w := range []bench.Workload{lifecycle.New(), lifecycle.NewThroughput()} {
 		for _, end := range []string{"kill", "stop"} {
-			for _, obliges := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s/%s/obliging %v", w.Name(), end, obliges), func(t *testing.T) {
+			for name, engine := range map[string]func(*enginetest.Fake) bench.Engine{
+				"refuses":      func(f *enginetest.Fake) bench.Engine { return f },
+				"obliges":      func(f *enginetest.Fake) bench.Engine { return obliging{f} },
+				"only signals": func(f *enginetest.Fake) bench.Engine { return signaler{f, f} },
+			} {
+				t.Run(w.Name()+"/"+end+"/"+name, func(t *testing.T) {
 					bubble(t, func(t *testing.T, clock func() time.Duration) {
 						config := slow(clock)
 						config.Takes[enginetest.OpRun] = time.Millisecond
-						fake := enginetest.NewFake(config) // it refuses
-						var e bench.Engine = fake
-						if obliges {
-							e = obliging{fake}
-						}
-						s := performSpec(t, w, e, clock, map[string]string{"operations": "create,start," + end + ",remove"}, ends)
+						s := performSpec(t, w, engine(enginetest.NewFake(config)), clock, map[string]string{"operations": "create,start," + end + ",remove"}, ends)
 						if s.Outcome != bench.OK || !slices.Contains(s.Notes, bench.NoteEndedEarly) {
 							t.Fatalf("%s: %q, notes %q", s.Outcome, s.Reason, s.Notes)
 						}
 						for i, m := range w.Metrics() {
-							if v, ok := s.Value(i); ok && strings.HasPrefix(m.Name, end) {
+							if v, ok := s.Value(i); ok && (strings.HasPrefix(m.Name, end) || strings.HasPrefix(m.Name, lifecycle.Total)) {
 								t.Errorf("%s = %v", m.Name, v)
 							}
 						}
-						if got := series(s)[end]; len(got) > 0 {
-							t.Errorf("the series of %s is %v", end, got)
+						if got := series(s); len(got[end])+len(got[lifecycle.Total]) > 0 {
+							t.Errorf("the series of %s and of the total: %v", end, got)
 						}
 					})
 				})

@@ -40,7 +40,7 @@ func percentileName(metric string, p float64) string {
 func (throughput) Metrics() []bench.Metric {
 	all := []bench.Metric{{
 		Name: Rate, Title: "containers per second", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio,
-		Doc: "Containers that went through all operations, divided by the time from the begin of the first to the end of the last. Preparing bundles and images is not in it.",
+		Doc: "Containers that went through all operations, divided by the time from the begin of the first to the end of the last. Preparing bundles and images is not in it. Before a stop, a look whether a program that is not tare's own still runs is in it.",
 	}, {
 		Name: Errors, Title: "containers that failed", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
 		Doc: "Containers of which an operation failed. Their times are in no other number.",
@@ -125,15 +125,15 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 }
 
 // conclude reports what the lanes found. A trial of which no container came
-// through, or that was cut short, has failed.
+// through, that was cut short, or that could not remove one has failed.
 func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Duration) error {
-	all, why := join(lanes)
-	if ctx.Err() != nil || all.through == 0 {
-		return errors.Join(context.Cause(ctx), why)
+	all := join(lanes)
+	if ctx.Err() != nil || all.through == 0 || all.failed != nil {
+		return errors.Join(context.Cause(ctx), all.failed, all.why)
 	}
 	m.Record(Rate, float64(all.through)/took.Seconds())
 	m.Record(Errors, float64(all.failures))
-	if why != nil {
+	if all.why != nil {
 		m.Note(bench.NoteLostContainers)
 	}
 	if all.early {
@@ -156,17 +156,17 @@ func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Durat
 	return nil
 }
 
-// join adds the lanes up, in their order. The error is the first of the first
-// lane that has one, and with it every clean-up that failed.
-func join(lanes []*lane) (all *lane, why error) {
-	all = newLane(nil, 0)
+// join adds the lanes up, in their order: of their failures it keeps the first,
+// and every clean-up that failed.
+func join(lanes []*lane) *lane {
+	all := newLane(nil, 0)
 	for _, l := range lanes {
 		all.through += l.through
 		all.failures += l.failures
 		all.early = all.early || l.early
-		why = errors.Join(why, l.failed)
-		if why == nil {
-			why = l.why
+		all.failed = errors.Join(all.failed, l.failed)
+		if all.why == nil {
+			all.why = l.why
 		}
 		for name, n := range l.failedAt {
 			all.failedAt[name] += n
@@ -178,7 +178,7 @@ func join(lanes []*lane) (all *lane, why error) {
 			all.series[name] = append(all.series[name], values...)
 		}
 	}
-	return all, why
+	return all
 }
 
 // ErrorsAt begins the name of a series with one value: how many containers

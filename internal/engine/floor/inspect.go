@@ -102,4 +102,3 @@ func thread(pid, inside int) (int, error) {
 	}
 	return 0, fmt.Errorf("init's thread %d: %w", inside, os.ErrNotExist)
 }
-

@@ -78,7 +78,7 @@ func runIn(t *testing.T, h *cgroup.Hierarchy, group string) int {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it is dead unless the test failed
-		<-ended
+		_ = <-ended            // it was killed
 	})
 	if err := h.Attach(group, cmd.Process.Pid); err != nil {
 		t.Fatal(err)

@@ -74,8 +74,11 @@ func runIn(t *testing.T, h *cgroup.Hierarchy, group string) int {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it is killed
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it is dead unless the test failed
 		_ = <-ended            // it was killed

@@ -81,7 +81,7 @@ func runIn(t *testing.T, h *cgroup.Hierarchy, group string) int {
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it is dead unless the test failed
-		_ = <-ended            // it was killed
+		<-ended
 	})
 	if err := h.Attach(group, cmd.Process.Pid); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -119,10 +120,15 @@ func (a *app) stored(ctx context.Context, id string) bool {
 
 // leftovers asks every engine, built-in or used by a dead run, what is left.
 func (a *app) leftovers(ctx context.Context, state string, runs []string) ([]leftover, error) {
+	return a.leftoversWith(ctx, instancesOf(state, runs), state, runs)
+}
+
+// leftoversWith asks some engines what is left of runs.
+func (a *app) leftoversWith(ctx context.Context, instances []instance, state string, runs []string) ([]leftover, error) {
 	isDead := func(id string) bool { return slices.Contains(runs, id) }
 	var found []leftover
 	var errs []error
-	for _, inst := range instancesOf(state, runs) {
+	for _, inst := range instances {
 		e, err := openEngine(newSite("clean", filepath.Join(state, "runs", "clean")), inst)
 		if err != nil {
 			errs = append(errs, err)
@@ -144,6 +150,23 @@ func (a *app) leftovers(ctx context.Context, state string, runs []string) ([]lef
 		}
 	}
 	return found, errors.Join(errs...)
+}
+
+// sweep removes what a run of this process has left with its engines although
+// each trial cleaned up and the engines are closed: what a daemon had begun when it
+// died, and nobody was told of.
+func (a *app) sweep(ctx context.Context, p *planned, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var used []instance
+	for _, e := range p.used() {
+		used = append(used, e.instance)
+	}
+	found, err := a.leftoversWith(ctx, used, filepath.Dir(filepath.Dir(p.site.dir)), []string{id})
+	for _, l := range found {
+		a.verbose("left by a trial that failed: %s %s of %s", l.Kind, printable(l.ID), l.Engine)
+	}
+	return errors.Join(err, removeLeftovers(ctx, found))
 }
 
 func removeLeftovers(ctx context.Context, found []leftover) error {

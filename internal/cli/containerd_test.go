@@ -73,8 +73,12 @@ func nothingIn(t *testing.T, d *daemon) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if slices.Contains(strings.Fields(string(out)), "tare") {
-		t.Error("left behind: tare's namespace")
+	if !slices.Contains(strings.Fields(string(out)), "tare") {
+		return
+	}
+	for _, kind := range []string{"containers", "tasks", "snapshots", "images", "content", "leases"} {
+		list, _ := exec.Command("ctr", "--address", d.containerdSocket(), "--namespace", "tare", kind, "list").CombinedOutput() // to be read
+		t.Errorf("left behind in tare's namespace: %s\n%s", kind, list)
 	}
 }
 

@@ -146,7 +146,11 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	})
 	progress.end()
 	a.graceful.Store(false)
-	if err := closeEngines(ctx, engines); err != nil {
+	err := closeEngines(ctx, engines)
+	if err == nil && progress.failures > 0 {
+		err = a.sweep(ctx, e.planned, e.header.ID)
+	}
+	if err != nil {
 		return errors.Join(runErr, leftBehind(err), dir.close())
 	}
 	return errors.Join(runErr, leftBehind(dir.remove()))

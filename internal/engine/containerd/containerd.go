@@ -22,7 +22,9 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/pkg/identifiers"
 	"github.com/containerd/errdefs"
 
@@ -164,13 +166,31 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(err, e.leave(ctx, s), s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close())
 }
 
-// leave deletes tare's namespace, unless there is anything in it.
+// leave deletes tare's namespace, unless there is anything in it. What is no
+// longer used counts as long as containerd has not collected it.
 func (e *Engine) leave(ctx context.Context, s *server) error {
 	err := s.client.NamespaceService().Delete(ctx, namespace)
+	if errdefs.IsFailedPrecondition(err) {
+		if err := s.collect(ctx); err != nil {
+			return e.failed("collect what is not used", err)
+		}
+		err = s.client.NamespaceService().Delete(ctx, namespace)
+	}
 	if err == nil || gone(err) || errdefs.IsFailedPrecondition(err) {
 		return nil
 	}
 	return e.failed("delete namespace "+namespace, err)
+}
+
+// collect has containerd collect its garbage, and returns when it has: that is
+// what the end of a lease can be made to wait for.
+func (s *server) collect(ctx context.Context) error {
+	service := s.client.LeasesService()
+	l, err := service.Create(ctx, leases.WithRandomID(), leases.WithExpiration(time.Minute))
+	if err != nil {
+		return err
+	}
+	return service.Delete(ctx, l, leases.SynchronousDelete)
 }
 
 // groupsOf is the control group that holds those of a run.

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -51,7 +54,7 @@ func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter s
 	if err != nil && !gone(err) {
 		return err
 	}
-	if err := e.endGroup(ctx, s, run, id); err != nil {
+	if err := errors.Join(e.endGroup(ctx, s, run, id), endShims(id)); err != nil {
 		return err
 	}
 	if err := detach(id); err != nil {
@@ -61,6 +64,35 @@ func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter s
 		return err
 	}
 	return nil
+}
+
+// endShims ends the shims of a container that containerd has no record of any
+// more: those that it had started, and had not come to note when it died.
+func endShims(id string) error {
+	all, err := proc.All("/")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range all {
+		is := func() bool { return isShim(p.PID, id) }
+		if is() {
+			errs = append(errs, cgroup.KillProcess(p.PID, is))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isShim reports whether a process is a shim of the container, by its command
+// line, "containerd-shim-NAME -namespace tare -id ID …".
+func isShim(pid int, id string) bool {
+	text, err := proc.ReadFile(path.Join("/proc", strconv.Itoa(pid), "cmdline"), 4<<10)
+	args := strings.Split(string(text), "\x00")
+	has := func(flag, value string) bool {
+		i := slices.Index(args, flag)
+		return i >= 0 && i+1 < len(args) && args[i+1] == value
+	}
+	return err == nil && strings.HasPrefix(path.Base(args[0]), "containerd-shim-") && has("-namespace", namespace) && has("-id", id)
 }
 
 // detach unmounts the root of a container whose shim died before it could.

@@ -104,7 +104,7 @@ func TestExecAnswers(t *testing.T) {
 	}{
 		"fine":       {"\x01\x00\x00\x00\x00\x00\x00\x03out", `{"Running":false,"ExitCode":3}`, "out", "", 3},
 		"cut":        {"\x01\x00\x00\x00\x00\x00\x00\x03ou", `{"Running":false,"ExitCode":0}`, "ou", "unexpected EOF", 0},
-		"not framed": {"hello, world", `{"Running":false}`, "", "not Docker's framing", 0},
+		"not framed": {"hello, world", `{"Running":false}`, "", "not framed as stdout and stderr", 0},
 		"garbage":    {"", `{"Running":`, "", "docker: exec in c1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

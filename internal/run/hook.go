@@ -76,7 +76,7 @@ func (r *runner) setUpFixtures(ctx context.Context) error {
 		return nil
 	}
 	for cell := range r.plan.Cells {
-		if r.absent[cell] != "" {
+		if r.absent[cell].why != "" {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, setupTime)

@@ -120,7 +120,7 @@ type runner struct {
 	failures []int                    // failed trials in a row, by cell
 	lastWhy  []string                 // the reason of the last failure, by cell
 	broken   []string                 // why a cell cannot run at all, by cell
-	absent   []string                 // why its engine cannot do what a cell asks for, by cell
+	absent   []refusal                // why its engine cannot do what a cell asks for, by cell
 	doubts   map[string]time.Duration // until when an engine is waited for, on the run's clock, by its name
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
@@ -137,7 +137,7 @@ func newRunner(o Options) *runner {
 		failures: make([]int, n),
 		lastWhy:  make([]string, n),
 		broken:   make([]string, n),
-		absent:   make([]string, n),
+		absent:   make([]refusal, n),
 		doubts:   map[string]time.Duration{},
 	}
 	for _, s := range o.Done {
@@ -179,7 +179,7 @@ func (r *runner) checkCells(ctx context.Context) {
 	for cell := range r.plan.Cells {
 		switch err := r.Workload.Check(ctx, r.task(cell)); {
 		case errors.Is(err, bench.ErrUnsupported):
-			r.absent[cell] = err.Error()
+			r.absent[cell] = refusal{why: err.Error()}
 		case err != nil:
 			r.broken[cell] = err.Error()
 		}
@@ -282,7 +282,7 @@ func (r *runner) givenUp(cell int) string {
 
 func (r *runner) allGivenUp() bool {
 	for i, c := range r.plan.Cells {
-		if !c.Control && r.givenUp(i) == "" && r.absent[i] == "" {
+		if !c.Control && r.givenUp(i) == "" && r.absent[i].why == "" {
 			return false
 		}
 	}

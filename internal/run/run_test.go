@@ -480,3 +480,22 @@ type stuckEngine struct {
 }
 
 func (e stuckEngine) Prepare(context.Context, bench.Spec) error { <-e.release; return nil }
+
+// What an engine refuses it is asked for once; the trials after that say the same.
+func TestRefusedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 3}, work(time.Millisecond), "a", "b")
+		b.options.Engines["b"].(*engine).prepare = fmt.Errorf("%w: no runtime", bench.ErrUnsupported)
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range b.writer.samples {
+			if s.Trial.Cell == 1 && (s.Outcome != bench.Unsupported || s.Operation != "prepare" || s.Reason != "prepare: not supported here: no runtime") {
+				t.Errorf("trial %d: %s in %q: %q", s.Trial.Seq, s.Outcome, s.Operation, s.Reason)
+			}
+		}
+		if n := strings.Count(strings.Join(b.journal.lines, "\n"), "prepare b"); n != 1 {
+			t.Errorf("b was asked %d times, want once", n)
+		}
+	})
+}

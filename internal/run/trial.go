@@ -23,8 +23,8 @@ var errStuck = errors.New("did not return after its time was up; the run cannot 
 func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error) {
 	began := r.Clock()
 	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
-	if why := r.absent[t.Cell]; why != "" {
-		s.Outcome, s.Reason = bench.Unsupported, line(why)
+	if no := r.absent[t.Cell]; no.why != "" {
+		s.Outcome, s.Operation, s.Reason = bench.Unsupported, no.operation, line(no.why)
 		return s, nil
 	}
 	if why := r.givenUp(t.Cell); why != "" {
@@ -46,7 +46,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	m.stop()
 	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {
 		// The engine refuses what the cell asks for. It will not think better of it.
-		s.Outcome, r.absent[t.Cell] = bench.Unsupported, s.Reason
+		s.Outcome, r.absent[t.Cell] = bench.Unsupported, refusal{s.Operation, s.Reason}
 	}
 	cancel()
 	s.Elapsed = r.Clock() - began
@@ -56,6 +56,10 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	}
 	return s, nil
 }
+
+// A refusal is why an engine cannot do what a cell asks for, and in what operation
+// it said so; empty where that was known before.
+type refusal struct{ operation, why string }
 
 // fatalError is an error after which the run cannot go on.
 type fatalError struct{ err error }

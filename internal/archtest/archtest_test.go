@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"internal/schedule":              {"internal/bench"},
 	"internal/proc":                  {"golang.org/x/sys"},
 	"internal/cgroup":                {"internal/proc", "golang.org/x/sys"},
+	"internal/cgroup/cgrouptest":     {"internal/cgroup", "internal/engine/enginetest"},
 	"internal/host":                  {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
 	"internal/readback":              {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
 	"internal/image":                 {"internal/bench", "internal/agent", "github.com/google/go-containerregistry", "golang.org/x/sys"},

@@ -15,30 +15,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/cgroup/cgrouptest"
 )
-
-// live returns the machine's own hierarchy and the path of a group of the
-// test's own, which is removed at the end.
-func live(t *testing.T) (*cgroup.Hierarchy, string) {
-	t.Helper()
-	h, err := cgroup.Detect("/")
-	if errors.Is(err, cgroup.ErrNone) {
-		t.Skip("no control groups here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Writable(); err != nil {
-		t.Skip(err)
-	}
-	path := fmt.Sprintf("/tare-test-%d", os.Getpid())
-	t.Cleanup(func() {
-		if err := h.Remove(context.Background(), path); err != nil {
-			t.Error(err)
-		}
-	})
-	return h, path
-}
 
 func start(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -50,7 +28,7 @@ func start(t *testing.T, name string, args ...string) *exec.Cmd {
 }
 
 func TestLife(t *testing.T) {
-	h, top := live(t)
+	h, top := cgrouptest.Live(t)
 	path := top + "/a"
 	want := cgroup.Limits{CPUs: 0.5, CPUSet: "0", Memory: 64 << 20, Pids: 20}
 	if err := h.Create(path, want); err != nil {
@@ -93,7 +71,7 @@ func TestLife(t *testing.T) {
 }
 
 func TestRemoveBusy(t *testing.T) {
-	h, path := live(t)
+	h, path := cgrouptest.Live(t)
 	if err := h.Create(path, cgroup.Limits{}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +91,7 @@ func TestRemoveBusy(t *testing.T) {
 }
 
 func TestKillForks(t *testing.T) {
-	h, path := live(t)
+	h, path := cgrouptest.Live(t)
 	if err := h.Create(path, cgroup.Limits{Pids: 30}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +117,7 @@ func TestKillForks(t *testing.T) {
 
 // A process that a thread of a group starts is in the group; tare is not.
 func TestAttachThread(t *testing.T) {
-	h, path := live(t)
+	h, path := cgrouptest.Live(t)
 	if h.Version() == cgroup.V2 {
 		t.Skip("version 2 has no groups of single threads here")
 	}
@@ -182,7 +160,7 @@ func TestAttachThread(t *testing.T) {
 }
 
 func TestAttachGone(t *testing.T) {
-	h, path := live(t)
+	h, path := cgrouptest.Live(t)
 	if err := h.Create(path, cgroup.Limits{}); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +174,7 @@ func TestAttachGone(t *testing.T) {
 }
 
 func TestOpenStartsInside(t *testing.T) {
-	h, path := live(t)
+	h, path := cgrouptest.Live(t)
 	if err := h.Create(path, cgroup.Limits{}); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +202,7 @@ func TestOpenStartsInside(t *testing.T) {
 // Runs that begin and end at any time share the group above theirs, and the
 // last of them takes it away.
 func TestHoldAndPruneTogether(t *testing.T) {
-	h, top := live(t)
+	h, top := cgrouptest.Live(t)
 	errs := make(chan error)
 	const many = 8
 	for i := range many {
@@ -251,7 +229,7 @@ func TestHoldAndPruneTogether(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	h, path := live(t)
+	h, path := cgrouptest.Live(t)
 	if err := errors.Join(h.Hold(path), h.Hold(path), h.Prune(path+"/none")); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +265,7 @@ func must[T any](v T, err error) T {
 
 func TestCreateTogether(t *testing.T) {
 	// The groups above are made by whoever is first, and must work for all.
-	h, top := live(t)
+	h, top := cgrouptest.Live(t)
 	errs := make(chan error)
 	const many = 8
 	for i := range many {

@@ -1,9 +1,7 @@
 package readback_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/cgroup/cgrouptest"
 	"github.com/tare-bench/tare/internal/readback"
 )
 
@@ -22,22 +21,7 @@ var asked = bench.Limits{CPUs: 0.5, CPUSet: "0", Memory: 50_000_001, Pids: 20}
 // member starts a process in a group of its own, with the limits asked for.
 func member(t *testing.T) (h *cgroup.Hierarchy, cmd *exec.Cmd, group string) {
 	t.Helper()
-	h, err := cgroup.Detect("/")
-	if errors.Is(err, cgroup.ErrNone) {
-		t.Skip("no control groups here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Writable(); err != nil {
-		t.Skip(err)
-	}
-	group = fmt.Sprintf("/tare-readback-%d", os.Getpid())
-	t.Cleanup(func() {
-		if err := h.Remove(context.Background(), group); err != nil {
-			t.Error(err)
-		}
-	})
+	h, group = cgrouptest.Live(t)
 	l := cgroup.Limits{CPUs: asked.CPUs, CPUSet: asked.CPUSet, Memory: asked.Memory, Pids: asked.Pids}
 	if err := h.Create(group, l); err != nil {
 		t.Fatal(err)

@@ -1,13 +1,13 @@
 package apitest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
 // Output tests that what came is passed on, and that what is missing is an
@@ -32,18 +32,7 @@ func Output[E Engine](t *testing.T, open Open[E], exited http.HandlerFunc) {
 				"POST /containers/c1/wait":   exited,
 			})
 			c := Created(t, e)
-			var stdout, stderr bytes.Buffer
-			if err := errors.Join(c.Attach(t.Context(), &stdout, &stderr), c.Start(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				if exit, err := c.Wait(t.Context()); (err == nil) != test.ok || exit != (bench.Exit{}) {
-					t.Errorf("Wait = %v, %v; want success %v", exit, err, test.ok)
-				}
-			}
-			if stdout.String() != test.stdout || stderr.String() != test.stderr {
-				t.Errorf("stdout %q, stderr %q; want %q and %q", stdout.String(), stderr.String(), test.stdout, test.stderr)
-			}
+			enginetest.Printed(t, c, test.stdout, test.stderr, test.ok)
 		})
 	}
 }

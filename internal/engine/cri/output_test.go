@@ -1,7 +1,6 @@
 package cri_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -12,7 +11,7 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
 // What came is passed on, and what is missing or is no log is an error.
@@ -48,18 +47,7 @@ func TestOutput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var stdout, stderr bytes.Buffer
-			if err := errors.Join(c.Attach(t.Context(), &stdout, &stderr), c.Start(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				if exit, err := c.Wait(t.Context()); (err == nil) != test.ok || exit != (bench.Exit{}) {
-					t.Errorf("Wait = %v, %v; want success %v", exit, err, test.ok)
-				}
-			}
-			if stdout.String() != test.stdout || stderr.String() != test.stderr {
-				t.Errorf("stdout %q, stderr %q; want %q and %q", stdout.String(), stderr.String(), test.stdout, test.stderr)
-			}
+			enginetest.Printed(t, c, test.stdout, test.stderr, test.ok)
 			if err := c.Remove(t.Context()); err != nil {
 				t.Error(err)
 			}

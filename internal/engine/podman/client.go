@@ -25,12 +25,13 @@ type client struct {
 
 	retired map[string]bool // containers that may have left monitors behind
 
-	groups func() (*cgroup.Hierarchy, error) // of this machine, looked for once
+	groups    *cgroup.Hierarchy // of this machine
+	groupsErr error             // why there are none to look at
 }
 
 func newClient(name, socket string) *client {
 	c := &client{name: name, socket: socket, retired: map[string]bool{}}
-	c.groups = sync.OnceValues(func() (*cgroup.Hierarchy, error) { return cgroup.Detect("/") })
+	c.groups, c.groupsErr = cgroup.Detect("/")
 	c.http.Transport = transport(c.path)
 	return c
 }

@@ -13,19 +13,18 @@ import (
 // books (EvictContainer; seen with 4.3.1). Its processes are then nobody's. They
 // are found by its control group, whose name is the container's ID.
 func (c *client) endEvicted(ctx context.Context, id string) error {
-	h, err := c.groups()
-	if errors.Is(err, cgroup.ErrNone) || c.Host.Security.Rootless {
+	if errors.Is(c.groupsErr, cgroup.ErrNone) || c.Host.Security.Rootless {
 		return nil // none, or one below the user's
 	}
-	if err != nil {
-		return err
+	if c.groupsErr != nil {
+		return c.groupsErr
 	}
 	group := "/libpod_parent/libpod-" + id
 	if c.Host.CgroupManager == "systemd" {
 		group = "/machine.slice/libpod-" + id + ".scope"
 	}
-	if pids, err := h.Procs(group); err != nil || len(pids) == 0 {
+	if pids, err := c.groups.Procs(group); err != nil || len(pids) == 0 {
 		return err
 	}
-	return errors.Join(h.Kill(ctx, group), h.Remove(ctx, group))
+	return errors.Join(c.groups.Kill(ctx, group), c.groups.Remove(ctx, group))
 }

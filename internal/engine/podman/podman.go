@@ -110,7 +110,6 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := errors.Join(c.awake(ctx), e.check(ctx, c, spec), c.tidy()); err != nil {
 		return err
 	}
-	_, _ = c.groups() // looked for now, and not in the first Remove, which reports what is wrong with them
 	l, err := e.imageOf(ctx, c, spec.Image)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@
 // A task prints its answer to standard output and exits with 0. Status 1 is a
 // failure and 2 a wrong use; both come with one line on standard error.
 //
-// The package imports only the standard library, and of it nothing whose
+// The package imports the standard library and the loads, and nothing whose
 // initialisation can be measured: its start-up is part of what tare measures.
 package agent
 
@@ -54,6 +54,7 @@ func tasks() []task {
 		{"spin", "DURATION [THREADS]", spin},
 		{"alloc", "BYTES", alloc},
 		{"fork", "COUNT", fork},
+		{"load", "LOAD [KEY=VALUE...] [-- LOAD...]", runLoads},
 		{"init", "", initialize},
 	}
 }

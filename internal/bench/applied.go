@@ -16,6 +16,8 @@ type Applied struct {
 	Argv     []string `json:"argv,omitempty"`
 	Network  string   `json:"network"`           // in the words of Spec.Network
 	Storage  string   `json:"storage,omitempty"` // file system of the root, such as "overlay"
+	Data     string   `json:"data,omitempty"`    // what DataDir lies on: "layer", "volume", "bind" or "tmpfs", a blank and the file system, such as "bind ext4"
+	Path     []string `json:"path,omitempty"`    // what a packet from the client passes, as Addresser.Path; empty where no client was there
 	Mounts   []Mount  `json:"mounts,omitempty"`  // those that the Spec asked for, as they are
 	Limits   Limits   `json:"limits,omitzero"`
 	Security Security `json:"security,omitzero"`
@@ -40,6 +42,9 @@ func Attest(want Spec, got Applied) error {
 	}
 	if len(want.Argv) > 0 && !slices.Equal(want.Argv, got.Argv) {
 		diff("argv", want.Argv, got.Argv)
+	}
+	if on, _, _ := strings.Cut(got.Data, " "); want.Storage != "" && want.Storage != on {
+		diff("storage", want.Storage, got.Data)
 	}
 	for _, m := range want.Mounts {
 		if !slices.Contains(got.Mounts, m) {

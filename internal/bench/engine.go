@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"syscall"
 	"time"
 )
@@ -175,6 +176,25 @@ type (
 		// serves this container alone. Of one that has exited it is the ID that
 		// was, or an error that is not ErrUnsupported.
 		Pid(ctx context.Context, c Container) (int, error)
+	}
+
+	// An Addresser says how a client reaches a port of a running container.
+	Addresser interface {
+		// Address returns where a client on this host connects to for the port p of
+		// Spec.Ports, by the way that Spec.Reach names. The error wraps
+		// ErrUnsupported where nobody outside can reach it.
+		Address(ctx context.Context, c Container, p Port) (netip.AddrPort, error)
+		// Path returns what a packet to that address passes on its way, read from
+		// the kernel: such as "loopback", "docker-proxy", "bridge docker0", "veth".
+		Path(ctx context.Context, c Container, p Port) ([]string, error)
+	}
+
+	// A DataKeeper keeps the data of its containers elsewhere than in DataDir:
+	// a plain process sees the host's files as they are.
+	DataKeeper interface {
+		// DataDir returns where the next container of this spec finds it. The
+		// directory is there once Create has returned.
+		DataDir(spec Spec) (string, error)
 	}
 
 	// A Restarter restarts the engine's daemon and returns when it answers

@@ -33,10 +33,13 @@ type Sample struct {
 	Reason    string // why, if Outcome is not OK; one line
 	// Values are parallel to Header.Metrics; NaN where nothing was reported.
 	// It is nil unless Outcome is OK: a failed operation is never a duration.
-	Values  []float64
-	Series  []Series // at most MaxSeriesValues in all; nil unless Outcome is OK
-	Applied *Applied // what the engine applied; nil where the trial did not get that far
-	Notes   []string // stable codes, such as NoteHostClock
+	Values []float64
+	Series []Series // at most MaxSeriesValues in all; nil unless Outcome is OK
+	// Distributions are of metrics with more values than Series keep; at most
+	// MaxDistributions, nil unless Outcome is OK.
+	Distributions []Distribution
+	Applied       *Applied // what the engine applied; nil where the trial did not get that far
+	Notes         []string // stable codes, such as NoteHostClock
 }
 
 // A Series is what a metric was in every single operation of one trial, of
@@ -49,6 +52,21 @@ type Series struct {
 // MaxSeriesValues is how many values the Series of one sample have together at
 // most: some 2 MB in the store. More single values than that are a distribution.
 const MaxSeriesValues = 100_000
+
+// A Distribution is how a metric was spread over the operations of one trial.
+type Distribution struct {
+	Metric string `json:"metric"` // need not be one of Header.Metrics; none has two
+	// HDR is an HdrHistogram of values in nanoseconds: V2 encoding, compressed,
+	// in base64; at most MaxHDR bytes.
+	HDR string `json:"hdr"`
+}
+
+// MaxDistributions is how many a sample has at most, and MaxHDR how long the
+// histogram of one may be.
+const (
+	MaxDistributions = 64
+	MaxHDR           = 256 << 10
+)
 
 // Value returns the value of the metric with the given index, and whether
 // there is one.

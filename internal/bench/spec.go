@@ -4,6 +4,10 @@ package bench
 // agent.
 const AgentImage = "agent"
 
+// DataDir is where a container whose Spec has a Storage finds it: a directory
+// that it may write to, empty when the container is created and removed with it.
+const DataDir = "/tare-data"
+
 // A Spec is what an Engine is asked to run: everything that can be a factor.
 // The zero value of a field means "the driver's documented default".
 type Spec struct {
@@ -12,9 +16,11 @@ type Spec struct {
 	Env         []string `json:"env,omitempty"`   // KEY=VALUE, added to the image's
 	Dir         string   `json:"dir,omitempty"`   // working directory inside; empty = the image's, else /
 	Mounts      []Mount  `json:"mounts,omitempty"`
-	Network     string   `json:"network,omitempty"` // "none" (own namespace, loopback only), "host", "bridge"; empty = none, but for native, since a process has no other, and for cri the host's
+	Network     string   `json:"network,omitempty"` // "none" (own namespace, loopback only), "host", "bridge", "macvlan", "slirp4netns", "pasta"; empty = none, but for native, since a process has no other, and for cri the host's
+	Reach       string   `json:"reach,omitempty"`   // how a client reaches it, where there are several ways: "published" (by a port of the host), "peer" (from a container beside it); empty = by its own address
 	Ports       []Port   `json:"ports,omitempty"`
-	Storage     string   `json:"storage,omitempty"`     // where a workload's data lies: "layer", "volume", "bind", "tmpfs"
+	Storage     string   `json:"storage,omitempty"`     // what a workload's data lies on, see DataDir: "layer" (the container's own writable files), "volume" (of the engine), "bind" (a directory of the host), "tmpfs"; empty = the workload keeps none
+	Data        string   `json:"data,omitempty"`        // the host's directory in which a plain process, or a "bind", has its data; empty = the run's own
 	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several
 	Snapshotter string   `json:"snapshotter,omitempty"` // snapshotter under an engine that has several
 	Limits      Limits   `json:"limits,omitzero"`

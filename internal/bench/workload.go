@@ -55,6 +55,7 @@ type Task struct {
 	Spec    Spec
 	Params  map[string]string // every declared Param, with its default where nothing was set
 	Fixture Fixture           // nil unless the workload is a Fixturer
+	Client  Engine            // what a load generator runs on, beside the engine under test: plain processes of this host
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
 }
 
@@ -104,6 +105,11 @@ type Meter interface {
 	// metric, and keeps none of values; no values are no Series. One that would
 	// exceed MaxSeriesValues is left out whole, with NoteSeriesLeftOut.
 	Series(metric string, values []float64)
+
+	// Distribution reports how a metric was spread over the operations of the
+	// trial, where they are more than a Series has room for. The metric need not
+	// be declared. It may be called once for each metric.
+	Distribution(metric, hdr string)
 
 	// Applied attaches what the engine applied, for the sample, and returns
 	// Attest's error.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/record"
 	"github.com/tare-bench/tare/internal/run"
@@ -131,12 +132,13 @@ type execution struct {
 // nothing of them behind.
 func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	engines := e.planned.engines()
+	client := e.planned.client()
 	a.graceful.Store(true)
 	a.announce(e)
 	progress := a.newProgress(e.header)
 	e.machine.warm = warming(ctx, e.planned.site.images)
 	_, runErr := run.Run(ctx, run.Options{
-		Header: e.header, Workload: e.planned.workload, Engines: engines,
+		Header: e.header, Workload: e.planned.workload, Engines: engines, Client: client,
 		Writer: e.writer, Machine: e.machine,
 		Clock: run.Monotonic(), Now: a.now,
 		Done:      e.done,
@@ -146,6 +148,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	})
 	progress.end()
 	a.graceful.Store(false)
+	engines[clientName] = client
 	err := closeEngines(ctx, engines)
 	if err == nil && progress.failures > 0 {
 		err = a.sweep(ctx, e.planned, e.header.ID)
@@ -337,6 +340,14 @@ func (p *planned) engines() map[string]bench.Engine {
 		out[e.instance.Name] = e.engine
 	}
 	return out
+}
+
+// clientName is the engine of load generators. No cell can name it.
+const clientName = "load generator"
+
+// client makes the engine of load generators.
+func (p *planned) client() bench.Engine {
+	return native.New(native.Config{Name: clientName, Run: p.site.run, Dir: p.site.dir, Images: p.site.images})
 }
 
 // used lists the probed engines that the plan's cells name.

@@ -28,6 +28,7 @@ type meter struct {
 	values  []float64
 	series  []bench.Series
 	room    int // for values of series
+	spread  []bench.Distribution
 	applied *bench.Applied
 	notes   []string
 	misuse  error // the first wrong use by the workload
@@ -121,6 +122,18 @@ func (m *meter) Series(metric string, values []float64) {
 	}
 }
 
+// Distribution implements bench.Meter.
+func (m *meter) Distribution(metric, hdr string) {
+	switch {
+	case slices.ContainsFunc(m.spread, func(d bench.Distribution) bool { return d.Metric == metric }):
+		m.wrong(fmt.Errorf("the workload reports the distribution of %q twice", metric))
+	case len(hdr) == 0 || len(hdr) > bench.MaxHDR || len(m.spread) == bench.MaxDistributions:
+		m.wrong(fmt.Errorf("the workload reports a distribution of %q that cannot be kept: %d bytes, after %d others", metric, len(hdr), len(m.spread)))
+	default:
+		m.spread = append(m.spread, bench.Distribution{Metric: metric, HDR: hdr})
+	}
+}
+
 func (m *meter) wrong(err error) {
 	if m.misuse == nil {
 		m.misuse = err
@@ -167,7 +180,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 		err = errors.Join(m.misuse, m.cleanup)
 	}
 	if err == nil {
-		s.Outcome, s.Values, s.Series = bench.OK, m.values, m.series
+		s.Outcome, s.Values, s.Series, s.Distributions = bench.OK, m.values, m.series, m.spread
 		return
 	}
 	s.Outcome = bench.Failed

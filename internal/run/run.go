@@ -28,6 +28,7 @@ type Options struct {
 	Header   bench.Header // its Metrics begin with those of the workload, followed by those of Machine
 	Workload bench.Workload
 	Engines  map[string]bench.Engine // by name; at least those that the plan's cells name
+	Client   bench.Engine            // plain processes of this host, for load generators; see bench.Task
 	Writer   bench.RunWriter
 	Machine  Machine
 	Clock    func() time.Duration // CLOCK_MONOTONIC; see Monotonic

@@ -145,7 +145,8 @@ func (l *lane) Record(metric string, value float64) {
 }
 
 // Series implements bench.Meter: a lane is where the trial's come from.
-func (l *lane) Series(string, []float64) {}
+func (l *lane) Distribution(string, string) {} // what happens to containers is counted one by one
+func (l *lane) Series(string, []float64)    {}
 
 // Applied implements bench.Meter.
 func (l *lane) Applied(want bench.Spec, got bench.Applied) error {

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// LoadSeparator stands between two loads on a command line.
+const LoadSeparator = "--"
+
+// A loader is one load that the agent can run.
+type loader struct {
+	name string
+	run  func(*load.Args) (*load.Report, error)
+}
+
+// loaders returns every load.
+func loaders() []loader {
+	return []loader{}
+}
+
+// runLoads runs loads one after the other, prints the report of each, and then
+// stays until it is stopped: as long as the process is there, the kernel tells
+// what it used.
+func runLoads(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		return exitUsage
+	}
+	term := terminated()
+	for len(args) > 0 {
+		end := slices.Index(args, LoadSeparator)
+		one := args
+		if args = nil; end >= 0 {
+			one, args = one[:end], one[end+1:]
+		}
+		if err := runLoad(one, stdout); err != nil {
+			return result(stderr, "load", err)
+		}
+	}
+	<-term
+	return exitOK
+}
+
+func runLoad(words []string, stdout io.Writer) error {
+	if len(words) == 0 {
+		return fmt.Errorf("no load: want one of %s", loadNames())
+	}
+	i := slices.IndexFunc(loaders(), func(l loader) bool { return l.name == words[0] })
+	if i < 0 {
+		return fmt.Errorf("no load %q: want one of %s", words[0], loadNames())
+	}
+	args, err := load.ParseArgs(words[1:])
+	if err != nil {
+		return fmt.Errorf("%s: %w", words[0], err)
+	}
+	report, err := loaders()[i].run(args)
+	if err != nil {
+		return fmt.Errorf("%s: %w", words[0], err)
+	}
+	line, err := report.Line()
+	if err != nil {
+		return err
+	}
+	_, err = stdout.Write(line)
+	return err
+}
+
+func loadNames() string {
+	var names []string
+	for _, l := range loaders() {
+		names = append(names, l.name)
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Args are the options of a load. The methods note what is wrong with a value,
+// and that it was asked for; Err tells.
+type Args struct {
+	given map[string]string
+	asked map[string]bool
+	err   error
+}
+
+// ParseArgs reads KEY=VALUE words.
+func ParseArgs(words []string) (*Args, error) {
+	a := &Args{given: map[string]string{}, asked: map[string]bool{}}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w, "=")
+		if _, twice := a.given[key]; !ok || key == "" || twice {
+			return nil, fmt.Errorf("%.80q: want KEY=VALUE, each key once", w)
+		}
+		a.given[key] = value
+	}
+	return a, nil
+}
+
+// Words returns options as ParseArgs reads them, in the order of their keys.
+func Words(options map[string]string) []string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		words = append(words, key+"="+options[key])
+	}
+	return words
+}
+
+// Text returns an option, or what stands for it where it was not given.
+func (a *Args) Text(key, otherwise string) string {
+	a.asked[key] = true
+	if v, ok := a.given[key]; ok {
+		return v
+	}
+	return otherwise
+}
+
+// Int returns a whole number from least to most.
+func (a *Args) Int(key string, otherwise, least, most int64) int64 {
+	text := a.Text(key, strconv.FormatInt(otherwise, 10))
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		a.fail(key, text, fmt.Sprintf("a whole number from %d to %d", least, most))
+	}
+	return n
+}
+
+// Duration returns a time from least to most.
+func (a *Args) Duration(key string, otherwise, least, most time.Duration) time.Duration {
+	text := a.Text(key, otherwise.String())
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		a.fail(key, text, fmt.Sprintf("a duration from %v to %v", least, most))
+	}
+	return d
+}
+
+// Word returns one of the words.
+func (a *Args) Word(key, otherwise string, words ...string) string {
+	text := a.Text(key, otherwise)
+	if text != otherwise && !slices.Contains(words, text) {
+		a.fail(key, text, "one of "+strings.Join(words, ", "))
+	}
+	return text
+}
+
+func (a *Args) fail(key, text, want string) {
+	a.err = errors.Join(a.err, fmt.Errorf("%s=%.80s: want %s", key, text, want))
+}
+
+// Err says what was wrong with the options asked for, and which were given
+// that nobody asked for.
+func (a *Args) Err() error {
+	err := a.err
+	for _, key := range slices.Sorted(maps.Keys(a.given)) {
+		if !a.asked[key] {
+			err = errors.Join(err, fmt.Errorf("no option %.80q", key))
+		}
+	}
+	return err
+}

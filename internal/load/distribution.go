@@ -1,0 +1,89 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The range of a Histogram, in nanoseconds, and its precision: each value is
+// known to one part in a thousand. It takes some 200 KB however much it holds.
+const (
+	lowest    = 1
+	highest   = int64(10 * time.Minute)
+	precision = 3
+)
+
+// A Histogram counts values in nanoseconds, from 1 to ten minutes.
+type Histogram struct{ h *hdrhistogram.Histogram }
+
+// NewHistogram returns an empty one. It allocates all that it will ever need.
+func NewHistogram() *Histogram {
+	return &Histogram{hdrhistogram.New(lowest, highest, precision)}
+}
+
+// Add counts a value; one outside the range counts as the nearest inside.
+func (h *Histogram) Add(d time.Duration) {
+	_ = h.h.RecordValue(min(max(int64(d), lowest), highest)) // fails outside of the range only
+}
+
+// Merge adds what another has counted.
+func (h *Histogram) Merge(from *Histogram) { h.h.Merge(from.h) }
+
+// Reset forgets every value.
+func (h *Histogram) Reset() { h.h.Reset() }
+
+// Count is how many values there are.
+func (h *Histogram) Count() int64 { return h.h.TotalCount() }
+
+// Percentile returns the smallest value that at least p percent of all do not
+// exceed, in seconds; 0 where there are none. 100 is the largest.
+func (h *Histogram) Percentile(p float64) float64 {
+	if p >= 100 {
+		return h.seconds(h.h.Max())
+	}
+	return h.seconds(h.h.ValueAtPercentile(p))
+}
+
+func (h *Histogram) seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
+
+// Mean is the mean of all values, in seconds; 0 where there are none.
+func (h *Histogram) Mean() float64 {
+	if h.Count() == 0 {
+		return 0
+	}
+	return h.h.Mean() / float64(time.Second)
+}
+
+// Distribution returns it as it is sent and stored.
+func (h *Histogram) Distribution() (Distribution, error) {
+	b, err := h.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("encode a histogram: %w", err)
+	}
+	return Distribution(b), nil
+}
+
+// A Distribution is an HdrHistogram of nanoseconds: V2 encoding, compressed,
+// in base64 ("HISTF…").
+type Distribution string
+
+// MaxDistribution is how long a Distribution may be, in bytes.
+const MaxDistribution = 256 << 10
+
+// Histogram reads it, whoever wrote it.
+func (d Distribution) Histogram() (*Histogram, error) {
+	if len(d) == 0 || len(d) > MaxDistribution {
+		return nil, fmt.Errorf("a histogram of %d bytes, want 1 to %d", len(d), MaxDistribution)
+	}
+	h, err := hdrhistogram.Decode([]byte(d))
+	if err != nil {
+		return nil, fmt.Errorf("histogram: %w", err)
+	}
+	if h.TotalCount() <= 0 {
+		return nil, errors.New("a histogram without values")
+	}
+	return &Histogram{h}, nil
+}

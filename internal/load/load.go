@@ -1,0 +1,97 @@
+// Package load is what a load tells: the format in which the work that a
+// process did inside a container, or beside one, comes out as numbers. The
+// loads themselves are the packages below it; the agent runs them, workloads
+// read what they report.
+//
+// A load is named with its options, KEY=VALUE each, and prints one line:
+//
+//	tare-load v1 {"load":"cpu","values":{"cpu.single":1234.5}}
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// ErrReport is wrapped by Parse's error.
+var ErrReport = errors.New("not the report of a load")
+
+// MaxReport is how long the line of a report may be, in bytes.
+const MaxReport = 4 << 20
+
+const prefix = "tare-load v1 "
+
+// A Report is what one load found.
+type Report struct {
+	Load string `json:"load"`
+	// Values are numbers by the metric's name, in its base unit; never
+	// infinite nor NaN.
+	Values map[string]float64 `json:"values,omitempty"`
+	// Distributions are by the metric's name, of values in nanoseconds.
+	Distributions map[string]Distribution `json:"distributions,omitempty"`
+	// Facts say how the load went about it, such as "io": "io_uring".
+	Facts map[string]string `json:"facts,omitempty"`
+	// Notes are stable codes that qualify the values: see bench's.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// NewReport returns an empty report of the named load.
+func NewReport(name string) *Report {
+	return &Report{Load: name, Values: map[string]float64{}, Distributions: map[string]Distribution{}, Facts: map[string]string{}}
+}
+
+// Line returns the report as it is printed, with its newline.
+func (r *Report) Line() ([]byte, error) {
+	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
+		if v := r.Values[name]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("load %s: %s is %v", r.Load, name, v)
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", r.Load, err)
+	}
+	line := append(append([]byte(prefix), b...), '\n')
+	if len(line) > MaxReport {
+		return nil, fmt.Errorf("load %s: the report has %d bytes, at most %d are read", r.Load, len(line), MaxReport)
+	}
+	return line, nil
+}
+
+// Parse reads what one or several loads printed: nothing but their lines. It
+// trusts nothing: the text comes out of a container.
+func Parse(output []byte) ([]*Report, error) {
+	var all []*Report
+	for line := range bytes.Lines(output) {
+		r, err := parseLine(line)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func parseLine(line []byte) (*Report, error) {
+	body, ok := bytes.CutPrefix(line, []byte(prefix))
+	if !ok || !bytes.HasSuffix(line, []byte("\n")) || len(line) > MaxReport {
+		return nil, fmt.Errorf("%w: %.80q", ErrReport, line)
+	}
+	r := NewReport("")
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReport, err)
+	}
+	for name, d := range r.Distributions {
+		if _, err := d.Histogram(); err != nil {
+			return nil, fmt.Errorf("%w: distribution %.80q: %w", ErrReport, name, err)
+		}
+	}
+	return r, nil
+}

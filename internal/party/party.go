@@ -1,0 +1,147 @@
+// Package party is one container, or plain process, that takes part in a trial:
+// what bears a load, or what makes one. Workloads that measure what runs inside
+// make and end their parties with it; it times nothing.
+package party
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A Party is one container that has been started.
+type Party struct {
+	role      string
+	engine    bench.Engine
+	meter     bench.Meter
+	container bench.Container
+	out, err  output
+	applied   bench.Applied
+}
+
+// Start makes and starts a container for the named role, such as "server". What
+// the engine applied is held to spec. If it fails, nothing is left behind; else
+// the caller calls End.
+func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string) (*Party, error) {
+	p := &Party{role: role, engine: e, meter: m}
+	p.out.open(load.MaxReport)
+	p.err.open(maxErr)
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"create", func() (err error) { p.container, err = e.Create(ctx, spec); return err }},
+		{"inspect", func() error { return p.look(ctx, spec) }},
+		{"attach", func() error { return p.container.Attach(ctx, &p.out, &p.err) }},
+		{"start", func() error { return p.container.Start(ctx) }},
+	} {
+		if _, err := m.Step(step.name, step.do); err != nil {
+			p.End()
+			return nil, p.named(err)
+		}
+	}
+	return p, nil
+}
+
+func (p *Party) look(ctx context.Context, spec bench.Spec) (err error) {
+	if p.applied, err = p.container.Inspect(ctx); err != nil {
+		return err
+	}
+	return bench.Attest(spec, p.applied)
+}
+
+func (p *Party) named(err error) error {
+	if p.role == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", p.role, err)
+}
+
+// Container is what the engine made, for its capabilities.
+func (p *Party) Container() bench.Container { return p.container }
+
+// Applied is what the engine applied.
+func (p *Party) Applied() bench.Applied { return p.applied }
+
+// Lines waits until the process inside has printed n whole lines to its
+// standard output, and returns all that it printed so far. A process that ends
+// before has failed.
+func (p *Party) Lines(ctx context.Context, n int) ([]byte, error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.ended(waiting) }()
+	select {
+	case <-p.out.after(n):
+		cancel()
+		<-ended // who waits may write into the output
+		return p.out.text(), p.out.overflow(p.named(errTooMuch))
+	case err := <-ended:
+		// It may have said all that was asked for, and then ended.
+		if text := p.out.text(); lines(text) >= n {
+			return text, p.out.overflow(p.named(errTooMuch))
+		}
+		return nil, p.named(err)
+	}
+}
+
+var errTooMuch = errors.New("the process inside printed more than is read")
+
+// ended waits for the end of the process and says how it was.
+func (p *Party) ended(ctx context.Context) error {
+	exit, err := p.container.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("the process inside ended with %s%s", exit, p.err.said())
+}
+
+// Output waits for the end of the process inside, which must succeed, and
+// returns what it printed to its standard output.
+func (p *Party) Output(ctx context.Context) ([]byte, error) {
+	exit, err := p.container.Wait(ctx)
+	if err != nil {
+		return nil, p.named(err)
+	}
+	if exit != (bench.Exit{}) {
+		return nil, p.named(fmt.Errorf("the process inside ended with %s%s", exit, p.err.said()))
+	}
+	return p.out.text(), p.out.overflow(p.named(errTooMuch))
+}
+
+// Reports waits until n loads have reported. The process inside may stay.
+func (p *Party) Reports(ctx context.Context, n int) ([]*load.Report, error) {
+	text, err := p.Lines(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	all, err := load.Parse(text)
+	if err != nil {
+		return nil, p.named(err)
+	}
+	return all, nil
+}
+
+// End removes the container, untimed. Twice is fine.
+func (p *Party) End() {
+	if p.container != nil {
+		p.meter.Cleanup(p.container.Remove)
+	}
+}
+
+// Loads returns the argv of the agent that runs loads, one after the other, each
+// a name followed by its options, and then stays until it is stopped.
+func Loads(loads ...[]string) []string {
+	argv := []string{agent.Path, "load"}
+	for i, l := range loads {
+		if i > 0 {
+			argv = append(argv, agent.LoadSeparator)
+		}
+		argv = append(argv, l...)
+	}
+	return argv
+}

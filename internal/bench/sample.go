@@ -64,7 +64,7 @@ type Distribution struct {
 // MaxDistributions is how many a sample has at most, and MaxHDR how long the
 // histogram of one may be.
 const (
-	MaxDistributions = 64
+	MaxDistributions = 32
 	MaxHDR           = 256 << 10
 )
 

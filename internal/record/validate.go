@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -135,8 +136,13 @@ func validSample(h *bench.Header, next int, s *bench.Sample) error {
 		return fmt.Errorf("it has values although its outcome is %.40q", s.Outcome)
 	case s.Outcome != bench.OK && s.Series != nil:
 		return fmt.Errorf("it has series although its outcome is %.40q", s.Outcome)
+	case s.Outcome != bench.OK && s.Distributions != nil:
+		return fmt.Errorf("it has distributions although its outcome is %.40q", s.Outcome)
 	}
 	if err := validSeries(s.Series); err != nil {
+		return err
+	}
+	if err := validDistributions(s.Distributions); err != nil {
 		return err
 	}
 	switch s.Outcome {
@@ -171,6 +177,34 @@ func validSeries(all []bench.Series) error {
 		}
 	}
 	return nil
+}
+
+// validDistributions looks at names, sizes and letters. What is in a histogram
+// is for who reads it: HdrHistogram's own decoder trusts nothing either.
+func validDistributions(all []bench.Distribution) error {
+	if len(all) > bench.MaxDistributions {
+		return fmt.Errorf("%d distributions, want at most %d", len(all), bench.MaxDistributions)
+	}
+	seen := make(map[string]bool, len(all))
+	for _, d := range all {
+		switch {
+		case d.Metric == "" || len(d.Metric) > maxName:
+			return fmt.Errorf("a distribution of %.80q: the name has %d bytes, want 1 to %d", d.Metric, len(d.Metric), maxName)
+		case seen[d.Metric]:
+			return fmt.Errorf("two distributions of %.80q", d.Metric)
+		case d.HDR == "" || len(d.HDR) > bench.MaxHDR:
+			return fmt.Errorf("the distribution of %.80q has %d bytes, want 1 to %d", d.Metric, len(d.HDR), bench.MaxHDR)
+		case strings.ContainsFunc(d.HDR, notBase64):
+			return fmt.Errorf("the distribution of %.80q is not base64", d.Metric)
+		}
+		seen[d.Metric] = true
+	}
+	return nil
+}
+
+func notBase64(r rune) bool {
+	letter := 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
+	return !letter && r != '+' && r != '/' && r != '='
 }
 
 // ValidateResumption reports what is wrong with a resumption, if anything. The

@@ -56,8 +56,11 @@ type sample struct {
 	Reason    string          `json:"reason,omitempty"`
 	Values    json.RawMessage `json:"values,omitempty"`
 	Series    []series        `json:"series,omitempty"`
-	Applied   *bench.Applied  `json:"applied,omitempty"`
-	Notes     []string        `json:"notes,omitempty"`
+
+	Distributions []bench.Distribution `json:"distributions,omitempty"`
+
+	Applied *bench.Applied `json:"applied,omitempty"`
+	Notes   []string       `json:"notes,omitempty"`
 }
 
 // encodeSample returns what is written for s.
@@ -65,7 +68,7 @@ func encodeSample(s *bench.Sample, m metrics) sample {
 	w := sample{
 		Seq: &s.Trial.Seq, Block: &s.Trial.Block, Cell: &s.Trial.Cell,
 		Began: s.Began.UTC(), Elapsed: s.Elapsed, Outcome: s.Outcome, Operation: s.Operation,
-		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes,
+		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes, Distributions: s.Distributions,
 	}
 	if s.Outcome == bench.OK {
 		w.Values = m.encode(s.Values)
@@ -88,7 +91,7 @@ func decodeSample(text []byte, m metrics) (*bench.Sample, error) {
 	s := &bench.Sample{
 		Trial: bench.Trial{Seq: *w.Seq, Block: *w.Block, Cell: *w.Cell},
 		Began: w.Began, Elapsed: w.Elapsed, Outcome: w.Outcome, Operation: w.Operation,
-		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes,
+		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes, Distributions: w.Distributions,
 	}
 	for _, one := range w.Series {
 		s.Series = append(s.Series, bench.Series{Metric: one.Metric, Values: one.Values})

@@ -167,7 +167,7 @@ func (s *Store) readSamples(ctx context.Context, q querier, run storedRun) ([]be
 	if run.samples == 0 {
 		return nil, nil
 	}
-	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series
+	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions
 		FROM samples WHERE run = ? ORDER BY seq`, run.number)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -206,9 +206,9 @@ func newSampleReader(run storedRun) *sampleReader {
 // scan reads one row.
 func (r *sampleReader) scan(rows *sql.Rows) error {
 	var s bench.Sample
-	var began, outcome, operation, reason, values, notes, series sql.RawBytes
+	var began, outcome, operation, reason, values, notes, series, distributions sql.RawBytes
 	var applied sql.NullInt64
-	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes, &series)
+	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes, &series, &distributions)
 	if err != nil {
 		return err
 	}
@@ -216,10 +216,8 @@ func (r *sampleReader) scan(rows *sql.Rows) error {
 	if s.Began, err = parseTime(string(began)); err != nil {
 		return err
 	}
-	if notes != nil {
-		if err := json.Unmarshal(notes, &s.Notes); err != nil {
-			return err
-		}
+	if err := errors.Join(decodeList(notes, &s.Notes), decodeList(distributions, &s.Distributions)); err != nil {
+		return err
 	}
 	if s.Series, err = decodeSeries(series); err != nil {
 		return err
@@ -236,6 +234,14 @@ func (r *sampleReader) scan(rows *sql.Rows) error {
 	r.samples = append(r.samples, s)
 	r.applied = append(r.applied, applied.Int64)
 	return nil
+}
+
+// decodeList reads a JSON array; NULL is none.
+func decodeList(text sql.RawBytes, to any) error {
+	if text == nil {
+		return nil
+	}
+	return json.Unmarshal(text, to)
 }
 
 // room returns place for the values of one sample.

@@ -59,6 +59,9 @@ CREATE INDEX resumptions_of_run ON resumptions (run);
 `, `
 -- As encodeSeries writes them; NULL where there are none.
 ALTER TABLE samples ADD COLUMN series BLOB;
+`, `
+-- JSON array; NULL where there are none.
+ALTER TABLE samples ADD COLUMN distributions TEXT;
 `}
 }
 

@@ -93,8 +93,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM runs
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM runs
 		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -126,17 +126,18 @@ func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 
 // row returns the columns of a sample.
 func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
-	var began, notes any
+	var began any
 	var values []byte
 	if !s.Began.IsZero() {
 		began = s.Began.UTC().Format(timeLayout)
 	}
-	if len(s.Notes) > 0 {
-		text, err := json.Marshal(s.Notes)
-		if err != nil {
-			return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
-		}
-		notes = string(text)
+	notes, err := encodeList(s.Notes)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
+	distributions, err := encodeList(s.Distributions)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
 	if s.Outcome == bench.OK {
 		values = encodeValues(s.Values)
@@ -147,8 +148,17 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	return []any{
 		w.number, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed), string(s.Outcome),
-		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series),
+		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series), distributions,
 	}, nil
+}
+
+// encodeList returns a list as a JSON array, NULL where it is empty.
+func encodeList[E any](list []E) (any, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
 }
 
 // intern returns the number under which a is stored, and stores it if it is new.

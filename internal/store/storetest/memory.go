@@ -90,6 +90,7 @@ func (m *Memory) Open(ctx context.Context, id string) (*bench.Run, error) {
 	for i := range c.Samples {
 		c.Samples[i].Values = slices.Clone(c.Samples[i].Values)
 		c.Samples[i].Series = cloneSeries(c.Samples[i].Series)
+		c.Samples[i].Distributions = slices.Clone(c.Samples[i].Distributions)
 	}
 	c.Resumptions = slices.Clone(run.Resumptions)
 	return &c, nil
@@ -186,6 +187,7 @@ func (w *memoryWriter) Append(ctx context.Context, s bench.Sample) error {
 			return err
 		}
 		s.Values, s.Notes, s.Series = slices.Clone(s.Values), slices.Clone(s.Notes), cloneSeries(s.Series) // the caller may use them again
+		s.Distributions = slices.Clone(s.Distributions)
 		run.Samples = append(run.Samples, s)
 		w.next++
 		return nil

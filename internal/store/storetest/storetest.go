@@ -164,6 +164,7 @@ func exampleSample(began time.Time, i int) bench.Sample {
 		s.Notes = []string{bench.NoteHostClock}
 	case 6:
 		s.Series = []bench.Series{{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}}}
+		s.Distributions = []bench.Distribution{{Metric: "rtt", HDR: "HISTFAAAAB542pNpmSzMwMBgyQABzFCaEUoz2X+AMIoBVqsFKQ=="}, {Metric: "日本", HDR: "AA=="}}
 	}
 	return s
 }
@@ -328,7 +329,12 @@ func testInvalidSamples(t *testing.T, s *suite) {
 		"a failure's values": func(s *bench.Sample) { s.Outcome = bench.Failed },
 		"a failure's series": func(s *bench.Sample) { s.Outcome, s.Values, s.Series = bench.Failed, nil, series("a", 1) },
 		"series of nothing":  func(s *bench.Sample) { s.Series = series("", 1) },
-		"series too long":    func(s *bench.Sample) { s.Series = series("a", bench.MaxSeriesValues+1) },
+		"a failure's distribution": func(s *bench.Sample) {
+			s.Outcome, s.Values, s.Distributions = bench.Failed, nil, []bench.Distribution{{Metric: "a", HDR: "AA=="}}
+		},
+		"distribution of nothing":     func(s *bench.Sample) { s.Distributions = []bench.Distribution{{HDR: "AA=="}} },
+		"distribution without counts": func(s *bench.Sample) { s.Distributions = []bench.Distribution{{Metric: "a"}} },
+		"series too long":             func(s *bench.Sample) { s.Series = series("a", bench.MaxSeriesValues+1) },
 	} {
 		sample := Example("a", 1).Samples[0]
 		spoil(&sample)

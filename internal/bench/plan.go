@@ -26,6 +26,7 @@ type Plan struct {
 	Washout   time.Duration `json:"washout_limit_ns"`    // longest wait between trials for the machine to settle; 0 = do not wait
 	Hooks     []Hook        `json:"hooks,omitempty"`     // in this order
 	Labels    []Label       `json:"labels,omitempty"`    // the user's own, kept with the run
+	LeftOut   []string      `json:"left_out,omitempty"`  // engines that were found and, being too many for the experiment, left out
 	Restrict  []string      `json:"primary,omitempty"`   // the metrics that are primary in this plan; empty = as the workload declares
 }
 

@@ -95,6 +95,13 @@ func builtinInstances() []instance {
 	}
 }
 
+// rank lists engines in the order in which an experiment that has room for a few
+// takes them: those with a service, as people use them; then the runtimes under
+// them; then the kernel's own isolation.
+func rank() []string {
+	return []string{"docker", "podman", "containerd", "cri", "runc", "crun", "youki", "runsc", "floor"}
+}
+
 // instances joins the built-in engines with those that an experiment or a
 // flag declares; a declaration of a built-in name replaces it.
 func instances(declared []instance) []instance {

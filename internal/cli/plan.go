@@ -28,24 +28,40 @@ func workloads() []bench.Workload {
 
 // planOptions are the flags that change an experiment.
 type planOptions struct {
-	engines, images, networks []string
-	factors, params, labels   []string
-	count, concurrency        string
-	overrides                 experiment.Overrides
-	warmup                    int
-	seed                      uint64
-	noControl                 bool
-	flags                     *pflag.FlagSet
+	engines, images    []string
+	networks, storages []string
+	factors            []string
+	params, labels     []string
+	short              map[string]*string // of shortParams
+	concurrency        string
+	overrides          experiment.Overrides
+	warmup             int
+	seed               uint64
+	noControl          bool
+	flags              *pflag.FlagSet
+}
+
+// shortParams are the options of workloads that have a flag of their own.
+func shortParams() []bench.Param {
+	return []bench.Param{
+		{Name: "count", Doc: "how many containers: short for --param count=`N`"},
+		{Name: "pings", Doc: "how many requests a trial sends: short for --param pings=`N`"},
+		{Name: "size", Doc: "of a file, a datagram or a block, as the workload says: short for --param size=`N`"},
+		{Name: "tool", Doc: "the `program` that measures, in place of what is built in: short for --param tool=NAME"},
+	}
 }
 
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
-	o.flags = f
+	o.flags, o.short = f, map[string]*string{}
 	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to compare: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance")
 	f.StringSliceVar(&o.images, "image", nil, "images to compare: `references` with commas")
-	f.StringSliceVar(&o.networks, "network", nil, "network modes to compare: `modes` with commas")
+	f.StringSliceVar(&o.networks, "network", nil, "networks to compare: `words` with commas, such as native,host,bridge,published")
+	f.StringSliceVar(&o.storages, "storage", nil, "what data lies on, to compare: `words` with commas, such as layer,volume,bind,tmpfs")
 	f.StringArrayVar(&o.factors, "factor", nil, "any factor and its levels: `NAME=LEVEL,LEVEL`")
 	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
-	f.StringVar(&o.count, "count", "", "how many containers: short for --param count=`N`")
+	for _, p := range shortParams() {
+		o.short[p.Name] = f.String(p.Name, "", p.Doc)
+	}
 	f.StringVar(&o.concurrency, "concurrency", "", "how many lanes of containers side by side, each level a condition: `N,N`")
 	f.StringArrayVar(&o.labels, "label", nil, "a label to keep with the run: `KEY=VALUE`")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "what the others are compared with: a `cell`, or FACTOR=LEVEL")
@@ -70,7 +86,7 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 		return out, err
 	}
 	out.Instances = declared
-	for _, l := range []experiment.Levels{{Factor: "engine", Levels: chosen}, {Factor: "image", Levels: o.images}, {Factor: "network", Levels: o.networks}} {
+	for _, l := range []experiment.Levels{{Factor: "engine", Levels: chosen}, {Factor: "image", Levels: o.images}, {Factor: "network", Levels: o.networks}, {Factor: "storage", Levels: o.storages}} {
 		if len(l.Levels) > 0 {
 			out.Factors = append(out.Factors, l)
 		}
@@ -85,8 +101,10 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 	if out.Params, err = pairs("param", o.params); err != nil {
 		return out, err
 	}
-	if o.count != "" {
-		out.Params = append(out.Params, bench.Label{Key: "count", Value: o.count})
+	for _, p := range shortParams() {
+		if o.flags.Changed(p.Name) {
+			out.Params = append(out.Params, bench.Label{Key: p.Name, Value: *o.short[p.Name]})
+		}
 	}
 	if o.concurrency != "" {
 		out.Factors = append(out.Factors, experiment.Levels{Factor: "concurrency", Levels: strings.Split(o.concurrency, ",")})
@@ -183,7 +201,7 @@ func knownDrivers(all []instance) []instance {
 
 // known is what an experiment is held to on this machine.
 func known(p *planned) experiment.Known {
-	k := experiment.Known{Workloads: workloads(), Engines: names(builtinInstances())}
+	k := experiment.Known{Workloads: workloads(), Engines: names(builtinInstances()), Rank: rank()}
 	for _, d := range drivers() {
 		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,7 +117,25 @@ func (a *app) header(ctx context.Context, p *planned, id, state string, m machin
 	for _, e := range p.used() {
 		h.Engines = append(h.Engines, e.info)
 	}
+	if len(p.plan.LeftOut) > 0 {
+		h.Warnings = append(h.Warnings, leftOut(p.plan))
+	}
 	return h
+}
+
+// leftOut says which engines an experiment that takes only a few did not take.
+func leftOut(p bench.Plan) bench.Warning {
+	var in []string
+	for _, c := range p.Cells {
+		if !slices.Contains(in, c.Engine) {
+			in = append(in, c.Engine)
+		}
+	}
+	return bench.Warning{
+		Code: "engines-left-out",
+		Text: "also found here, and left out: " + strings.Join(p.LeftOut, ", "),
+		Hint: fmt.Sprintf("add one with --engine %s,%s; --engine auto takes every one", strings.Join(in, ","), p.LeftOut[0]),
+	}
 }
 
 // execution is one sitting of a run: its beginning, or a resumption.

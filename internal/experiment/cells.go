@@ -119,14 +119,7 @@ func combine(factors []factor) iter.Seq[[]choice] {
 func (p *planner) conditionCells(condition []choice) []bench.Cell {
 	var cells []bench.Cell
 	if p.hasMatrix() {
-		for combination := range combine(p.factors) {
-			chosen := slices.Concat(combination, condition)
-			if !p.excluded(chosen) {
-				c := p.newCell(condition, chosen)
-				c.Name = p.cellName(combination, c.Engine)
-				cells = append(cells, p.finish(c, p.widest()))
-			}
-		}
+		cells = p.matrixCells(condition)
 	}
 	for _, written := range p.file.cells {
 		if c, ok := p.writtenCell(written, condition); ok {
@@ -135,6 +128,54 @@ func (p *planner) conditionCells(condition []choice) []bench.Cell {
 	}
 	return cells
 }
+
+// matrixCells makes the cells of the cross product. Combinations that differ
+// only in what a plain process has no choice of are one cell.
+func (p *planner) matrixCells(condition []choice) []bench.Cell {
+	var cells []bench.Cell
+	plain := map[string]bool{}
+	for combination := range combine(p.factors) {
+		chosen := slices.Concat(combination, condition)
+		if p.excluded(chosen) {
+			continue
+		}
+		c := p.newCell(condition, chosen)
+		if c.Engine != native && isNative(chosen) {
+			continue // the level stands for the plain process
+		}
+		if c.Engine == native {
+			combination = choices(combination)
+			c = p.newCell(condition, slices.Concat(combination, choices(condition)))
+		}
+		c.Name = p.cellName(combination, c.Engine)
+		if c.Engine == native && plain[c.Name] {
+			continue
+		}
+		plain[c.Name] = true
+		cells = append(cells, p.finish(c, p.widest()))
+	}
+	return cells
+}
+
+// isolation are the factors of which a plain process has no choice: levels of
+// what keeps a container apart.
+func isolation() []string {
+	return []string{"network", "storage", "runtime", "snapshotter", "seccomp", "userns", "read_only", "no_new_privileges", "privileged"}
+}
+
+// choices leaves out what a plain process has no choice of.
+func choices(chosen []choice) []choice {
+	return slices.DeleteFunc(slices.Clone(chosen), func(c choice) bool {
+		return !c.level.named && slices.Contains(isolation(), c.factor)
+	})
+}
+
+// isNative reports whether a level of the network stands for the plain process.
+func isNative(chosen []choice) bool {
+	return slices.ContainsFunc(chosen, func(c choice) bool { return c.factor == "network" && c.level.isNative() })
+}
+
+func (l level) isNative() bool { return l.name == native && !l.named }
 
 // newCell makes a cell of what every cell is given and of chosen levels.
 func (p *planner) newCell(condition, chosen []choice) bench.Cell {
@@ -221,9 +262,9 @@ func conditionName(condition []choice) string {
 // "docker host", "docker cpus=2". Where nothing varies it is the engine's.
 func (p *planner) cellName(combination []choice, engine string) string {
 	var parts []string
-	for i, f := range p.factors {
-		if len(f.levels) > 1 {
-			parts = append(parts, combination[i].text())
+	for _, c := range combination {
+		if f, _ := findFactor(p.factors, c.factor); len(f.levels) > 1 {
+			parts = append(parts, c.text())
 		}
 	}
 	if parts == nil {

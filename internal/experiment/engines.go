@@ -77,8 +77,8 @@ func (p *planner) checkInstances() {
 	for _, i := range p.file.engines {
 		if _, err := parseIdentifier(i.Name); err != nil {
 			p.Fail(i.at, err.Error(), "")
-		} else if i.Name == auto {
-			p.Fail(i.at, `an engine cannot be called "auto"`, "it stands for every engine found")
+		} else if _, reserved := autoLimit(i.Name); reserved {
+			p.Fail(i.at, fmt.Sprintf("an engine cannot be called %q", i.Name), "it stands for engines found")
 		}
 		d := slices.Index(names, i.Driver)
 		if d < 0 {

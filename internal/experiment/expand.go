@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (p *planner) expandFactors() {
 	for _, factors := range [][]factor{p.factors, p.conditions} {
 		for i, f := range factors {
 			if f.name == "engine" {
-				factors[i].levels = p.expandAuto(f.levels)
+				factors[i].levels = p.withNative(p.expandAuto(f.levels))
 			}
 		}
 	}
@@ -50,8 +51,57 @@ func setsEngine(factors []factor) bool {
 	})
 }
 
-// isAuto reports whether the level stands for every engine found.
-func (l level) isAuto() bool { return l.name == auto && !l.named }
+// withNative adds the plain process where a level of the network asks for it.
+func (p *planner) withNative(engines []level) []level {
+	f, ok := findFactor(slices.Concat(p.factors, p.conditions), "network")
+	has := func(l level) bool { return l.name == native }
+	if !ok || !slices.ContainsFunc(f.levels, level.isNative) || slices.ContainsFunc(engines, has) {
+		return engines
+	}
+	return slices.Insert(engines, 0, level{name: native, at: f.at, settings: []setting{engineSetting(native, f.at)}})
+}
+
+// isAuto reports whether the level stands for engines found: every one, or with
+// "auto-4" the plain process and at most four others.
+func (l level) isAuto() bool {
+	_, ok := l.autoLimit()
+	return ok
+}
+
+// autoLimit returns how many engines beside native the level stands for.
+func (l level) autoLimit() (most int, ok bool) {
+	if l.named {
+		return 0, false
+	}
+	return autoLimit(l.name)
+}
+
+func autoLimit(name string) (most int, ok bool) {
+	if name == auto {
+		return math.MaxInt, true
+	}
+	digit, ok := strings.CutPrefix(name, auto+"-")
+	if !ok || len(digit) != 1 || digit < "1" || digit > "9" {
+		return 0, false
+	}
+	return int(digit[0] - '0'), true
+}
+
+// found returns the engines that a level of auto stands for, in the order in
+// which they are shown, and those that its limit leaves out.
+func (p *planner) found(l level) (in, out []string) {
+	most, _ := l.autoLimit()
+	ranked := slices.DeleteFunc(slices.Clone(p.known.Rank), func(name string) bool { return !slices.Contains(p.known.Found, name) })
+	chosen := ranked[:min(most, len(ranked))]
+	for _, name := range p.known.Found {
+		if name == native || most == math.MaxInt || slices.Contains(chosen, name) {
+			in = append(in, name)
+		} else {
+			out = append(out, name)
+		}
+	}
+	return in, out
+}
 
 func (p *planner) expandAuto(levels []level) []level {
 	var out []level
@@ -68,7 +118,9 @@ func (p *planner) expandAuto(levels []level) []level {
 		if len(p.known.Found) == 0 {
 			p.Fail(l.at, "no engine was found on this machine", "`tare doctor` says why; or name engines instead of auto")
 		}
-		for _, name := range p.known.Found {
+		in, left := p.found(l)
+		p.leftOut = append(p.leftOut, left...)
+		for _, name := range in {
 			add(level{name: name, at: l.at, settings: []setting{engineSetting(name, l.at)}})
 		}
 	}

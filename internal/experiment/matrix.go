@@ -14,7 +14,8 @@ const (
 	maxCells  = 1000 // of one plan, before exclusions
 )
 
-// auto is the level of factor engine that stands for every engine found.
+// auto is the level of factor engine that stands for every engine found; with
+// "-4" behind it, for the plain process and at most four.
 const auto = "auto"
 
 // A factor is something that varies, as it was written.
@@ -121,7 +122,7 @@ func (r *reader) level(factor string, n yamldoc.Node) level {
 	switch {
 	case n.Kind == yamldoc.Null:
 		r.Fail(n.At, "the level is empty", "")
-	case factor == "engine" && n.Text == auto:
+	case factor == "engine" && out.isAuto():
 	case known:
 		key.read(r, n, &out.settings)
 	case slices.Contains(keyNames(plainKeys(cellKeys())), factor):

@@ -30,6 +30,7 @@ type Known struct {
 	Engines   []string // the names of the built-in engines, installed here or not
 	Drivers   []Driver // what instances can be made of
 	Found     []string // the engines that `engine: auto` stands for, in this order
+	Rank      []string // which engines `engine: auto-4` prefers, best first; native is always in
 }
 
 // Plan expands the experiment. Seed is used where neither the file nor a flag
@@ -47,6 +48,9 @@ func (e *Experiment) Plan(known Known, seed uint64) (bench.Plan, error) {
 	plan := p.header(seed)
 	plan.Factors = p.planFactors()
 	plan.Cells = p.cells()
+	plan.LeftOut = slices.DeleteFunc(p.leftOut, func(name string) bool {
+		return slices.ContainsFunc(plan.Cells, func(c bench.Cell) bool { return c.Engine == name })
+	})
 	plan.MinBlocks, plan.MaxBlocks = p.blocks(plan)
 	if err := p.Err(); err != nil {
 		return bench.Plan{}, err
@@ -62,6 +66,7 @@ type planner struct {
 	workload bench.Workload // nil if unknown, which is a problem that was noted
 
 	factors, conditions []factor // with auto replaced by what was found
+	leftOut             []string // engines found that auto's limit leaves out
 }
 
 // header fills in everything but factors, cells and blocks.

@@ -71,8 +71,9 @@ func specKeys() []specKey {
 		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(), func(s *s) *[]string { return &s.Env }),
 		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(), func(s *s) *string { return &s.Dir }),
 		set("mounts", "File systems made visible inside.", "mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()), func(s *s) *[]bench.Mount { return &s.Mounts }),
-		bareFactorOf(set("network", "`none` (a namespace of its own with loopback only; the default), `host` or `bridge`.", "network: host", oneOf("network", "none", "host", "bridge"), func(s *s) *string { return &s.Network })),
+		bareFactorOf(networkKey()),
 		set("ports", "Ports inside that a client outside reaches.", "ports: [{container: 80, protocol: tcp}]", listOf(port()), func(s *s) *[]bench.Port { return &s.Ports }),
+		set("data", "The host's directory below which a plain process, or `storage: bind`, keeps its data: the disk that is measured. Default: the run's own.", "data: /srv/scratch", absolutePath(), func(s *s) *string { return &s.Data }),
 		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", "layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
 		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
 		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
@@ -86,6 +87,48 @@ func specKeys() []specKey {
 		factorOf(set("no_new_privileges", "Programs inside gain no privileges by set-user-ID and the like.", "no_new_privileges: true", boolean(), func(s *s) *bool { return &s.Security.NoNewPrivileges })),
 		factorOf(set("privileged", "Every privilege that the engine has to give.", "privileged: true", boolean(), func(s *s) *bool { return &s.Security.Privileged })),
 	}
+}
+
+// networks says what each word for a network asks for: the kind, and the way by
+// which a client reaches it where there are several.
+func networks() []struct{ word, kind, reach string } {
+	return []struct{ word, kind, reach string }{
+		{"none", "none", ""},
+		{"host", "host", ""},
+		{"bridge", "bridge", ""},
+		{"published", "bridge", "published"},
+		{"peer", "bridge", "peer"},
+		{"macvlan", "macvlan", "peer"},
+		{"slirp4netns", "slirp4netns", "published"},
+		{"pasta", "pasta", "published"},
+	}
+}
+
+// networkKey sets two fields with one word.
+func networkKey() specKey {
+	words := make([]string, 0, len(networks())+1)
+	for _, n := range networks() {
+		words = append(words, n.word)
+	}
+	v := oneOf("network", append(words, native)...)
+	return specKey{key: key[[]setting]{
+		name: "network", example: "network: host", want: v.want, schema: v.schema,
+		doc: "`none` (a namespace of its own with loopback only; the default), `host`, `bridge` (clients connect to the container's address), `published` (a bridge; clients connect to a port of the host), `peer` (a bridge; the client is a container beside it), `macvlan`, `slirp4netns` or `pasta`. Among the levels of a factor, `native` is the plain process.",
+		read: func(r *reader, n yamldoc.Node, out *[]setting) {
+			word, ok := v.read(r, n)
+			if !ok {
+				return
+			}
+			*out = append(*out, setting{path: "network", at: n.At, apply: func(c *bench.Cell) {
+				c.Spec.Network, c.Spec.Reach = "", "" // of the plain process: what it has
+				for _, n := range networks() {
+					if n.word == word {
+						c.Spec.Network, c.Spec.Reach = n.kind, n.reach
+					}
+				}
+			}})
+		},
+	}}
 }
 
 // seccomp knows a word for what an empty string means in a Spec.

@@ -175,6 +175,9 @@ func noteText(code, cells string) (text, hint string) {
 	case bench.NoteEndedEarly:
 		return "the process in some containers of " + cells + " had ended before stop or kill came: there was nothing to end, and it has no time",
 			"give it a program that runs until it is ended, or write wait in place of stop and kill"
+	case bench.NotePartly:
+		return cells + " cannot do all that was asked: what is missing there has no value",
+			"`tare run` with the workload of the missing metric says why"
 	case bench.NoteFull:
 		return cells + " was filled until a container could not be started, or ended by itself", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:

@@ -142,6 +142,9 @@ const (
 	// NoteEndedEarly marks a sample in which the process inside had ended by itself
 	// before an operation came that ends it. That operation has no time.
 	NoteEndedEarly = "ended-early"
+	// NotePartly marks a sample of a survey of which some part cannot run in this
+	// cell. Its metrics have no value.
+	NotePartly = "partly"
 	// NoteFull marks a sample of a host that was filled until a container could not
 	// be started, or ended by itself.
 	NoteFull = "full"

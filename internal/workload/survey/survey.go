@@ -1,0 +1,215 @@
+// Package survey is the workload that asks several questions in one trial: it
+// takes a cell through other workloads, its parts, one after the other. So one
+// block, and one table, holds what a container costs in every respect.
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A Part is a workload and the name that its options begin with: option "time"
+// of part "cpu" is the survey's "cpu.time".
+type Part struct {
+	Name     string
+	Workload bench.Workload
+	// Defaults are what its options are where nothing is said, in place of the
+	// workload's own.
+	Defaults map[string]string
+}
+
+// New returns the survey of these parts, in this order. Their metrics have
+// different names, but for counters, which are added up.
+func New(parts ...Part) bench.Workload { return survey{parts} }
+
+type survey struct{ parts []Part }
+
+func (survey) Name() string { return "survey" }
+
+func (s survey) Doc() string {
+	names := make([]string, len(s.parts))
+	for i, p := range s.parts {
+		names[i] = p.Name
+	}
+	return "Everything in short form, one after the other in each trial: " + strings.Join(names, ", ") + "."
+}
+
+// Metrics lists those of every part, primary ones first.
+func (s survey) Metrics() []bench.Metric {
+	var all []bench.Metric
+	for _, p := range s.parts {
+		for _, m := range p.Workload.Metrics() {
+			if !slices.ContainsFunc(all, func(o bench.Metric) bool { return o.Name == m.Name }) {
+				all = append(all, m)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b bench.Metric) int { return later(a) - later(b) })
+	return all
+}
+
+func later(m bench.Metric) int {
+	if m.Role == bench.Primary {
+		return 0
+	}
+	return 1
+}
+
+func (s survey) Params() []bench.Param {
+	var all []bench.Param
+	for _, p := range s.parts {
+		for _, param := range p.Workload.Params() {
+			if d, ok := p.Defaults[param.Name]; ok {
+				param.Default = d
+			}
+			param.Name = p.Name + "." + param.Name
+			all = append(all, param)
+		}
+	}
+	return all
+}
+
+// task is what a part works on.
+func (p Part) task(t bench.Task) bench.Task {
+	params := map[string]string{}
+	for name, value := range t.Params {
+		if own, ok := strings.CutPrefix(name, p.Name+"."); ok {
+			params[own] = value
+		}
+	}
+	t.Params, t.Fixture = params, nil
+	return t
+}
+
+// Check implements bench.Workload. A cell that some part cannot run in is run
+// without it; one that none can is unsupported.
+func (s survey) Check(ctx context.Context, t bench.Task) error {
+	var whys []error
+	for _, p := range s.parts {
+		err := p.Workload.Check(ctx, p.task(t))
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, bench.ErrUnsupported):
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		whys = append(whys, fmt.Errorf("%s: %w", p.Name, err))
+	}
+	return errors.Join(whys...)
+}
+
+// A part under way in one cell.
+type running struct {
+	Part
+	fixture bench.Fixture // nil where it has none
+	refused bool          // the engine cannot do what it asks for
+}
+
+// fixtures are the parts of one cell, with their fixtures.
+type fixtures []*running
+
+// Setup implements bench.Fixturer.
+func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	var all fixtures
+	for _, p := range s.parts {
+		r := &running{Part: p}
+		err := r.note(r.setUp(ctx, t))
+		if err != nil {
+			return nil, errors.Join(err, all.Remove(context.WithoutCancel(ctx)))
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (r *running) setUp(ctx context.Context, t bench.Task) (err error) {
+	task := r.task(t)
+	if err := r.Workload.Check(ctx, task); err != nil {
+		return err
+	}
+	if f, ok := r.Workload.(bench.Fixturer); ok {
+		r.fixture, err = f.Setup(ctx, task)
+	}
+	return err
+}
+
+// note names the part in an error; that the engine cannot do something is none,
+// and ends the part.
+func (r *running) note(err error) error {
+	if err == nil || errors.Is(err, bench.ErrUnsupported) {
+		r.refused = r.refused || err != nil
+		return nil
+	}
+	return fmt.Errorf("%s: %w", r.Name, err)
+}
+
+func (f fixtures) Reset(ctx context.Context) error {
+	for _, r := range f {
+		if r.fixture == nil || r.refused {
+			continue
+		}
+		if err := r.note(r.fixture.Reset(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f fixtures) Rest(ctx context.Context) error {
+	return f.each(func(one bench.Fixture) error {
+		if r, ok := one.(bench.Rester); ok {
+			return r.Rest(ctx)
+		}
+		return nil
+	})
+}
+
+func (f fixtures) Remove(ctx context.Context) error {
+	return f.each(func(one bench.Fixture) error { return one.Remove(ctx) })
+}
+
+// each goes through the fixtures, whatever fails.
+func (f fixtures) each(do func(bench.Fixture) error) error {
+	var errs []error
+	for _, r := range f {
+		if r.fixture == nil {
+			continue
+		}
+		if err := do(r.fixture); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run implements bench.Workload.
+func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	parts, ok := t.Fixture.(fixtures)
+	if !ok {
+		return errors.New("the survey was not set up")
+	}
+	sum := newSummary(m, s.Metrics())
+	done := 0
+	for _, r := range parts {
+		if r.refused {
+			continue
+		}
+		task := r.task(t)
+		task.Fixture = r.fixture
+		if err := r.note(r.Workload.Run(ctx, task, sum)); err != nil {
+			return err
+		}
+		if !r.refused {
+			done++
+		}
+	}
+	if done < len(parts) {
+		m.Note(bench.NotePartly)
+	}
+	return sum.flush()
+}

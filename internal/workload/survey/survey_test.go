@@ -1,0 +1,200 @@
+package survey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/workload/survey"
+)
+
+// A part is a workload that tells what happens to it.
+type part struct {
+	name           string
+	log            *[]string
+	check, reset   error
+	setup, run     error
+	remove         error
+	counted        float64
+	applied        bench.Applied
+	asked          bench.Spec
+	withoutFixture bool
+}
+
+func (p part) Name() string { return p.name }
+func (p part) Doc() string  { return p.name }
+
+func (p part) Metrics() []bench.Metric {
+	return []bench.Metric{
+		{Name: p.name + ".detail", Role: bench.Detail},
+		{Name: p.name, Role: bench.Primary},
+		{Name: "faults", Role: bench.Counter},
+	}
+}
+
+func (p part) Params() []bench.Param {
+	return []bench.Param{{Name: "time", Default: "1s"}, {Name: "size", Default: "1"}}
+}
+
+func (p part) Check(context.Context, bench.Task) error { return p.check }
+
+func (p part) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+	p.say("setup time=" + t.Params["time"])
+	if p.withoutFixture || p.setup != nil {
+		return nil, p.setup
+	}
+	return fixture{p}, nil
+}
+
+func (p part) Run(_ context.Context, t bench.Task, m bench.Meter) error {
+	p.say(fmt.Sprintf("run fixture=%v", t.Fixture != nil))
+	if p.run != nil {
+		return p.run
+	}
+	m.Record(p.name, 1)
+	m.Record("faults", p.counted)
+	return m.Applied(p.asked, p.applied)
+}
+
+func (p part) say(what string) { *p.log = append(*p.log, p.name+" "+what) }
+
+type fixture struct{ part }
+
+func (f fixture) Reset(context.Context) error  { f.say("reset"); return f.reset }
+func (f fixture) Rest(context.Context) error   { f.say("rest"); return nil }
+func (f fixture) Remove(context.Context) error { f.say("remove"); return f.remove }
+
+// meter keeps what it is told.
+type meter struct {
+	values  map[string]float64
+	notes   []string
+	applied bench.Applied
+	want    bench.Spec
+}
+
+func (m *meter) Now() time.Duration                                 { return 0 }
+func (m *meter) Step(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
+func (m *meter) Span(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
+func (m *meter) Series(string, []float64)                           {}
+func (m *meter) Distribution(string, string)                        {}
+func (m *meter) Note(code string)                                   { m.notes = append(m.notes, code) }
+func (m *meter) Cleanup(func(context.Context) error)                {}
+func (m *meter) Record(metric string, v float64) { m.values[metric] += v; m.values["of "+metric]++ }
+
+func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
+	m.want, m.applied = want, got
+	return bench.Attest(want, got)
+}
+
+// trial takes one cell through set-up, one trial and the end.
+func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
+	t.Helper()
+	var all []survey.Part
+	for _, p := range parts {
+		p.log = &log
+		all = append(all, survey.Part{Name: p.name, Workload: p, Defaults: map[string]string{"time": "100ms"}})
+	}
+	w := survey.New(all...)
+	task := bench.Task{Params: map[string]string{}}
+	for _, p := range w.Params() {
+		task.Params[p.Name] = p.Default
+	}
+	m = &meter{values: map[string]float64{}}
+	if err := w.Check(t.Context(), task); err != nil {
+		return log, m, err
+	}
+	f, err := w.(bench.Fixturer).Setup(t.Context(), task)
+	if err != nil {
+		return log, m, err
+	}
+	task.Fixture = f
+	if err = f.Reset(t.Context()); err == nil {
+		err = w.Run(t.Context(), task, m)
+	}
+	return log, m, errors.Join(err, f.(bench.Rester).Rest(t.Context()), f.Remove(t.Context()))
+}
+
+// Every part is set up, run and removed, in order, with its own options; what
+// the kernel counted is added up, and what was applied is joined.
+func TestPartsAreOneTrial(t *testing.T) {
+	log, m, err := trial(t,
+		part{name: "a", counted: 2, applied: bench.Applied{Network: "none", Storage: "overlay"}},
+		part{name: "b", counted: 3, asked: bench.Spec{Storage: "bind"}, applied: bench.Applied{Network: "none", Data: "bind ext4"}, withoutFixture: true},
+		part{name: "c", asked: bench.Spec{Network: "bridge"}, applied: bench.Applied{Network: "bridge", Path: []string{"veth"}}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"a setup time=100ms", "b setup time=100ms", "c setup time=100ms", "a reset", "c reset",
+		"a run fixture=true", "b run fixture=false", "c run fixture=true",
+		"a rest", "c rest", "a remove", "c remove",
+	}
+	if diff := cmp.Diff(want, log); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if m.values["faults"] != 5 || m.values["of faults"] != 1 {
+		t.Errorf("faults: %v in %v reports, want 5 in one", m.values["faults"], m.values["of faults"])
+	}
+	applied := bench.Applied{Network: "none", Storage: "overlay", Data: "bind ext4", Path: []string{"veth"}}
+	if diff := cmp.Diff(applied, m.applied); diff != "" || m.notes != nil {
+		t.Errorf("notes %v; applied (-want +got):\n%s", m.notes, diff)
+	}
+}
+
+// A part that an engine cannot do leaves the others as they are, whenever it says so.
+func TestPartThatIsNotSupported(t *testing.T) {
+	no := fmt.Errorf("%w: no disk", bench.ErrUnsupported)
+	for name, p := range map[string]part{
+		"check": {name: "b", check: no}, "setup": {name: "b", setup: no}, "reset": {name: "b", reset: no}, "run": {name: "b", run: no},
+	} {
+		_, m, err := trial(t, part{name: "a"}, p, part{name: "c"})
+		_, has := m.values["b"]
+		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.notes, []string{bench.NotePartly}) {
+			t.Errorf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
+		}
+	}
+	if _, _, err := trial(t, part{name: "a", check: no}, part{name: "b", check: no}); !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("nothing can be done: %v", err)
+	}
+}
+
+// What goes wrong in a part ends the trial, named; what was set up is removed.
+func TestPartThatFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, p := range map[string]part{
+		"check": {name: "b", check: broken}, "setup": {name: "b", setup: broken}, "reset": {name: "b", reset: broken},
+		"run": {name: "b", run: broken}, "remove": {name: "b", remove: broken},
+		"applied": {name: "b", asked: bench.Spec{Network: "host"}, applied: bench.Applied{Network: "none"}},
+	} {
+		log, _, err := trial(t, part{name: "a"}, p)
+		if err == nil || !strings.Contains(err.Error(), "b: ") {
+			t.Errorf("%s: %v does not name the part", name, err)
+		}
+		if name != "check" && log[len(log)-1] != "b remove" && log[len(log)-1] != "a remove" {
+			t.Errorf("%s: ends with %q", name, log[len(log)-1])
+		}
+	}
+}
+
+func TestMetricsAndParams(t *testing.T) {
+	a, b := part{name: "a"}, part{name: "b"}
+	w := survey.New(survey.Part{Name: "a", Workload: a, Defaults: map[string]string{"time": "9s"}}, survey.Part{Name: "b", Workload: b})
+	var got []string
+	for _, m := range w.Metrics() {
+		got = append(got, m.Name)
+	}
+	for _, p := range w.Params() {
+		got = append(got, p.Name+"="+p.Default)
+	}
+	want := []string{"a", "b", "a.detail", "faults", "b.detail", "a.time=9s", "a.size=1", "b.time=1s", "b.size=1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

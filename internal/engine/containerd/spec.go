@@ -28,16 +28,11 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	refuse := func(format string, args ...any) (runtime, error) {
 		return runtime{}, fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
+	if err := bench.CheckNetwork(spec, "none", "host"); err != nil {
+		return runtime{}, fmt.Errorf("%s: %w: containerd's client has no networks of its own (they are CNI's, which nerdctl and Kubernetes drive)", e.cfg.Name, err)
+	}
 	snapshotter := e.snapshotterOf(spec)
 	switch {
-	case spec.Network == "bridge":
-		return refuse("network bridge: containerd's client has no networks of its own (they are CNI's, which nerdctl and Kubernetes drive): use none or host, or an engine with networks")
-	case !slices.Contains([]string{"", "none", "host"}, spec.Network):
-		return refuse("network %q: use none or host", spec.Network)
-	case len(spec.Ports) > 0 && spec.Network != "host":
-		return refuse("ports need network host")
-	case slices.ContainsFunc(spec.Ports, func(p bench.Port) bool { return p.Host != 0 && p.Host != p.Container }):
-		return refuse("a port on network host has the same number outside")
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: containerd has no volumes: use layer, bind or tmpfs", spec.Storage)
 	case !slices.Contains(s.snapshotters, snapshotter):

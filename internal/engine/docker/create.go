@@ -30,12 +30,11 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
+	if err := bench.CheckNetwork(spec, "none", "host", "bridge"); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	_, hasRuntime := info.Runtimes[spec.Runtime]
 	switch {
-	case !slices.Contains([]string{"", "none", "host", "bridge"}, spec.Network):
-		return refuse("network %q: use none, host or bridge", spec.Network)
-	case len(spec.Ports) > 0 && spec.Network != "bridge" && spec.Network != "host":
-		return refuse("ports need network bridge or host")
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case spec.Runtime != "" && !hasRuntime:
@@ -185,7 +184,7 @@ func mountOf(m bench.Mount) mount.Mount {
 
 // publish makes ports inside reachable on loopback.
 func publish(spec bench.Spec, config *container.Config, host *container.HostConfig) error {
-	if len(spec.Ports) == 0 || spec.Network == "host" {
+	if spec.Reach != bench.ReachPublished {
 		return nil
 	}
 	config.ExposedPorts = network.PortSet{}

@@ -169,7 +169,7 @@ func TestTranslation(t *testing.T) {
 	e, _ := open(t, apitest.Answers{"POST /containers/create": apitest.Decode(t, &asked, apitest.Reply(201, `{"Id":"c1"}`))})
 	spec := bench.Spec{
 		Image: "own", Argv: []string{"/bin/x", "a"}, Network: "bridge",
-		Ports:    []bench.Port{{Container: 80, Protocol: "tcp"}},
+		Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}},
 		Limits:   bench.Limits{CPUs: 0.5, CPUSet: "1", Memory: 1 << 20, Pids: 7},
 		Security: bench.Security{Seccomp: "unconfined", NoNewPrivileges: true, ReadOnly: true},
 		Mounts:   []bench.Mount{{Type: "tmpfs", Target: "/t", Size: 4096}},

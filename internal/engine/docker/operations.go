@@ -21,6 +21,7 @@ var (
 	_ bench.Signaler  = (*Engine)(nil)
 	_ bench.Stopper   = (*Engine)(nil)
 	_ bench.Overseer  = (*Engine)(nil)
+	_ bench.Addresser = (*Engine)(nil)
 	_ bench.Restarter = (*Engine)(nil)
 	_ bench.Cleaner   = (*Engine)(nil)
 )

@@ -285,12 +285,11 @@ func (e *Engine) resolveImage(ctx context.Context, p *plan) error {
 
 // check refuses what the kernel alone cannot honour.
 func check(spec bench.Spec) error {
+	if err := bench.CheckNetwork(spec, "none", "host"); err != nil {
+		return err
+	}
 	var what string
 	switch {
-	case spec.Network != "" && spec.Network != "none" && spec.Network != "host":
-		what = fmt.Sprintf("network %q: there are none and host", spec.Network)
-	case len(spec.Ports) > 0:
-		what = "published ports: use network host"
 	case spec.Storage != "" && spec.Storage != "layer" && spec.Storage != "bind" && spec.Storage != "tmpfs":
 		what = fmt.Sprintf("storage %q: there are layer, bind and tmpfs", spec.Storage)
 	case spec.Runtime != "" || spec.Snapshotter != "":

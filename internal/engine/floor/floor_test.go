@@ -164,7 +164,7 @@ func TestErrors(t *testing.T) {
 		{"directory", bench.Spec{Dir: "/no/such"}, "floor: change directory: chdir /no/such: no such file or directory"},
 		{"source", bench.Spec{Mounts: []bench.Mount{{Type: "bind", Source: "/no/such", Target: "/x"}}}, "floor: mount: open /no/such: no such file or directory"},
 		{"relative", bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "x"}}}, `floor: not supported here: mount of "" at "x": paths must be absolute`},
-		{"network", bench.Spec{Network: "bridge"}, `floor: not supported here: network "bridge": there are none and host`},
+		{"network", bench.Spec{Network: "bridge"}, `floor: not supported here: network "bridge": use none or host`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := e.Create(t.Context(), test.spec)

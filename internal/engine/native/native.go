@@ -50,12 +50,13 @@ type Engine struct {
 }
 
 var (
-	_ bench.Engine   = (*Engine)(nil)
-	_ bench.Cleaner  = (*Engine)(nil)
-	_ bench.Pauser   = (*Engine)(nil)
-	_ bench.Execer   = (*Engine)(nil)
-	_ bench.Signaler = (*Engine)(nil)
-	_ bench.Overseer = (*Engine)(nil)
+	_ bench.Engine    = (*Engine)(nil)
+	_ bench.Cleaner   = (*Engine)(nil)
+	_ bench.Pauser    = (*Engine)(nil)
+	_ bench.Execer    = (*Engine)(nil)
+	_ bench.Signaler  = (*Engine)(nil)
+	_ bench.Overseer  = (*Engine)(nil)
+	_ bench.Addresser = (*Engine)(nil)
 )
 
 // New returns the engine.
@@ -167,16 +168,15 @@ func (e *Engine) check(spec bench.Spec) error {
 	if security.Seccomp == "unconfined" {
 		security.Seccomp = ""
 	}
+	if err := bench.CheckNetwork(spec, "", "host"); err != nil {
+		return fmt.Errorf("%s: %w", e.config.Name, err)
+	}
 	var what string
 	switch {
-	case spec.Network != "host" && spec.Network != "":
-		what = fmt.Sprintf("network %q: a process has the host's", spec.Network)
 	case spec.Image != "" && spec.Image != image.Agent:
 		what = fmt.Sprintf("image %q: leave the image out to run a program of the host", spec.Image)
 	case len(spec.Mounts) > 0:
 		what = "mounts"
-	case len(spec.Ports) > 0:
-		what = "published ports: the process's own are reachable as they are"
 	case spec.Storage != "":
 		what = fmt.Sprintf("storage %q", spec.Storage)
 	case spec.Runtime != "" || spec.Snapshotter != "":

@@ -98,7 +98,8 @@ func TestRefused(t *testing.T) {
 	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
 	for name, spec := range map[string]bench.Spec{
 		"foreign image": {Image: "debian:12", Argv: []string{"true"}},
-		"ports":         {Ports: []bench.Port{{Container: 80, Protocol: "tcp"}}},
+		"another port":  {Ports: []bench.Port{{Container: 80, Host: 81, Protocol: "tcp"}}},
+		"published":     {Ports: []bench.Port{{Container: 80, Protocol: "tcp"}}, Reach: bench.ReachPublished},
 		"storage":       {Storage: "volume"},
 	} {
 		if _, err := e.Create(t.Context(), spec); !errors.Is(err, bench.ErrUnsupported) {

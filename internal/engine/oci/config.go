@@ -27,15 +27,12 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
+	if err := bench.CheckNetwork(spec, "none", "host"); err != nil {
+		return fmt.Errorf("%s: %w: others need an engine above the runtime", e.cfg.Name, err)
+	}
 	switch {
 	case spec.Runtime != "" && spec.Runtime != h.version.name:
 		return refuse("runtime %q: this engine is %s alone", spec.Runtime, h.version.name)
-	case !slices.Contains([]string{"", "none", "host"}, spec.Network):
-		return refuse("network %q needs an engine above the runtime: use none or host", spec.Network)
-	case len(spec.Ports) > 0 && spec.Network != "host":
-		return refuse("ports need network host")
-	case slices.ContainsFunc(spec.Ports, func(p bench.Port) bool { return p.Host != 0 && p.Host != p.Container }):
-		return refuse("a port on network host has the same number outside")
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q needs an engine above the runtime: use layer, bind or tmpfs", spec.Storage)
 	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":

@@ -17,6 +17,7 @@ var (
 	_ bench.Signaler     = (*Engine)(nil)
 	_ bench.Checkpointer = (*Engine)(nil)
 	_ bench.Overseer     = (*Engine)(nil)
+	_ bench.Addresser    = (*Engine)(nil)
 	_ bench.Cleaner      = (*Engine)(nil)
 )
 

@@ -3,6 +3,7 @@ package podman
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -17,11 +18,10 @@ const grace = 3 * time.Second
 
 // check reports what of spec this engine cannot do.
 func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
+	if err := bench.CheckNetwork(spec, "none", "host", "bridge"); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	switch {
-	case !slices.Contains([]string{"", "none", "host", "bridge"}, spec.Network):
-		return e.refuse("network %q: use none, host or bridge", spec.Network)
-	case len(spec.Ports) > 0 && spec.Network != "bridge" && spec.Network != "host":
-		return e.refuse("ports need network bridge or host")
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return e.refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:

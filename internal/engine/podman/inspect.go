@@ -40,7 +40,8 @@ type inspection struct {
 		Memory         int64
 		PidsLimit      int64
 	}
-	Mounts []struct {
+	NetworkSettings networking
+	Mounts          []struct {
 		Type        string
 		Source      string
 		Destination string

@@ -107,7 +107,7 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, name string) re
 	for _, m := range spec.Mounts {
 		r.Mounts = append(r.Mounts, mountOf(m))
 	}
-	if spec.Network == "bridge" {
+	if spec.Reach == bench.ReachPublished {
 		r.Ports = portsOf(spec.Ports)
 	}
 	return r

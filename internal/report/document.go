@@ -213,6 +213,7 @@ type RowGroup struct {
 type TableRow struct {
 	Cells []string // parallel to Columns
 	Tone  Tone     // of the verdict, the last cell
+	Tones []Tone   // of each cell, where they have one each; nil where only the last has
 	Marks []int    // of notes
 	Bar   *Bar     // nil where there is nothing to draw
 }

@@ -181,10 +181,14 @@ func noDifference(s bench.Scale) float64 {
 	return 1
 }
 
-// detailTables shows the medians of the details, a column for each.
+// detailTables shows the medians of the details, a column for each. Many are
+// shown as rows, with what the cells differ by.
 func detailTables(details []Metric, marks *marking) []Table {
-	if len(details) == 0 {
+	switch {
+	case len(details) == 0:
 		return nil
+	case len(details) >= manyDetails && details[0].comparisons() > 0:
+		return []Table{matrix("details", details, marks)}
 	}
 	t := Table{Title: "details", Aside: "medians", Headed: true, Columns: []Column{{Name: "cell"}}}
 	for _, m := range details {

@@ -30,8 +30,8 @@ func (d *Document) sayRun(r *analysis.Result) {
 
 // sayMetrics makes the tables.
 func (d *Document) sayMetrics(marks *marking) {
-	primary := 0
-	var details []Metric
+	comparisons := 0
+	var primary, details []Metric
 	for _, m := range d.Metrics {
 		switch {
 		case m.Role != bench.Primary && m.measured():
@@ -40,12 +40,25 @@ func (d *Document) sayMetrics(marks *marking) {
 		case m.Role != bench.Primary:
 			continue // an operation that this run does not do
 		}
-		d.Tables = append(d.Tables, metricTable(m, marks))
-		primary += m.comparisons()
+		primary = append(primary, m)
+		comparisons += m.comparisons()
 	}
-	d.Legend = legend(primary, d.Tables)
+	for _, m := range primary {
+		d.Tables = append(d.Tables, metricTable(m, marks))
+	}
+	d.Legend = legend(comparisons, d.Tables)
+	if len(primary) >= manyMetrics && comparisons > 0 {
+		d.Tables = slices.Insert(d.Tables, 0, matrix("at a glance", primary, marks))
+	}
 	d.Details = detailTables(details, marks)
 }
+
+// manyMetrics is from how many primary metrics on they are also shown together,
+// and manyDetails from how many on the details are shown as rows.
+const (
+	manyMetrics = 4
+	manyDetails = 9
+)
 
 // hostParts says what machine it was.
 func hostParts(h *bench.HostFacts) []string {

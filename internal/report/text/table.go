@@ -158,7 +158,11 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 		p.wrap(indent+indent, indent+indent, name, normal)
 		name = ""
 	}
-	if !last {
+	switch {
+	case r.Tones != nil:
+		p.toned(cols, r, name)
+		return
+	case !last:
 		p.line(p.cells(cols, func(c column) string { return cell(r, c, name) }))
 		return
 	}
@@ -180,6 +184,21 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 		tail += strings.Repeat(" ", used-columns(line)-width+2*gap) + bar
 	}
 	p.line(line + tail)
+}
+
+// toned writes a row each cell of which has a colour.
+func (p *printer) toned(cols []column, r *report.TableRow, name string) {
+	line := indent + indent
+	for i, c := range cols {
+		if i > 0 {
+			line += strings.Repeat(" ", gap)
+		}
+		line += p.paint(pad(cell(r, c, name), c.width, c.right), tone(r.Tones[c.index]))
+	}
+	if m := marks(r.Marks); m != "" {
+		line += strings.Repeat(" ", gap) + m
+	}
+	p.line(line)
 }
 
 func cell(r *report.TableRow, c column, name string) string {

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// signs say what the signs of a matrix mean.
+const signs = "✗ worse  ✓ better  ≠ different  = same  ? not settled"
+
+// matrix shows several metrics at once, a row for each and a column for each
+// cell: the baseline's median, and what the others differ from it by, with a
+// sign for the verdict. Where there are several conditions, each is a group.
+func matrix(title string, metrics []Metric, marks *marking) Table {
+	t := Table{Title: title, Aside: signs, Headed: true, Columns: []Column{{Name: "metric"}}}
+	names := matrixCells(metrics)
+	for _, n := range names {
+		t.Columns = append(t.Columns, Column{Name: Clean(n), Right: true})
+	}
+	for i, c := range metrics[0].Conditions {
+		g := RowGroup{}
+		if len(metrics[0].Conditions) > 1 {
+			g.Title = Clean(c.Condition)
+		}
+		for _, m := range metrics {
+			g.Lines = append(g.Lines, matrixRow(&m, &m.Conditions[i], names, marks))
+		}
+		t.Groups = append(t.Groups, g)
+	}
+	return t
+}
+
+// matrixCells lists the cells under any condition, baselines first.
+func matrixCells(metrics []Metric) []string {
+	var names []string
+	for _, m := range metrics {
+		for _, c := range m.Conditions {
+			for _, r := range c.Rows {
+				if !slices.Contains(names, r.Cell) {
+					names = append(names, r.Cell)
+				}
+			}
+		}
+	}
+	base := metrics[0].Conditions[0].Baseline
+	slices.SortStableFunc(names, func(a, b string) int { return order(a == base) - order(b == base) })
+	return names
+}
+
+func order(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+func matrixRow(m *Metric, c *Condition, names []string, marks *marking) TableRow {
+	row := TableRow{Cells: []string{Clean(m.Title)}, Tones: []Tone{Plain}, Marks: marks.metric[m.Name]}
+	in := scales{m.medians(), m.effects()}
+	for _, n := range names {
+		text, tone := "", Plain
+		if i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Cell == n }); i >= 0 {
+			text, tone = matrixText(&c.Rows[i], in)
+		}
+		row.Cells, row.Tones = append(row.Cells, text), append(row.Tones, tone)
+	}
+	return row
+}
+
+// matrixText writes one value of a matrix.
+func matrixText(r *Row, in scales) (string, Tone) {
+	switch {
+	case r.N == 0:
+		return unit.None, Plain
+	case r.Effect == nil || r.Effect.Estimate == nil:
+		return unit.Format(*r.Median, in.median.unit), Plain
+	}
+	sign, tone := sign(analysis.Verdict(r.Effect.Verdict))
+	return sign + " " + effectText(r.Effect, in.effect)[0], tone
+}
+
+func sign(v analysis.Verdict) (string, Tone) {
+	switch v {
+	case analysis.Worse:
+		return "✗", Bad
+	case analysis.Better:
+		return "✓", Good
+	case analysis.Different:
+		return "≠", Plain
+	case analysis.Same:
+		return "=", Plain
+	default:
+		return "?", Doubtful
+	}
+}

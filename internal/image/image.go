@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/pack"
 )
 
 // An Image is an image for this machine's architecture. Its methods may be
@@ -33,7 +34,8 @@ type Image struct {
 	raw    []byte // the configuration, as it is hashed
 	digest v1.Hash
 	config v1.Config
-	layers []layer // bottom first
+	layers []layer   // bottom first
+	packed *pack.Set // what was taken from this host; nil unless it is an image of its program
 
 	size atomic.Int64
 }

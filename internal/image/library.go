@@ -88,6 +88,8 @@ func NewLibrary(dir string, options ...Option) *Library {
 //	agent      tare's own image; so does ""
 //	oci:DIR    a directory in the OCI image layout
 //	tar:FILE   an archive, from "docker save" or of an OCI image layout
+//	host:NAME  a program of this host with what it needs, as package pack finds it;
+//	           NAME is an absolute path, or looked for in PATH, /usr/sbin and /sbin
 //
 // Of several platforms it takes Linux on this machine's architecture. Any
 // other reference gives an error that wraps ErrForeign.
@@ -111,7 +113,7 @@ func (l *Library) Resolve(ctx context.Context, ref string) (*Image, error) {
 
 func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	if ref == Agent {
-		return l.openAgent()
+		return l.openAgent(ctx)
 	}
 	scheme, path, _ := strings.Cut(ref, ":")
 	switch {
@@ -119,8 +121,10 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 		return openLayout(directory(path))
 	case scheme == "tar" && path != "":
 		return openArchive(ctx, path)
+	case scheme == hostScheme && path != "":
+		return l.openHost(ctx, path)
 	}
-	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\" or \"tar:FILE\", or an engine that has an image of this name", ErrForeign, Agent)
+	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
 }
 
 // unpacked returns the directory with i's files and the number of bytes in

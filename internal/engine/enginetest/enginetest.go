@@ -135,6 +135,7 @@ func tests() []test {
 		{"privileged", privileged, true},
 		{"fresh layer", freshLayer, true},
 		{"image digest", imageDigest, true},
+		{"host program", hostProgram, true},
 		{"cgroup", cgroupPath, true},
 
 		{"pause and resume", pauses, false},

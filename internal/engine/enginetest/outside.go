@@ -172,3 +172,19 @@ func imageDigest(t *testing.T, s *suite) {
 		t.Errorf("Inspect names the image %s, want %s", x.applied.Image, img.Digest())
 	}
 }
+
+// A program of the host runs from the image that was made of it, which is the
+// same image in every engine.
+func hostProgram(t *testing.T, s *suite) {
+	const ref = "host:/bin/sh"
+	img, err := s.site.Images.Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"/bin/sh", "sh"} {
+		x, exit := s.run(t, bench.Spec{Image: ref, Argv: []string{program, "-c", "echo $((6 * 7)); exit 3"}})
+		if out := x.stdout.String(); out != "42\n" || exit != (bench.Exit{Code: 3}) || x.applied.Image != img.Digest() {
+			t.Errorf("%s: %q, %v, image %s; want 42, status 3 and %s (stderr: %.300q)", program, out, exit, x.applied.Image, img.Digest(), x.stderr.String())
+		}
+	}
+}

@@ -2,7 +2,9 @@
 // host, in a session of its own.
 //
 // It runs the same agent binary that the other engines run, from the unpacked
-// image, or a program of the host. It isolates and limits nothing, and refuses
+// image, or a program of the host: one that the Spec's image was made of
+// ("host:PROGRAM"), where it is and with the libraries that it finds there, or
+// any other if the Spec names no image. It isolates and limits nothing, and refuses
 // every Spec that asks for it. Its network is the host's, also where the Spec
 // leaves it open. The process gets the image's environment and the Spec's,
 // nothing of tare's own, and TARE_RUN with the run's ID, by which Leftovers
@@ -26,6 +28,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -73,10 +76,20 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	return bench.EngineInfo{Name: e.config.Name, Driver: "native"}, ctx.Err()
 }
 
-// Prepare implements bench.Engine: it unpacks the agent.
+// Prepare implements bench.Engine: it unpacks the agent. A program of the host
+// that is compared with its image must still be what was packed.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
-	_, err := e.plan(ctx, spec)
-	return err
+	if _, err := e.plan(ctx, spec); err != nil {
+		return err
+	}
+	img, err := e.config.Images.Resolve(ctx, spec.Image)
+	if err == nil && img.Packed() != nil {
+		err = img.Packed().Unchanged()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.config.Name, err)
+	}
+	return nil
 }
 
 // Create implements bench.Engine. Everything but fork and exec is done here.
@@ -105,6 +118,7 @@ type plan struct {
 	dir       string
 	image     string // digest; empty for a program of the host
 	root      string // of the image; empty for a program of the host
+	packed    string // the host's program that the image was made of; it runs where it is
 }
 
 // plan decides what spec means on the host.
@@ -115,7 +129,7 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err := ctx.Err(); err != nil {
 		return plan{}, err
 	}
-	img, err := e.config.Images.Resolve(ctx, image.Agent)
+	img, err := e.config.Images.Resolve(ctx, spec.Image)
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
 	}
@@ -123,26 +137,38 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
 	}
-	root, err := img.Rootfs(ctx)
-	if err != nil {
+	p := plan{argv: argv, dir: spec.Dir, image: img.Digest(), env: img.Env()}
+	if set := img.Packed(); set != nil {
+		p.packed = set.Program
+	} else if p.root, err = img.Rootfs(ctx); err != nil {
 		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
 	}
-	p := plan{argv: argv, dir: spec.Dir, root: root}
 	if p.dir == "" {
 		p.dir = img.WorkingDir()
 	}
-	p.program, err = inImage(root, argv[0])
-	if err == nil {
-		p.image, p.env = img.Digest(), img.Env()
-	} else if errors.Is(err, fs.ErrNotExist) && spec.Image == "" {
-		p.program, err = exec.LookPath(argv[0])
-		p.env, p.root = []string{hostPath}, ""
+	p.program, err = p.find(argv[0])
+	if errors.Is(err, fs.ErrNotExist) && spec.Image == "" {
+		p.image, p.root, p.env = "", "", []string{hostPath}
+		p.program, err = p.find(argv[0])
 	}
 	if err != nil {
 		return plan{}, fmt.Errorf("%s: program %q: %w", e.config.Name, argv[0], err)
 	}
 	p.env = image.MergeEnv(p.env, spec.Env, []string{runVariable + "=" + e.config.Run})
 	return p, nil
+}
+
+// find returns the file of a program.
+func (p plan) find(program string) (string, error) {
+	switch {
+	case p.packed != "" && (program == p.packed || program == filepath.Base(p.packed)):
+		return p.packed, nil
+	case p.packed != "":
+		return "", fmt.Errorf("%w: the image has no program but %s", fs.ErrNotExist, p.packed)
+	case p.root != "":
+		return inImage(p.root, program)
+	}
+	return exec.LookPath(program)
 }
 
 // inImage returns the file of a program below root. The error wraps
@@ -173,8 +199,8 @@ func (e *Engine) check(spec bench.Spec) error {
 	}
 	var what string
 	switch {
-	case spec.Image != "" && spec.Image != image.Agent:
-		what = fmt.Sprintf("image %q: leave the image out to run a program of the host", spec.Image)
+	case spec.Image != "" && spec.Image != image.Agent && !strings.HasPrefix(spec.Image, "host:"):
+		what = fmt.Sprintf("image %q: a program of the host is host:PROGRAM", spec.Image)
 	case len(spec.Mounts) > 0:
 		what = "mounts"
 	case spec.Storage != "":

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"syscall"
 
@@ -187,12 +186,7 @@ func (p *process) another(argv []string) (*process, error) {
 	next := p.plan
 	next.argv = slices.Clone(argv)
 	var err error
-	if next.root == "" {
-		next.program, err = exec.LookPath(argv[0])
-	} else {
-		next.program, err = inImage(next.root, argv[0])
-	}
-	if err != nil {
+	if next.program, err = next.find(argv[0]); err != nil {
 		return nil, fmt.Errorf("program %q: %w", argv[0], err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -1,0 +1,91 @@
+package image
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/tare-bench/tare/internal/image/pack"
+)
+
+// hostScheme begins a reference to a program of this host.
+const hostScheme = "host"
+
+// Packed returns what was taken from this host for the image of one of its
+// programs, and nil for any other image. It must not be changed.
+func (i *Image) Packed() *pack.Set { return i.packed }
+
+// openHost makes the image of a program of this host. The same files give the
+// same digest on every machine.
+func (l *Library) openHost(ctx context.Context, program string) (*Image, error) {
+	file, err := pack.Find(program)
+	if err != nil {
+		return nil, err
+	}
+	set, err := pack.Host{MaxBytes: l.limits.Bytes}.Program(file)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(l.dir, "layers")
+	id, size, err := writeLayer(ctx, dir, set.Entries)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(configOf(v1.Config{
+		Entrypoint: []string{set.Program},
+		Env:        []string{"PATH=" + pack.PathFor(set.Program)},
+		WorkingDir: "/",
+	}, id))
+	if err != nil {
+		return nil, err
+	}
+	i, err := newImage(directory(dir), raw, []layer{{file: layerFile(id), size: size}})
+	if err != nil {
+		return nil, err
+	}
+	i.packed = set
+	return i, nil
+}
+
+func layerFile(id v1.Hash) string { return id.Hex + ".tar" }
+
+// writeLayer writes entries into a file of dir that is named by their digest,
+// and so there once.
+func writeLayer(ctx context.Context, dir string, entries []pack.Entry) (id v1.Hash, size int64, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return id, 0, err
+	}
+	f, err := os.CreateTemp(dir, "layer.")
+	if err != nil {
+		return id, 0, err
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = os.Rename(f.Name(), filepath.Join(dir, layerFile(id)))
+		}
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
+	if err := errors.Join(pack.WriteLayer(ctx, out, entries), out.Flush()); err != nil {
+		return id, 0, err
+	}
+	id = v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum.Sum(nil))}
+	info, err := f.Stat()
+	if err != nil {
+		return id, 0, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return id, info.Size(), nil
+}

@@ -1,0 +1,214 @@
+package pack
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// An object is a program or library that the dynamic loader has before it.
+type object struct {
+	*dynamic
+	path   string  // as it was found, links not followed
+	origin string  // what $ORIGIN means in it
+	parent *object // who wanted it first; nil for the program
+}
+
+// A place is where a library may be.
+type place struct {
+	path    string
+	variant bool // for some CPUs only: the loader may go on to the next place
+}
+
+// The rules are those of one dynamic loader.
+type rules interface {
+	// places returns where it looks for a library that by wants, in order.
+	places(by *object, name string) []place
+	// provides reports whether the loader itself is the library of that name.
+	provides(name string) bool
+}
+
+// A closure collects a program and what it needs.
+type closure struct {
+	tree   *tree
+	rules  rules           // of the program's loader; nil for a static program
+	glibc  *glibc          // the rules, if they are those of glibc
+	main   *object         // the program
+	loaded map[string]bool // names of libraries that were found: as they were wanted, and as they call themselves
+	notes  []string
+}
+
+func newClosure(t *tree) *closure { return &closure{tree: t, loaded: map[string]bool{}} }
+
+// refused is the error for a program that cannot be packed.
+func refused(program, format string, args ...any) error {
+	return fmt.Errorf("%w: %s %w", bench.ErrUnsupported, program, fmt.Errorf(format, args...))
+}
+
+// program adds the program and what it is linked to.
+func (c *closure) program(name string) error {
+	w, err := c.tree.find(name)
+	if err != nil {
+		return fmt.Errorf("%w: program: %w", bench.ErrUnsupported, err)
+	}
+	d, err := c.tree.dynamic(w)
+	switch {
+	case errors.Is(err, errNotELF):
+		return c.notELF(name, w, err)
+	case err != nil:
+		return fmt.Errorf("program %s: %w", name, err)
+	case d.machine != machines[runtime.GOARCH] || d.class != elf.ELFCLASS64:
+		return refused(name, "is for another architecture: %s, %s; this machine is %s", d.machine, d.class, runtime.GOARCH)
+	case w.file().Mode&0o111 == 0:
+		return refused(name, "is not executable: chmod +x")
+	}
+	if w.file().info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+		c.notes = append(c.notes, name+" is set-user-ID or set-group-ID outside, and is not inside")
+	}
+	c.tree.take(w, "")
+	c.main = &object{dynamic: d, path: name, origin: path.Dir(w.file().Path)}
+	if d.interpreter == "" {
+		return nil // a static program: the kernel does everything
+	}
+	if err := c.interpreter(); err != nil {
+		return err
+	}
+	return c.load(c.main)
+}
+
+// machines are the architectures that tare is built for.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// notELF says what the program is instead.
+func (c *closure) notELF(name string, w way, err error) error {
+	first, readErr := c.tree.firstLine(w)
+	if readErr != nil || !strings.HasPrefix(first, "#!") {
+		return refused(name, "cannot be packed: %w", err)
+	}
+	return refused(name, "is a script for %.200q: what it needs cannot be told from it; name the program that it runs, or put it into an image (oci:DIR, tar:FILE)",
+		strings.TrimSpace(first[2:]))
+}
+
+// interpreter adds the dynamic loader, and finds out which rules it has.
+func (c *closure) interpreter() error {
+	name := c.main.interpreter
+	w, err := c.tree.find(name)
+	if err != nil {
+		return refused(c.main.path, "has no dynamic loader: %w: install the C library that it was built with", err)
+	}
+	c.tree.take(w, c.main.path)
+	switch base := path.Base(name); {
+	case !path.IsAbs(name):
+	case strings.HasPrefix(base, "ld-linux"):
+		c.glibc, err = newGlibc(c.tree, c.main, w)
+		c.rules = c.glibc
+		return err
+	case strings.HasPrefix(base, "ld-musl-"):
+		c.rules, err = newMusl(c.tree, name)
+		return err
+	}
+	return refused(c.main.path, "has the dynamic loader %s: only glibc's and musl's rules are known; put it into an image (oci:DIR, tar:FILE)", name)
+}
+
+// load adds what o needs, breadth first, as loaders do.
+func (c *closure) load(o *object) error {
+	for queue := []*object{o}; len(queue) > 0; queue = queue[1:] {
+		for _, name := range queue[0].needed {
+			found, err := c.need(queue[0], name)
+			if err != nil {
+				return err
+			}
+			queue = append(queue, found...)
+		}
+	}
+	return nil
+}
+
+// need adds the library that name means to by, if nobody has wanted it before.
+// They are several where there are variants for some CPUs.
+func (c *closure) need(by *object, name string) (found []*object, err error) {
+	if c.loaded[name] || c.rules.provides(name) {
+		return nil, nil
+	}
+	for _, p := range c.rules.places(by, name) {
+		if !path.IsAbs(p.path) {
+			continue // relative to a working directory, which is another one inside
+		}
+		o, err := c.library(by, p.path)
+		if errors.Is(err, errOther) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue // so does a loader
+		}
+		if err != nil {
+			return nil, refused(by.path, "needs %s: %w", p.path, err)
+		}
+		found = append(found, o)
+		c.loaded[name], c.loaded[o.soname] = true, true
+		if !p.variant {
+			break
+		}
+	}
+	if len(found) == 0 {
+		return nil, refused(by.path, "needs the library %s: %w: install it", name, fs.ErrNotExist)
+	}
+	return found, nil
+}
+
+// errOther is the error for a library of another architecture.
+var errOther = errors.New("for another architecture")
+
+// library adds the library in a file.
+func (c *closure) library(by *object, file string) (*object, error) {
+	w, err := c.tree.find(file)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.tree.dynamic(w)
+	if err != nil {
+		return nil, err
+	}
+	if d.machine != c.main.machine || d.class != c.main.class {
+		return nil, errOther
+	}
+	c.tree.take(w, by.path)
+	return &object{dynamic: d, path: file, origin: path.Dir(file), parent: by}, nil
+}
+
+// try does what op does or, if that fails, nothing. It is for what a program
+// opens only if it is there.
+func (c *closure) try(op func() error) {
+	entries, bytes, loaded := maps.Clone(c.tree.entries), c.tree.bytes, maps.Clone(c.loaded)
+	if err := op(); err != nil {
+		c.tree.entries, c.tree.bytes, c.loaded = entries, bytes, loaded
+	}
+}
+
+// dynamic reads what a way leads to.
+func (t *tree) dynamic(w way) (*dynamic, error) {
+	f, err := os.Open(w.file().source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	return readELF(f)
+}
+
+// firstLine reads as much of a file as the kernel does of a script.
+func (t *tree) firstLine(w way) (string, error) {
+	f, err := os.Open(w.file().source)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	var b [256]byte
+	n, err := f.Read(b[:])
+	line, _, _ := strings.Cut(string(b[:n]), "\n")
+	return line, err
+}

@@ -1,0 +1,149 @@
+package pack
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// cacheFile is where glibc's ldconfig says where libraries are.
+const cacheFile = "/etc/ld.so.cache"
+
+// glibc has the rules of ld-linux.so: see ld.so(8) and, for the letter,
+// _dl_map_object in glibc's elf/dl-load.c.
+type glibc struct {
+	tree     *tree
+	cache    *cache // nil where there is none
+	flags    uint32 // of libraries for this architecture in the cache
+	dirs     []string
+	lib      string // what $LIB means: "lib/x86_64-linux-gnu", "lib64" …
+	platform string // what $PLATFORM means
+}
+
+// newGlibc finds out what was compiled into the loader that w leads to, by
+// where it is.
+func newGlibc(t *tree, main *object, w way) (*glibc, error) {
+	g := &glibc{tree: t, flags: 0x0303, platform: "x86_64"} // FLAG_ELF_LIBC6 | FLAG_X8664_LIB64
+	if main.machine == elf.EM_AARCH64 {
+		g.flags, g.platform = 0x0a03, "aarch64" // FLAG_ELF_LIBC6 | FLAG_AARCH64_LIB64
+	}
+	dir := path.Dir(w.file().Path)
+	g.lib = strings.TrimPrefix(strings.TrimPrefix(dir, "/usr"), "/")
+	if !strings.HasPrefix(g.lib, "lib") {
+		g.dirs = []string{dir} // one below a prefix of its own does not know the system's
+		return g, nil
+	}
+	for _, d := range []string{"/" + g.lib, "/usr/" + g.lib, "/lib", "/usr/lib"} {
+		if !slices.Contains(g.dirs, d) {
+			g.dirs = append(g.dirs, d)
+		}
+	}
+	var err error
+	g.cache, err = t.readCache()
+	return g, err
+}
+
+// readCache reads the host's cache; it is nil where there is none.
+func (t *tree) readCache() (*cache, error) {
+	w, err := t.find(cacheFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(w.file().source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	raw, err := io.ReadAll(io.LimitReader(f, maxCache+1))
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseCache(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: run ldconfig to make it anew", cacheFile, err)
+	}
+	return c, nil
+}
+
+// provides implements rules: glibc's loader is found as any library is.
+func (g *glibc) provides(string) bool { return false }
+
+// places implements rules.
+func (g *glibc) places(by *object, name string) (places []place) {
+	if strings.Contains(name, "/") {
+		return []place{{path: g.expand(by, name)}}
+	}
+	if by.runpath == nil {
+		for o := by; o != nil; o = o.parent {
+			places = append(places, g.below(o, o.rpath, name)...)
+		}
+	}
+	places = append(places, g.below(by, by.runpath, name)...)
+	if by.noDefault {
+		return places
+	}
+	places = append(places, g.cache.places(name, g.flags)...)
+	return append(places, g.below(by, g.dirs, name)...)
+}
+
+// below returns where a library may be in directories that o names.
+func (g *glibc) below(o *object, dirs []string, name string) (places []place) {
+	for _, dir := range dirs {
+		dir = g.expand(o, dir)
+		// The pattern has no meaning in dir: a name with one would only find less.
+		variants, _ := filepath.Glob(g.tree.outside(path.Join(dir, "glibc-hwcaps/*", name)))
+		for _, v := range variants {
+			sub := path.Base(path.Dir(v))
+			places = append(places, place{path.Join(dir, "glibc-hwcaps", sub, name), true})
+		}
+		places = append(places, place{path.Join(dir, name), false})
+	}
+	return places
+}
+
+// expand replaces the dynamic string tokens.
+func (g *glibc) expand(o *object, s string) string {
+	return strings.NewReplacer(
+		"$ORIGIN", o.origin, "${ORIGIN}", o.origin,
+		"$LIB", g.lib, "${LIB}", g.lib,
+		"$PLATFORM", g.platform, "${PLATFORM}", g.platform,
+	).Replace(s)
+}
+
+// files are those that glibc reads and that are made for the image: name
+// services of files alone, and the part of the cache that concerns it, without
+// which libraries in other than the default directories would not be found.
+func (g *glibc) files() []Entry {
+	files := []Entry{text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")}
+	if g.cache == nil {
+		return files
+	}
+	var out bytes.Buffer
+	g.cache.only(func(e cacheEntry) bool { return g.tree.has(e.path) }).write(&out)
+	return append(files, text(cacheFile, out.String()))
+}
+
+// has reports whether everything on the way to a file is in the tree.
+func (t *tree) has(name string) bool {
+	w, err := t.find(name)
+	if err != nil {
+		return false
+	}
+	for _, e := range w {
+		if _, ok := t.entries[e.Path]; !ok {
+			return false
+		}
+	}
+	return true
+}

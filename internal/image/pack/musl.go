@@ -1,0 +1,80 @@
+package pack
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// musl has the rules of musl's loader: see ldso/dynlink.c of musl.
+type musl struct{ dirs []string }
+
+// maxPathFile bounds the file that names musl's directories.
+const maxPathFile = 64 << 10
+
+// newMusl reads where the loader looks: in the directories of a file whose name
+// is made of its own. What it reads is packed.
+func newMusl(t *tree, loader string) (*musl, error) {
+	base := strings.TrimSuffix(path.Base(loader), path.Ext(path.Base(loader))) // ld-musl-x86_64.so
+	name := path.Join(path.Dir(path.Dir(loader)), "etc", strings.TrimSuffix(base, ".so")+".path")
+	w, err := t.find(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &musl{[]string{"/lib", "/usr/local/lib", "/usr/lib"}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(w.file().source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	raw, err := io.ReadAll(io.LimitReader(f, maxPathFile))
+	if err != nil {
+		return nil, err
+	}
+	t.take(w, loader)
+	return &musl{strings.FieldsFunc(string(raw), func(r rune) bool { return r == ':' || r == '\n' })}, nil
+}
+
+// provides implements rules: musl's loader is the C library, all parts of it.
+func (m *musl) provides(name string) bool {
+	part, _, _ := strings.Cut(strings.TrimPrefix(name, "lib"), ".")
+	switch part {
+	case "c", "pthread", "rt", "m", "dl", "util", "xnet":
+		return strings.HasPrefix(name, "lib")
+	}
+	return false
+}
+
+// places implements rules. RPATH and RUNPATH are one to musl, and inherited.
+func (m *musl) places(by *object, name string) (places []place) {
+	if strings.Contains(name, "/") {
+		return []place{{path: name}}
+	}
+	for o := by; o != nil; o = o.parent {
+		for _, dir := range m.expand(o) {
+			places = append(places, place{path: path.Join(dir, name)})
+		}
+	}
+	for _, dir := range m.dirs {
+		places = append(places, place{path: path.Join(dir, name)})
+	}
+	return places
+}
+
+// expand returns the directories that o names. $ORIGIN is the only token; with
+// another one, none of them counts.
+func (m *musl) expand(o *object) (dirs []string) {
+	for _, dir := range append(o.rpath, o.runpath...) { // only one of them is there
+		dir = strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(dir)
+		if strings.Contains(dir, "$") {
+			return nil
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}

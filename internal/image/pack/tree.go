@@ -1,0 +1,166 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// The bounds of one set.
+const (
+	maxLinks   = 40      // links on the way to one file, as in the kernel
+	maxEntries = 20_000  // of a set
+	maxBytes   = 4 << 30 // of all files
+)
+
+// A tree collects entries below a root.
+type tree struct {
+	host    Host
+	entries map[string]Entry
+	bytes   int64
+}
+
+func newTree(h Host) *tree {
+	if h.Root == "" {
+		h.Root = "/"
+	}
+	if h.MaxBytes == 0 {
+		h.MaxBytes = maxBytes
+	}
+	return &tree{host: h, entries: map[string]Entry{}}
+}
+
+// A way is how a path leads to a file: the directories and links that it
+// passes, and the file last.
+type way []Entry
+
+// file is what the way leads to.
+func (w way) file() Entry { return w[len(w)-1] }
+
+// find follows a path to a regular file. It leaves the root as little as a
+// process does whose root that is.
+func (t *tree) find(name string) (way, error) {
+	w := walker{tree: t, name: name, at: "/", rest: strings.Split(name, "/")}
+	for len(w.rest) > 0 {
+		if err := w.step(); err != nil {
+			return nil, err
+		}
+	}
+	if len(w.way) == 0 || !w.way.file().Mode.IsRegular() {
+		return nil, w.failed(errNotRegular)
+	}
+	return w.way, nil
+}
+
+var (
+	errNotRegular = errors.New("not a regular file")
+	errElsewhere  = errors.New("what is there is made by the kernel, and is something else in a container")
+)
+
+// A walker is on its way along a path.
+type walker struct {
+	tree  *tree
+	name  string // the path
+	at    string // where it is; no links are in it
+	rest  []string
+	links int
+	way   way
+}
+
+func (w *walker) failed(err error) error { return &fs.PathError{Op: "find", Path: w.name, Err: err} }
+
+func (w *walker) step() error {
+	head := w.rest[0]
+	w.rest = w.rest[1:]
+	switch head {
+	case "", ".":
+		return nil
+	case "..":
+		w.at = path.Dir(w.at)
+		return nil
+	}
+	next := path.Join(w.at, head)
+	if next == "/proc" || next == "/sys" || next == "/dev" {
+		return w.failed(errElsewhere)
+	}
+	file := w.tree.outside(next)
+	info, err := os.Lstat(file)
+	if err != nil {
+		return w.failed(errors.Unwrap(err))
+	}
+	switch info.Mode().Type() {
+	case fs.ModeDir:
+		w.way, w.at = append(w.way, directory(next)), next
+		return nil
+	case fs.ModeSymlink:
+		return w.follow(next, file)
+	case 0:
+		w.way = append(w.way, regular(next, file, info))
+		if len(w.rest) > 0 {
+			return w.failed(syscall.ENOTDIR)
+		}
+		return nil
+	}
+	return w.failed(errNotRegular)
+}
+
+func (w *walker) follow(link, file string) error {
+	target, err := os.Readlink(file)
+	if err != nil {
+		return w.failed(err)
+	}
+	if w.links++; w.links > maxLinks {
+		return w.failed(syscall.ELOOP)
+	}
+	if path.IsAbs(target) {
+		w.at = "/"
+	}
+	w.way = append(w.way, Entry{Path: link, Mode: fs.ModeSymlink | 0o777, Target: target})
+	w.rest = append(strings.Split(target, "/"), w.rest...)
+	return nil
+}
+
+// regular describes a file of the host. Who may run it is all that is kept of
+// its mode.
+func regular(name, file string, info fs.FileInfo) Entry {
+	mode := fs.FileMode(0o644)
+	if info.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	return Entry{Path: name, Mode: mode, Size: info.Size(), source: file, info: info}
+}
+
+// outside is where a path of the tree is for this process.
+func (t *tree) outside(name string) string { return filepath.Join(t.host.Root, name) }
+
+// take adds everything on a way, for whoever wants it.
+func (t *tree) take(w way, for_ string) {
+	for _, e := range w {
+		if _, ok := t.entries[e.Path]; ok {
+			continue
+		}
+		if e.Mode.IsRegular() {
+			e.For = for_
+			t.bytes += e.Size
+		}
+		t.entries[e.Path] = e
+	}
+}
+
+// check reports what is too much.
+func (t *tree) check() error {
+	if len(t.entries) > maxEntries || t.bytes > t.host.MaxBytes {
+		return fmt.Errorf("it needs %d files of %d bytes in all; at most %d of %d are packed", len(t.entries), t.bytes, maxEntries, t.host.MaxBytes)
+	}
+	return nil
+}
+
+// inside is the path in the tree of what outside returned.
+func (t *tree) inside(file string) string {
+	return path.Join("/", strings.TrimPrefix(file, filepath.Clean(t.host.Root)))
+}

@@ -44,6 +44,8 @@ type EngineInfo struct {
 	Driver  string  `json:"driver"`          // the kind of engine, such as "oci"
 	Version string  `json:"version"`         // of the engine itself; empty where it has none
 	Facts   []Label `json:"facts,omitempty"` // what else matters: API version, storage driver, default runtime …
+	// Host is the machine of a Remoter's containers; nil where it is the run's own.
+	Host *HostFacts `json:"host,omitempty"`
 	// Options are how the instance was declared, so that a resumed run finds it
 	// again. They are filled in by who declared it, not by Probe.
 	Options map[string]string `json:"options,omitempty"`
@@ -108,6 +110,10 @@ type (
 	// An Inliner makes its containers in tare's own process, with no program
 	// beside it. What tare uses in its trials is what they cost, and no overhead.
 	Inliner interface{ Inline() }
+
+	// A Remoter makes its containers on another machine than this one. Only a
+	// Networked workload can use it: see CheckRemote.
+	Remoter interface{ Remote() }
 
 	// A Cgrouper says where the kernel accounts for a container that has been
 	// created and not yet removed. Implemented by floor and oci, for the

@@ -10,7 +10,7 @@ import (
 // The ways in which a client reaches a port of a container: Spec.Reach. The
 // zero value is by the container's own address.
 const (
-	ReachPublished = "published" // by a port of the host, on loopback
+	ReachPublished = "published" // by a port of the host: see Port
 	ReachPeer      = "peer"      // from a container beside it, by its own address
 )
 
@@ -61,11 +61,18 @@ func checkPorts(spec Spec) string {
 			return fmt.Sprintf("protocol %q of port %d: there is tcp and udp", p.Protocol, p.Container)
 		case p.Container == 0:
 			return "port 0: name the port inside"
+		case p.Address != "" && !validAddress(p.Address):
+			return fmt.Sprintf("address %.80q of port %d: not an IP address", p.Address, p.Container)
 		case p.Host != 0 && p.Host != p.Container && spec.Reach != ReachPublished:
 			return fmt.Sprintf("port %d as %d of the host: that needs network bridge and reach published", p.Container, p.Host)
 		}
 	}
 	return ""
+}
+
+func validAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
 }
 
 // choice is "a, b or c" of those that have a name.
@@ -81,4 +88,13 @@ func choice(words []string) string {
 // OnLoopback is the address of a port of the host that is reached on loopback.
 func OnLoopback(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+}
+
+// OnHost is the address of the host on which p is published: loopback, unless p
+// says otherwise. CheckNetwork has held it to be one.
+func (p Port) OnHost() netip.Addr {
+	if a, err := netip.ParseAddr(p.Address); err == nil {
+		return a
+	}
+	return OnLoopback(0).Addr()
 }

@@ -44,6 +44,7 @@ func TestCheckNetwork(t *testing.T) {
 		{every, bench.Spec{Network: "slirp4netns", Ports: web, Reach: "peer"}, "use reach published"},
 		{every, bench.Spec{Network: "bridge", Ports: []bench.Port{{Container: 80, Protocol: "sctp"}}}, `protocol "sctp"`},
 		{every, bench.Spec{Network: "bridge", Ports: []bench.Port{{Protocol: "tcp"}}}, "port 0"},
+		{every, bench.Spec{Network: "bridge", Ports: []bench.Port{{Container: 80, Protocol: "tcp", Address: "host"}}}, "not an IP address"},
 	} {
 		err := bench.CheckNetwork(test.spec, test.networks...)
 		if test.why == "" {

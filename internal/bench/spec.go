@@ -39,8 +39,9 @@ type Mount struct {
 // A Port is a port inside that a client outside reaches.
 type Port struct {
 	Container uint16 `json:"container"`
-	Host      uint16 `json:"host,omitempty"` // on loopback; 0 = chosen by the engine
-	Protocol  string `json:"protocol"`       // "tcp" or "udp"
+	Host      uint16 `json:"host,omitempty"`    // of the host; 0 = chosen by the engine
+	Address   string `json:"address,omitempty"` // of the host, on which it is published; empty = loopback
+	Protocol  string `json:"protocol"`          // "tcp" or "udp"
 }
 
 // Limits bound what the container may use. Zero means no limit.

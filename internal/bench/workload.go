@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -28,6 +29,21 @@ type Workload interface {
 	// Run does one trial. It measures through m and removes what it made, also
 	// when it fails or ctx has ended.
 	Run(ctx context.Context, t Task, m Meter) error
+}
+
+// A Networked workload asks a server, made by the engine under test, from a
+// client beside it, and times nothing else: the network between the two is part
+// of what it measures, so the server may be on another machine.
+type Networked interface{ Networked() }
+
+// CheckRemote refuses an engine on another machine for a workload that is not
+// Networked; the error wraps ErrUnsupported.
+func CheckRemote(w Workload, e Engine) error {
+	_, remote := As[Remoter](e)
+	if _, networked := w.(Networked); networked || !remote {
+		return nil
+	}
+	return fmt.Errorf("%w: engine %s is on another machine, and the times of %s would include the network: run tare on that machine", ErrUnsupported, e.Name(), w.Name())
 }
 
 // A Param is an option of a workload.

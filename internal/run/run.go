@@ -178,7 +178,12 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 // checkCells asks the workload which cells cannot run.
 func (r *runner) checkCells(ctx context.Context) {
 	for cell := range r.plan.Cells {
-		switch err := r.Workload.Check(ctx, r.task(cell)); {
+		task := r.task(cell)
+		err := bench.CheckRemote(r.Workload, task.Engine)
+		if err == nil {
+			err = r.Workload.Check(ctx, task)
+		}
+		switch {
 		case errors.Is(err, bench.ErrUnsupported):
 			r.absent[cell] = refusal{why: err.Error()}
 		case err != nil:

@@ -44,7 +44,7 @@ func addressIn(s *container.NetworkSettings, reach string, p bench.Port) (netip.
 		port, _ := network.PortFrom(p.Container, network.IPProtocol(p.Protocol))
 		for _, outside := range s.Ports[port] {
 			if number, err := strconv.ParseUint(outside.HostPort, 10, 16); err == nil && number > 0 {
-				return bench.OnLoopback(uint16(number)), nil
+				return netip.AddrPortFrom(p.OnHost(), uint16(number)), nil
 			}
 		}
 		return netip.AddrPort{}, fmt.Errorf("%w: the engine has not published it", bench.ErrUnsupported)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -182,7 +181,7 @@ func mountOf(m bench.Mount) mount.Mount {
 	return to
 }
 
-// publish makes ports inside reachable on loopback.
+// publish makes ports inside reachable on the host.
 func publish(spec bench.Spec, config *container.Config, host *container.HostConfig) error {
 	if spec.Reach != bench.ReachPublished {
 		return nil
@@ -194,7 +193,7 @@ func publish(spec bench.Spec, config *container.Config, host *container.HostConf
 		if !ok {
 			return fmt.Errorf("not a port: %d/%s", p.Container, p.Protocol)
 		}
-		outside := network.PortBinding{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+		outside := network.PortBinding{HostIP: p.OnHost()}
 		if p.Host != 0 {
 			outside.HostPort = strconv.Itoa(int(p.Host))
 		}

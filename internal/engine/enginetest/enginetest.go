@@ -61,6 +61,10 @@ type Options struct {
 	// tell is not checked.
 	Simulated bool
 
+	// Remote engines make containers where they can be looked at from here, and do
+	// not clean up after the dead: they do that by themselves.
+	Remote bool
+
 	// Sandboxed engines run the processes inside on a kernel of its own. What
 	// the host sees of a container are processes that have the container's ID
 	// in their command line; one of them stands for the first process (the

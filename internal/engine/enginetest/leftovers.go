@@ -11,6 +11,9 @@ import (
 // A run that dies leaves objects that the next one finds by the dead run's ID:
 // all of them, and nothing else.
 func leftovers(t *testing.T, s *suite) {
+	if s.Remote {
+		return
+	}
 	cleaner, ok := bench.As[bench.Cleaner](s.engine)
 	if !ok {
 		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")

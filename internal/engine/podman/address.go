@@ -46,7 +46,7 @@ func (n networking) address(reach string, p bench.Port) (netip.AddrPort, error) 
 	if reach == bench.ReachPublished {
 		for _, outside := range n.Ports[fmt.Sprintf("%d/%s", p.Container, p.Protocol)] {
 			if number, err := strconv.ParseUint(outside.HostPort, 10, 16); err == nil && number > 0 {
-				return bench.OnLoopback(uint16(number)), nil
+				return netip.AddrPortFrom(p.OnHost(), uint16(number)), nil
 			}
 		}
 		return netip.AddrPort{}, fmt.Errorf("%w: Podman has not published it", bench.ErrUnsupported)

@@ -161,11 +161,11 @@ func mountOf(m bench.Mount) mount {
 	return to
 }
 
-// portsOf makes ports inside reachable on loopback.
+// portsOf makes ports inside reachable on the host.
 func portsOf(ports []bench.Port) []port {
 	var all []port
 	for _, p := range ports {
-		all = append(all, port{Container: p.Container, Host: p.Host, HostIP: "127.0.0.1", Protocol: p.Protocol})
+		all = append(all, port{Container: p.Container, Host: p.Host, HostIP: p.OnHost().String(), Protocol: p.Protocol})
 	}
 	return all
 }

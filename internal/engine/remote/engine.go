@@ -1,0 +1,221 @@
+// Package remote is an engine of another machine, on which 'tare agent serve'
+// runs: every method does there what it does here, through package remote of this
+// module. It is a bench.Remoter, and so for workloads that measure a server over
+// the network.
+//
+// It has no Cleaner, and none of the capabilities that look at processes of this
+// host: the server removes what a session made, however that ends.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/remote"
+)
+
+// removeTime bounds how long is waited for the removal of what was asked for and
+// not heard of.
+const removeTime = 30 * time.Second
+
+// A Link is how engines of one machine reach it: over one session, which is begun
+// when one of them needs it, and again after it was lost.
+type Link struct {
+	dial func(context.Context) (*remote.Session, error)
+
+	mu      sync.Mutex
+	session *remote.Session
+	number  atomic.Uint64 // of containers: the numbers of no two sessions are mixed up
+}
+
+// NewLink returns the link to a server.
+func NewLink(t remote.Target) *Link {
+	return &Link{dial: func(ctx context.Context) (*remote.Session, error) { return remote.Dial(ctx, t) }}
+}
+
+// Machine asks what the other machine is.
+func (l *Link) Machine(ctx context.Context) (m remote.Machine, err error) {
+	s, err := l.live(ctx)
+	if err == nil {
+		err = s.Call(ctx, remote.OpMachine, remote.Request{}, &m)
+	}
+	return m, err
+}
+
+// Close ends the session.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == nil {
+		return nil
+	}
+	return l.session.Close()
+}
+
+// live returns a session that goes on, or begins one.
+func (l *Link) live(ctx context.Context) (*remote.Session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != nil && l.session.Err() == nil {
+		return l.session, nil
+	}
+	s, err := l.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.session = s
+	return s, nil
+}
+
+// begun returns the session that goes on, if one does.
+func (l *Link) begun() (*remote.Session, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session, l.session != nil && l.session.Err() == nil
+}
+
+// Config is what an Engine needs. All fields are required.
+type Config struct {
+	Name   string // of the instance here
+	Engine string // its name there
+	Link   *Link
+}
+
+// An Engine is one of another machine.
+type Engine struct{ config Config }
+
+var (
+	_ bench.Engine    = (*Engine)(nil)
+	_ bench.Remoter   = (*Engine)(nil)
+	_ bench.Addresser = (*Engine)(nil)
+)
+
+// New returns the engine. It connects when it is first used.
+func New(c Config) *Engine { return &Engine{config: c} }
+
+// Name implements bench.Engine.
+func (e *Engine) Name() string { return e.config.Name }
+
+// Remote implements bench.Remoter.
+func (e *Engine) Remote() {}
+
+// Probe implements bench.Engine. Version and facts are those of the engine there,
+// with what it is and how far away.
+func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	s, err := e.config.Link.live(ctx)
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	var info bench.EngineInfo
+	var there remote.Machine
+	trip, err := s.RoundTrip(ctx)
+	err = errors.Join(err,
+		s.Call(ctx, remote.OpMachine, remote.Request{}, &there),
+		s.Call(ctx, remote.OpProbe, remote.Request{Engine: e.config.Engine}, &info))
+	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	info.Facts = append([]bench.Label{
+		{Key: "engine", Value: info.Driver},
+		{Key: "reached at", Value: s.Server().String()},
+		{Key: "round trip", Value: trip.Round(time.Microsecond).String()},
+	}, info.Facts...)
+	info.Name, info.Driver, info.Options, info.Host = e.config.Name, "remote", nil, &there.Host
+	return info, nil
+}
+
+// Prepare implements bench.Engine.
+func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	s, err := e.config.Link.live(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Call(ctx, remote.OpPrepare, remote.Request{Engine: e.config.Engine, Spec: spec}, nil)
+}
+
+// Create implements bench.Engine. What is asked for is not cancelled when ctx
+// ends, but removed: so nothing is left of it, however far it got.
+func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := e.config.Link.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &container{session: s, number: e.config.Link.number.Add(1)}
+	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() {
+		answer <- s.Call(asked, remote.OpCreate, remote.Request{Engine: e.config.Engine, Container: c.number, Spec: spec}, &c.id)
+	}()
+	select {
+	case err := <-answer:
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	case <-ctx.Done():
+	}
+	limited, stop := context.WithTimeout(asked, removeTime)
+	defer stop()
+	if err := c.remove(limited); err != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	<-answer // it is removed, so it is answered
+	return nil, ctx.Err()
+}
+
+// Close implements bench.Engine. With a session that was lost, the server has
+// closed what the engine had.
+func (e *Engine) Close(ctx context.Context) error {
+	s, ok := e.config.Link.begun()
+	if !ok {
+		return nil
+	}
+	return s.Call(ctx, remote.OpClose, remote.Request{Engine: e.config.Engine}, nil)
+}
+
+// Address implements bench.Addresser: a port of the other machine, at the address
+// at which it was reached.
+func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	var port uint16
+	err = own.call(ctx, remote.OpAddress, remote.Request{Port: p}, &port)
+	return netip.AddrPortFrom(own.session.Server(), port), err
+}
+
+// Path implements bench.Addresser: the network between the two machines, and what
+// a packet passes on the other one.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return nil, err
+	}
+	var there []string
+	if err := own.call(ctx, remote.OpPath, remote.Request{Port: p}, &there); err != nil {
+		return nil, err
+	}
+	if len(there) > 0 && there[0] == "loopback" {
+		there = there[1:] // which only a client on that machine passes
+	}
+	return append([]string{"network"}, there...), nil
+}
+
+func (e *Engine) own(c bench.Container) (*container, error) {
+	own, ok := c.(*container)
+	if !ok {
+		return nil, fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
+	}
+	return own, nil
+}

@@ -1,0 +1,173 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// dialTime bounds how long it takes to reach a server and to be let in. A server
+// with all its rooms taken keeps one waiting.
+const dialTime = roomTime + 10*time.Second
+
+// A Target is a server as a client is told of it.
+type Target struct {
+	Address string // HOST:PORT
+	Token   Token
+	Version string // of tare here
+}
+
+// A Session is a connection to a server, for any number of operations at once.
+type Session struct {
+	address string
+	conn    *http.ClientConn
+	there   netip.Addr
+}
+
+// Dial begins a session. The error wraps ErrToken, ErrVersion or ErrBusy where
+// the server is there and that is what is wrong.
+func Dial(ctx context.Context, t Target) (*Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	s := &Session{address: t.Address}
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	transport := &http.Transport{
+		Protocols: &protocols,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: lifeTime, PingTimeout: lifeTime, WriteByteTimeout: stuckTime,
+		},
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, t) },
+	}
+	var err error
+	if s.conn, err = transport.NewClientConn(ctx, "https", t.Address); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// dial connects, and is let in. Nobody vouches for the server's certificate: the
+// greeting does.
+func (s *Session) dial(ctx context.Context, t Target) (net.Conn, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, &tls.Config{MinVersion: tlsVersion, NextProtos: []string{"h2"}, InsecureSkipVerify: true})
+	if err := letIn(ctx, conn, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", t.Address, err), raw.Close())
+	}
+	at, _ := netip.ParseAddrPort(raw.RemoteAddr().String()) // a TCP connection has addresses
+	s.there = at.Addr().Unmap()
+	return conn, nil
+}
+
+func letIn(ctx context.Context, conn *tls.Conn, t Target) error {
+	deadline, _ := ctx.Deadline() // Dial has set one
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("no 'tare agent serve' there: %w", err)
+	}
+	if err := greet(conn, t.Token, t.Version); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// Server is the address at which the server was reached.
+func (s *Session) Server() netip.Addr { return s.there }
+
+// Err says why the session has ended; nil while it goes on.
+func (s *Session) Err() error { return s.conn.Err() }
+
+// Close ends the session. The server then removes what is left of it.
+func (s *Session) Close() error { return s.conn.Close() }
+
+// Call asks for an operation, and puts the answer into out unless that is nil.
+// When ctx ends the operation is cancelled there, and the error is ctx's.
+func (s *Session) Call(ctx context.Context, name string, r Request, out any) error {
+	body, err := s.ask(ctx, name, r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(body, maxResponse+1))
+	switch {
+	case err != nil:
+		return s.lost(ctx, name, err)
+	case len(text) > maxResponse:
+		return fmt.Errorf("%s: the answer to %s is longer than %d bytes", s.address, name, maxResponse)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("%s: the answer to %s: %w", s.address, name, err)
+	}
+	return nil
+}
+
+// Stream asks for an operation that answers with a stream, which lasts until the
+// reader is closed or ctx ends.
+func (s *Session) Stream(ctx context.Context, name string, r Request) (io.ReadCloser, error) {
+	return s.ask(ctx, name, r)
+}
+
+// ask sends a request, and returns the body of an answer that is no failure.
+func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadCloser, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://server/"+name, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.conn.RoundTrip(req)
+	if err != nil {
+		return nil, s.lost(ctx, name, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	var f failure
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxResponse)).Decode(&f); err != nil || f.Text == "" {
+		return nil, fmt.Errorf("%s: %s: %s", s.address, name, resp.Status)
+	}
+	return nil, f.err(s.address)
+}
+
+// lost says why there is no answer.
+func (s *Session) lost(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%s: the connection broke during %s; the server removes what this session made: %w", s.address, name, err)
+}
+
+// RoundTrip returns the shortest of a few round trips to the server and back,
+// its answer included.
+func (s *Session) RoundTrip(ctx context.Context) (time.Duration, error) {
+	const times = 5
+	shortest := time.Duration(0)
+	for i := range times {
+		began := time.Now()
+		if err := s.Call(ctx, OpPing, Request{}, nil); err != nil {
+			return 0, err
+		}
+		if took := time.Since(began); i == 0 || took < shortest {
+			shortest = took
+		}
+	}
+	return shortest, nil
+}

@@ -1,0 +1,109 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// An operation answers a request with something to be sent as JSON.
+type operation func(ctx context.Context, r Request) (any, error)
+
+// operations lists what a client may ask for, by name.
+func (s *session) operations() map[string]operation {
+	return map[string]operation{
+		OpMachine: func(ctx context.Context, _ Request) (any, error) { return s.Machine(ctx), nil },
+		OpPing:    func(context.Context, Request) (any, error) { return nil, nil },
+		OpProbe: s.withEngine(func(ctx context.Context, e bench.Engine, _ Request) (any, error) {
+			return e.Probe(ctx)
+		}),
+		OpPrepare: s.withEngine(func(ctx context.Context, e bench.Engine, r Request) (any, error) {
+			spec, err := s.permitted(r.Spec)
+			if err != nil {
+				return nil, err
+			}
+			return nil, e.Prepare(ctx, spec)
+		}),
+		OpClose:   s.withEngine(func(ctx context.Context, e bench.Engine, _ Request) (any, error) { return nil, e.Close(ctx) }),
+		OpCreate:  func(ctx context.Context, r Request) (any, error) { return s.create(ctx, r) },
+		OpRemove:  func(ctx context.Context, r Request) (any, error) { return nil, s.remove(ctx, r.Container) },
+		OpInspect: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.inspect(ctx) }),
+		OpStart:   s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return nil, c.start(ctx) }),
+		OpWait:    s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.wait(ctx) }),
+		OpAddress: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) {
+			return c.address(ctx, s.outside(r.Port))
+		}),
+		OpPath: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) { return c.path(ctx, s.outside(r.Port)) }),
+	}
+}
+
+func (s *session) withEngine(do func(context.Context, bench.Engine, Request) (any, error)) operation {
+	return func(ctx context.Context, r Request) (any, error) {
+		e, err := s.engine(r.Engine)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, e, r)
+	}
+}
+
+func (s *session) withContainer(do func(context.Context, *container, Request) (any, error)) operation {
+	return func(ctx context.Context, r Request) (any, error) {
+		c, err := s.known(r.Container)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, c, r)
+	}
+}
+
+// handler serves the operations.
+func (s *session) handler() http.Handler {
+	mux := http.NewServeMux()
+	for name, do := range s.operations() {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			ask, err := readRequest(w, r)
+			var out any
+			if err == nil {
+				out, err = do(r.Context(), ask)
+			}
+			s.answer(w, name, out, err)
+		})
+	}
+	mux.HandleFunc("POST /"+OpAttach, func(w http.ResponseWriter, r *http.Request) {
+		ask, err := readRequest(w, r)
+		var c *container
+		if err == nil {
+			c, err = s.known(ask.Container)
+		}
+		if err == nil {
+			err = c.attach(w, r, ask)
+		}
+		if err != nil {
+			s.answer(w, OpAttach, nil, err)
+		}
+	})
+	return mux
+}
+
+func readRequest(w http.ResponseWriter, r *http.Request) (ask Request, err error) {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	d.DisallowUnknownFields() // both sides are the same version
+	if err := d.Decode(&ask); err != nil {
+		return ask, fmt.Errorf("not a request: %w", err)
+	}
+	return ask, nil
+}
+
+// answer sends what came of an operation. Nobody is told if it cannot be sent.
+func (s *session) answer(w http.ResponseWriter, name string, out any, err error) {
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(failureOf(fmt.Errorf("%s: %w", name, err)))
+		return
+	}
+	_ = json.NewEncoder(w).Encode(out)
+}

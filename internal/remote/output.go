@@ -1,0 +1,90 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// An output carries what a container prints to the client, framed as package
+// stdstream has it.
+type output struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+
+	life sync.Mutex // protects over; never held for long
+	over bool       // the handler is about to return
+
+	sending sync.Mutex // held while something is sent
+	closed  bool
+}
+
+func newOutput(w http.ResponseWriter) *output {
+	return &output{to: w, control: http.NewResponseController(w)}
+}
+
+// stream is the writer of stdout (1) or stderr (2), nil where nobody wants it.
+func (o *output) stream(wanted bool, number byte) io.Writer {
+	if !wanted {
+		return nil
+	}
+	return &frames{o, number}
+}
+
+// begin says to the client that it is attached.
+func (o *output) begin() error {
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	o.to.WriteHeader(http.StatusOK)
+	return o.control.Flush()
+}
+
+// stop makes what is being sent, and everything after it, fail.
+func (o *output) stop() {
+	o.life.Lock()
+	defer o.life.Unlock()
+	if !o.over {
+		_ = o.control.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 has deadlines
+	}
+}
+
+// close ends the output: nothing may write to a response after its handler.
+func (o *output) close() {
+	o.life.Lock()
+	o.over = true
+	o.life.Unlock()
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	o.closed = true
+}
+
+var errClosed = errors.New("nobody reads the output")
+
+// frames sends frames of one stream.
+type frames struct {
+	output *output
+	number byte
+}
+
+// Write implements io.Writer. What it is given is sent at once.
+func (f *frames) Write(p []byte) (int, error) {
+	o := f.output
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	if o.closed {
+		return 0, errClosed
+	}
+	header := [8]byte{f.number}
+	binary.BigEndian.PutUint32(header[4:], uint32(len(p)))
+	if _, err := o.to.Write(header[:]); err != nil {
+		return 0, err
+	}
+	n, err := o.to.Write(p)
+	if err == nil {
+		err = o.control.Flush()
+	}
+	return n, err
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"runtime"
 	"strings"
@@ -59,7 +58,7 @@ func (c *closure) program(name string) error {
 	if err != nil {
 		return fmt.Errorf("%w: program: %w", bench.ErrUnsupported, err)
 	}
-	d, err := c.tree.dynamic(w)
+	d, err := w.dynamic()
 	switch {
 	case errors.Is(err, errNotELF):
 		return c.notELF(name, w, err)
@@ -89,8 +88,9 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 
 // notELF says what the program is instead.
 func (c *closure) notELF(name string, w way, err error) error {
-	first, readErr := c.tree.firstLine(w)
-	if readErr != nil || !strings.HasPrefix(first, "#!") {
+	head, _ := w.read(256) // as much as the kernel reads of a script; without it, the error stays
+	first, _, _ := strings.Cut(string(head), "\n")
+	if !strings.HasPrefix(first, "#!") {
 		return refused(name, "cannot be packed: %w", err)
 	}
 	return refused(name, "is a script for %.200q: what it needs cannot be told from it; name the program that it runs, or put it into an image (oci:DIR, tar:FILE)",
@@ -170,7 +170,7 @@ func (c *closure) library(by *object, file string) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.tree.dynamic(w)
+	d, err := w.dynamic()
 	if err != nil {
 		return nil, err
 	}
@@ -188,27 +188,4 @@ func (c *closure) try(op func() error) {
 	if err := op(); err != nil {
 		c.tree.entries, c.tree.bytes, c.loaded = entries, bytes, loaded
 	}
-}
-
-// dynamic reads what a way leads to.
-func (t *tree) dynamic(w way) (*dynamic, error) {
-	f, err := os.Open(w.file().source)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	return readELF(f)
-}
-
-// firstLine reads as much of a file as the kernel does of a script.
-func (t *tree) firstLine(w way) (string, error) {
-	f, err := os.Open(w.file().source)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	var b [256]byte
-	n, err := f.Read(b[:])
-	line, _, _ := strings.Cut(string(b[:n]), "\n")
-	return line, err
 }

@@ -5,9 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -60,12 +58,7 @@ func (t *tree) readCache() (*cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(w.file().source)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	raw, err := io.ReadAll(io.LimitReader(f, maxCache+1))
+	raw, err := w.read(maxCache + 1)
 	if err != nil {
 		return nil, err
 	}

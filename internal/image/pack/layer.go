@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -60,7 +58,7 @@ func (e Entry) header() *tar.Header {
 
 // copy writes the content of a file of the host.
 func (e Entry) copy(w io.Writer) (err error) {
-	f, err := os.OpenFile(e.source, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := way{e}.open()
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@ package pack
 
 import (
 	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 )
@@ -27,12 +25,7 @@ func newMusl(t *tree, loader string) (*musl, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(w.file().source)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	raw, err := io.ReadAll(io.LimitReader(f, maxPathFile))
+	raw, err := w.read(maxPathFile)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type Entry struct {
 	Mode   fs.FileMode // its kind, and its permissions inside
 	Target string      // of a link, as it is written in it
 	Size   int64       // of a file
-	For    string      // what wants a file: the path of a program or library, or empty where nobody has asked for it
+	Wanted string      // by what a file that was taken is needed, such as the path of a library; empty for the program
 	Data   []byte      // of a file that was made and not taken from the host
 
 	source string      // of a file that was taken: where to read it

@@ -3,12 +3,15 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // The bounds of one set.
@@ -139,13 +142,13 @@ func regular(name, file string, info fs.FileInfo) Entry {
 func (t *tree) outside(name string) string { return filepath.Join(t.host.Root, name) }
 
 // take adds everything on a way, for whoever wants it.
-func (t *tree) take(w way, for_ string) {
+func (t *tree) take(w way, wanted string) {
 	for _, e := range w {
 		if _, ok := t.entries[e.Path]; ok {
 			continue
 		}
 		if e.Mode.IsRegular() {
-			e.For = for_
+			e.Wanted = wanted
 			t.bytes += e.Size
 		}
 		t.entries[e.Path] = e
@@ -155,7 +158,8 @@ func (t *tree) take(w way, for_ string) {
 // check reports what is too much.
 func (t *tree) check() error {
 	if len(t.entries) > maxEntries || t.bytes > t.host.MaxBytes {
-		return fmt.Errorf("it needs %d files of %d bytes in all; at most %d of %d are packed", len(t.entries), t.bytes, maxEntries, t.host.MaxBytes)
+		return fmt.Errorf("%w: it needs %d files and links with %d bytes in all; at most %d with %d are packed",
+			bench.ErrUnsupported, len(t.entries), t.bytes, maxEntries, t.host.MaxBytes)
 	}
 	return nil
 }
@@ -163,4 +167,30 @@ func (t *tree) check() error {
 // inside is the path in the tree of what outside returned.
 func (t *tree) inside(file string) string {
 	return path.Join("/", strings.TrimPrefix(file, filepath.Clean(t.host.Root)))
+}
+
+// open opens what a way leads to, to read it. Without blocking: to open what
+// has become a FIFO would wait for a writer.
+func (w way) open() (*os.File, error) {
+	return os.OpenFile(w.file().source, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+}
+
+// read reads what a way leads to, up to a number of bytes.
+func (w way) read(most int64) ([]byte, error) {
+	f, err := w.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// dynamic reads what a way leads to as the dynamic loader does.
+func (w way) dynamic() (*dynamic, error) {
+	f, err := w.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	return readELF(f)
 }

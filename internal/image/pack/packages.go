@@ -1,0 +1,70 @@
+package pack
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// maxList bounds the list of one package's files.
+const maxList = 64 << 20
+
+// Packages says which packages of a host with dpkg own files: their names by
+// path, as "dpkg -S" says them ("libc6:amd64"). A file that no package has
+// installed is not in it; where there is no dpkg, none is.
+func (h Host) Packages(files []Entry) (map[string]string, error) {
+	t := newTree(h)
+	wanted := map[string]string{} // path by how a package may name it
+	for _, f := range files {
+		wanted[f.Path] = f.Path
+		if merged, ok := strings.CutPrefix(f.Path, "/usr"); ok && t.merged(merged) {
+			wanted[merged] = f.Path
+		}
+	}
+	// The pattern is well-formed.
+	lists, _ := filepath.Glob(t.outside("/var/lib/dpkg/info/*.list"))
+	owners := map[string]string{}
+	for _, list := range lists {
+		name := strings.TrimSuffix(filepath.Base(list), ".list")
+		err := eachLine(list, func(line []byte) {
+			if file, ok := wanted[string(line)]; ok {
+				owners[file] = name
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return owners, nil
+}
+
+// merged reports whether the first directory of a path is a link to that of
+// the same name in /usr: packages may know their files by the path before.
+func (t *tree) merged(name string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	target, err := os.Readlink(t.outside("/" + first))
+	return err == nil && path.Join("/", target) == "/usr/"+first
+}
+
+// eachLine calls do for every line of a regular file.
+func eachLine(file string, do func([]byte)) error {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed this instant
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	lines := bufio.NewScanner(io.LimitReader(f, maxList))
+	for lines.Scan() {
+		do(lines.Bytes())
+	}
+	return lines.Err()
+}

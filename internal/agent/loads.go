@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/disk"
 )
 
 // LoadSeparator stands between two loads on a command line.
@@ -20,7 +21,9 @@ type loader struct {
 
 // loaders returns every load.
 func loaders() []loader {
-	return []loader{}
+	return []loader{
+		{disk.Name, disk.Run},
+	}
 }
 
 // runLoads runs loads one after the other, prints the report of each, and then

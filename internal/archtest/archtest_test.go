@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"cmd/tare":                       {"internal/cli"},
 	"cmd/tare-agent":                 {"internal/agent"},
 	"internal/agent":                 {"internal/load", "internal/load/*"},
-	"internal/load":                  {"github.com/HdrHistogram/hdrhistogram-go"},
+	"internal/load":                  {"internal/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/*":                {"internal/load"},
 	"internal/party":                 {"internal/bench", "internal/load", "internal/agent", "internal/proc", "internal/cgroup"},
 	"internal/archtest":              {},

@@ -167,4 +167,14 @@ const (
 	// NoteSeriesLeftOut marks a sample with more values of single operations than
 	// are kept. Its Values are those of all operations.
 	NoteSeriesLeftOut = "series-left-out"
+	// NoteIOUring, NoteIOLibaio and NoteIOThreads mark a sample whose workload was
+	// free to choose how its requests reach the kernel, with what it chose.
+	NoteIOUring   = "io-uring"
+	NoteIOLibaio  = "io-libaio"
+	NoteIOThreads = "io-threads"
+	// NoteNotADisk marks a sample whose data was kept in memory.
+	NoteNotADisk = "not-a-disk"
+	// NoteBufferedIO marks a sample that went through the page cache because the
+	// file system cannot do without, and nobody insisted.
+	NoteBufferedIO = "buffered-io"
 )

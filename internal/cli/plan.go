@@ -18,12 +18,13 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/workload/density"
+	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), density.New()}
+	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), density.New(), disk.New()}
 }
 
 // planOptions are the flags that change an experiment.

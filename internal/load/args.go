@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tare-bench/tare/internal/unit"
 )
 
 // Args are the options of a load. The methods note what is wrong with a value,
@@ -55,6 +57,16 @@ func (a *Args) Int(key string, otherwise, least, most int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
 		a.fail(key, text, fmt.Sprintf("a whole number from %d to %d", least, most))
+	}
+	return n
+}
+
+// Bytes returns a size, such as 128MiB, from least to most.
+func (a *Args) Bytes(key, otherwise string, least, most int64) int64 {
+	text := a.Text(key, otherwise)
+	n, err := unit.ParseBytes(text)
+	if err != nil || n < least || n > most {
+		a.fail(key, text, fmt.Sprintf("a size from %d B to %d B, such as 64MiB", least, most))
 	}
 	return n
 }

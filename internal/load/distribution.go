@@ -29,6 +29,11 @@ func (h *Histogram) Add(d time.Duration) {
 	_ = h.h.RecordValue(min(max(int64(d), lowest), highest)) // fails outside of the range only
 }
 
+// AddMany counts a value n times.
+func (h *Histogram) AddMany(d time.Duration, n int64) {
+	_ = h.h.RecordValues(min(max(int64(d), lowest), highest), n) // as above
+}
+
 // Merge adds what another has counted.
 func (h *Histogram) Merge(from *Histogram) { h.h.Merge(from.h) }
 

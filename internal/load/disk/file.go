@@ -1,0 +1,188 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A file is the test file, opened twice.
+type file struct {
+	path     string
+	system   string // of the file system, such as "ext4"
+	direct   bool   // whether the patterns go past the page cache
+	buffered *os.File
+	straight *os.File // past the page cache; nil where it is not to be
+	release  func()
+}
+
+// create makes an empty file after it has seen that there is room for a full one.
+func create(o options) (*file, error) {
+	system, err := room(o.dir, o.size)
+	if err != nil {
+		return nil, err
+	}
+	made, err := os.CreateTemp(o.dir, "tare-disk-*")
+	if err != nil {
+		return nil, fmt.Errorf("dir: %w", err)
+	}
+	f := &file{path: made.Name(), system: system, buffered: made, release: guard(made.Name())}
+	if err := f.straighten(o); err != nil {
+		f.remove()
+		return nil, err
+	}
+	return f, nil
+}
+
+// guard removes a file if the process is told to end, and ends it. What it
+// returns ends the watch.
+func guard(path string) (release func()) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		if s, ok := <-told; ok {
+			_ = os.Remove(path) // there is nobody to tell
+			os.Exit(128 + int(s.(syscall.Signal)))
+		}
+	}()
+	return func() { signal.Stop(told); close(told) }
+}
+
+func (f *file) remove() {
+	_ = os.Remove(f.path) // its directory goes next
+	_ = f.buffered.Close()
+	if f.straight != nil {
+		_ = f.straight.Close()
+	}
+	f.release()
+}
+
+// fd is what the patterns use.
+func (f *file) fd() int {
+	if f.direct {
+		return int(f.straight.Fd())
+	}
+	return int(f.buffered.Fd())
+}
+
+// straighten opens the file for direct I/O, where that is wanted and can be.
+func (f *file) straighten(o options) error {
+	if o.direct == No {
+		return nil
+	}
+	err := f.tryDirect(o)
+	if f.direct = err == nil; f.direct || o.direct == Auto {
+		return nil
+	}
+	return fmt.Errorf("direct=yes: direct I/O refused by %s: %w; want direct=auto or no, or another dir", f.system, err)
+}
+
+var errMemory = errors.New("its files are in memory and not on a disk")
+
+// tryDirect writes one block of each length. Newer kernels let a tmpfs be opened so,
+// and then go through its pages all the same.
+func (f *file) tryDirect(o options) (err error) {
+	if InMemory(f.system) {
+		return errMemory
+	}
+	if f.straight, err = os.OpenFile(f.path, os.O_RDWR|syscall.O_DIRECT, 0); err != nil {
+		return err
+	}
+	for _, p := range o.patterns {
+		if err := f.tryBlock(o.blockOf(p)); err != nil {
+			return err
+		}
+	}
+	return f.tryBlock(o.block)
+}
+
+func (f *file) tryBlock(block int) error {
+	slots, free, err := newSlots(1, block)
+	if err != nil {
+		return err
+	}
+	defer free()
+	_, err = f.straight.WriteAt(slots[0], 0)
+	return err
+}
+
+// fill writes the whole file, so that no block of it is a hole, and has it all
+// written to the disk.
+func (f *file) fill(size int64) error {
+	fd := int(f.buffered.Fd())
+	// Not every file system can.
+	if err := syscall.Fallocate(fd, 0, 0, size); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
+		return about(f.path, fmt.Errorf("reserve %d bytes: %w", size, err))
+	}
+	slots, free, err := newSlots(1, fillBlock)
+	if err != nil {
+		return err
+	}
+	defer free()
+	for at := int64(0); at < size; at += fillBlock {
+		stamp(slots[0])
+		if _, err := f.buffered.WriteAt(slots[0][:min(fillBlock, size-at)], at); err != nil {
+			return err
+		}
+	}
+	return f.buffered.Sync()
+}
+
+const fillBlock = 1 << 20
+
+// about is an error with the file that it is about.
+func about(path string, err error) error { return fmt.Errorf("test file %s: %w", path, err) }
+
+// settle has what was written put on the disk and out of the page cache, so that
+// no pattern begins with what the one before it has left.
+func (f *file) settle() error {
+	if err := syscall.Fdatasync(int(f.buffered.Fd())); err != nil {
+		return about(f.path, err)
+	}
+	const dontNeed = 4 // POSIX_FADV_DONTNEED
+	if _, _, errno := syscall.Syscall6(syscall.SYS_FADVISE64, f.buffered.Fd(), 0, 0, dontNeed, 0, 0); errno != 0 {
+		return about(f.path, fmt.Errorf("drop it from the page cache: %w", errno))
+	}
+	return nil
+}
+
+// syncs writes one block after the other through the page cache, and forces
+// each to the disk.
+func (f *file) syncs(o options, t *tally) error {
+	slots, free, err := newSlots(1, o.block)
+	if err != nil {
+		return err
+	}
+	defer free()
+	w := work{fd: int(f.buffered.Fd()), write: true, size: o.size, slots: slots}
+	next := w.cursor()
+	t.start()
+	for now := time.Duration(0); !t.over(now); {
+		if err := w.put(next.next()); err != nil {
+			return err
+		}
+		begun := t.now()
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_FDATASYNC, uintptr(w.fd), 0, 0); errno != 0 {
+			return fmt.Errorf("fdatasync: %w", errno)
+		}
+		now = t.now()
+		t.add(now, now-begun)
+	}
+	return nil
+}
+
+// put writes the first slot.
+func (w *work) put(offset int64) error {
+	b := w.slots[0]
+	stamp(b)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_PWRITE64, uintptr(w.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(offset), 0, 0)
+	result := int(n)
+	if errno != 0 {
+		result = -int(errno)
+	}
+	return completion{0, result}.check(len(b))
+}

@@ -1,0 +1,78 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// A queue is one way to hand requests to the kernel.
+type queue struct {
+	name string
+	// allowed says why it cannot be used here.
+	allowed func() error
+	run     func(w work, t *tally) error
+}
+
+// queues lists every way, the one of least cost first.
+func queues() []queue {
+	return []queue{
+		{Uring, allowed(openUring), looped(openUring)},
+		{Libaio, allowed(openAIO), looped(openAIO)},
+		{Threads, func() error { return nil }, threads},
+	}
+}
+
+// choose returns the queue of a name, or the first that is allowed.
+func choose(name string) (queue, error) {
+	var errs []error
+	for _, q := range queues() {
+		if name != Auto && name != q.name {
+			continue
+		}
+		err := q.allowed()
+		if err == nil {
+			return q, nil
+		}
+		errs = append(errs, fmt.Errorf("io=%s cannot be used here: %w", q.name, err))
+	}
+	return queue{}, errors.Join(errs...)
+}
+
+// allowed tries to open a ring.
+func allowed[R ring](open func(work) (R, error)) func() error {
+	return func() error {
+		r, err := open(work{fd: -1, slots: make([][]byte, 1)})
+		if err != nil {
+			return err
+		}
+		return r.close()
+	}
+}
+
+// looped runs a ring at full depth.
+func looped[R ring](open func(work) (R, error)) func(work, *tally) error {
+	return func(w work, t *tally) error {
+		r, err := open(w)
+		if err != nil {
+			return err
+		}
+		return errors.Join(turnover(r, w, t), r.close())
+	}
+}
+
+// refused names a system call that failed, and why it may have.
+func refused(call string, errno syscall.Errno) error {
+	var why string
+	switch errno {
+	case syscall.EPERM:
+		why = ": a seccomp profile or a system's setting forbids it"
+	case syscall.ENOSYS:
+		why = ": this kernel has no such call, or a seccomp profile hides it"
+	case syscall.EAGAIN:
+		why = ": no room for more requests, see fs.aio-max-nr"
+	case syscall.ENOMEM:
+		why = ": not enough memory may be locked"
+	}
+	return fmt.Errorf("%s: %w%s", call, errno, why)
+}

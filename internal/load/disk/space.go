@@ -1,0 +1,50 @@
+package disk
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// room sees that a directory has space for the file and a margin, and returns
+// the name of its file system.
+func room(dir string, size int64) (system string, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return "", fmt.Errorf("dir=%s: %w", dir, err)
+	}
+	system = systemName(int64(s.Type))
+	if s.Blocks == 0 { // a tmpfs without a limit
+		return system, nil
+	}
+	free := int64(s.Bavail) * int64(s.Bsize)
+	if need := size + margin(size); free < need {
+		return "", fmt.Errorf("%s (%s) has %d bytes free, and the test file takes %d and %d more to spare: want a smaller size, or another directory",
+			dir, system, free, size, need-size)
+	}
+	return system, nil
+}
+
+// margin is what must stay free beside the file: no disk is as fast when it is
+// full, and others write too.
+func margin(size int64) int64 { return max(16<<20, size/20) }
+
+// systems are the names of file systems by their magic number (linux/magic.h).
+func systemName(magic int64) string {
+	names := map[int64]string{
+		0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs",
+		0x794c7630: "overlay", 0x01021994: tmpfs, 0x858458f6: ramfs, 0x6969: "nfs", 0x65735546: "fuse",
+		0x01021997: "9p", 0xff534d42: "cifs", 0x73717368: "squashfs", 0x4d44: "vfat", 0x2011bab0: "exfat",
+	}
+	if name, ok := names[magic&0xffffffff]; ok {
+		return name
+	}
+	return fmt.Sprintf("file system %#x", magic&0xffffffff)
+}
+
+const (
+	tmpfs = "tmpfs"
+	ramfs = "ramfs"
+)
+
+// InMemory reports whether the files of a file system lie in no disk.
+func InMemory(system string) bool { return system == tmpfs || system == ramfs }

@@ -1,0 +1,42 @@
+package disk
+
+import (
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A tally counts what completes between two moments.
+type tally struct {
+	base     time.Time
+	from, to time.Duration // after base
+	latency  *load.Histogram
+}
+
+// newTally returns one whose time begins with the first call of start.
+func newTally(o options) *tally {
+	return &tally{from: o.ramp, to: o.ramp + o.time, latency: load.NewHistogram()}
+}
+
+func (t *tally) start() { t.base = time.Now() }
+
+// now is the time since start.
+func (t *tally) now() time.Duration { return time.Since(t.base) }
+
+// over reports whether nothing more is to be begun.
+func (t *tally) over(now time.Duration) bool { return now >= t.to }
+
+// add counts a request that was completed now.
+func (t *tally) add(now, took time.Duration) {
+	if now >= t.from && now < t.to {
+		t.latency.Add(took)
+	}
+}
+
+// of returns a tally of the same time, for another thread.
+func (t *tally) of() *tally {
+	return &tally{base: t.base, from: t.from, to: t.to, latency: load.NewHistogram()}
+}
+
+// rate is how many requests there were in a second.
+func (t *tally) rate() float64 { return float64(t.latency.Count()) / (t.to - t.from).Seconds() }

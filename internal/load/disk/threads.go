@@ -1,0 +1,63 @@
+package disk
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// threads does requests with as many threads as there are slots, each of which
+// waits for its own.
+func threads(w work, t *tally) error {
+	// Every thread needs a processor of the Go runtime for itself, or those whose
+	// request is done would wait for those whose is not.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + len(w.slots)))
+	var workers sync.WaitGroup
+	errs := make([]error, len(w.slots))
+	parts := make([]*tally, len(w.slots))
+	t.start()
+	for i := range w.slots {
+		parts[i] = t.of()
+		workers.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			errs[i] = w.one(i, parts[i])
+		})
+	}
+	workers.Wait()
+	for _, p := range parts {
+		t.latency.Merge(p.latency)
+	}
+	return errors.Join(errs...)
+}
+
+// one is the loop of one thread.
+func (w *work) one(i int, t *tally) error {
+	next, buffer := w.part(i, len(w.slots)), w.slots[i]
+	call := uintptr(syscall.SYS_PREAD64)
+	if w.write {
+		call = syscall.SYS_PWRITE64
+	}
+	for begun := t.now(); !t.over(begun); {
+		if w.write {
+			stamp(buffer)
+		}
+		n, _, errno := syscall.RawSyscall6(call, uintptr(w.fd), uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), uintptr(next.next()), 0, 0)
+		if errno == syscall.EINTR {
+			continue
+		}
+		result := int(n)
+		if errno != 0 {
+			result = -int(errno)
+		}
+		if err := (completion{i, result}).check(len(buffer)); err != nil {
+			return err
+		}
+		now := t.now()
+		t.add(now, now-begun)
+		begun = now
+	}
+	return nil
+}

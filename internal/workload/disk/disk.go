@@ -1,0 +1,124 @@
+// Package disk is the workload that reads and writes a file in a container's
+// writable layer, in a volume, on a directory of the host or in memory, and
+// beside the container.
+package disk
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/disk"
+)
+
+// New returns the workload.
+func New() bench.Workload { return workload{} }
+
+type workload struct{}
+
+func (workload) Name() string { return "disk" }
+
+func (workload) Doc() string {
+	return "A file: random and sequential reads and writes with many requests under way, and single blocks forced to the disk."
+}
+
+func (workload) Metrics() []bench.Metric {
+	const within = "that completed within the time of the pattern, divided by it"
+	all := []bench.Metric{
+		metric("disk.randread.iops", "random reads", "1/s", bench.Primary, "Reads of one block at random places "+within+"."),
+		metric("disk.randwrite.iops", "random writes", "1/s", bench.Primary, "Writes of one block at random places "+within+"."),
+		metric("disk.fsync.p50", "fsync", "s", bench.Primary, "From the call of fdatasync, after a write of one block through the page cache, to its return: median."),
+		metric("disk.read.rate", "sequential read", "B/s", bench.Detail, "Bytes of reads in order "+within+"."),
+		metric("disk.write.rate", "sequential write", "B/s", bench.Detail, "Bytes of writes in order "+within+"."),
+	}
+	for _, name := range []string{"randread", "randwrite", "read", "write", "fsync"} {
+		for _, p := range disk.Percentiles() {
+			if name == "fsync" && p == 50 {
+				continue // above
+			}
+			title := fmt.Sprintf("%s, p%v", name, p)
+			doc := fmt.Sprintf("From before a request is handed to the kernel until its completion is seen, of %s: percentile %v.", name, p)
+			if name == "fsync" {
+				doc = fmt.Sprintf("Like disk.fsync.p50: percentile %v.", p)
+			}
+			all = append(all, metric(disk.Metric(name, p), title, "s", bench.Detail, doc))
+		}
+	}
+	return all
+}
+
+func metric(name, title, unit string, role bench.Role, doc string) bench.Metric {
+	better := bench.Higher
+	if unit == "s" {
+		better = bench.Lower
+	}
+	return bench.Metric{Name: name, Title: title, Unit: unit, Better: better, Role: role, Scale: bench.Ratio, Doc: doc}
+}
+
+func (workload) Params() []bench.Param {
+	param := func(name, def, doc string) bench.Param {
+		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return disk.Valid(name, v) }}
+	}
+	return []bench.Param{
+		param("patterns", "randread,read,randwrite,write,fsync", "what to do, one after the other"),
+		param("block", "4KiB", "how much one request of randread, randwrite and fsync is for"),
+		param("sequential_block", "128KiB", "how much one request of read and write is for"),
+		param("depth", "32", "how many requests are under way at any time; fsync has one"),
+		param("size", "128MiB", "of the file, which is written in full before anything is timed"),
+		param("time", "300ms", "how long each pattern is measured for, after a tenth of it to warm up"),
+		param("direct", "auto", "yes: past the page cache; no: through it; auto: past it where the file system can. fsync always goes through it"),
+		param("io", disk.Libaio, "how requests reach the kernel: io_uring, libaio, threads, or auto for the first of them that is allowed; seccomp profiles of engines forbid io_uring, and none libaio"),
+		{Name: "tool", Default: "", Doc: "fio: the host's fio, packed into an image of its own, in place of what is built in", Valid: validTool},
+	}
+}
+
+const fio = "fio"
+
+func validTool(s string) error {
+	if s != "" && s != fio {
+		return fmt.Errorf("%.40q is neither empty nor fio", s)
+	}
+	return nil
+}
+
+// Check implements bench.Workload.
+func (workload) Check(_ context.Context, t bench.Task) error {
+	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
+		return fmt.Errorf("%w: workload disk brings its own program: leave image and argv out", bench.ErrUnsupported)
+	}
+	return disk.Check(optionsOf(t, bench.DataDir))
+}
+
+// optionsOf are the options of the load.
+func optionsOf(t bench.Task, dir string) []string {
+	options := maps.Clone(t.Params)
+	delete(options, "tool")
+	options["dir"] = dir
+	return load.Words(options)
+}
+
+// place is where the next container finds its data.
+func place(t bench.Task) (spec bench.Spec, dir string, err error) {
+	spec = t.Spec
+	if k, ok := bench.As[bench.DataKeeper](t.Engine); ok {
+		dir, err = k.DataDir(spec)
+		return spec, dir, err
+	}
+	if spec.Storage == "" {
+		spec.Storage = "layer"
+	}
+	return spec, bench.DataDir, nil
+}
+
+// withoutDir takes the name of the data's directory out of a command line: it
+// may be another one in each trial, and is no difference between them.
+func withoutDir(argv []string, dir string) []string {
+	out := make([]string, len(argv))
+	for i, arg := range argv {
+		out[i] = strings.ReplaceAll(arg, dir, bench.DataDir)
+	}
+	return out
+}

@@ -160,6 +160,22 @@ func share() value[float64] {
 	})
 }
 
+// imageRef is a reference to an image. What a name means in an engine's own
+// store is for the engine to say.
+func imageRef() value[string] {
+	v := text()
+	return word(v.want, v.schema, func(s string) (string, error) {
+		scheme, name, _ := strings.Cut(s, ":")
+		switch {
+		case name == "" && (scheme == "oci" || scheme == "tar" || scheme == "host"):
+			return "", fmt.Errorf("%s is not complete: want oci:DIR, tar:FILE or host:PROGRAM", yamldoc.Quote(s))
+		case scheme == "host" && strings.Contains(name, "/") && !path.IsAbs(name):
+			return "", fmt.Errorf("%s is neither the name of a program nor an absolute path", yamldoc.Quote(name))
+		}
+		return parseText(s)
+	})
+}
+
 // absolutePath wants one that begins at the root, because a relative one would mean
 // another file on the next machine.
 func absolutePath() value[string] {

@@ -21,7 +21,8 @@ type Counters struct {
 
 // OpenCounters opens the kernel's files below root.
 func OpenCounters(root string) (*Counters, error) {
-	counters, err := proc.Open(root, proc.Stat, proc.Schedstat, proc.Vmstat, proc.Pressure, proc.Diskstats, proc.NetDev, proc.Softnet)
+	counters, err := proc.Open(root, proc.Stat, proc.Schedstat, proc.Vmstat, proc.Pressure, proc.Diskstats, proc.NetDev, proc.Softnet,
+		proc.SoftirqKinds, proc.SNMP, proc.Conntrack)
 	if err != nil {
 		return nil, fmt.Errorf("counters of the host: %w", err)
 	}
@@ -132,6 +133,14 @@ func quantities() []quantity {
 		counter(proc.LoopBytes, "loopback_bytes", "loopback bytes", b, diff, "bytes sent over the host's loopback interface"),
 		counter(proc.NetDrops, "net_drops", "packets dropped in a full queue", n, diff, "packets that were dropped because a CPU's queue of them was full"),
 		counter(proc.NetSqueezes, "net_squeezes", "times that packets had to wait for a CPU", n, diff, "times that a CPU had used up its time for packets and left some for later"),
+		counter(proc.TimerSoftirqs, "softirqs.timer", "software interrupts for timers", n, diff, "software interrupts that handled timers"),
+		counter(proc.NetRxSoftirqs, "softirqs.net_rx", "software interrupts for packets received", n, diff, "software interrupts that handled packets received, virtual interfaces and loopback included"),
+		counter(proc.NetTxSoftirqs, "softirqs.net_tx", "software interrupts for packets sent", n, diff, "software interrupts that handled packets to be sent"),
+		counter(proc.BlockSoftirqs, "softirqs.block", "software interrupts of disks", n, diff, "software interrupts that handled what disks had done"),
+		counter(proc.TCPRetransmits, "tcp_retransmits", "TCP segments sent once more", n, diff, "TCP segments that were sent once more, by sockets of the host's network namespace"),
+		counter(proc.UDPErrors, "udp_errors", "UDP datagrams lost in full buffers", n, diff, "UDP datagrams that were lost because a buffer was full, or damaged, at sockets of the host's network namespace"),
+		counter(proc.Tracked, "tracked", "connections tracked", n, diff, "by how much more connections the kernel tracked in the host's network namespace, for its firewall and for translating addresses"),
+		counter(proc.TrackDrops, "track_drops", "packets dropped by connection tracking", n, diff, "packets that were dropped because their connection could not be tracked"),
 
 		state(proc.Load1, "load", "load average", n, diff, "load average over one minute"),
 		state(proc.Running, "running", "threads ready to run", n, diff, "threads that ran or could run, tare's own included"),

@@ -38,9 +38,10 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) after(n int) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wanted, o.reached = n, make(chan struct{})
-	o.tell()
-	return o.reached
+	reached := make(chan struct{})
+	o.wanted, o.reached = n, reached
+	o.tell() // they may be there already
+	return reached
 }
 
 func (o *output) tell() {

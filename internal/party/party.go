@@ -1,6 +1,15 @@
 // Package party is one container, or plain process, that takes part in a trial:
 // what bears a load, or what makes one. Workloads that measure what runs inside
 // make and end their parties with it; it times nothing.
+//
+// What the kernel counted for a party is told by Count, once its loads have
+// reported, and becomes metrics by Record; Counters declares these:
+//
+//	func (w workload) Metrics() []bench.Metric { return append(own(), party.Counters()...) }
+//	…
+//	reports, err := p.Reports(ctx, 1)
+//	…
+//	party.Record(m, p.Count(ctx))
 package party
 
 import (
@@ -11,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // A Party is one container that has been started.
@@ -21,13 +31,18 @@ type Party struct {
 	container bench.Container
 	out, err  output
 	applied   bench.Applied
+
+	surroundings *surroundings
+	first        proc.Process // inside; zero until it was looked for
+	relays       []int        // processes that pass its packets on
+	last         Counts       // when it was last looked at
 }
 
 // Start makes and starts a container for the named role, such as "server". What
 // the engine applied is held to spec. If it fails, nothing is left behind; else
 // the caller calls End.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string) (*Party, error) {
-	p := &Party{role: role, engine: e, meter: m}
+	p := &Party{role: role, engine: e, meter: m, surroundings: look(), last: nothing()}
 	p.out.open(load.MaxReport)
 	p.err.open(maxErr)
 	for _, step := range []struct {
@@ -35,7 +50,7 @@ func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, 
 		do   func() error
 	}{
 		{"create", func() (err error) { p.container, err = e.Create(ctx, spec); return err }},
-		{"inspect", func() error { return p.look(ctx, spec) }},
+		{"inspect", func() error { return p.inspect(ctx, spec) }},
 		{"attach", func() error { return p.container.Attach(ctx, &p.out, &p.err) }},
 		{"start", func() error { return p.container.Start(ctx) }},
 	} {
@@ -47,7 +62,7 @@ func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, 
 	return p, nil
 }
 
-func (p *Party) look(ctx context.Context, spec bench.Spec) (err error) {
+func (p *Party) inspect(ctx context.Context, spec bench.Spec) (err error) {
 	if p.applied, err = p.container.Inspect(ctx); err != nil {
 		return err
 	}
@@ -103,7 +118,9 @@ func (p *Party) ended(ctx context.Context) error {
 // Output waits for the end of the process inside, which must succeed, and
 // returns what it printed to its standard output.
 func (p *Party) Output(ctx context.Context) ([]byte, error) {
+	stop := p.watch(ctx)
 	exit, err := p.container.Wait(ctx)
+	stop()
 	if err != nil {
 		return nil, p.named(err)
 	}

@@ -275,6 +275,87 @@ func parseSoftnet(text []byte, s *Snapshot) {
 	}
 }
 
+// parseSoftirqs reads lines "KIND: " with a count for each CPU.
+func parseSoftirqs(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		key, rest := nextField(line)
+		switch string(key) {
+		case "TIMER:":
+			s[TimerSoftirqs] = sum(rest)
+		case "NET_RX:":
+			s[NetRxSoftirqs] = sum(rest)
+		case "NET_TX:":
+			s[NetTxSoftirqs] = sum(rest)
+		case "BLOCK:":
+			s[BlockSoftirqs] = sum(rest)
+		}
+	}
+}
+
+// sum adds the numbers of a line up.
+func sum(line []byte) float64 {
+	all := math.NaN()
+	for field, rest := nextField(line); len(field) > 0; field, rest = nextField(rest) {
+		if math.IsNaN(all) {
+			all = 0
+		}
+		all += number(field)
+	}
+	return all
+}
+
+// parseSNMP reads pairs of lines, "Tcp: NAME…" and "Tcp: NUMBER…".
+func parseSNMP(text []byte, s *Snapshot) {
+	for len(text) > 0 {
+		var names, values []byte
+		names, text = nextLine(text)
+		values, text = nextLine(text)
+		protocol, names := nextField(names)
+		again, values := nextField(values)
+		if !bytes.Equal(protocol, again) {
+			return
+		}
+		for len(names) > 0 {
+			var name, value []byte
+			name, names = nextField(names)
+			value, values = nextField(values)
+			addSNMP(string(protocol), string(name), value, s)
+		}
+	}
+}
+
+func addSNMP(protocol, name string, value []byte, s *Snapshot) {
+	switch {
+	case protocol == "Tcp:" && name == "RetransSegs":
+		s[TCPRetransmits] = number(value)
+	case protocol == "Udp:" && (name == "InErrors" || name == "SndbufErrors"):
+		s.add(UDPErrors, number(value)) // RcvbufErrors are among InErrors
+	}
+}
+
+// parseConntrack reads a line of names, and below it one of numbers for each
+// CPU, in hexadecimal. The number of entries is the same in all of them.
+func parseConntrack(text []byte, s *Snapshot) {
+	heading, text := nextLine(text)
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		for names := heading; len(names) > 0 && len(line) > 0; {
+			var name, value []byte
+			name, names = nextField(names)
+			value, line = nextField(line)
+			switch string(name) {
+			case "entries":
+				s[Tracked] = hex(value)
+			case "insert_failed", "drop", "early_drop":
+				s.add(TrackDrops, hex(value))
+			}
+		}
+	}
+}
+
 func parseMeminfo(text []byte, s *Snapshot) {
 	for len(text) > 0 {
 		var line []byte

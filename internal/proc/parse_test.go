@@ -29,6 +29,8 @@ func FuzzParse(f *testing.F) {
 		"lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\neth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n",
 		"0000000a 00000001 0000000f\n", "Dirty: 400 kB\n", "0.25 0.50 0.75 3/900 12345\n", "3400000\n",
 		"40 (a (b) S 9) S 1 40 40 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 500 2500000 300\n",
+		"      CPU0 CPU1\nTIMER: 1 2\nNET_RX: 3\n", "Tcp: A RetransSegs\nTcp: 1 2\nUdp: InErrors SndbufErrors\nUdp: 3 4\n",
+		"entries found drop\n0000000a 00000001 00000002\n0000000a 00000001 00000002\n", "40 41 \n",
 		"36 21 0:45 / /mnt/with\\040blank ro,nosuid - tmpfs  rw,size=64k\n", "A=1\x00TARE_RUN=x\x00",
 	} {
 		f.Add([]byte(seed))
@@ -36,6 +38,7 @@ func FuzzParse(f *testing.F) {
 	parsers := []parser{
 		parseStat, parseSchedstat, parseVmstat, pressure(IOPressure, IOFull), diskstats([]string{"sda"}),
 		parseNetDev, parseSoftnet, parseMeminfo, parseLoadavg, parseFrequency,
+		parseSoftirqs, parseSNMP, parseConntrack,
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s Snapshot
@@ -51,6 +54,14 @@ func FuzzParse(f *testing.F) {
 		parseProcess(text)
 		parseMounts(text)
 		parseEnviron(text, "TARE_RUN")
+		var tally Tally
+		parseOwn(text, &tally)
+		valueOf(text, "Tcp:")
+		for _, n := range parseNumbers(text) {
+			if n <= 0 {
+				t.Errorf("parseNumbers gave process %d", n)
+			}
+		}
 	})
 }
 

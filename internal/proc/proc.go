@@ -73,6 +73,17 @@ const (
 	// From net/softnet_stat.
 	NetDrops    // packets dropped because a CPU's queue was full
 	NetSqueezes // times that a CPU ran out of time for packets
+	// From softirqs: software interrupts of single kinds.
+	TimerSoftirqs // timers
+	NetRxSoftirqs // packets received
+	NetTxSoftirqs // packets sent
+	BlockSoftirqs // block devices that were done
+	// From net/snmp of this process's network namespace.
+	TCPRetransmits // segments sent once more
+	UDPErrors      // datagrams lost on the way in or out for want of room, or damaged
+	// From net/stat/nf_conntrack of this process's network namespace.
+	Tracked    // level: connections that the kernel tracks, for its firewall and for translating addresses
+	TrackDrops // packets dropped because a connection could not be tracked
 	// From meminfo.
 	MemoryAvailable // level: B that could be had without swapping
 	Dirty           // level: B that wait to be written to disk
@@ -108,6 +119,9 @@ const (
 	Diskstats
 	NetDev
 	Softnet
+	SoftirqKinds
+	SNMP
+	Conntrack
 	Meminfo
 	Loadavg
 	CPUFreq
@@ -143,6 +157,12 @@ func (s Source) files(root string) []file {
 		return []file{{"proc/net/dev", parseNetDev}}
 	case Softnet:
 		return []file{{"proc/net/softnet_stat", parseSoftnet}}
+	case SoftirqKinds:
+		return []file{{"proc/softirqs", parseSoftirqs}}
+	case SNMP:
+		return []file{{"proc/net/snmp", parseSNMP}}
+	case Conntrack:
+		return []file{{"proc/net/stat/nf_conntrack", parseConntrack}}
 	case Meminfo:
 		return []file{{"proc/meminfo", parseMeminfo}}
 	case Loadavg:

@@ -15,6 +15,7 @@ func everything() []proc.Source {
 	return []proc.Source{
 		proc.Stat, proc.Schedstat, proc.Vmstat, proc.Pressure, proc.Diskstats,
 		proc.NetDev, proc.Softnet, proc.Meminfo, proc.Loadavg, proc.CPUFreq,
+		proc.SoftirqKinds, proc.SNMP, proc.Conntrack,
 	}
 }
 
@@ -54,6 +55,8 @@ func TestReadMetal(t *testing.T) {
 		proc.DiskWriteBytes: 8016 * 512, proc.DiskFlushes: 7, proc.DiskTime: 1.503,
 		proc.NetPackets: 17, proc.NetBytes: 1502, proc.LoopPackets: 30, proc.LoopBytes: 3000,
 		proc.NetDrops: 17, proc.NetSqueezes: 17,
+		proc.TimerSoftirqs: 2297258, proc.NetRxSoftirqs: 92437, proc.NetTxSoftirqs: 79902, proc.BlockSoftirqs: 8189213,
+		proc.TCPRetransmits: 2, proc.UDPErrors: 7, proc.Tracked: 18, proc.TrackDrops: 19,
 		proc.MemoryAvailable: 40000000 << 10, proc.Dirty: 400 << 10, proc.Writeback: 12 << 10,
 		proc.Cached: 2000000 << 10, proc.Load1: 0.25, proc.Frequency: 3.4e9,
 	}
@@ -66,15 +69,15 @@ func TestReadMetal(t *testing.T) {
 }
 
 func TestReadMissing(t *testing.T) {
-	// The guest has neither schedstat nor cpufreq: absent, not zero.
+	// The guest has no schedstat, no cpufreq and tracks no connections: absent, not zero.
 	got := read(t, "testdata/vm", everything()...)
-	for _, f := range []proc.Field{proc.CPUTime, proc.WaitTime, proc.Timeslices, proc.Frequency} {
+	for _, f := range []proc.Field{proc.CPUTime, proc.WaitTime, proc.Timeslices, proc.Frequency, proc.Tracked, proc.TrackDrops} {
 		if v, ok := got[f]; ok {
 			t.Errorf("field %d = %v, want none", f, v)
 		}
 	}
-	if len(got) != len(proc.Snapshot{})-4 {
-		t.Errorf("%d fields, want all but four", len(got))
+	if len(got) != len(proc.Snapshot{})-6 {
+		t.Errorf("%d fields, want all but six", len(got))
 	}
 }
 

@@ -1,0 +1,153 @@
+package party
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// Counts is what the kernel counted for a party since it was started. What it
+// does not tell is NaN, never zero.
+type Counts struct {
+	tally   proc.Tally // of its processes, added up
+	age     float64    // s, for which its first process has been there
+	strain  strain
+	network proc.Snapshot // of its network namespace
+	relayed float64       // s of CPU time of programs that pass its packets on
+}
+
+// strain is cgroup.Strain in numbers.
+type strain struct {
+	throttled, limitHits, refaults, ioPressure float64
+	blockUse                                   float64 // how much of its limit of a block device was used, where it is highest
+}
+
+// nothing is the Counts of a party that cannot be looked at.
+func nothing() Counts {
+	nan := math.NaN()
+	c := Counts{age: nan, strain: strain{nan, nan, nan, nan, nan}, relayed: nan}
+	c.tally = proc.Tally{
+		UserTime: nan, SystemTime: nan, PageFaults: nan, MajorFaults: nan, Reads: nan, Writes: nan,
+		WaitTime: nan, DiskTime: nan, Waits: nan, Preemptions: nan, Migrations: nan, Filters: nan,
+	}
+	for i := range c.network {
+		c.network[i] = nan
+	}
+	return c
+}
+
+// Count looks at what the kernel has counted for the party so far. It is to be
+// called outside of what is timed, while the process inside is there: loads stay
+// after their reports. Of a program that ended while Output waited for it, it is
+// what was counted when it was last looked at.
+func (p *Party) Count(ctx context.Context) *Counts {
+	if c, ok := p.count(ctx); ok {
+		p.last = c
+	}
+	return &p.last
+}
+
+// count looks; false where there is nothing to look at any more.
+func (p *Party) count(ctx context.Context) (Counts, bool) {
+	if !p.find(ctx) {
+		return nothing(), false
+	}
+	c := p.surroundings.of(p.first)
+	c.relayed = p.relayed()
+	// A number is used again: what was read must have been of this process.
+	if now, err := proc.Find("/", p.first.PID); err != nil || now.Start != p.first.Start || now.State == 'Z' {
+		return nothing(), false
+	}
+	return c, true
+}
+
+// find asks the engine, once, for the first process inside.
+func (p *Party) find(ctx context.Context) bool {
+	if p.first.PID != 0 {
+		return true
+	}
+	o, ok := bench.As[bench.Overseer](p.engine)
+	if !ok {
+		return false
+	}
+	pid, err := o.Pid(ctx, p.container)
+	if err != nil {
+		return false
+	}
+	first, err := proc.Find("/", pid)
+	if err != nil {
+		return false
+	}
+	p.first, p.relays = first, relaysSince(p.surroundings.began)
+	return true
+}
+
+// relaysSince finds the programs that pass packets on and began since a party
+// was about to be started: they are its own.
+func relaysSince(began uint64) (pids []int) {
+	all, err := proc.All("/")
+	if err != nil {
+		return nil
+	}
+	for _, one := range all {
+		if one.Start < began {
+			continue
+		}
+		name, _ := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(one.PID), "comm"), 64) // it may have ended
+		if slices.Contains(relays(), strings.TrimSpace(string(name))) {
+			pids = append(pids, one.PID)
+		}
+	}
+	return pids
+}
+
+// relays are the names, as the kernel cuts them off, of the programs by which
+// engines pass packets between the host and a container.
+func relays() []string {
+	return []string{"docker-proxy", "rootlessport", "rootlessport-ch", "slirp4netns", "pasta", "pasta.avx2", "gvproxy"}
+}
+
+// relayed is the CPU time that they used.
+func (p *Party) relayed() float64 {
+	sum := 0.0
+	for _, pid := range p.relays {
+		if t, err := proc.Count("/", pid); err == nil {
+			sum += t.UserTime + t.SystemTime
+		}
+	}
+	return sum
+}
+
+// watch looks at the party now and then until the returned function is called,
+// so that something is known of a program that ends by itself.
+func (p *Party) watch(ctx context.Context) (stop func()) {
+	watching, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	p.find(ctx)
+	go func() {
+		defer close(ended)
+		for tick := time.NewTicker(watchEvery); ; {
+			select {
+			case <-watching.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				if c, ok := p.count(watching); ok {
+					p.last = c
+				}
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// watchEvery is how often: what a program does in its last moments is missed,
+// and each look takes some tenths of a millisecond.
+const watchEvery = 50 * time.Millisecond

@@ -1,0 +1,130 @@
+package party
+
+import (
+	"math"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// Counters lists the metrics that Record reports, for a workload's Metrics.
+func Counters() []bench.Metric {
+	all := counters()
+	metrics := make([]bench.Metric, len(all))
+	for i, c := range all {
+		metrics[i] = c.Metric
+	}
+	return metrics
+}
+
+// Record reports what was counted for the parties of a trial together, each of
+// which Count looked at. What is not known of one of them is not reported.
+func Record(m bench.Meter, counted ...*Counts) {
+	for _, c := range counters() {
+		if v := c.over(counted); !math.IsNaN(v) {
+			m.Record(c.Name, max(0, v)) // counts over CPUs can seem to go backwards by a little
+		}
+	}
+}
+
+// A counter is a metric and how it is made of Counts.
+type counter struct {
+	bench.Metric
+	of    func(*Counts) float64
+	among func(values, ages []float64) float64 // what several parties have together
+}
+
+func (c *counter) over(all []*Counts) float64 {
+	values, ages := make([]float64, len(all)), make([]float64, len(all))
+	for i, one := range all {
+		values[i], ages[i] = c.of(one), one.age
+	}
+	return c.among(values, ages)
+}
+
+func counters() []counter {
+	const s, n = "s", "1"
+	return []counter{
+		share("throttled", "CPU quota: standing still, of each 100 ms", "Time for which its control group had used up its CPU quota, added up over CPUs, of each 100 ms of its life.",
+			func(c *Counts) float64 { return c.strain.throttled }),
+		share("cpu_wait", "waiting for a CPU, of each 100 ms", "Time for which its threads were ready to run while others ran, added up, of each 100 ms of its life (schedstat).",
+			func(c *Counts) float64 { return c.tally.WaitTime }),
+		share("io_wait", "waiting for block devices, of each 100 ms", "Time for which its threads waited for block devices, added up, of each 100 ms of its life; only where the kernel has delay accounting switched on.",
+			func(c *Counts) float64 { return c.tally.DiskTime }),
+		share("io_pressure", "time with a thread waiting for disks, of each 100 ms", "Time in which at least one thread of its control group waited for a disk, of each 100 ms of its life; version 2 only.",
+			func(c *Counts) float64 { return c.strain.ioPressure }),
+		most("block_limit", "limit of a block device: used to", "What it did on a block device per second of its life, as a share of the limit that its control group has there; of the limit that it came nearest to. 0 without a limit.",
+			func(c *Counts) float64 { return c.strain.blockUse }),
+		count("memory_limit", "memory limit: met", n, "How often its control group met its memory limit, so that memory had to be freed first (memory.failcnt, memory.events).",
+			func(c *Counts) float64 { return c.strain.limitHits }),
+		count("refaults", "pages read again after they were dropped", n, "Pages that its control group dropped for want of memory and soon needed again (memory.stat workingset_refault).",
+			func(c *Counts) float64 { return c.strain.refaults }),
+		count("major_faults", "page faults that read from disk", n, "Page faults that had to wait for a disk.",
+			func(c *Counts) float64 { return c.tally.MajorFaults }),
+		count("page_faults", "page faults", n, "Page faults, with and without a disk.",
+			func(c *Counts) float64 { return c.tally.PageFaults }),
+		count("user_time", "CPU time in programs", s, "CPU time in user mode, in steps of 10 ms.",
+			func(c *Counts) float64 { return c.tally.UserTime }),
+		count("system_time", "CPU time in the kernel", s, "CPU time in the kernel, in steps of 10 ms.",
+			func(c *Counts) float64 { return c.tally.SystemTime }),
+		count("waits", "times that a thread waited for something", n, "Switches from a thread to another because it had nothing to do: it waited, slept or yielded.",
+			func(c *Counts) float64 { return c.tally.Waits }),
+		count("preemptions", "times that a thread had to let another run", n, "Switches from a thread that could have gone on to another one.",
+			func(c *Counts) float64 { return c.tally.Preemptions }),
+		count("migrations", "moves to another CPU", n, "Times that a thread was moved to another CPU.",
+			func(c *Counts) float64 { return c.tally.Migrations }),
+		count("reads", "system calls that read", n, "System calls that read files, pipes and, by read(2), sockets.",
+			func(c *Counts) float64 { return c.tally.Reads }),
+		count("writes", "system calls that write", n, "System calls that write files, pipes and, by write(2), sockets.",
+			func(c *Counts) float64 { return c.tally.Writes }),
+		most("seccomp_filters", "seccomp filters for each system call", "How many seccomp filters each system call of the first process goes through.",
+			func(c *Counts) float64 { return c.tally.Filters }),
+		count("net_packets", "network packets", n, "Packets received and sent by the interfaces of its network namespace, but for loopback.", network(proc.NetPackets)),
+		count("loopback_packets", "loopback packets", n, "Packets sent over loopback in its network namespace.", network(proc.LoopPackets)),
+		count("tcp_retransmits", "TCP segments sent once more", n, "TCP segments that were sent once more in its network namespace.", network(proc.TCPRetransmits)),
+		count("udp_errors", "UDP datagrams lost in full buffers", n, "UDP datagrams that were lost in its network namespace because a buffer was full, or that were damaged.", network(proc.UDPErrors)),
+		count("relay_time", "CPU time of programs that pass its packets on", s, "CPU time of programs that the engine began for this container to pass packets between it and the host: docker-proxy, rootlessport, slirp4netns, pasta.",
+			func(c *Counts) float64 { return c.relayed }),
+	}
+}
+
+func network(f proc.Field) func(*Counts) float64 {
+	return func(c *Counts) float64 { return c.network[f] }
+}
+
+// count adds up.
+func count(name, title, unit, doc string, of func(*Counts) float64) counter {
+	return counter{metric(name, title, unit, doc), of, func(values, _ []float64) float64 { return sum(values) }}
+}
+
+// share is what part of the time something took, in seconds of each 100 ms.
+func share(name, title, doc string, of func(*Counts) float64) counter {
+	return counter{metric(name, title, "s", doc), of, func(values, ages []float64) float64 {
+		return 0.1 * sum(values) / sum(ages)
+	}}
+}
+
+// most is what does not add up.
+func most(name, title, doc string, of func(*Counts) float64) counter {
+	return counter{metric(name, title, "1", doc), of, func(values, _ []float64) float64 {
+		top := math.Inf(-1)
+		for _, v := range values {
+			top = max(top, v)
+		}
+		return top
+	}}
+}
+
+func sum(values []float64) (all float64) {
+	for _, v := range values {
+		all += v
+	}
+	return all
+}
+
+func metric(name, title, unit, doc string) bench.Metric {
+	return bench.Metric{
+		Name: "inside." + name, Title: title, Unit: unit, Better: bench.Neither, Role: bench.Counter, Scale: bench.Difference,
+		Doc: doc + " Of the processes inside, since the first of them began.",
+	}
+}

@@ -1,0 +1,132 @@
+package party
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// surroundings are the control groups and the network namespace of tare itself
+// before the party was started. A party can be in the same ones: then what had
+// been counted there before is not the party's.
+type surroundings struct {
+	hierarchy *cgroup.Hierarchy // nil where there are no control groups
+	groups    map[string]string // by controller
+	strain    cgroup.Strain
+	net       string // the namespace
+	network   proc.Snapshot
+	began     uint64 // as proc.Process.Start
+}
+
+func look() *surroundings {
+	s := &surroundings{began: uint64(sinceBoot() * ticks), net: namespace("self"), network: proc.Network("/", os.Getpid())}
+	h, err := cgroup.Detect("/")
+	if err != nil {
+		return s
+	}
+	s.hierarchy = h
+	s.groups, _ = h.PathOf(0) // none is nothing to be shared
+	s.strain = h.Strain(s.groups)
+	return s
+}
+
+// ticks is how many of proc.Process.Start make a second.
+const ticks = 100
+
+// sinceBoot is the clock of proc.Process.Start, in seconds.
+func sinceBoot() float64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return math.NaN()
+	}
+	return time.Duration(t.Nano()).Seconds()
+}
+
+func namespace(pid string) string {
+	name, _ := os.Readlink(filepath.Join("/proc", pid, "ns/net")) // none is nobody's
+	return name
+}
+
+// of counts what belongs to a process and its descendants.
+func (s *surroundings) of(first proc.Process) Counts {
+	c := nothing()
+	c.age = sinceBoot() - float64(first.Start)/ticks
+	if all, err := proc.Descendants("/", first.PID); err == nil {
+		c.tally = tallyOf(all, c.tally)
+	}
+	c.network = proc.Network("/", first.PID)
+	if net := namespace(strconv.Itoa(first.PID)); net != "" && net == s.net {
+		for i := range c.network {
+			c.network[i] -= s.network[i]
+		}
+	}
+	if s.hierarchy != nil {
+		c.strain = s.strainOf(first, c.age)
+	}
+	return c
+}
+
+// tallyOf adds processes up; none is what there is if nothing can be read. One
+// that ends meanwhile is left out.
+func tallyOf(pids []int, none proc.Tally) proc.Tally {
+	sum, found := proc.Tally{}, false
+	for _, pid := range pids {
+		if t, err := proc.Count("/", pid); err == nil {
+			sum, found = sum.Plus(t), true
+		}
+	}
+	if !found {
+		return none
+	}
+	return sum
+}
+
+// strainOf is what the control groups of a process met. If they are tare's too,
+// what was counted before is taken off. If they are another parent's, such as a
+// service's that makes containers without groups, nothing is known.
+func (s *surroundings) strainOf(first proc.Process, age float64) strain {
+	theirs, err := s.hierarchy.PathOf(first.PID)
+	if err != nil {
+		return nothing().strain
+	}
+	now := s.hierarchy.Strain(theirs)
+	if shared(theirs, s.groups) {
+		return numbers(now.Since(s.strain), age)
+	}
+	if parents, err := s.hierarchy.PathOf(first.Parent); err == nil && shared(theirs, parents) {
+		return nothing().strain
+	}
+	return numbers(now, age)
+}
+
+// shared reports whether two processes share a group that counts.
+func shared(a, b map[string]string) bool {
+	return slices.ContainsFunc([]string{"cpu", "memory", "blkio", ""}, func(controller string) bool {
+		group, ok := a[controller]
+		return ok && group == b[controller]
+	})
+}
+
+// numbers turns Absent into NaN.
+func numbers(s cgroup.Strain, age float64) strain {
+	count := func(n int64) float64 {
+		if n == cgroup.Absent {
+			return math.NaN()
+		}
+		return float64(n)
+	}
+	span := func(d time.Duration) float64 { return count(int64(d)) / float64(time.Second) }
+	use := 0.0
+	for _, b := range s.Blocks {
+		use = max(use, b.Done/age/b.Limit)
+	}
+	return strain{span(s.Throttled), count(s.LimitHits), count(s.Refaults), span(s.IOPressure), use}
+}

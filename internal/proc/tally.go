@@ -1,0 +1,224 @@
+package proc
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// A Tally is what the kernel has counted for a process since it began. NaN
+// stands for what this kernel does not count, or does not tell this user.
+type Tally struct {
+	// Of the process, its threads that have ended and the children that it has
+	// waited for included.
+	UserTime    float64 // s, in steps of 10 ms
+	SystemTime  float64 // s in the kernel, in steps of 10 ms
+	PageFaults  float64 // major ones included
+	MajorFaults float64 // that had to wait for a disk
+	// Of the process, its threads that have ended included.
+	Reads  float64 // system calls that read
+	Writes float64 // system calls that write
+	// Of the threads that there are.
+	WaitTime    float64 // s ready to run while others ran
+	DiskTime    float64 // s waiting for block devices, in steps of 10 ms; only with the kernel's delay accounting
+	Waits       float64 // switches to another thread because there was nothing to do
+	Preemptions float64 // switches to another thread because it was that one's turn
+	Migrations  float64 // moves to another CPU
+	// Filters is how many seccomp filters each system call of the first thread
+	// goes through: what is now, and no count.
+	Filters float64
+}
+
+// Plus adds two tallies; of Filters it keeps the larger.
+func (t Tally) Plus(u Tally) Tally {
+	a, b := t.sums(), u.sums()
+	for i := range a {
+		*a[i] += *b[i]
+	}
+	t.Filters = max(t.Filters, u.Filters)
+	return t
+}
+
+// sums lists the fields that add up.
+func (t *Tally) sums() []*float64 {
+	return append(t.ofThreads(), &t.UserTime, &t.SystemTime, &t.PageFaults, &t.MajorFaults, &t.Reads, &t.Writes)
+}
+
+func (t *Tally) ofThreads() []*float64 {
+	return []*float64{&t.WaitTime, &t.DiskTime, &t.Waits, &t.Preemptions, &t.Migrations}
+}
+
+// Count returns the tally of a process.
+// errors.Is(err, fs.ErrNotExist) if there is no such process.
+func Count(root string, pid int) (Tally, error) {
+	var t Tally
+	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
+	stat, err := readFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return t, err
+	}
+	parseOwn(stat, &t)
+	t.Reads, t.Writes = math.NaN(), math.NaN()
+	if text, err := readFile(filepath.Join(dir, "io")); err == nil {
+		t.Reads, t.Writes = valueOf(text, "syscr:"), valueOf(text, "syscw:")
+	}
+	threads, err := os.ReadDir(filepath.Join(dir, "task"))
+	if err != nil {
+		return t, err
+	}
+	delays := delaysAreCounted(root)
+	for _, thread := range threads {
+		t.addThread(filepath.Join(dir, "task", thread.Name()), delays)
+	}
+	t.Filters = filters(dir)
+	return t, nil
+}
+
+// addThread adds what is counted for one thread. One that ends meanwhile is
+// left out.
+func (t *Tally) addThread(dir string, delays bool) {
+	stat, err := readFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return
+	}
+	if delays {
+		t.DiskTime += statColumn(stat, 42) / userHz
+	} else {
+		t.DiskTime = math.NaN()
+	}
+	schedstat, _ := readFile(filepath.Join(dir, "schedstat")) // nothing is read of what is not there
+	_, rest := nextField(schedstat)
+	waited, _ := nextField(rest)
+	t.WaitTime += number(waited) / 1e9
+	status, _ := readFile(filepath.Join(dir, "status"))
+	t.Waits += valueOf(status, "voluntary_ctxt_switches:")
+	t.Preemptions += valueOf(status, "nonvoluntary_ctxt_switches:")
+	sched, _ := readFile(filepath.Join(dir, "sched"))
+	t.Migrations += valueOf(sched, "se.nr_migrations")
+}
+
+// delaysAreCounted reports whether the kernel counts how long threads wait for
+// block devices: it does so where it was told to.
+func delaysAreCounted(root string) bool {
+	text, err := readFile(filepath.Join(root, "proc/sys/kernel/task_delayacct"))
+	return err == nil && string(bytes.TrimSpace(text)) == "1"
+}
+
+// filters tells how many seccomp filters a process has. Kernels before 5.9 say
+// only whether there are any.
+func filters(dir string) float64 {
+	status, _ := readFile(filepath.Join(dir, "status"))
+	if n := valueOf(status, "Seccomp_filters:"); !math.IsNaN(n) {
+		return n
+	}
+	return min(valueOf(status, "Seccomp:"), 1)
+}
+
+// parseOwn reads what /proc/PID/stat counts for the whole process.
+func parseOwn(text []byte, t *Tally) {
+	t.MajorFaults = statColumn(text, 12) + statColumn(text, 13)
+	t.PageFaults = statColumn(text, 10) + statColumn(text, 11) + t.MajorFaults
+	t.UserTime = (statColumn(text, 14) + statColumn(text, 16)) / userHz
+	t.SystemTime = (statColumn(text, 15) + statColumn(text, 17)) / userHz
+}
+
+// statColumn reads a column of /proc/PID/stat by its number in proc(5), from 3
+// on; NaN if it is no number. The second column is a name that may hold anything.
+func statColumn(text []byte, column int) float64 {
+	end := bytes.LastIndexByte(text, ')')
+	if end < 0 {
+		return math.NaN()
+	}
+	var field []byte
+	rest := bytes.TrimRight(text[end+1:], "\n")
+	for range column - 2 {
+		field, rest = nextField(rest)
+	}
+	return number(field)
+}
+
+// valueOf reads the number that follows key, and perhaps a colon, on a line of
+// its own; NaN if there is none.
+func valueOf(text []byte, key string) float64 {
+	for len(text) > 0 {
+		var line []byte
+		line, text = nextLine(text)
+		name, rest := nextField(line)
+		if string(name) != key {
+			continue
+		}
+		value, rest := nextField(rest)
+		if string(value) == ":" {
+			value, _ = nextField(rest)
+		}
+		return number(value)
+	}
+	return math.NaN()
+}
+
+// Descendants returns a process and all that descend from it, without looking
+// at any other. errors.Is(err, fs.ErrNotExist) if there is no such process, or
+// the kernel does not list children.
+func Descendants(root string, pid int) ([]int, error) {
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		children, err := childrenOf(root, all[i])
+		if err != nil && i == 0 {
+			return nil, err
+		}
+		for _, child := range children {
+			if !slices.Contains(all, child) { // numbers are used again
+				all = append(all, child)
+			}
+		}
+	}
+	return all, nil
+}
+
+// childrenOf reads the children of every thread of a process.
+func childrenOf(root string, pid int) ([]int, error) {
+	dir := filepath.Join(root, "proc", strconv.Itoa(pid), "task")
+	threads, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for _, thread := range threads {
+		text, err := readFile(filepath.Join(dir, thread.Name(), "children"))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, parseNumbers(text)...)
+	}
+	return all, nil
+}
+
+// parseNumbers reads process numbers between blanks.
+func parseNumbers(text []byte) (all []int) {
+	for word := range bytes.FieldsSeq(text) {
+		if n, err := strconv.Atoi(string(word)); err == nil && n > 0 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Network returns what was counted in the network namespace of a process: the
+// fields of NetDev, SNMP and Conntrack. All others are NaN, as are those of files that
+// are not there.
+func Network(root string, pid int) (s Snapshot) {
+	s.clear()
+	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
+	for _, f := range []file{{"net/dev", parseNetDev}, {"net/snmp", parseSNMP}, {"net/stat/nf_conntrack", parseConntrack}} {
+		if text, err := readFile(filepath.Join(dir, f.name)); err == nil {
+			f.parse(text, &s)
+		}
+	}
+	if !math.IsNaN(s[LoopPackets]) && math.IsNaN(s[NetPackets]) {
+		s[NetPackets], s[NetBytes] = 0, 0 // it has no other interface
+	}
+	return s
+}

@@ -32,8 +32,6 @@ func CheckNetwork(spec Spec, networks ...string) error {
 		why = fmt.Sprintf("reach %q: there is %s, %s, or none for the container's own address", spec.Reach, ReachPublished, ReachPeer)
 	case spec.Reach != "" && !own:
 		why = fmt.Sprintf("reach %s needs a network of the container's own, such as bridge", spec.Reach)
-	case spec.Reach == ReachPublished && len(spec.Ports) == 0:
-		why = "reach published: no port to be published: name it in ports"
 	case len(spec.Ports) > 0 && network == "none":
 		why = "ports: a container without a network cannot be reached: use network host or bridge"
 	case spec.Reach == ReachPublished && network == "macvlan":

@@ -6,9 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/netns"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // A Link is how a network namespace is attached to what is outside of it.
@@ -33,17 +37,41 @@ func (l Link) Words() []string {
 
 // Network says what the link is in the words of Spec.Network: "none" where there
 // is no interface, "bridge", "macvlan", "slirp4netns", "pasta", or else the kind
-// of the interface, which is no such word.
+// of the interface, which is no such word. It is empty where what is outside
+// cannot be seen from here.
 func (l Link) Network() string {
 	switch {
 	case l.Kind == "":
 		return "none"
-	case l.Holder != "":
+	case l.Kind == "tap" && l.Holder != Unknown:
 		return l.Holder
-	case l.Kind == "veth" && l.Outer != "":
-		return "bridge"
+	case l.Kind == "tap", l.Kind == "veth" && l.Outer == "":
+		return ""
+	case l.Kind == "veth":
+		kind, _, _ := strings.Cut(l.Outer, " ")
+		return kind
 	}
 	return l.Kind
+}
+
+// Network is the network of a process in the words of Spec.Network, "host" being
+// this process's. Word stands where the kernel does not tell.
+func Network(pid int, word string) (string, error) {
+	same, err := readback.SameNamespace("net", pid, readback.Self)
+	if err == nil && same {
+		return "host", nil
+	}
+	var l Link
+	if err == nil {
+		l, err = Attachment(pid)
+	}
+	if unreadable(err) {
+		return word, nil
+	}
+	if n := l.Network(); n != "" {
+		word = n
+	}
+	return word, err
 }
 
 // Attachment returns how the network namespace of a process is attached: by its
@@ -59,35 +87,39 @@ func Attachment(pid int) (Link, error) {
 		return Link{}, err
 	}
 	l := Link{Kind: link.Type()}
-	switch l.Kind {
-	case "veth":
+	here := leadsHere(inside, link)
+	switch {
+	case l.Kind == "veth" && here:
 		l.Outer, err = bridgeOf(link)
-	case "macvlan":
-		l.Outer, err = lower(link)
-	case "tuntap":
+	case l.Kind == "macvlan" && here && !among(link):
+		l.Outer, err = named(link.Attrs().ParentIndex)
+	case l.Kind == "tuntap":
 		l.Kind = "tap"
 		l.Holder, err = holder(pid, link.Attrs().Name)
 	}
 	return l, err
 }
 
-// at returns a socket in the network namespace of a process. The thread that
-// opens it is in there for as long as that takes.
-func at(pid int) (*netlink.Handle, error) {
-	name := filepath.Join("/proc", strconv.Itoa(pid), "ns/net")
-	if _, err := os.Stat(name); err != nil {
-		return nil, err
-	}
-	ns, err := netns.GetFromPath(name)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	defer func() { _ = ns.Close() }() // nothing is written to it
-	h, err := netlink.NewHandleAt(ns)
-	if err != nil {
-		return nil, fmt.Errorf("enter %s: %w", name, err)
-	}
-	return h, nil
+// among reports whether a macvlan hands packets to the others on its interface by
+// itself: they do not pass the interface.
+func among(link netlink.Link) bool {
+	m, ok := link.(*netlink.Macvlan)
+	return ok && m.Mode == netlink.MACVLAN_MODE_BRIDGE
+}
+
+// leadsHere reports whether what an interface of another namespace lies on, or
+// is the other end of, is in this one: only then its number is one of here.
+func leadsHere(inside *netlink.Handle, link netlink.Link) bool {
+	here, err := inside.GetNetNsIdByPid(os.Getpid())
+	return err == nil && here >= 0 && here == link.Attrs().NetNsID
+}
+
+// at returns a socket in the network namespace of a process.
+func at(pid int) (h *netlink.Handle, err error) {
+	return h, netns.In(pid, func() error {
+		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
 }
 
 // outward returns the interface by which packets come; nil where there is none.
@@ -112,22 +144,18 @@ func outward(h *netlink.Handle) (netlink.Link, error) {
 	return nil, nil
 }
 
-// bridgeOf returns the bridge in this namespace that the other end of a veth is
-// a port of; empty where the other end is not here, or in no bridge.
+// bridgeOf returns the bridge that the other end of a veth, which is in this
+// namespace, is a port of; empty where it is in none.
 func bridgeOf(inner netlink.Link) (string, error) {
 	outer, err := linkByIndex(inner.Attrs().ParentIndex)
 	if err != nil || outer == nil {
 		return "", err
 	}
-	// The number is of another namespace's where the other end is not in this one.
-	if outer.Type() != "veth" || outer.Attrs().ParentIndex != inner.Attrs().Index || outer.Attrs().MasterIndex == 0 {
+	if outer.Attrs().MasterIndex == 0 {
 		return "", nil
 	}
 	return named(outer.Attrs().MasterIndex)
 }
-
-// lower returns what a macvlan lies on.
-func lower(inner netlink.Link) (string, error) { return named(inner.Attrs().ParentIndex) }
 
 func named(index int) (string, error) {
 	link, err := linkByIndex(index)

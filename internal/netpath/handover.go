@@ -3,6 +3,7 @@ package netpath
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -18,57 +19,72 @@ import (
 // loopback: the kernel rewrites its address, or a program takes it and sends it
 // on, from this namespace or from the container's own.
 func (t target) handover(ctx context.Context, pid int, own Link) ([]string, error) {
-	from, done, err := t.send(ctx)
-	if err != nil {
-		return []string{Unknown}, ctx.Err() // nobody is there: nothing is to be seen
-	}
-	defer done()
-	rewritten, err := t.rewritten(from)
-	if errors.Is(err, fs.ErrPermission) {
-		return []string{Unknown}, nil
+	conn, err := t.send(ctx)
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return []string{Unknown}, nil // nobody is there, and nothing to be seen
 	}
 	if err != nil {
 		return nil, err
 	}
-	if rewritten {
+	defer func() { _ = conn.Close() }() // nothing is left to be said on it
+	from, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	rewritten, err := t.followed(from)
+	if errors.Is(err, fs.ErrPermission) && t.protocol == "tcp" {
+		rewritten, err = t.left(from)
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return []string{Unknown}, nil
+	case err != nil:
+		return nil, err
+	case rewritten:
 		return append([]string{NAT}, own.Words()...), nil
 	}
 	return t.proxy(pid, own)
 }
 
-// send sends something, and returns from which address.
-func (t target) send(ctx context.Context) (from netip.AddrPort, done func(), err error) {
+// send sends something.
+func (t target) send(ctx context.Context) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, t.protocol, t.address.String())
-	if err != nil {
-		return from, nil, err
+	if err == nil && t.protocol == "udp" {
+		_, err = conn.Write(nil)
 	}
-	if t.protocol == "udp" {
-		if _, err := conn.Write(nil); err != nil {
-			return from, nil, errors.Join(err, conn.Close())
-		}
-	}
-	from, err = netip.ParseAddrPort(conn.LocalAddr().String())
-	return from, func() { _ = conn.Close() }, err // nothing is left to be said on it
+	return conn, err
 }
 
-// rewritten reports whether the kernel sends a packet from that address to
-// another one than the target's.
-func (t target) rewritten(from netip.AddrPort) (bool, error) {
-	if t.protocol == "tcp" {
-		// A connection that no socket here is the other end of has left.
-		ends, err := t.sockets()
-		return err == nil && !slices.ContainsFunc(ends, func(s socket) bool { return s.local == t.address && s.remote == from }), err
-	}
+// followed reports whether the kernel sends a packet from that address to another
+// one than the target's. Where it does not follow connections, it rewrites none.
+func (t target) followed(from netip.AddrPort) (bool, error) {
 	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("list the connections that the kernel follows: %w", err)
 	}
 	for _, f := range flows {
-		if f.Forward.Protocol == unix.IPPROTO_UDP && tuple(f.Forward.SrcIP, f.Forward.SrcPort) == from && tuple(f.Forward.DstIP, f.Forward.DstPort) == t.address {
+		if protocolOf(f.Forward.Protocol) == t.protocol && tuple(f.Forward.SrcIP, f.Forward.SrcPort) == from && tuple(f.Forward.DstIP, f.Forward.DstPort) == t.address {
 			return tuple(f.Reverse.SrcIP, f.Reverse.SrcPort) != t.address, nil
 		}
 	}
-	return false, nil // where the kernel does not follow connections, it does not rewrite them
+	return false, nil
+}
+
+func protocolOf(number uint8) string {
+	switch number {
+	case unix.IPPROTO_TCP:
+		return "tcp"
+	case unix.IPPROTO_UDP:
+		return "udp"
+	}
+	return ""
+}
+
+// left reports whether a connection from that address has left this namespace: no
+// socket in it is its other end.
+func (t target) left(from netip.AddrPort) (bool, error) {
+	all, err := t.sockets()
+	return !slices.ContainsFunc(all, func(s socket) bool { return s.local == t.address && s.remote == from }), err
 }
 
 func tuple(ip net.IP, port uint16) netip.AddrPort {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/readback"
 )
 
@@ -110,7 +111,8 @@ func entry(to netip.Addr) ([]string, error) {
 	return []string{describe(link)}, nil
 }
 
-// describe names an interface of the host and its kind.
+// describe names an interface of the host and its kind. The name of one that tare
+// has made is another in each run and says nothing.
 func describe(link netlink.Link) string {
 	name := link.Attrs().Name
 	switch kind := link.Type(); {
@@ -118,6 +120,8 @@ func describe(link netlink.Link) string {
 		return Loopback
 	case kind == "device":
 		return name
+	case netdev.Ours(link.Attrs().Alias):
+		return kind
 	default:
 		return kind + " " + name
 	}

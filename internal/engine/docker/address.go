@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -64,4 +66,23 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 		return nil, err
 	}
 	return netpath.Of(ctx, e, c, p, own.spec.Reach)
+}
+
+// checkReach reports by which way nobody on this host reaches the engine's
+// containers.
+func (e *Engine) checkReach(info *system.Info, spec bench.Spec) error {
+	var why string
+	switch {
+	case len(spec.Ports) == 0:
+		return nil
+	case !strings.HasPrefix(e.client.DaemonHost(), "unix://"):
+		why = "ports: the engine is not on this host, but at " + e.client.DaemonHost()
+	case hasOption(info, "rootless") && spec.Network == "host":
+		why = "ports on network host: an ordinary user's engine has a network of its own for it: use network bridge and reach published"
+	case hasOption(info, "rootless") && spec.Network == "bridge" && spec.Reach == "":
+		why = "ports on a bridge: an ordinary user's lies in a network namespace of its own: use reach published or peer"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, why)
 }

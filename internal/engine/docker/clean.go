@@ -8,16 +8,19 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // The kinds of what a dead run leaves.
 const (
 	kindContainer = "container"
+	kindNetwork   = "network"
+	kindDevice    = "device" // a network interface
 	kindImage     = "image"
 )
 
-// Leftovers lists the containers with the label of a dead run, then the images
-// under its name.
+// Leftovers lists the containers and the networks with the label of a dead run,
+// the interfaces that these lie on, and the images under its name.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	if err := e.reach(ctx); err != nil {
 		return nil, err
@@ -27,6 +30,14 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	})
 	if err != nil {
 		return nil, e.failed("list containers", err)
+	}
+	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("label", labelRun)})
+	if err != nil {
+		return nil, e.failed("list networks", err)
+	}
+	devices, err := netdev.List(driver)
+	if err != nil {
+		return nil, e.failed("look for interfaces", err)
 	}
 	images, err := e.client.ImageList(ctx, client.ImageListOptions{})
 	if err != nil {
@@ -40,6 +51,12 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	for _, c := range containers.Items {
 		add(c.Labels[labelRun], kindContainer, c.ID)
+	}
+	for _, n := range networks.Items {
+		add(n.Labels[labelRun], kindNetwork, n.ID)
+	}
+	for _, d := range devices {
+		add(d.Run, kindDevice, d.Name)
 	}
 	for _, image := range images.Items {
 		for _, tag := range image.RepoTags {
@@ -71,6 +88,10 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return e.removeImage(ctx, l.ID)
 	case l.Kind == kindContainer:
 		return e.removeOf(ctx, l.Run, l.ID)
+	case l.Kind == kindNetwork:
+		return e.removeNetworkOf(ctx, l.Run, l.ID)
+	case l.Kind == kindDevice:
+		return netdev.Device{Run: l.Run, Driver: driver, Name: l.ID}.Remove()
 	}
 	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 }
@@ -88,4 +109,19 @@ func (e *Engine) removeOf(ctx context.Context, run, id string) error {
 		return fmt.Errorf("%s: container %s is not of run %s", e.cfg.Name, id, run)
 	}
 	return e.removeContainer(ctx, id)
+}
+
+// removeNetworkOf removes a network that carries the label of the run.
+func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
+	answer, err := e.client.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return e.failed("inspect network "+id, err)
+	}
+	if answer.Network.Labels[labelRun] != run {
+		return fmt.Errorf("%s: network %s is not of run %s", e.cfg.Name, id, run)
+	}
+	return e.removeNetwork(ctx, id)
 }

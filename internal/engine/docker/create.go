@@ -29,8 +29,11 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
-	if err := bench.CheckNetwork(spec, "none", "host", "bridge"); err != nil {
+	if err := bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan"); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	if err := e.checkReach(info, spec); err != nil {
+		return err
 	}
 	_, hasRuntime := info.Runtimes[spec.Runtime]
 	switch {
@@ -81,6 +84,9 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	}
 	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
 	options, err := e.options(info, spec, l, name)
+	if err == nil {
+		options.HostConfig.NetworkMode, err = e.modeOf(ctx, spec)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +121,7 @@ func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptio
 	return nil, e.failed("create "+options.Name, err)
 }
 
-// options translates a Spec.
+// options translates a Spec, but for the network.
 func (e *Engine) options(info *system.Info, spec bench.Spec, l loaded, name string) (client.ContainerCreateOptions, error) {
 	config := &container.Config{
 		Image:      l.name,
@@ -127,15 +133,11 @@ func (e *Engine) options(info *system.Info, spec bench.Spec, l loaded, name stri
 		config.Entrypoint, config.Cmd = spec.Argv[:1], spec.Argv[1:]
 	}
 	host := &container.HostConfig{
-		NetworkMode:    "none",
 		Runtime:        spec.Runtime,
 		Privileged:     spec.Security.Privileged,
 		ReadonlyRootfs: spec.Security.ReadOnly,
 		SecurityOpt:    securityOptions(spec.Security),
 		Resources:      resources(spec.Limits),
-	}
-	if spec.Network != "" {
-		host.NetworkMode = container.NetworkMode(spec.Network)
 	}
 	if hasOption(info, "userns") && !spec.Security.UserNS {
 		host.UsernsMode = "host"

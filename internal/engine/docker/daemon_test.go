@@ -2,11 +2,13 @@ package docker_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,11 +21,19 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-// daemon starts an engine of the test's own, and returns its host. It makes no
-// network, and has a network namespace of its own: an engine that is told to
+// daemon starts an engine of the test's own that makes no network, and returns
+// its host.
+func daemon(t *testing.T, flags ...string) string {
+	t.Helper()
+	host, _ := daemonWith(t, append([]string{"--bridge=none", "--iptables=false"}, flags...)...)
+	return host
+}
+
+// daemonWith starts an engine of the test's own, and returns its host and its
+// process. It has a network namespace of its own: an engine that is told to
 // have no bridge takes away the one that another engine uses. It has a
 // containerd of its own too, since it would leave a namespace in another.
-func daemon(t *testing.T, flags ...string) string {
+func daemonWith(t *testing.T, flags ...string) (host string, pid int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("starting an engine needs root")
@@ -44,17 +54,17 @@ func daemon(t *testing.T, flags ...string) string {
 	}
 	begin(t, in("clog"), exec.Command("containerd",
 		"--config", in("config"), "--root", in("croot"), "--state", in("cstate"), "--address", in("csock")))
-	host := "unix://" + in("sock")
+	host = "unix://" + in("sock")
 	cmd := exec.Command("dockerd", append([]string{
 		"--host", host, "--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"),
-		"--containerd", in("csock"), "--bridge=none", "--iptables=false",
+		"--containerd", in("csock"),
 	}, flags...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	begin(t, in("log"), cmd)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		_, err := docker.New(docker.Config{Name: "docker", Host: host}).Probe(t.Context())
 		if err == nil {
-			return host
+			return host, cmd.Process.Pid
 		}
 		if time.Now().After(deadline) {
 			said, _ := os.ReadFile(in("log")) // says what is known
@@ -128,4 +138,61 @@ func roundWith(t *testing.T, e *docker.Engine, runtime string) error {
 		err = fmt.Errorf("it printed %q", out.String())
 	}
 	return errors.Join(err, c.Remove(ctx))
+}
+
+// insideVariable has the address of the engine whose network namespace the test
+// runs in.
+const insideVariable = "TARE_TEST_NO_PROXY"
+
+// An engine that has no proxy rewrites addresses instead, and Path says so. The
+// engine has a network of its own, in which this test runs once more.
+func TestPathWithoutProxy(t *testing.T) {
+	if host := os.Getenv(insideVariable); host != "" {
+		published(t, host, []string{"loopback", "NAT", "bridge docker0", "veth"})
+		return
+	}
+	host, pid := daemonWith(t, "--userland-proxy=false")
+	for _, args := range [][]string{
+		{"ip", "link", "set", "lo", "up"},
+		{"env", insideVariable + "=" + host, os.Args[0], "-test.run=^TestPathWithoutProxy$", "-test.count=1"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "nsenter", append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", pid)}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// published wants the path to a published port to be that.
+func published(t *testing.T, host string, want []string) {
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images, Host: host})
+	enginetest.Use(t, e)
+	for _, protocol := range []string{"tcp", "udp"} {
+		port := bench.Port{Container: 80, Protocol: protocol}
+		spec := bench.Spec{Argv: []string{agent.Path, "hold"}, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{port}}
+		if err := e.Prepare(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		c, err := e.Create(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pid, err := e.Pid(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		enginetest.Echo(t, pid, port)
+		if got, err := e.Path(t.Context(), c, port); err != nil || !slices.Equal(got, want) {
+			t.Errorf("Path by %s = %q, %v; want %q", protocol, got, err, want)
+		}
+	}
 }

@@ -48,6 +48,9 @@ type Engine struct {
 
 	number atomic.Int64 // of the last container
 
+	network sync.Mutex // held while a network is made or removed
+	macvlan *macvlan   // nil until one was asked for
+
 	mu     sync.Mutex
 	info   *system.Info      // nil until the engine was asked
 	loaded map[string]loaded // by image reference
@@ -107,14 +110,17 @@ func (e *Engine) ask(ctx context.Context) (*system.Info, error) {
 	return e.info, nil
 }
 
-// Prepare loads the image, unless the engine has it, and leaves a connection
-// open for Create.
+// Prepare makes the network and loads the image, unless the engine has them, and
+// leaves a connection open for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	info, err := e.ask(ctx)
 	if err != nil {
 		return err
 	}
 	if err := e.check(ctx, info, spec); err != nil {
+		return err
+	}
+	if _, err := e.modeOf(ctx, spec); err != nil {
 		return err
 	}
 	l, err := e.imageOf(ctx, spec.Image)
@@ -128,14 +134,14 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return nil
 }
 
-// Close removes the images that Prepare loaded.
+// Close removes the network that Prepare made and the images that it loaded.
 func (e *Engine) Close(ctx context.Context) error {
 	if e.broken != nil {
 		return nil // nothing was made
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var err error
+	err := e.closeNetwork(ctx)
 	for name := range e.sent {
 		err = errors.Join(err, e.removeImage(ctx, name))
 	}

@@ -12,7 +12,7 @@ import (
 func TestConformance(t *testing.T) {
 	_, err := docker.New(docker.Config{Name: "docker"}).Probe(t.Context())
 	enginetest.Require(t, "docker", err)
-	unsupported := []enginetest.Feature{enginetest.UserNS}
+	unsupported := []enginetest.Feature{enginetest.UserNS, enginetest.NetworkSlirp, enginetest.NetworkPasta}
 	if restricted(t) {
 		unsupported = append(unsupported, enginetest.Privileged)
 	}

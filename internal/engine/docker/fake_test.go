@@ -129,17 +129,21 @@ func TestLeftoversOfOthers(t *testing.T) {
 	e, s := open(t, apitest.Answers{
 		"GET /containers/json":    apitest.Reply(200, `[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
 		"GET /images/json":        apitest.Reply(200, `[{"Id":"i","RepoTags":["tare.local/dead/docker/agent:latest","tare.local:latest","debian:12"]}]`),
+		"GET /networks":           apitest.Reply(200, `[{"Id":"n1","Labels":{"tare.run":"dead"}},{"Id":"n2","Labels":{"tare.run":"alive"}},{"Id":"n3"}]`),
 		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Config":{"Labels":{"tare.run":"another"}}}`),
+		"GET /networks/n1":        apitest.Reply(200, `{"Id":"n1","Labels":{"tare.run":"another"}}`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run != "alive" })
-	if err != nil || len(left) != 2 || left[0].ID != "c1" || left[1].ID != "tare.local/dead/docker/agent:latest" {
-		t.Fatalf("Leftovers = %v, %v; want c1 and the image", left, err)
+	if err != nil || len(left) != 3 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "tare.local/dead/docker/agent:latest" {
+		t.Fatalf("Leftovers = %v, %v; want c1, n1 and the image", left, err)
 	}
-	if err := e.RemoveLeftover(t.Context(), left[0]); err == nil {
-		t.Error("a container that another run has is removed")
+	for _, l := range left[:2] {
+		if err := e.RemoveLeftover(t.Context(), l); err == nil {
+			t.Errorf("a %s that another run has is removed", l.Kind)
+		}
 	}
-	left[1].ID = "debian:12"
-	if err := e.RemoveLeftover(t.Context(), left[1]); err == nil {
+	left[2].ID = "debian:12"
+	if err := e.RemoveLeftover(t.Context(), left[2]); err == nil {
 		t.Error("an image that is not tare's is removed")
 	}
 	if s.Called("DELETE") {

@@ -12,12 +12,13 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
 
 // Inspect asks the engine. Of a container that is not started there is nothing
-// else to ask: its limits are the engine's word. Those of one that runs are the
+// else to ask: its limits and network are the engine's word. Those of one that runs are the
 // kernel's, if the engine's processes are seen from here by the same numbers.
 // An image that is not the one that was resolved is bench.ErrMismatch.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
@@ -41,18 +42,29 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Runtime:  h.Runtime,
 		Image:    c.image.digest,
 		Argv:     append([]string{got.Path}, got.Args...),
-		Network:  networkOf(h.NetworkMode),
 		Storage:  got.Driver,
 		Mounts:   mountsOf(c.spec.Mounts, got),
 		Limits:   limitsOf(h.Resources),
 		Security: securityOf(h, hasOption(info, "userns")),
 		Cgroup:   cgroupOf(info),
 	}
+	if a.Network, err = c.engine.networkOf(ctx, h.NetworkMode); err != nil {
+		return a, c.failed("inspect the network of", err)
+	}
 	if got.State.Pid > 0 && c.engine.sameProcesses(ctx) {
-		// Those of whichever group it is in bind it, whatever the engine says.
-		a.Limits, err = readback.LimitsSeen(got.State.Pid, "", c.spec.Limits, a.Limits)
+		err = c.fromKernel(got.State.Pid, &a)
 	}
 	return a, err
+}
+
+// fromKernel replaces the engine's word by what the kernel holds for a process.
+func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
+	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
+		return err
+	}
+	// Those of whichever group it is in bind it, whatever the engine says.
+	a.Limits, err = readback.LimitsSeen(pid, "", c.spec.Limits, a.Limits)
+	return err
 }
 
 // sameProcesses reports whether a process has the same number for the engine
@@ -64,14 +76,6 @@ func (e *Engine) sameProcesses(ctx context.Context) bool {
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	return readback.SameNumbers(proc.Peer(conn))
-}
-
-// networkOf is a network mode in the words of a Spec.
-func networkOf(m container.NetworkMode) string {
-	if m == "default" {
-		return "bridge"
-	}
-	return string(m)
 }
 
 func limitsOf(r container.Resources) bench.Limits {

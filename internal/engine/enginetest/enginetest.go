@@ -30,6 +30,11 @@ const (
 	NetworkNone     Feature = "network none"
 	NetworkHost     Feature = "network host"
 	NetworkBridge   Feature = "network bridge"
+	NetworkMacvlan  Feature = "network macvlan"
+	NetworkSlirp    Feature = "network slirp4netns"
+	NetworkPasta    Feature = "network pasta"
+	ReachPublished  Feature = "reach published"
+	ReachPeer       Feature = "reach peer"
 	BindMount       Feature = "bind mount"
 	TmpfsMount      Feature = "tmpfs mount"
 	CPUQuota        Feature = "cpu quota"
@@ -125,6 +130,7 @@ func tests() []test {
 		{"network none", networkNone, true},
 		{"network host", networkHost, true},
 		{"network bridge", networkBridge, true},
+		{"reach", reaches, true},
 
 		{"no limits", noLimits, true},
 		{"cpu quota", cpuQuota, true},

@@ -161,6 +161,25 @@ func (s *suite) nothingLeft(t *testing.T, site Site) {
 	for _, dir := range groups(t, site.Run) {
 		t.Errorf("left on the host: cgroup %s", dir)
 	}
+	for _, name := range devices(t, site.Run) {
+		t.Errorf("left on the host: interface %s", name)
+	}
+}
+
+// devices lists the network interfaces that are marked with a run.
+func devices(t *testing.T, run string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("/sys/class/net/*/ifalias")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil && strings.Contains(string(text), run) { // else it has gone meanwhile
+			names = append(names, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return names
 }
 
 // traces lists everything of a site's run that is on the host now.
@@ -174,6 +193,7 @@ func (s *suite) traces(t *testing.T, site Site) []string {
 		found = append(found, fmt.Sprintf("process %d", pid))
 	}
 	found = append(found, mounts(t, site)...)
+	found = append(found, devices(t, site.Run)...)
 	return append(found, groups(t, site.Run)...)
 }
 

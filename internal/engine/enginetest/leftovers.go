@@ -77,6 +77,10 @@ func (s *suite) abandon(t *testing.T) Site {
 		}
 	})
 	other.ready(t, other.spec("fork", "3"), "forked 3\n")
-	other.create(t, other.spec("hold"))
+	spec := other.spec("hold")
+	if !s.Simulated && !s.lacks(NetworkMacvlan) { // of which the run makes the network
+		spec.Network = "macvlan"
+	}
+	other.create(t, spec)
 	return site
 }

@@ -25,12 +25,12 @@ func open(_ testing.TB, s enginetest.Site) bench.Engine {
 func TestConformance(t *testing.T) {
 	enginetest.Run(t, enginetest.Options{
 		Open: open,
-		Unsupported: []enginetest.Feature{
-			enginetest.NetworkNone, enginetest.NetworkBridge, enginetest.BindMount, enginetest.TmpfsMount,
+		Unsupported: append(enginetest.OwnNetworks(),
+			enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 			enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 			enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.UserNS, enginetest.Privileged,
 			enginetest.Layer,
-		},
+		),
 	})
 }
 

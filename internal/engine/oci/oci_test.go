@@ -16,7 +16,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	common := []enginetest.Feature{enginetest.NetworkBridge, enginetest.UserNS}
+	common := append(enginetest.OwnNetworks(), enginetest.UserNS)
 	for _, test := range []struct {
 		runtime     string
 		unsupported []enginetest.Feature

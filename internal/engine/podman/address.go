@@ -16,7 +16,7 @@ type networking struct {
 	Ports map[string][]struct { // by "80/tcp"
 		HostPort string
 	}
-	Networks map[string]struct {
+	Networks map[string]struct { // by name
 		IPAddress string
 	}
 }

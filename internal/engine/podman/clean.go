@@ -13,19 +13,23 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
 // The kinds of what a dead run leaves.
 const (
 	kindContainer = "container"
+	kindNetwork   = "network"
+	kindDevice    = "device" // a network interface
 	kindImage     = "image"
 	kindProcess   = "process"   // of a service of our own
 	kindDirectory = "directory" // of such a service, beside the temporary files
 )
 
-// Leftovers lists the containers with the label of a dead run, the images under
-// its name, and its services with their directories.
+// Leftovers lists the containers and the networks with the label of a dead run, the
+// images under its name, the interfaces that its networks lie on, and its services
+// with their directories.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (found []bench.Leftover, err error) {
 	add := func(run, kind, id string) {
 		if bench.ValidRunID(run) == nil && dead(run) {
@@ -34,6 +38,13 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (fou
 	}
 	if err := e.listed(ctx, add); err != nil {
 		return nil, err
+	}
+	devices, err := netdev.List(driver)
+	if err != nil {
+		return nil, fmt.Errorf("%s: look for interfaces: %w", e.cfg.Name, err)
+	}
+	for _, d := range devices {
+		add(d.Run, kindDevice, d.Name)
 	}
 	services, err := servicesOf()
 	for _, s := range services {
@@ -61,6 +72,9 @@ func (e *Engine) listed(ctx context.Context, add func(run, kind, id string)) (er
 	}
 	for _, found := range containers {
 		add(found.Labels[labelRun], kindContainer, found.ID)
+	}
+	if err := c.listNetworks(ctx, add); err != nil {
+		return err
 	}
 	var images []imageInspection
 	if err := c.get(ctx, "/images/json", &images); err != nil {
@@ -93,8 +107,10 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err erro
 		return killService(ctx, l.ID, l.Run)
 	case ours && l.Kind == kindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
 		return os.RemoveAll(l.ID)
+	case ours && l.Kind == kindDevice:
+		return netdev.Device{Run: l.Run, Driver: driver, Name: l.ID}.Remove()
 	case ours && l.Kind == kindImage && runOf(l.ID) == l.Run:
-	case ours && l.Kind == kindContainer:
+	case ours && l.Kind == kindContainer, ours && l.Kind == kindNetwork:
 	default:
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 	}
@@ -103,8 +119,11 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if l.Kind == kindImage {
+	switch l.Kind {
+	case kindImage:
 		return c.removeImage(ctx, l.ID)
+	case kindNetwork:
+		return c.removeNetworkOf(ctx, l.Run, l.ID)
 	}
 	return c.removeOf(ctx, l.Run, l.ID)
 }

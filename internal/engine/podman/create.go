@@ -3,8 +3,6 @@ package podman
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -18,8 +16,8 @@ const grace = 3 * time.Second
 
 // check reports what of spec this engine cannot do.
 func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
-	if err := bench.CheckNetwork(spec, "none", "host", "bridge"); err != nil {
-		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	if err := e.checkNetwork(c, spec); err != nil {
+		return err
 	}
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
@@ -34,14 +32,6 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 		if err := e.checkPrivileged(ctx, c); err != nil {
 			return err
 		}
-	}
-	if spec.Network == "bridge" && c.Host.Security.Rootless {
-		// The user's part of the way out is a program that makes a TAP device.
-		tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
-		if err != nil {
-			return e.refuse("network bridge: an ordinary user's needs /dev/net/tun: %v", err)
-		}
-		_ = tun.Close() // nothing was written
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {
@@ -78,7 +68,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, err
 	}
 	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
-	id, err := c.create(ctx, e.requestOf(c, spec, l, name))
+	r := e.requestOf(c, spec, l, name)
+	if err := e.connect(ctx, c, spec, &r); err != nil {
+		return nil, err
+	}
+	id, err := c.create(ctx, r)
 	if err != nil {
 		return nil, err
 	}

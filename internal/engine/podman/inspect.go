@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/readback"
 )
 
@@ -65,7 +66,7 @@ func (c *client) inspectContainer(ctx context.Context, id string) (*inspection, 
 }
 
 // Inspect asks Podman. Of a container that is not started there is nothing else
-// to ask: its limits are Podman's word. Those of one that runs are the kernel's,
+// to ask: its limits and network are Podman's word. Those of one that runs are the kernel's,
 // if the service's processes are seen from here by the same numbers. An image
 // that is not the one that was resolved is bench.ErrMismatch.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
@@ -81,12 +82,14 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Runtime:  got.OCIRuntime,
 		Image:    digest,
 		Argv:     append([]string{got.Path}, got.Args...),
-		Network:  got.HostConfig.NetworkMode,
 		Storage:  got.Driver,
 		Mounts:   mountsOf(c.spec.Mounts, got),
 		Limits:   limitsOf(got),
 		Security: securityOf(got, c.client.Host.Security.Rootless),
 		Cgroup:   c.client.cgroup(),
+	}
+	if a.Network, err = c.client.networkOf(ctx, got); err != nil {
+		return a, c.failed("inspect the network of", err)
 	}
 	if got.State.Pid > 0 && c.client.sameProcesses(ctx) {
 		err = c.fromKernel(got.State.Pid, &a)
@@ -158,6 +161,9 @@ func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 		if status.Seccomp == 0 {
 			a.Security.Seccomp = "unconfined"
 		}
+	}
+	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
+		return err
 	}
 	a.Limits, err = readback.LimitsSeen(pid, c.id, c.spec.Limits, a.Limits)
 	return err

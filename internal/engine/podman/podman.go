@@ -42,6 +42,9 @@ type Engine struct {
 
 	number atomic.Int64 // of the last container
 
+	network sync.Mutex // held while a network is made or removed
+	macvlan *macvlan   // nil until one was asked for
+
 	mu      sync.Mutex         // held while a client is opened
 	clients map[string]*client // by runtime; "" has the default one
 
@@ -100,8 +103,8 @@ func (e *Engine) opened(ctx context.Context, runtime string) (*client, error) {
 	return c, nil
 }
 
-// Prepare loads the image, unless Podman has it, and leaves a connection open
-// for Create.
+// Prepare makes the network and loads the image, unless Podman has them, and leaves
+// a connection open for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	c, err := e.client(ctx, spec.Runtime)
 	if err != nil {
@@ -109,6 +112,11 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	if err := errors.Join(c.awake(ctx), e.check(ctx, c, spec), c.tidy()); err != nil {
 		return err
+	}
+	if spec.Network == "macvlan" {
+		if _, err := e.ownMacvlan(ctx, c); err != nil {
+			return err
+		}
 	}
 	l, err := e.imageOf(ctx, c, spec.Image)
 	if err != nil {
@@ -121,14 +129,14 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return nil
 }
 
-// Close removes the images that Prepare loaded, and ends the services that are
+// Close removes the network that Prepare made and the images that it loaded, and ends the services that are
 // our own.
 func (e *Engine) Close(ctx context.Context) error {
 	e.images.Lock()
 	defer e.images.Unlock()
-	var err error
+	err := e.closeNetwork(ctx)
 	if len(e.sent) > 0 {
-		err = e.removeImages(ctx)
+		err = errors.Join(err, e.removeImages(ctx))
 	}
 	clear(e.loaded)
 	clear(e.sent)

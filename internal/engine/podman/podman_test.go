@@ -1,6 +1,7 @@
 package podman_test
 
 import (
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -29,17 +30,28 @@ func TestConformance(t *testing.T) {
 func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
 	t.Helper()
 	if !slices.Contains(info.Facts, bench.Label{Key: "rootless", Value: "true"}) {
+		lacks := append(absent(), enginetest.UserNS)
 		if restricted(t) {
-			return []enginetest.Feature{enginetest.UserNS, enginetest.Privileged}
+			lacks = append(lacks, enginetest.Privileged)
 		}
-		return []enginetest.Feature{enginetest.UserNS}
+		return lacks
 	}
-	var lacks []enginetest.Feature
+	lacks := append(absent(), enginetest.NetworkMacvlan)
 	if slices.Contains(info.Facts, bench.Label{Key: "cgroup", Value: "v1 cgroupfs"}) {
 		lacks = append(lacks, enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit)
 	}
 	if unix.Access("/dev/net/tun", unix.R_OK|unix.W_OK) != nil {
-		lacks = append(lacks, enginetest.NetworkBridge)
+		lacks = append(lacks, enginetest.OwnNetworks()...)
+	}
+	return lacks
+}
+
+// absent are the networks whose program is not on this machine.
+func absent() (lacks []enginetest.Feature) {
+	for program, feature := range map[string]enginetest.Feature{"slirp4netns": enginetest.NetworkSlirp, "pasta": enginetest.NetworkPasta} {
+		if _, err := exec.LookPath(program); err != nil {
+			lacks = append(lacks, feature)
+		}
 	}
 	return lacks
 }

@@ -33,6 +33,8 @@ type info struct {
 		Conmon struct {
 			Version string `json:"version"`
 		} `json:"conmon"`
+		Slirp    helper `json:"slirp4netns"`
+		Pasta    helper `json:"pasta"`
 		Security struct {
 			Rootless bool `json:"rootless"`
 		} `json:"security"`
@@ -44,6 +46,11 @@ type info struct {
 	Version struct {
 		Version string `json:"Version"`
 	} `json:"version"`
+}
+
+// A helper is a program that Podman uses, if it has found it.
+type helper struct {
+	Executable string `json:"executable"`
 }
 
 // cgroup is the version and the driver, such as "v2 systemd".

@@ -19,6 +19,7 @@ type request struct {
 	Labels          map[string]string `json:"labels"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	Network         namespace         `json:"netns"`
+	Networks        map[string]any    `json:"networks,omitempty"` // by name; none = Podman's own bridge, where the mode is bridge
 	Ports           []port            `json:"portmappings,omitempty"`
 	Mounts          []mount           `json:"mounts,omitempty"`
 	Privileged      bool              `json:"privileged,omitempty"`
@@ -99,7 +100,7 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, name string) re
 		r.Entrypoint, r.Command = spec.Argv[:1], spec.Argv[1:]
 	}
 	if spec.Network != "" {
-		r.Network.Mode = spec.Network
+		r.Network.Mode = spec.Network // but for macvlan, see connect
 	}
 	if r.Seccomp != "" {
 		r.Annotations = map[string]string{annotationSeccomp: r.Seccomp}

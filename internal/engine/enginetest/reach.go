@@ -1,0 +1,196 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netns"
+)
+
+// inside is the port that the subtests of this file have in the container.
+const inside = 7321
+
+// A way is a network with a way to reach a container in it.
+type way struct {
+	feature        Feature
+	network, reach string
+	// path is what Path must say, in order; an entry that ends in "*" stands for
+	// every word that begins like it.
+	path []string
+}
+
+// OwnNetworks are the features that an engine lacks which gives a container no
+// network but none and the host's.
+func OwnNetworks() []Feature {
+	return []Feature{NetworkBridge, NetworkMacvlan, NetworkSlirp, NetworkPasta, ReachPublished, ReachPeer}
+}
+
+// ways are the networks by which a client gets to a container. What is between
+// "loopback" and the end of a published port's path is for each driver's own
+// tests: it depends on how the engine was set up.
+func ways() []way {
+	return []way{
+		{NetworkHost, "host", "", []string{"loopback"}},
+		{NetworkBridge, "bridge", "", []string{"bridge *", "veth"}},
+		{ReachPublished, "bridge", bench.ReachPublished, []string{"loopback", "*", "bridge *", "veth"}},
+		{ReachPeer, "bridge", bench.ReachPeer, []string{"bridge *", "veth"}},
+		{NetworkMacvlan, "macvlan", bench.ReachPeer, []string{"macvlan"}},
+		{NetworkSlirp, "slirp4netns", bench.ReachPublished, []string{"loopback", "*", "*"}},
+		{NetworkPasta, "pasta", bench.ReachPublished, []string{"loopback", "pasta", "*"}},
+	}
+}
+
+// "Where a client on this host connects to for the port p, by the way that
+// Spec.Reach names", and what is on that way.
+func reaches(t *testing.T, s *suite) {
+	for _, w := range ways() {
+		t.Run(strings.TrimSpace(w.network+" "+w.reach), func(t *testing.T) {
+			for _, protocol := range []string{"tcp", "udp"} {
+				s.reach(t, w, bench.Port{Container: inside, Protocol: protocol})
+			}
+		})
+	}
+}
+
+func (s *suite) reach(t *testing.T, w way, p bench.Port) {
+	t.Helper()
+	spec := s.spec("hold")
+	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, []bench.Port{p}
+	if s.refused(t, w.feature, spec) || s.Sandboxed { // whose network is not the kernel's
+		return
+	}
+	e, ok := bench.As[bench.Addresser](s.engine)
+	if !ok {
+		t.Fatal("the engine is no bench.Addresser")
+	}
+	x := s.ready(t, spec, "ready\n")
+	address, err := e.Address(t.Context(), x.Container, p)
+	if err != nil {
+		t.Fatalf("Address: %v", err)
+	}
+	if os.Geteuid() != 0 && w.network != "host" {
+		path, err := e.Path(t.Context(), x.Container, p)
+		if err != nil || len(path) == 0 {
+			t.Errorf("Path = %q, %v; want some, if only unknown", path, err)
+		}
+		t.Skipf("%s: %v by %q; to answer inside another network takes root", p.Protocol, address, path)
+	}
+	Echo(t, x.pid(t), p)
+	from := os.Getpid()
+	if w.reach == bench.ReachPeer {
+		from = s.ready(t, spec, "ready\n").pid(t)
+	}
+	if err := netns.In(from, func() error { return ask(p.Protocol, address) }); err != nil {
+		t.Errorf("a client of %s %v over network %s: %v", p.Protocol, address, w.network, err)
+	}
+	path, err := e.Path(t.Context(), x.Container, p)
+	if err != nil || !slices.EqualFunc(path, w.path, like) {
+		t.Errorf("Path = %q, %v; want %q", path, err, w.path)
+	}
+	t.Logf("%s: %v by %q", p.Protocol, address, path)
+	// Now that it runs, the kernel can be asked.
+	if applied, err := x.Inspect(t.Context()); err != nil || bench.Attest(x.spec, applied) != nil {
+		t.Errorf("Inspect = %+v, %v; want what was asked for", applied, errors.Join(err, bench.Attest(x.spec, applied)))
+	}
+}
+
+func like(word, pattern string) bool {
+	begin, any := strings.CutSuffix(pattern, "*")
+	return word == pattern || any && word != "" && word != "unknown" && strings.HasPrefix(word, begin)
+}
+
+// Echo answers what is sent to a port in the network of a process, until the test
+// ends. The socket is there; who answers is this process.
+func Echo(t testing.TB, pid int, p bench.Port) {
+	t.Helper()
+	at := fmt.Sprintf(":%d", p.Container)
+	var packets net.PacketConn
+	var streams net.Listener
+	err := netns.In(pid, func() (err error) {
+		if p.Protocol == "udp" {
+			packets, err = net.ListenPacket("udp4", at)
+		} else {
+			streams, err = net.Listen("tcp4", at)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("listen in the network of process %d: %v", pid, err)
+	}
+	if p.Protocol == "udp" {
+		t.Cleanup(func() { _ = packets.Close() }) // everything has been answered
+		go echoPackets(packets)
+		return
+	}
+	t.Cleanup(func() { _ = streams.Close() }) // as above
+	go echoStreams(streams)
+}
+
+func echoPackets(c net.PacketConn) {
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := c.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		_, _ = c.WriteTo(buf[:n], from) // the client notices
+	}
+}
+
+func echoStreams(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(c, c) // the client notices
+			_ = c.Close()
+		}()
+	}
+}
+
+// ask sends a word and wants it back. Of UDP, what is lost is sent again.
+func ask(protocol string, to netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for {
+		err := exchange(ctx, protocol, to)
+		if err == nil || ctx.Err() != nil || protocol == "tcp" {
+			return err
+		}
+	}
+}
+
+func exchange(ctx context.Context, protocol string, to netip.AddrPort) error {
+	conn, err := new(net.Dialer).DialContext(ctx, protocol, to.String())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // everything has been said
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	const word = "tare"
+	if _, err := conn.Write([]byte(word)); err != nil {
+		return err
+	}
+	answer := make([]byte, len(word))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		return err
+	}
+	if string(answer) != word {
+		return fmt.Errorf("sent %q, got %q back", word, answer)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netdev"
+)
+
+// driver is what the devices are marked with that this package makes.
+const driver = "podman"
+
+// A macvlan is a network of Podman's that a run has made.
+type macvlan struct {
+	name   string
+	parent netdev.Device
+}
+
+// checkNetwork reports what of a Spec's network this Podman cannot do.
+func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
+	err := bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
+	rootless := c.Host.Security.Rootless
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	case spec.Network == "slirp4netns" && c.Host.Slirp.Executable == "":
+		return e.refuse("network slirp4netns: Podman does not find the program: install the package slirp4netns")
+	case spec.Network == "pasta" && c.before(4, 4):
+		return e.refuse("network pasta: Podman %s does not know it: use 4.4 or newer, and the package passt", c.Version.Version)
+	case spec.Network == "pasta" && c.Host.Pasta.Executable == "":
+		return e.refuse("network pasta: Podman does not find the program: install the package passt")
+	case spec.Network == "macvlan" && rootless:
+		return e.refuse("network macvlan: an ordinary user cannot make the interface that it lies on: run tare as root")
+	case spec.Network == "bridge" && rootless && spec.Reach == "" && len(spec.Ports) > 0:
+		return e.refuse("ports on a bridge: an ordinary user's lies in a network namespace of its own: use reach published or peer")
+	case rootless && slices.Contains([]string{"bridge", "slirp4netns", "pasta"}, spec.Network):
+		return e.checkTun(spec.Network)
+	}
+	return nil
+}
+
+// checkTun wants what the program needs that is the user's part of the way out: it
+// makes a TAP device.
+func (e *Engine) checkTun(network string) error {
+	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		return e.refuse("network %s: an ordinary user's needs /dev/net/tun: %v", network, err)
+	}
+	return tun.Close()
+}
+
+// connect puts a container into the network that Podman does not have by itself.
+func (e *Engine) connect(ctx context.Context, c *client, spec bench.Spec, r *request) error {
+	if spec.Network != "macvlan" {
+		return nil
+	}
+	m, err := e.ownMacvlan(ctx, c)
+	r.Network.Mode, r.Networks = "bridge", map[string]any{m.name: struct{}{}}
+	return err
+}
+
+// ownMacvlan returns the run's macvlan network. It makes it once.
+func (e *Engine) ownMacvlan(ctx context.Context, c *client) (macvlan, error) {
+	e.network.Lock()
+	defer e.network.Unlock()
+	if e.macvlan != nil {
+		return *e.macvlan, nil
+	}
+	subnet, err := netdev.Subnet()
+	if err != nil {
+		return macvlan{}, e.refuse("network macvlan: %v", err)
+	}
+	parent, err := netdev.Parent(e.cfg.Run, driver)
+	if err != nil {
+		return macvlan{}, c.failed("make an interface for a macvlan", err)
+	}
+	m := macvlan{e.prefix + "macvlan", parent}
+	err = c.post(ctx, "/networks/create", map[string]any{
+		"name": m.name, "driver": "macvlan", "network_interface": parent.Name,
+		"labels":  map[string]string{labelRun: e.cfg.Run},
+		"subnets": []map[string]string{{"subnet": subnet.String()}},
+		"options": map[string]string{"mode": "bridge"},
+	}, nil)
+	if err != nil {
+		return macvlan{}, errors.Join(c.failed("create network "+m.name, err), c.removeMacvlan(context.WithoutCancel(ctx), m))
+	}
+	e.macvlan = &m
+	return m, nil
+}
+
+// removeMacvlan removes a network and the interface that it lies on.
+func (c *client) removeMacvlan(ctx context.Context, m macvlan) error {
+	if err := c.removeNetwork(ctx, m.name); err != nil {
+		return err
+	}
+	return m.parent.Remove()
+}
+
+// removeNetwork removes a network. It is not an error if there is none.
+func (c *client) removeNetwork(ctx context.Context, name string) error {
+	if err := c.remove(ctx, "/networks/"+url.PathEscape(name)); err != nil {
+		return c.failed("remove network "+name, err)
+	}
+	return nil
+}
+
+// closeNetwork removes the network that connect made.
+func (e *Engine) closeNetwork(ctx context.Context) error {
+	e.network.Lock()
+	defer e.network.Unlock()
+	if e.macvlan == nil {
+		return nil
+	}
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return err
+	}
+	if err := c.removeMacvlan(ctx, *e.macvlan); err != nil {
+		return err
+	}
+	e.macvlan = nil
+	return nil
+}
+
+// A network is the part of Podman's word on a network that tare uses.
+type network struct {
+	Name   string            `json:"name"`
+	Driver string            `json:"driver"`
+	Labels map[string]string `json:"labels"`
+}
+
+// networkOf is a container's network in the words of a Spec: that of a network is
+// its driver.
+func (c *client) networkOf(ctx context.Context, got *inspection) (string, error) {
+	mode := got.HostConfig.NetworkMode
+	if mode != "bridge" {
+		return mode, nil
+	}
+	for name := range got.NetworkSettings.Networks {
+		var n network
+		if err := c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n); err != nil {
+			return "", err
+		}
+		mode = n.Driver
+	}
+	return mode, nil
+}
+
+// listNetworks lists those that carry a run's label.
+func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string)) error {
+	var all []network
+	if err := c.get(ctx, "/networks/json?filters=%7B%22label%22%3A%5B%22"+labelRun+"%22%5D%7D", &all); err != nil {
+		return c.failed("list networks", err)
+	}
+	for _, n := range all {
+		add(n.Labels[labelRun], kindNetwork, n.Name)
+	}
+	return nil
+}
+
+// removeNetworkOf removes a network that carries the label of the run.
+func (c *client) removeNetworkOf(ctx context.Context, run, name string) error {
+	var n network
+	err := c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return c.failed("inspect network "+name, err)
+	}
+	if n.Labels[labelRun] != run {
+		return fmt.Errorf("%s: network %s is not of run %s", c.name, name, run)
+	}
+	return c.removeNetwork(ctx, name)
+}

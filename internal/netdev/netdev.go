@@ -1,0 +1,122 @@
+// Package netdev makes the network devices of a run that no engine makes, and
+// finds them again after a crash. Each carries the run's ID, and which driver
+// made it, in its alias; `ip link` shows it.
+//
+// It changes the network namespace that tare is in, which takes root. Errors of
+// an ordinary user wrap fs.ErrPermission.
+package netdev
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A Device is a network interface that was made for a run.
+type Device struct {
+	Run    string
+	Driver string // of the engine that made it
+	Name   string
+}
+
+const (
+	aliasRun    = "tare.run="
+	aliasDriver = " driver="
+)
+
+func (d Device) alias() string { return aliasRun + d.Run + aliasDriver + d.Driver }
+
+// parseAlias reads what alias writes; false of another's.
+func parseAlias(alias string) (run, driver string, ok bool) {
+	rest, ours := strings.CutPrefix(alias, aliasRun)
+	run, driver, ok = strings.Cut(rest, aliasDriver)
+	return run, driver, ours && ok && bench.ValidRunID(run) == nil && bench.ValidRunID(driver) == nil
+}
+
+// Ours reports whether an alias is of a device that some run has made.
+func Ours(alias string) bool {
+	_, _, ok := parseAlias(alias)
+	return ok
+}
+
+// newName is a name that no interface has; the kernel allows 15 bytes.
+func newName() string {
+	var nonce [4]byte
+	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
+	return "tare" + hex.EncodeToString(nonce[:])
+}
+
+// Parent makes an interface for macvlans to lie on, and brings it up. It is one
+// end of a cable whose other end lies loose: what the macvlans say to one another
+// goes through it, and nothing of it leaves this machine.
+func Parent(run, driver string) (Device, error) {
+	d := Device{run, driver, newName()}
+	loose := d.Name + "x"
+	pair := netlink.NewVeth(netlink.LinkAttrs{Name: d.Name})
+	pair.PeerName = loose
+	return d, d.add(pair, loose)
+}
+
+// add makes a device, marks it, and brings it and what came with it up.
+func (d Device) add(link netlink.Link, others ...string) error {
+	if err := netlink.LinkAdd(link); err != nil {
+		return fmt.Errorf("make interface %s: %w", d.Name, err)
+	}
+	err := netlink.LinkSetAlias(link, d.alias())
+	for _, name := range append(others, d.Name) {
+		err = errors.Join(err, up(name))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("interface %s: %w", d.Name, err), netlink.LinkDel(link))
+	}
+	return nil
+}
+
+func up(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}
+
+// List returns the devices of every run that a driver has made.
+func List(driver string) ([]Device, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var all []Device
+	for _, link := range links {
+		run, by, ok := parseAlias(link.Attrs().Alias)
+		if ok && by == driver {
+			all = append(all, Device{run, by, link.Attrs().Name})
+		}
+	}
+	return all, nil
+}
+
+// Remove removes a device, if it still is that run's. It is not an error if
+// there is none.
+func (d Device) Remove() error {
+	link, err := netlink.LinkByName(d.Name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", d.Name, err)
+	}
+	if link.Attrs().Alias != d.alias() {
+		return fmt.Errorf("interface %s is not of run %s", d.Name, d.Run)
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		return fmt.Errorf("remove interface %s: %w", d.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package netdev
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Subnet returns 254 private addresses that no route or interface of this
+// namespace has: the first free one of 10.213.0.0/24 to 10.213.255.0/24.
+func Subnet() (netip.Prefix, error) {
+	taken, err := taken()
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return free(taken)
+}
+
+func free(taken []netip.Prefix) (netip.Prefix, error) {
+next:
+	for i := range 256 {
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(i), 0}), 24)
+		for _, t := range taken {
+			if t.Overlaps(p) {
+				continue next
+			}
+		}
+		return p, nil
+	}
+	return netip.Prefix{}, errors.New("no private addresses are free: all of 10.213.0.0/16 is routed")
+}
+
+// taken lists the networks that routes, but the default one, and addresses name.
+func taken() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, netlink.RT_FILTER_TABLE) // of every table
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		address, ok := netip.AddrFromSlice(r.Dst.IP)
+		if bits, _ := r.Dst.Mask.Size(); ok && bits > 0 {
+			all = append(all, netip.PrefixFrom(address.Unmap(), bits))
+		}
+	}
+	return all, nil
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/cpu"
 	"github.com/tare-bench/tare/internal/load/disk"
 )
 
@@ -22,6 +23,7 @@ type loader struct {
 // loaders returns every load.
 func loaders() []loader {
 	return []loader{
+		{cpu.Name, cpu.Run},
 		{disk.Name, disk.Run},
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
@@ -24,7 +25,7 @@ import (
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), density.New(), disk.New()}
+	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New()}
 }
 
 // planOptions are the flags that change an experiment.

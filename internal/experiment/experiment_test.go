@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
@@ -104,7 +105,7 @@ func TestPlans(t *testing.T) {
 				t.Fatalf("Builtin(%q) is %t, its doc %q", b.Name, ok, b.Doc)
 			}
 			k := known()
-			k.Workloads = []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), density.New(), disk.New()}
+			k.Workloads = []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New()}
 			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}

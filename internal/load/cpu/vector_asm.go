@@ -1,0 +1,8 @@
+//go:build amd64 || arm64
+
+package cpu
+
+// axpy adds a·x to y. Both have as many numbers, a multiple of sixteen.
+//
+//go:noescape
+func axpy(a float32, x, y []float32)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -20,6 +21,7 @@ type Counts struct {
 	age     float64    // s, for which its first process has been there
 	strain  strain
 	network proc.Snapshot // of its network namespace
+	queue   netpath.Queue
 	relayed float64       // s of CPU time of programs that pass its packets on
 }
 
@@ -37,6 +39,7 @@ func nothing() Counts {
 		UserTime: nan, SystemTime: nan, PageFaults: nan, MajorFaults: nan, Reads: nan, Writes: nan,
 		WaitTime: nan, DiskTime: nan, Waits: nan, Preemptions: nan, Migrations: nan, Filters: nan,
 	}
+	c.queue = netpath.Queue{Drops: nan, HeldBack: nan}
 	for i := range c.network {
 		c.network[i] = nan
 	}
@@ -149,5 +152,5 @@ func (p *Party) watch(ctx context.Context) (stop func()) {
 }
 
 // watchEvery is how often: what a program does in its last moments is missed,
-// and each look takes some tenths of a millisecond.
-const watchEvery = 50 * time.Millisecond
+// and each look takes about a millisecond of CPU time.
+const watchEvery = 100 * time.Millisecond

@@ -35,6 +35,9 @@ type counter struct {
 }
 
 func (c *counter) over(all []*Counts) float64 {
+	if len(all) == 0 {
+		return math.NaN()
+	}
 	values, ages := make([]float64, len(all)), make([]float64, len(all))
 	for i, one := range all {
 		values[i], ages[i] = c.of(one), one.age
@@ -45,45 +48,49 @@ func (c *counter) over(all []*Counts) float64 {
 func counters() []counter {
 	const s, n = "s", "1"
 	return []counter{
-		share("throttled", "CPU quota: standing still, of each 100 ms", "Time for which its control group had used up its CPU quota, added up over CPUs, of each 100 ms of its life.",
+		share("throttled", "standing still for its CPU quota, of each 100 ms", "Time for which its control group had used up its CPU quota, added up over CPUs, of each 100 ms of its life.",
 			func(c *Counts) float64 { return c.strain.throttled }),
 		share("cpu_wait", "waiting for a CPU, of each 100 ms", "Time for which its threads were ready to run while others ran, added up, of each 100 ms of its life (schedstat).",
 			func(c *Counts) float64 { return c.tally.WaitTime }),
 		share("io_wait", "waiting for block devices, of each 100 ms", "Time for which its threads waited for block devices, added up, of each 100 ms of its life; only where the kernel has delay accounting switched on.",
 			func(c *Counts) float64 { return c.tally.DiskTime }),
-		share("io_pressure", "time with a thread waiting for disks, of each 100 ms", "Time in which at least one thread of its control group waited for a disk, of each 100 ms of its life; version 2 only.",
+		share("io_pressure", "with a thread waiting for disks, of each 100 ms", "Time in which at least one thread of its control group waited for a disk, of each 100 ms of its life; version 2 only.",
 			func(c *Counts) float64 { return c.strain.ioPressure }),
-		most("block_limit", "limit of a block device: used to", "What it did on a block device per second of its life, as a share of the limit that its control group has there; of the limit that it came nearest to. 0 without a limit.",
+		most("block_limit", "share of its limit on a block device that it used", "What it did on a block device per second of its life, as a share of the limit that its control group has there; of the limit that it came nearest to. 0 without a limit.",
 			func(c *Counts) float64 { return c.strain.blockUse }),
-		count("memory_limit", "memory limit: met", n, "How often its control group met its memory limit, so that memory had to be freed first (memory.failcnt, memory.events).",
+		count("memory_limit", "hits of its memory limit", n, "How often its control group met its memory limit, so that memory had to be freed first (memory.failcnt, memory.events).",
 			func(c *Counts) float64 { return c.strain.limitHits }),
-		count("refaults", "pages read again after they were dropped", n, "Pages that its control group dropped for want of memory and soon needed again (memory.stat workingset_refault).",
+		count("refaults", "pages dropped and read again, inside", n, "Pages that its control group dropped for want of memory and soon needed again (memory.stat workingset_refault).",
 			func(c *Counts) float64 { return c.strain.refaults }),
-		count("major_faults", "page faults that read from disk", n, "Page faults that had to wait for a disk.",
+		count("major_faults", "page faults that read from disk, inside", n, "Page faults that had to wait for a disk.",
 			func(c *Counts) float64 { return c.tally.MajorFaults }),
-		count("page_faults", "page faults", n, "Page faults, with and without a disk.",
+		count("page_faults", "page faults inside", n, "Page faults, with and without a disk.",
 			func(c *Counts) float64 { return c.tally.PageFaults }),
-		count("user_time", "CPU time in programs", s, "CPU time in user mode, in steps of 10 ms.",
+		count("user_time", "CPU time in programs, inside", s, "CPU time in user mode, in steps of 10 ms.",
 			func(c *Counts) float64 { return c.tally.UserTime }),
-		count("system_time", "CPU time in the kernel", s, "CPU time in the kernel, in steps of 10 ms.",
+		count("system_time", "CPU time in the kernel, inside", s, "CPU time in the kernel, in steps of 10 ms.",
 			func(c *Counts) float64 { return c.tally.SystemTime }),
-		count("waits", "times that a thread waited for something", n, "Switches from a thread to another because it had nothing to do: it waited, slept or yielded.",
+		count("waits", "waits of its threads", n, "Switches from a thread to another because it had nothing to do: it waited, slept or yielded.",
 			func(c *Counts) float64 { return c.tally.Waits }),
-		count("preemptions", "times that a thread had to let another run", n, "Switches from a thread that could have gone on to another one.",
+		count("preemptions", "preemptions of its threads", n, "Switches from a thread that could have gone on to another one.",
 			func(c *Counts) float64 { return c.tally.Preemptions }),
-		count("migrations", "moves to another CPU", n, "Times that a thread was moved to another CPU.",
+		count("migrations", "moves of its threads to another CPU", n, "Times that a thread was moved to another CPU.",
 			func(c *Counts) float64 { return c.tally.Migrations }),
-		count("reads", "system calls that read", n, "System calls that read files, pipes and, by read(2), sockets.",
+		count("reads", "reading system calls inside", n, "System calls that read files, pipes and, by read(2), sockets.",
 			func(c *Counts) float64 { return c.tally.Reads }),
-		count("writes", "system calls that write", n, "System calls that write files, pipes and, by write(2), sockets.",
+		count("writes", "writing system calls inside", n, "System calls that write files, pipes and, by write(2), sockets.",
 			func(c *Counts) float64 { return c.tally.Writes }),
-		most("seccomp_filters", "seccomp filters for each system call", "How many seccomp filters each system call of the first process goes through.",
+		most("seccomp_filters", "seccomp filters on its system calls", "How many seccomp filters each system call of the first process goes through.",
 			func(c *Counts) float64 { return c.tally.Filters }),
-		count("net_packets", "network packets", n, "Packets received and sent by the interfaces of its network namespace, but for loopback.", network(proc.NetPackets)),
-		count("loopback_packets", "loopback packets", n, "Packets sent over loopback in its network namespace.", network(proc.LoopPackets)),
-		count("tcp_retransmits", "TCP segments sent once more", n, "TCP segments that were sent once more in its network namespace.", network(proc.TCPRetransmits)),
-		count("udp_errors", "UDP datagrams lost in full buffers", n, "UDP datagrams that were lost in its network namespace because a buffer was full, or that were damaged.", network(proc.UDPErrors)),
-		count("relay_time", "CPU time of programs that pass its packets on", s, "CPU time of programs that the engine began for this container to pass packets between it and the host: docker-proxy, rootlessport, slirp4netns, pasta.",
+		count("net_packets", "network packets inside", n, "Packets received and sent by the interfaces of its network namespace, but for loopback.", network(proc.NetPackets)),
+		count("loopback_packets", "loopback packets inside", n, "Packets sent over loopback in its network namespace.", network(proc.LoopPackets)),
+		count("tcp_retransmits", "TCP segments sent once more, inside", n, "TCP segments that were sent once more in its network namespace.", network(proc.TCPRetransmits)),
+		count("udp_errors", "UDP datagrams lost in full buffers, inside", n, "UDP datagrams that were lost in its network namespace because a buffer was full, or that were damaged.", network(proc.UDPErrors)),
+		count("link_held_back", "packets held back by a rate limit on its link", n, "Times that a packet had to wait in a queue before an interface of its network namespace, or before the other end of its veth, for a limit of rate (the overlimits of tc).",
+			func(c *Counts) float64 { return c.queue.HeldBack }),
+		count("link_drops", "packets dropped on its link", n, "Packets that were dropped in a queue before an interface of its network namespace, or before the other end of its veth.",
+			func(c *Counts) float64 { return c.queue.Drops }),
+		count("relay_time", "CPU time of programs that relay its packets", s, "CPU time of programs that the engine began for this container to pass packets between it and the host: docker-proxy, rootlessport, slirp4netns, pasta.",
 			func(c *Counts) float64 { return c.relayed }),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -23,11 +24,15 @@ type surroundings struct {
 	strain    cgroup.Strain
 	net       string // the namespace
 	network   proc.Snapshot
+	queue     netpath.Queue
 	began     uint64 // as proc.Process.Start
 }
 
 func look() *surroundings {
-	s := &surroundings{began: uint64(sinceBoot() * ticks), net: namespace("self"), network: proc.Network("/", os.Getpid())}
+	s := &surroundings{
+		began: uint64(sinceBoot() * ticks), net: namespace("self"),
+		network: proc.Network("/", os.Getpid()), queue: queue(os.Getpid()),
+	}
 	h, err := cgroup.Detect("/")
 	if err != nil {
 		return s
@@ -62,16 +67,28 @@ func (s *surroundings) of(first proc.Process) Counts {
 	if all, err := proc.Descendants("/", first.PID); err == nil {
 		c.tally = tallyOf(all, c.tally)
 	}
-	c.network = proc.Network("/", first.PID)
+	c.network, c.queue = proc.Network("/", first.PID), queue(first.PID)
 	if net := namespace(strconv.Itoa(first.PID)); net != "" && net == s.net {
 		for i := range c.network {
 			c.network[i] -= s.network[i]
 		}
+		c.queue.Drops -= s.queue.Drops
+		c.queue.HeldBack -= s.queue.HeldBack
 	}
 	if s.hierarchy != nil {
 		c.strain = s.strainOf(first, c.age)
 	}
 	return c
+}
+
+// queue is nothing where it cannot be read: not everybody may look into another
+// network namespace.
+func queue(pid int) netpath.Queue {
+	q, err := netpath.Queues(pid)
+	if err != nil {
+		return nothing().queue
+	}
+	return q
 }
 
 // tallyOf adds processes up; none is what there is if nothing can be read. One

@@ -80,24 +80,39 @@ func Count(root string, pid int) (Tally, error) {
 // addThread adds what is counted for one thread. One that ends meanwhile is
 // left out.
 func (t *Tally) addThread(dir string, delays bool) {
-	stat, err := readFile(filepath.Join(dir, "stat"))
-	if err != nil {
+	schedstat, err := readFile(filepath.Join(dir, "schedstat"))
+	if err != nil && !isDir(dir) {
 		return
 	}
-	if delays {
-		t.DiskTime += statColumn(stat, 42) / userHz
-	} else {
-		t.DiskTime = math.NaN()
-	}
-	schedstat, _ := readFile(filepath.Join(dir, "schedstat")) // nothing is read of what is not there
 	_, rest := nextField(schedstat)
 	waited, _ := nextField(rest)
 	t.WaitTime += number(waited) / 1e9
+	t.addSwitches(dir)
+	if !delays {
+		t.DiskTime = math.NaN()
+		return
+	}
+	stat, _ := readFile(filepath.Join(dir, "stat")) // nothing is read of what is not there
+	t.DiskTime += statColumn(stat, 42) / userHz
+}
+
+// addSwitches takes one file for all where the kernel has it: they are dear.
+func (t *Tally) addSwitches(dir string) {
+	sched, _ := readFile(filepath.Join(dir, "sched"))
+	t.Migrations += valueOf(sched, "se.nr_migrations")
+	if len(sched) > 0 {
+		t.Waits += valueOf(sched, "nr_voluntary_switches")
+		t.Preemptions += valueOf(sched, "nr_involuntary_switches")
+		return
+	}
 	status, _ := readFile(filepath.Join(dir, "status"))
 	t.Waits += valueOf(status, "voluntary_ctxt_switches:")
 	t.Preemptions += valueOf(status, "nonvoluntary_ctxt_switches:")
-	sched, _ := readFile(filepath.Join(dir, "sched"))
-	t.Migrations += valueOf(sched, "se.nr_migrations")
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // delaysAreCounted reports whether the kernel counts how long threads wait for

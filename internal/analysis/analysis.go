@@ -86,7 +86,13 @@ type ConditionResult struct {
 	// Noisy says that Smallest is the noise, and that the noise is too large for
 	// anything to be called the same.
 	Noisy bool
-	Cells []CellResult // in the plan's order, the baseline among them and the control not
+	// Spread is by how much the baseline's values differ from block to block: half
+	// of the distance between their quartiles, as a ratio (0.03 = ±3 %), or in the
+	// metric's unit where its Scale is Difference. It is 0 where all containers
+	// were made on the run's own host: with a network between client and server, it
+	// says what a difference between cells is worth to who meets that network once.
+	Spread float64
+	Cells  []CellResult // in the plan's order, the baseline among them and the control not
 }
 
 // A CellResult is one row of a table.

@@ -260,6 +260,30 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// With containers on another machine, how far blocks are apart is told beside the
+// differences between cells. It has no say in them: blocks are paired.
+func TestSpread(t *testing.T) {
+	shape := analysistest.Shape{
+		Seed: 3, Blocks: 60, Cells: []analysistest.Cell{{Name: "native"}, {Name: "docker", Factor: 1.02}},
+		Noise: func(r *rand.Rand) float64 { return 0.003 * r.NormFloat64() },
+		Block: func(r *rand.Rand, _ int) float64 { return 0.1 * r.NormFloat64() },
+	}
+	run := analysistest.Run(shape)
+	here := analyze(t, run).Metrics[0].Conditions[0]
+	if here.Spread != 0 {
+		t.Errorf("spread on the run's own host = %v, want none", here.Spread)
+	}
+	run.Header.Engines = append(run.Header.Engines, bench.EngineInfo{Name: "far", Away: &bench.Away{}})
+	r := analyze(t, run)
+	// Half of the distance between the quartiles of a normal distribution is 0.6745 σ.
+	if got := r.Metrics[0].Conditions[0].Spread; got < 0.045 || got > 0.095 {
+		t.Errorf("spread = %v, want about exp(0.6745 × 0.1) − 1 = 0.07", got)
+	}
+	if got := r.Metrics[0].Conditions[0].Cells[1].Comparison; got.Verdict != analysis.Worse || got.HalfWidth() > 0.01 {
+		t.Errorf("the cell is %v ± %v, want 2 %% worse and exactly known", got.Verdict, got.HalfWidth())
+	}
+}
+
 func TestRestrict(t *testing.T) {
 	run := analysistest.Run(five(10))
 	run.Header.Plan.Restrict = []string{"create"}

@@ -85,6 +85,9 @@ func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
 	if c.noise != nil {
 		r.Noise = c.noise.cmp
 	}
+	if t.away() {
+		r.Spread = spread(m.column[c.baseline], m.result.Metric.Scale)
+	}
 	for _, cell := range c.cells {
 		v := CellResult{Cell: cell, Name: t.cells[cell].Name, Failed: t.failed[cell], Unsupported: t.absent[cell]}
 		v.N, v.Value, v.Low, v.High = location(m.column[cell])
@@ -94,6 +97,27 @@ func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
 		r.Cells = append(r.Cells, v)
 	}
 	return r
+}
+
+// away reports whether some engine of the run is on another machine.
+func (t *table) away() bool {
+	return slices.ContainsFunc(t.run.Header.Engines, func(e bench.EngineInfo) bool { return e.Away != nil })
+}
+
+// spread is half of the distance between the quartiles; 0 without values.
+func spread(x []float64, scale bench.Scale) float64 {
+	if x = numbers(x); len(x) == 0 {
+		return 0
+	}
+	low, high := stat.Quantile(x, 0.25), stat.Quantile(x, 0.75)
+	switch {
+	case scale == bench.Difference:
+		return (high - low) / 2
+	case low <= 0:
+		return 0
+	default:
+		return math.Sqrt(high/low) - 1
+	}
 }
 
 // of returns the effect of a cell, nil for the baseline.

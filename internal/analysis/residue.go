@@ -60,6 +60,7 @@ func differences(all []facts) []Residue {
 	compare("governor", func(f *facts) string { return f.host.Governor })
 	compare("clock source", func(f *facts) string { return f.host.Clock })
 	compare("privileges", func(f *facts) string { return fmt.Sprint(f.host.Privileged) })
+	compare("machine of the containers", func(f *facts) string { return awayNames(f.engines) })
 	compare("tare", func(f *facts) string { return f.tool })
 	for _, name := range commonEngines(all) {
 		compare(name, func(f *facts) string {
@@ -67,6 +68,20 @@ func differences(all []facts) []Residue {
 		})
 	}
 	return out
+}
+
+// awayNames are the other machines on which containers were made.
+func awayNames(engines []bench.EngineInfo) string {
+	var all []string
+	for _, e := range engines {
+		if e.Away == nil {
+			continue
+		}
+		if name := hostName(&e.Away.Host) + " (Linux " + e.Away.Host.Kernel + ")"; !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // commonEngines lists the engines that all have.

@@ -44,11 +44,18 @@ type EngineInfo struct {
 	Driver  string  `json:"driver"`          // the kind of engine, such as "oci"
 	Version string  `json:"version"`         // of the engine itself; empty where it has none
 	Facts   []Label `json:"facts,omitempty"` // what else matters: API version, storage driver, default runtime …
-	// Host is the machine of a Remoter's containers; nil where it is the run's own.
-	Host *HostFacts `json:"host,omitempty"`
+	// Away is where a Remoter makes its containers; nil for the run's own host.
+	Away *Away `json:"away,omitempty"`
 	// Options are how the instance was declared, so that a resumed run finds it
 	// again. They are filled in by who declared it, not by Probe.
 	Options map[string]string `json:"options,omitempty"`
+}
+
+// Away is another machine than the run's host.
+type Away struct {
+	Host      HostFacts     `json:"host"`
+	Address   string        `json:"address"`       // at which it was reached
+	RoundTrip time.Duration `json:"round_trip_ns"` // to it and back, the shortest of a few when the engine was probed
 }
 
 // A Container is one container (or process) made by an Engine. Its methods

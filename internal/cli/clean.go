@@ -129,7 +129,7 @@ func (a *app) leftoversWith(ctx context.Context, instances []instance, state str
 	var found []leftover
 	var errs []error
 	for _, inst := range instances {
-		e, err := openEngine(newSite("clean", filepath.Join(state, "runs", "clean")), inst)
+		e, err := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
 		if err != nil {
 			errs = append(errs, err)
 			continue

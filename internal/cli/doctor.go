@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,20 +16,30 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/unit"
 )
 
 // watchTime is how long doctor looks for what only shows over time.
 const watchTime = time.Second
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var at string
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which engines can be used here, and what disturbs measurements",
 		Long: `Doctor asks every engine whether it can be used, and why not, and looks for what
 on this machine disturbs measurements, each with advice. It changes nothing.`,
 		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if at != "" {
+				return a.farDoctor(cmd.Context(), at)
+			}
+			return a.doctor(cmd.Context())
+		},
 	}
+	cmd.Flags().StringVar(&at, "remote", "", "ask about another machine, where 'tare agent serve' runs: `HOST[:PORT]`")
+	a.addTokenFlag(cmd.Flags())
+	return cmd
 }
 
 // diagnosis is what doctor found, as --json prints it.
@@ -37,6 +48,7 @@ type diagnosis struct {
 	Engines  []engineState   `json:"engines"`
 	Findings []host.Finding  `json:"findings"`
 	Dead     []string        `json:"dead_runs"`
+	Remote   string          `json:"remote,omitempty"` // the address of the machine, where it is another one
 }
 
 type engineState struct {
@@ -53,7 +65,7 @@ func (a *app) doctor(ctx context.Context) error {
 		return err
 	}
 	d := diagnosis{Host: host.Facts(fsRoot)}
-	all, err := probe(ctx, newSite("doctor", filepath.Join(state, "runs", "doctor")), builtinInstances())
+	all, err := probe(ctx, a.newSite("doctor", filepath.Join(state, "runs", "doctor")), builtinInstances())
 	if err != nil {
 		return err
 	}
@@ -67,6 +79,31 @@ func (a *app) doctor(ctx context.Context) error {
 		return err
 	}
 	d.Dead = append([]string{}, ids(dead)...) // never null as JSON
+	return a.printDiagnosis(d)
+}
+
+// farDoctor says what another machine tells about itself.
+func (a *app) farDoctor(ctx context.Context, at string) error {
+	there, err := a.links.to(at).Machine(ctx)
+	if err != nil {
+		return err
+	}
+	d := diagnosis{Host: there.Host, Remote: at, Findings: []host.Finding{}, Dead: []string{}}
+	for _, w := range there.Warnings {
+		d.Findings = append(d.Findings, host.Finding{Name: strings.TrimPrefix(w.Code, "host-"), Status: host.Disturb, Text: w.Text, Hint: w.Hint})
+	}
+	lent := slices.DeleteFunc(remoteInstances(at, there.Engines), func(i instance) bool { return !slices.Contains(there.Engines, i.Name) })
+	all, err := probe(ctx, a.newSite("doctor", ""), lent)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		d.Engines = append(d.Engines, stateOf(e))
+	}
+	return a.printDiagnosis(d)
+}
+
+func (a *app) printDiagnosis(d diagnosis) error {
 	if a.global.JSON {
 		return a.printJSON(d)
 	}
@@ -115,7 +152,7 @@ func (a *app) writeDiagnosis(d diagnosis) error {
 		rows = append(rows, row)
 	}
 	writeDiagnosed(a.stdout, rows, width)
-	fmt.Fprintln(a.stdout, "\nMachine")
+	fmt.Fprintln(a.stdout, "\nMachine"+where(d))
 	rows = nil
 	marks := map[host.Status]string{host.Good: paint(green, "✓"), host.Note: paint(dim, "·"), host.Disturb: paint(yellow, "!")}
 	for _, f := range d.Findings {
@@ -126,6 +163,18 @@ func (a *app) writeDiagnosis(d diagnosis) error {
 		fmt.Fprintf(a.stdout, "\nDead runs left something behind: %s\n  → tare clean\n", strings.Join(d.Dead, ", "))
 	}
 	return nil
+}
+
+// where names another machine, and what disturbs measurements there can be seen.
+func where(d diagnosis) string {
+	switch {
+	case d.Remote == "":
+		return ""
+	case len(d.Findings) == 0:
+		return fmt.Sprintf(" %s at %s: nothing disturbs measurements", printable(d.Host.Hostname), d.Remote)
+	default:
+		return fmt.Sprintf(" %s at %s", printable(d.Host.Hostname), d.Remote)
+	}
 }
 
 // diagnosed is one line of what doctor found: a mark of one column, what it is
@@ -150,6 +199,9 @@ func writeDiagnosed(w io.Writer, rows []diagnosed, width int) {
 // versionLine is an engine's version with what else matters about it.
 func versionLine(i bench.EngineInfo) string {
 	line := i.Version
+	if i.Away != nil {
+		line = strings.TrimPrefix(line+", "+unit.FormatDuration(i.Away.RoundTrip)+" away", ", ")
+	}
 	for _, f := range i.Facts {
 		if line != "" {
 			line += ", "

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/engine/oci"
 	"github.com/tare-bench/tare/internal/engine/podman"
+	"github.com/tare-bench/tare/internal/engine/remote"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/image"
 )
@@ -29,10 +31,11 @@ type site struct {
 	run    string
 	dir    string
 	images *image.Library
+	link   func(address string) *remote.Link // to another machine
 }
 
-func newSite(run, dir string) site {
-	return site{run: run, dir: dir, images: image.NewLibrary(dir)}
+func (a *app) newSite(run, dir string) site {
+	return site{run: run, dir: dir, images: image.NewLibrary(dir), link: a.links.to}
 }
 
 // driver is a kind of engine, and how an instance of it is made.
@@ -72,6 +75,9 @@ func drivers() []driver {
 				Endpoint: o["endpoint"], RuntimeHandler: o["handler"], PauseImage: o["pause"],
 			})
 		}},
+		{remoteDriver, []string{"at", "engine"}, func(s site, name string, o map[string]string) bench.Engine {
+			return remote.New(remote.Config{Name: name, Engine: cmp.Or(o["engine"], name), Link: s.link(o["at"])})
+		}},
 	}
 }
 
@@ -102,10 +108,10 @@ func rank() []string {
 	return []string{"docker", "podman", "containerd", "cri", "runc", "crun", "youki", "runsc", "floor"}
 }
 
-// instances joins the built-in engines with those that an experiment or a
-// flag declares; a declaration of a built-in name replaces it.
-func instances(declared []instance) []instance {
-	all := builtinInstances()
+// instances joins engines, such as the built-in ones, with those that an
+// experiment or a flag declares; a declaration of the same name replaces one.
+func instances(all, declared []instance) []instance {
+	all = slices.Clone(all)
 	for _, d := range declared {
 		if i := slices.IndexFunc(all, func(e instance) bool { return e.Name == d.Name }); i >= 0 {
 			all[i] = d

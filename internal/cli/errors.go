@@ -129,6 +129,9 @@ func classify(err error) (code int, hint string) {
 
 // generalHint is for errors of the system that can come from anywhere.
 func generalHint(err error) string {
+	if hint := remoteHint(err); hint != "" {
+		return hint
+	}
 	var out *outputError
 	switch {
 	case errors.Is(err, syscall.ENOSPC) && errors.As(err, &out):

@@ -33,7 +33,9 @@ type app struct {
 	interrupted chan struct{}
 	graceful    atomic.Bool
 
-	global globalOptions
+	global    globalOptions
+	tokenFile string // of commands that talk to another machine
+	links     *links
 }
 
 // globalOptions are the flags that every command has.
@@ -53,6 +55,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		env: os.Getenv, now: time.Now,
 		interrupted: make(chan struct{}),
 	}
+	a.links = newLinks(a.token)
+	defer a.links.close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer a.takeSignals(cancel)()
@@ -170,7 +174,7 @@ which differences are real.
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.resumeCommand(),
-		a.cleanCommand(), a.doctorCommand(), a.versionCommand(),
+		a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())

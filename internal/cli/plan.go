@@ -31,6 +31,7 @@ func workloads() []bench.Workload {
 // planOptions are the flags that change an experiment.
 type planOptions struct {
 	engines, images    []string
+	remote             string
 	networks, storages []string
 	factors            []string
 	params, labels     []string
@@ -56,6 +57,7 @@ func shortParams() []bench.Param {
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	o.flags, o.short = f, map[string]*string{}
 	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to compare: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance")
+	f.StringVar(&o.remote, "remote", "", "take the engines of another machine, where 'tare agent serve' runs: `HOST[:PORT]`")
 	f.StringSliceVar(&o.images, "image", nil, "images to compare: `references` with commas")
 	f.StringSliceVar(&o.networks, "network", nil, "networks to compare: `words` with commas, such as native,host,bridge,published")
 	f.StringSliceVar(&o.storages, "storage", nil, "what data lies on, to compare: `words` with commas, such as layer,volume,bind,tmpfs")
@@ -161,7 +163,10 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 	if err := e.Override(overrides); err != nil {
 		return nil, &usageError{err: err}
 	}
-	p := &planned{instances: instances(e.Instances()), site: s}
+	p := &planned{site: s}
+	if p.instances, err = a.instancesAt(ctx, o.remote, e.Instances()); err != nil {
+		return nil, err
+	}
 	if p.probed, err = probe(ctx, s, knownDrivers(p.instances)); err != nil {
 		return nil, err
 	}
@@ -296,6 +301,7 @@ for bucketbench is planned, and printed, as the experiment that does its work.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
+	a.addTokenFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))

@@ -33,7 +33,7 @@ type plannedRun struct {
 }
 
 func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
-	p, err := a.plan(ctx, name, o, newSite("plan", ""))
+	p, err := a.plan(ctx, name, o, a.newSite("plan", ""))
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ it takes the newest incomplete one.`,
 		},
 	}
 	format.addFlags(cmd.Flags())
+	a.addTokenFlag(cmd.Flags())
 	cmd.ValidArgsFunction = a.completeRuns
 	return cmd
 }
@@ -49,7 +50,7 @@ func (a *app) resume(ctx context.Context, s bench.Store, args []string, format f
 	if err := a.cleanDead(ctx, state, id); err != nil {
 		return err
 	}
-	e, err := a.retake(ctx, stored, newSite(id, filepath.Join(state, "runs", id)))
+	e, err := a.retake(ctx, stored, a.newSite(id, filepath.Join(state, "runs", id)))
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
 		},
 	}
 	o.addFlags(cmd.Flags())
+	a.addTokenFlag(cmd.Flags())
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the run's records to `file` as they come as well; - for stdout instead of the table")
 	cmd.ValidArgsFunction = completeExperiments
@@ -70,7 +71,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		return err
 	}
 	id := newRunID(a.now())
-	p, err := a.plan(ctx, name, o, newSite(id, filepath.Join(state, "runs", id)))
+	p, err := a.plan(ctx, name, o, a.newSite(id, filepath.Join(state, "runs", id)))
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,7 @@ func (a *app) header(ctx context.Context, p *planned, id, state string, m machin
 	for _, e := range p.used() {
 		h.Engines = append(h.Engines, e.info)
 	}
+	h.Warnings = append(h.Warnings, a.farWarnings(ctx, p)...)
 	if len(p.plan.LeftOut) > 0 {
 		h.Warnings = append(h.Warnings, leftOut(p.plan))
 	}

@@ -57,7 +57,7 @@ func Dial(ctx context.Context, t Target) (*Session, error) {
 // dial connects, and is let in. Nobody vouches for the server's certificate: the
 // greeting does.
 func (s *Session) dial(ctx context.Context, t Target) (net.Conn, error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
+	raw, err := reach(ctx, t.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,19 @@ func (s *Session) dial(ctx context.Context, t Target) (net.Conn, error) {
 	at, _ := netip.ParseAddrPort(raw.RemoteAddr().String()) // a TCP connection has addresses
 	s.there = at.Addr().Unmap()
 	return conn, nil
+}
+
+// reach prefers IPv4 where a name has both: what is measured is then reached at
+// that address too, and not every server listens on IPv6.
+func reach(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
+	if err == nil {
+		return conn, nil
+	}
+	if other, otherErr := (&net.Dialer{}).DialContext(ctx, "tcp6", address); otherErr == nil {
+		return other, nil
+	}
+	return nil, err
 }
 
 func letIn(ctx context.Context, conn *tls.Conn, t Target) error {

@@ -41,7 +41,8 @@ func serve(t testing.TB, name string, open func() bench.Engine) *driver.Link {
 		Log:     func(string) {},
 	}
 	go func() { ended <- remote.Serve(ctx, l, config) }()
-	link := driver.NewLink(remote.Target{Address: l.Addr().String(), Token: config.Token, Version: "test"})
+	target := remote.Target{Address: l.Addr().String(), Token: config.Token, Version: "test"}
+	link := driver.NewLink(func() (remote.Target, error) { return target, nil })
 	t.Cleanup(func() {
 		_ = link.Close() // the server ends it anyway
 		cancel()

@@ -84,6 +84,9 @@ func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 		Condition: c.Condition, Baseline: cells[c.Baseline].Name,
 		Noise: newEffect(c.Noise, 0), Unreliable: c.Unreliable,
 	}
+	if c.Spread > 0 {
+		out.Spread = &c.Spread
+	}
 	for _, v := range c.Cells {
 		out.Rows = append(out.Rows, Row{
 			Cell: v.Name, N: v.N, Failed: v.Failed, Unsupported: v.Unsupported,

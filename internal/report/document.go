@@ -98,7 +98,11 @@ type Condition struct {
 	Baseline   string  `json:"baseline"`  // a cell, or in a comparison a group
 	Noise      *Effect `json:"noise"`     // control against baseline; null where there is none
 	Unreliable bool    `json:"unreliable"`
-	Rows       []Row   `json:"rows"`
+	// Spread is by how much the blocks of the baseline differ, as ± half of the
+	// distance between the quartiles: a ratio, 0.03 = ±3 %, or in the unit for
+	// differences; null unless containers were made on another machine.
+	Spread *float64 `json:"spread"`
+	Rows   []Row    `json:"rows"`
 }
 
 // A Row is the values of one cell, in a comparison of one cell in one group.

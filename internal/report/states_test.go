@@ -38,6 +38,7 @@ func states() []state {
 		{name: "host-clock", runs: one(hostClock)},
 		{name: "rates", runs: one(rates)},
 		{name: "shapes", runs: one(shapes)},
+		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
 		{name: "machine", runs: one(machine)},
 		{name: "all-failed", runs: one(allFailed)},
@@ -95,6 +96,29 @@ func same() *bench.Run {
 		Seed: 5, Blocks: 200, Cells: []analysistest.Cell{{Name: "docker"}, {Name: "docker again"}, {Name: "podman", Factor: 1.05}, {Name: "unsure", Factor: 1.009}},
 		Noise: func(r *rand.Rand) float64 { return 0.02 * r.NormFloat64() },
 	})
+}
+
+// away has its servers on another machine, across a network that differs more from
+// block to block than the cells do.
+func away() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{{Name: "native"}, {Name: "docker host", Factor: 1.001}, {Name: "docker published", Factor: 1.02}},
+		Metrics: []bench.Metric{
+			{Name: "rtt.p50", Title: "round trip, median", Unit: "s", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "From one event to another."},
+			{Name: "rtt.lost", Title: "requests without an answer", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference, Doc: "How many there were."},
+		},
+		Noise: func(r *rand.Rand) float64 { return 0.004 * r.NormFloat64() },
+		Block: func(r *rand.Rand, _ int) float64 { return 0.1 * r.NormFloat64() },
+	})
+	there := &bench.Away{
+		Host:    bench.HostFacts{Hostname: "far", OS: "Ubuntu 24.04 LTS", Kernel: "6.8.0-40-generic", CPU: "AMD EPYC 7B13", CPUs: 8, Memory: 32 << 30, Cgroup: "v2"},
+		Address: "192.0.2.7", RoundTrip: 23400 * time.Microsecond,
+	}
+	run.Header.Engines = []bench.EngineInfo{
+		{Name: "native", Driver: "remote", Away: there},
+		{Name: "docker", Driver: "remote", Version: "27.1", Away: there},
+	}
+	return run
 }
 
 // survey has so many metrics that they are also shown together. Runtimes differ

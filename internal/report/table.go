@@ -49,10 +49,7 @@ func groupTitle(m *Metric, c *Condition) string {
 	if m.Summary == nil || c.Condition != "" {
 		title = Clean(c.Condition)
 	}
-	if s := noise(m, c); s != "" {
-		title += " · " + s
-	}
-	return title
+	return strings.Join(append([]string{title}, variation(m, c)...), " · ")
 }
 
 // scales write the columns of a metric's values and of its effects.

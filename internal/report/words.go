@@ -20,6 +20,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run)...),
 		engineParts(run.Engines),
 	}
+	d.Head = append(d.Head, awayParts(run.Engines)...)
 	marks := d.note(r.Warnings)
 	if run.Blocks > 0 {
 		d.sayMetrics(marks)
@@ -47,6 +48,9 @@ func (d *Document) sayMetrics(marks *marking) {
 		d.Tables = append(d.Tables, metricTable(m, marks))
 	}
 	d.Legend = legend(comparisons, d.Tables)
+	if slices.ContainsFunc(primary, func(m Metric) bool { return m.spread() }) {
+		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
+	}
 	if len(primary) >= manyMetrics && comparisons > 0 {
 		d.Tables = slices.Insert(d.Tables, 0, matrix("at a glance", primary, marks))
 	}
@@ -59,6 +63,11 @@ const (
 	manyMetrics = 4
 	manyDetails = 9
 )
+
+// spread reports whether it is said how far blocks are apart.
+func (m *Metric) spread() bool {
+	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Spread != nil })
+}
 
 // hostParts says what machine it was.
 func hostParts(h *bench.HostFacts) []string {
@@ -121,6 +130,27 @@ func engineParts(engines []bench.EngineInfo) []string {
 		}
 	}
 	return out
+}
+
+// awayParts says on which other machines containers were made, and of which
+// engines.
+func awayParts(engines []bench.EngineInfo) [][]string {
+	var lines [][]string
+	at := map[string]int{} // lines by address
+	for _, e := range engines {
+		if e.Away == nil {
+			continue
+		}
+		i, known := at[e.Away.Address]
+		if !known {
+			i = len(lines)
+			at[e.Away.Address] = i
+			where := fmt.Sprintf("at %s, %s away", Clean(e.Away.Address), unit.FormatDuration(e.Away.RoundTrip))
+			lines = append(lines, append([]string{"", where}, hostParts(&e.Away.Host)...))
+		}
+		lines[i][0] = strings.TrimPrefix(lines[i][0]+", "+Clean(e.Name), ", ")
+	}
+	return lines
 }
 
 // plural writes a number of things.
@@ -318,11 +348,26 @@ func aside(m *Metric) string {
 		parts = append(parts, "more is better")
 	}
 	if len(m.Conditions) == 1 {
-		if s := noise(m, &m.Conditions[0]); s != "" {
-			parts = append(parts, s)
-		}
+		parts = append(parts, variation(m, &m.Conditions[0])...)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// variation says what differences are to be held against: the noise and, where it
+// is known, how far the blocks are apart.
+func variation(m *Metric, c *Condition) []string {
+	var parts []string
+	if s := noise(m, c); s != "" {
+		parts = append(parts, s)
+	}
+	switch {
+	case c.Spread == nil:
+	case m.Scale == bench.Difference:
+		parts = append(parts, "blocks ±"+unit.Format(*c.Spread, unitName(m.Unit)))
+	default:
+		parts = append(parts, "blocks ±"+unit.FormatPercent(roundTo(*c.Spread)))
+	}
+	return parts
 }
 
 // noise says how far apart the same thing came out.

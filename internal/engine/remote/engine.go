@@ -34,9 +34,16 @@ type Link struct {
 	number  atomic.Uint64 // of containers: the numbers of no two sessions are mixed up
 }
 
-// NewLink returns the link to a server.
-func NewLink(t remote.Target) *Link {
-	return &Link{dial: func(ctx context.Context) (*remote.Session, error) { return remote.Dial(ctx, t) }}
+// NewLink returns the link to a server, of which target is asked whenever a
+// session is begun.
+func NewLink(target func() (remote.Target, error)) *Link {
+	return &Link{dial: func(ctx context.Context) (*remote.Session, error) {
+		t, err := target()
+		if err != nil {
+			return nil, err
+		}
+		return remote.Dial(ctx, t)
+	}}
 }
 
 // Machine asks what the other machine is.
@@ -105,8 +112,7 @@ func (e *Engine) Name() string { return e.config.Name }
 // Remote implements bench.Remoter.
 func (e *Engine) Remote() {}
 
-// Probe implements bench.Engine. Version and facts are those of the engine there,
-// with what it is and how far away.
+// Probe implements bench.Engine. Version and facts are those of the engine there.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	s, err := e.config.Link.live(ctx)
 	if err != nil {
@@ -121,12 +127,9 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}
-	info.Facts = append([]bench.Label{
-		{Key: "engine", Value: info.Driver},
-		{Key: "reached at", Value: s.Server().String()},
-		{Key: "round trip", Value: trip.Round(time.Microsecond).String()},
-	}, info.Facts...)
-	info.Name, info.Driver, info.Options, info.Host = e.config.Name, "remote", nil, &there.Host
+	info.Facts = append([]bench.Label{{Key: "engine", Value: info.Driver}}, info.Facts...)
+	info.Name, info.Driver, info.Options = e.config.Name, "remote", nil
+	info.Away = &bench.Away{Host: there.Host, Address: s.Server().String(), RoundTrip: trip}
 	return info, nil
 }
 

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/remote"
+)
+
+func (a *app) agentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Let tare on another machine use the engines of this one",
+		Args:  unknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.agentServeCommand())
+	return cmd
+}
+
+// serveOptions are the flags of 'tare agent serve'.
+type serveOptions struct {
+	listen     string
+	engines    []string
+	images     []string
+	sessions   int
+	containers int
+}
+
+func (a *app) agentServeCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Lend this machine's engines to who has the token, until interrupted",
+		Long: `Serve waits for tare on another machine, which measures servers here over the
+network: 'tare run net-rtt --remote HOST'. It makes a token and prints it once,
+unless $TARE_TOKEN or --token-file has one; a file that does not exist is made.
+
+Connections are encrypted, and only who has the token gets in; keep it like a
+password. It can have this machine run what answers in tare's own measurements of
+networks, in containers and as plain processes that all can reach, and nothing
+else; --allow-image adds images, and what is in them can then be run with any
+arguments. What a client made is removed when its connection ends. Each of this
+is told on stderr.`,
+		Example: `  tare agent serve
+  tare agent serve --listen 192.0.2.1:8273 --token-file /etc/tare.token --engine native,docker`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", ":"+remotePort, "`address` to be reached at: HOST:PORT, or :PORT for every interface")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, or to put a new one into")
+	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to lend: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance (default: all)")
+	f.StringSliceVar(&o.images, "allow-image", nil, "images that clients may use beside tare's own: `references` with commas")
+	f.IntVar(&o.sessions, "sessions", 1, "how many clients at once: `N`; they disturb one another")
+	f.IntVar(&o.containers, "containers", 64, "how many containers at once for each client: `N`")
+	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
+	return cmd
+}
+
+func (a *app) agentServe(ctx context.Context, o serveOptions) error {
+	if o.sessions < 1 || o.containers < 1 {
+		return &usageError{errors.New("--sessions and --containers are at least 1"), ""}
+	}
+	offered, err := a.offered(o.engines)
+	if err != nil {
+		return err
+	}
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	token, made, err := a.serverToken()
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
+	if err != nil {
+		return &hintError{err, "--listen HOST:PORT chooses another address"}
+	}
+	if err := a.announceServer(l.Addr(), offered, token, made); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	var telling sync.Mutex
+	return remote.Serve(ctx, l, remote.Config{
+		Token: token, Version: toolVersion(),
+		Machine: func(ctx context.Context) remote.Machine { return thisMachine(ctx, state, offered) },
+		Open:    func() (remote.Site, error) { return a.openLent(state, offered) },
+		Permit:  func(spec bench.Spec) error { return permit(spec, o.images) },
+		Log: func(text string) {
+			telling.Lock()
+			defer telling.Unlock()
+			a.notice("%s", printable(text))
+		},
+		Sessions: o.sessions, Containers: o.containers,
+	})
+}
+
+// offered lists the engines that are lent: all, or those that are named.
+func (a *app) offered(flags []string) ([]instance, error) {
+	chosen, declared, err := parseEngines(flags)
+	if err != nil {
+		return nil, err
+	}
+	all := instances(builtinInstances(), declared)
+	if len(chosen) > 0 {
+		all = slices.DeleteFunc(all, func(i instance) bool { return !slices.Contains(chosen, i.Name) })
+	}
+	for _, name := range chosen {
+		if !slices.Contains(names(all), name) {
+			return nil, &usageError{fmt.Errorf("no engine %q", name), "built in are " + strings.Join(names(builtinInstances()), ", ")}
+		}
+	}
+	for _, i := range all {
+		if i.Driver == remoteDriver {
+			return nil, &usageError{fmt.Errorf("engine %s is on another machine", i.Name), "serve on that one"}
+		}
+		if _, err := openEngine(a.newSite("serve", ""), i); err != nil {
+			return nil, err // an option that there is not
+		}
+	}
+	return all, nil
+}
+
+// serverToken returns the token that the user has given, or makes one. Made says
+// whether it is to be shown.
+func (a *app) serverToken() (t remote.Token, made bool, err error) {
+	switch {
+	case a.tokenFile != "" && missingFile(a.tokenFile):
+		t = remote.NewToken()
+		if err := writeToken(a.tokenFile, t); err != nil {
+			return t, false, &usageError{err, "--token-file names a file with the token in it, or one to be made"}
+		}
+		return t, false, nil
+	case a.tokenFile == "" && a.env(tokenVariable) == "" && a.global.JSON:
+		return t, false, &usageError{errors.New("--json does not print tokens"), "name a --token-file; one that does not exist is made"}
+	case a.tokenFile == "" && a.env(tokenVariable) == "":
+		return remote.NewToken(), true, nil
+	}
+	t, err = a.token()
+	return t, false, err
+}
+
+// announceServer says where the server is and how to get there.
+func (a *app) announceServer(at net.Addr, offered []instance, token remote.Token, show bool) error {
+	if a.global.JSON {
+		return a.printJSON(struct {
+			Listen  string   `json:"listen"`
+			Engines []string `json:"engines"`
+		}{at.String(), names(offered)})
+	}
+	_, port, _ := net.SplitHostPort(at.String()) // an address of a listener has both
+	name := host.Facts(fsRoot).Hostname
+	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(names(offered), ", "), printable(name), at)
+	fmt.Fprint(a.stdout, "on the other machine:\n\n")
+	switch {
+	case show:
+		fmt.Fprintf(a.stdout, "  export %s=%s\n", tokenVariable, token.Reveal())
+	case a.tokenFile != "":
+		fmt.Fprintf(a.stdout, "  export %s=…   the token is in %s\n", tokenVariable, a.tokenFile)
+	}
+	fmt.Fprintf(a.stdout, "  tare run net-rtt --remote %s\n\n", net.JoinHostPort(printable(name), port))
+	return a.stdout.err
+}
+
+// thisMachine is what clients are told of this machine.
+func thisMachine(ctx context.Context, state string, offered []instance) remote.Machine {
+	facts := host.Facts(fsRoot)
+	return remote.Machine{
+		Host: facts, Engines: names(offered),
+		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(state)}}),
+	}
+}
+
+// lent is what one client works with. It has a directory like a run's, so that
+// 'tare clean' finds what is left where this process dies.
+type lent struct {
+	dir     *runDir
+	site    site
+	offered []instance
+}
+
+func (a *app) openLent(state string, offered []instance) (remote.Site, error) {
+	id := newRunID(a.now())
+	dir, err := newRunDir(state, id, offered)
+	if err != nil {
+		return nil, err
+	}
+	return lent{dir, a.newSite(id, filepath.Join(state, "runs", id)), offered}, nil
+}
+
+// Name implements remote.Site.
+func (l lent) Name() string { return l.dir.id }
+
+// Engine implements remote.Site.
+func (l lent) Engine(name string) (bench.Engine, error) {
+	i := slices.IndexFunc(l.offered, func(i instance) bool { return i.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: engine %.80q is not lent here: there is %s", bench.ErrUnsupported, name, strings.Join(names(l.offered), ", "))
+	}
+	return openEngine(l.site, l.offered[i])
+}
+
+// Close implements remote.Site.
+func (l lent) Close() error { return l.dir.remove() }
+
+// errForbidden is wrapped by what a server does not let clients do.
+var errForbidden = errors.New("this server does not allow it")
+
+// permit refuses what a client may not have this machine run: anything but tare's
+// own answering loads, and images that are allowed. Whoever has the token must
+// not get at the machine's files by it.
+func permit(spec bench.Spec, images []string) error {
+	own := spec.Image == "" || spec.Image == bench.AgentImage
+	refuse := func(what, instead string) error {
+		return fmt.Errorf("%w: %s%s (%w)", errForbidden, what, instead, bench.ErrUnsupported)
+	}
+	switch {
+	case len(spec.Mounts) > 0, spec.Data != "", spec.Storage == "bind":
+		return refuse("files of the host in a container", "")
+	case spec.Security.Privileged:
+		return refuse("privileged containers", "")
+	case !own && !slices.Contains(images, spec.Image):
+		return refuse(fmt.Sprintf("image %.100q", spec.Image), ": --allow-image there adds it")
+	case own && (spec.Dir != "" || slices.ContainsFunc(spec.Env, foreign)):
+		return refuse("an environment, or a directory, for tare's own image", "")
+	case own && len(spec.Argv) > 0 && !answers(spec.Argv):
+		return refuse(fmt.Sprintf("%.100q: only what answers over the network is run for others", strings.Join(spec.Argv, " ")), "")
+	}
+	return nil
+}
+
+// answers reports whether argv is the agent running loads that only answer what
+// comes over the network.
+func answers(argv []string) bool {
+	if len(argv) < 3 || argv[0] != agent.Path || argv[1] != "load" {
+		return false
+	}
+	name := true
+	for _, word := range argv[2:] {
+		if name && !slices.Contains(answeringLoads(), word) {
+			return false
+		}
+		name = word == agent.LoadSeparator
+	}
+	return true
+}
+
+// answeringLoads lists the loads that do nothing but answer: they write no file
+// and start nothing, whatever their options.
+func answeringLoads() []string { return []string{"net-server"} }
+
+// foreign reports whether KEY=VALUE is not what answering loads are given: the
+// token by which they know their client.
+func foreign(kv string) bool { return !strings.HasPrefix(kv, "TARE_NET_TOKEN=") }

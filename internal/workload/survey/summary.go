@@ -5,21 +5,22 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
 )
 
-// summary is a Meter that makes one sample of several parts: it adds up what
-// the kernel counted, and joins what was applied.
+// summary is a Meter that makes one sample of several parts: it joins what the
+// kernel counted, and what was applied.
 type summary struct {
 	bench.Meter
 	counters map[string]bool
-	counted  map[string]float64
+	counted  map[string][]float64 // by part
 
 	want    bench.Spec
 	applied *bench.Applied
 }
 
 func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
-	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string]float64{}}
+	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string][]float64{}}
 	for _, metric := range metrics {
 		if metric.Role == bench.Counter {
 			s.counters[metric.Name] = true
@@ -31,7 +32,7 @@ func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
 // Record implements bench.Meter.
 func (s *summary) Record(metric string, value float64) {
 	if s.counters[metric] {
-		s.counted[metric] += value
+		s.counted[metric] = append(s.counted[metric], value)
 		return
 	}
 	s.Meter.Record(metric, value)
@@ -57,7 +58,7 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 // flush reports what was collected.
 func (s *summary) flush() error {
 	for _, name := range slices.Sorted(maps.Keys(s.counted)) {
-		s.Meter.Record(name, s.counted[name])
+		s.Meter.Record(name, party.Join(name, s.counted[name]))
 	}
 	if s.applied == nil {
 		return nil

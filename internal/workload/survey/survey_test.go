@@ -85,7 +85,7 @@ func (m *meter) Series(string, []float64)                           {}
 func (m *meter) Distribution(string, string)                        {}
 func (m *meter) Note(code string)                                   { m.notes = append(m.notes, code) }
 func (m *meter) Cleanup(func(context.Context) error)                {}
-func (m *meter) Record(metric string, v float64) { m.values[metric] += v; m.values["of "+metric]++ }
+func (m *meter) Record(metric string, v float64)                    { m.values[metric] += v; m.values["of "+metric]++ }
 
 func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 	m.want, m.applied = want, got

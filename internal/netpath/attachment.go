@@ -82,7 +82,7 @@ func Attachment(pid int) (Link, error) {
 		return Link{}, err
 	}
 	defer inside.Close()
-	link, err := outward(inside)
+	link, err := wayOut(inside)
 	if err != nil || link == nil {
 		return Link{}, err
 	}
@@ -122,9 +122,9 @@ func at(pid int) (h *netlink.Handle, err error) {
 	})
 }
 
-// outward returns the interface by which packets come; nil where there is none.
+// wayOut returns the interface by which packets come; nil where there is none.
 // What a kernel puts into every namespace, such as tunl0, has no address.
-func outward(h *netlink.Handle) (netlink.Link, error) {
+func wayOut(h *netlink.Handle) (netlink.Link, error) {
 	links, err := h.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)

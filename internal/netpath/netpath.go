@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -48,7 +49,7 @@ func Of(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach st
 	pid, err := e.Pid(ctx, c)
 	if err == nil {
 		var path []string
-		if path, err = way(ctx, pid, target{p.Protocol, address}, reach); err == nil {
+		if path, err = way(ctx, pid, target{p.Protocol, outward(address)}, reach); err == nil {
 			return path, nil
 		}
 	}
@@ -56,6 +57,20 @@ func Of(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach st
 		return []string{Unknown}, nil
 	}
 	return nil, fmt.Errorf("path to port %d of %.12s: %w", p.Container, c.ID(), err)
+}
+
+// outward is the address by which others reach this host, for one that stands for
+// all that it has: what comes from outside is published for them.
+func outward(to netip.AddrPort) netip.AddrPort {
+	if !to.Addr().IsUnspecified() {
+		return to
+	}
+	elsewhere := net.IPv4(198, 51, 100, 1) // set aside for documentation: nobody's
+	routes, err := netlink.RouteGet(elsewhere)
+	if err != nil || len(routes) == 0 {
+		return bench.OnLoopback(to.Port()) // there are no others
+	}
+	return tuple(routes[0].Src, to.Port())
 }
 
 // unreadable reports whether an error says that something is not to be seen.

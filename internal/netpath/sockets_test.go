@@ -61,3 +61,18 @@ func FuzzSockets(f *testing.F) {
 		}
 	})
 }
+
+// What is published on all addresses is reached by one that others use.
+func TestOutward(t *testing.T) {
+	at := netip.MustParseAddrPort
+	for _, named := range []string{"127.0.0.1:80", "192.0.2.7:80", "[::1]:80"} {
+		if got := outward(at(named)); got != at(named) {
+			t.Errorf("outward(%s) = %v, want it as it is", named, got)
+		}
+	}
+	for _, all := range []string{"0.0.0.0:80", "[::]:80"} {
+		if got := outward(at(all)); got.Port() != 80 || !got.Addr().Is4() || got.Addr().IsUnspecified() {
+			t.Errorf("outward(%s) = %v, want an address of this host", all, got)
+		}
+	}
+}

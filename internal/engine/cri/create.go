@@ -21,15 +21,17 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
 	snapshotter, runtime := s.config.Containerd.Snapshotter, e.handlerOf(spec)
-	switch {
-	case spec.Network == "none":
+	if spec.Network == "none" {
 		return refuse("network none: a pod has the network of the server's CNI configuration or the host's: use bridge or host")
+	}
+	if err := bench.CheckNetwork(spec, "", "host", "bridge"); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	switch {
 	case spec.Network == "bridge" && s.network != "bridge":
 		return refuse("network bridge: the server's CNI configuration is of type %q: use host, or a server with CNI plugin bridge", s.network)
-	case !slices.Contains([]string{"", "host", "bridge"}, spec.Network):
-		return refuse("network %q: use host or bridge", spec.Network)
-	case len(spec.Ports) > 0 && spec.Network == "bridge":
-		return refuse("ports need network host: which are published in a pod's network is up to the server's CNI configuration")
+	case spec.Reach == bench.ReachPublished && !s.portmap:
+		return refuse("reach published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use network bridge")
 	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
 		return refuse("storage %q: CRI has layer and bind", spec.Storage)
 	case runtime != "" && s.handlers != nil && !slices.Contains(s.handlers, runtime):

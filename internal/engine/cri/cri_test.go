@@ -3,6 +3,7 @@ package cri_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ var _ interface {
 	bench.Cleaner
 	bench.Execer
 	bench.Overseer
+	bench.Addresser
 	bench.Sandboxer
 	bench.Stopper
 } = (*cri.Engine)(nil)
@@ -28,9 +30,15 @@ func TestConformance(t *testing.T) {
 	config := cri.Config{Name: "cri", Run: "probe", Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: os.Getenv("TARE_TEST_CRI_PAUSE")}
 	info, err := cri.New(config).Probe(t.Context())
 	enginetest.Require(t, "cri", err)
-	unsupported := []enginetest.Feature{enginetest.NetworkNone, enginetest.TmpfsMount, enginetest.UserNS}
-	if !bridged(info) {
-		unsupported = append(unsupported, enginetest.NetworkBridge)
+	unsupported := []enginetest.Feature{
+		enginetest.NetworkNone, enginetest.NetworkMacvlan, enginetest.NetworkSlirp, enginetest.NetworkPasta,
+		enginetest.TmpfsMount, enginetest.UserNS,
+	}
+	if !has(info, "pod network", "bridge") {
+		unsupported = append(unsupported, enginetest.NetworkBridge, enginetest.ReachPeer)
+	}
+	if !has(info, "pod ports", "portmap") {
+		unsupported = append(unsupported, enginetest.ReachPublished)
 	}
 	if h, err := cgroup.Detect("/"); err != nil || h.Version() != cgroup.V2 {
 		unsupported = append(unsupported, enginetest.PidsLimit)
@@ -61,14 +69,9 @@ func losesOutput(version string) bool {
 	return minor < 6 || minor == 6 && patch < 22 || minor == 7 && patch < 3
 }
 
-// bridged reports whether the server's pods get a bridge.
-func bridged(info bench.EngineInfo) bool {
-	for _, f := range info.Facts {
-		if f.Key == "pod network" {
-			return f.Value == "bridge"
-		}
-	}
-	return false
+// has reports whether the server has said a fact of itself.
+func has(info bench.EngineInfo, key, value string) bool {
+	return slices.Contains(info.Facts, bench.Label{Key: key, Value: value})
 }
 
 // restricted reports whether this machine withholds capabilities even from

@@ -12,6 +12,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/readback"
 )
 
@@ -120,17 +121,10 @@ func (p *pod) network(ctx context.Context, pid int, word cri.NamespaceMode) (str
 	if err != nil {
 		return "", err
 	}
-	interfaces, err := readback.Interfaces(pid)
-	switch {
-	case err != nil:
-		return "", err
-	case host:
+	if host {
 		return "host", nil
-	case interfaces == 0:
-		return "none", nil
-	default:
-		return p.server.network, nil
 	}
+	return netpath.Network(pid, p.server.network)
 }
 
 // cgroupOf is the version and the driver, such as "v2 systemd".

@@ -42,6 +42,9 @@ func (e *Engine) facts(s *server) []bench.Label {
 		{Key: "pod network", Value: network},
 		{Key: "exit", Value: "polled"},
 	}
+	if s.portmap {
+		facts = append(facts, bench.Label{Key: "pod ports", Value: "portmap"})
+	}
 	for _, f := range []bench.Label{
 		{Key: "storage", Value: s.config.Containerd.Snapshotter},
 		{Key: "runtime", Value: e.runtimeOf(s, bench.Spec{})},

@@ -51,6 +51,9 @@ func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
 	}
 	p := &pod{engine: e, server: s, spec: spec, image: l, name: e.prefix + strconv.FormatInt(e.number.Add(1), 10)}
 	p.config = e.podConfig(s, spec, p.name)
+	if p.config.PortMappings, err = portsOf(spec); err != nil {
+		return nil, e.failed(ctx, "choose a port of the host", err)
+	}
 	longer, stop := outlast(ctx)
 	defer stop()
 	if ctx.Err() != nil {

@@ -44,6 +44,7 @@ type server struct {
 	config   configuration
 	handlers []string // its runtimes; nil where it does not tell
 	network  string   // CNI plugin of a pod's network, such as "bridge"; empty where there is none or it does not tell
+	portmap  bool     // that network has ports of the host
 	cgroups  string   // "cgroupfs" or "systemd"
 }
 
@@ -228,6 +229,9 @@ func (s *server) learn(answer *cri.StatusResponse) {
 	for _, n := range cni.Networks {
 		if n.IFName != "lo" && len(n.Config.Plugins) > 0 {
 			s.network = n.Config.Plugins[0].Network.Type
+			for _, p := range n.Config.Plugins {
+				s.portmap = s.portmap || p.Network.Type == "portmap"
+			}
 			return
 		}
 	}

@@ -1,0 +1,99 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
+)
+
+// portsOf are a Spec's ports as a pod publishes them. The interface wants the
+// host's port to be named, as the kubelet does: where the Spec names none, it is
+// one that is free now.
+func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
+	if spec.Reach != bench.ReachPublished {
+		return nil, nil
+	}
+	var all []*cri.PortMapping
+	for _, p := range spec.Ports {
+		m := &cri.PortMapping{ContainerPort: int32(p.Container), HostPort: int32(p.Host), HostIp: p.OnHost().String()}
+		if p.Protocol == "udp" {
+			m.Protocol = cri.Protocol_UDP
+		}
+		if m.HostPort == 0 {
+			port, err := freePort(p)
+			if err != nil {
+				return nil, err
+			}
+			m.HostPort = int32(port)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// freePort has the kernel choose a port that nobody has.
+func freePort(p bench.Port) (uint16, error) {
+	at := netip.AddrPortFrom(p.OnHost(), 0).String()
+	if p.Protocol == "udp" {
+		c, err := net.ListenPacket("udp", at)
+		if err != nil {
+			return 0, err
+		}
+		return uint16(c.LocalAddr().(*net.UDPAddr).Port), c.Close() // as it was asked for
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return 0, err
+	}
+	return uint16(l.Addr().(*net.TCPAddr).Port), l.Close() // as above
+}
+
+// Address asks the server for the pod's address. The ports of the host are those
+// that the pod was made with.
+func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	spec := own.pod.spec
+	switch {
+	case spec.Network != "bridge":
+		return bench.OnLoopback(p.Container), nil
+	case spec.Reach == bench.ReachPublished:
+		return own.pod.published(p)
+	}
+	answer, err := own.pod.server.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: own.pod.id})
+	if err != nil {
+		return netip.AddrPort{}, e.failed(ctx, "inspect sandbox "+own.pod.id, err)
+	}
+	address, err := netip.ParseAddr(answer.GetStatus().GetNetwork().GetIp())
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%w: %s: the pod has no address", bench.ErrUnsupported, e.cfg.Name)
+	}
+	return netip.AddrPortFrom(address, p.Container), nil
+}
+
+// published returns where the pod has a port of the host for one inside.
+func (p *pod) published(port bench.Port) (netip.AddrPort, error) {
+	for _, m := range p.config.PortMappings {
+		if m.ContainerPort == int32(port.Container) && (m.Protocol == cri.Protocol_UDP) == (port.Protocol == "udp") {
+			return netip.AddrPortFrom(port.OnHost(), uint16(m.HostPort)), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%w: %s: port %d/%s was not published", bench.ErrUnsupported, p.engine.cfg.Name, port.Container, port.Protocol)
+}
+
+// Path reads it from the kernel.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.own(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.Of(ctx, e, c, p, own.pod.spec.Reach)
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
 	"github.com/tare-bench/tare/internal/load/disk"
+	"github.com/tare-bench/tare/internal/load/network"
 )
 
 // LoadSeparator stands between two loads on a command line.
@@ -25,6 +26,9 @@ func loaders() []loader {
 	return []loader{
 		{cpu.Name, cpu.Run},
 		{disk.Name, disk.Run},
+		{"net-server", network.Serve},
+		{"net-rtt", network.RTT},
+		{"net-throughput", network.Throughput},
 	}
 }
 

@@ -1,0 +1,250 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A target is where a server is reached.
+type target struct {
+	tcp, udp netip.AddrPort
+	token    string
+}
+
+// targetOf reads the options that every client has.
+func targetOf(a *load.Args) func() (target, error) {
+	text := a.Text("addr", "")
+	datagrams := a.Text("udp", text)
+	return func() (t target, err error) {
+		if t.tcp, err = address("addr", text); err != nil {
+			return t, err
+		}
+		if t.udp, err = address("udp", datagrams); err != nil {
+			return t, err
+		}
+		t.token, err = token()
+		return t, err
+	}
+}
+
+func address(option, text string) (netip.AddrPort, error) {
+	addr, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return addr, fmt.Errorf("%s=%.80q: want ADDRESS:PORT of a server, such as 127.0.0.1:4810", option, text)
+	}
+	return addr, nil
+}
+
+// A client is a control connection to a server.
+type client struct {
+	target
+	wire    *wire
+	answers chan answer
+	gone    atomic.Bool // the server has closed it
+	why     error       // after answers was closed
+}
+
+// connect greets a server. The caller closes what it returns.
+func connect(t target) (*client, error) {
+	w, err := greet(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{target: t, wire: w, answers: make(chan answer, 2*maxStreams)}
+	go c.listen()
+	return c, nil
+}
+
+// greet opens a connection and says what it is for.
+func greet(t target, stream *streamID) (*wire, error) {
+	fd, err := dial(t.tcp, unix.SOCK_STREAM, replyLimit)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWire(fd)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.greeted(hello{Version, t.token, stream}); err != nil {
+		w.close()
+		return nil, fmt.Errorf("%v: %w", t.tcp, err)
+	}
+	return w, nil
+}
+
+func (w *wire) greeted(h hello) error {
+	if err := errors.Join(w.say(h.String()), w.within(replyLimit)); err != nil {
+		return err
+	}
+	line, err := w.line(maxHello)
+	if ended(err) {
+		return fmt.Errorf("%w: it closed the connection without an answer", ErrForeign)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	return parseReply(line)
+}
+
+// listen passes on what the server says, until it says no more.
+func (c *client) listen() {
+	defer close(c.answers)
+	defer c.gone.Store(true)
+	if c.why = c.wire.within(0); c.why != nil {
+		return
+	}
+	for {
+		var a answer
+		if c.why = c.wire.hear(&a); c.why != nil {
+			return
+		}
+		select {
+		case c.answers <- a:
+		default:
+			c.why = fmt.Errorf("%w: more answers than questions", ErrForeign)
+			return
+		}
+	}
+}
+
+func (c *client) close() { c.wire.close() }
+
+// answer waits for what the server says next.
+func (c *client) answer(limit time.Duration) (answer, error) {
+	select {
+	case a, ok := <-c.answers:
+		switch {
+		case !ok && ended(c.why):
+			return a, fmt.Errorf("%v: %w", c.tcp, ErrGone)
+		case !ok:
+			return a, fmt.Errorf("%v: %w", c.tcp, c.why)
+		case a.Error != "":
+			return a, fmt.Errorf("%v: %w: %.200s", c.tcp, ErrRefused, printable(a.Error))
+		default:
+			return a, nil
+		}
+	case <-time.After(limit):
+		return answer{}, fmt.Errorf("%v: %w: no answer within %v", c.tcp, ErrGone, limit)
+	}
+}
+
+// A session is the client's side of one.
+type session struct {
+	*side
+	client *client
+	alone  bool // no CPU is shared with the server, as far as that was asked for
+}
+
+// open opens a session and joins its streams. The caller halts it.
+func (c *client) open(p plan) (*session, error) {
+	if err := c.wire.tell(request{Op: opOpen, Plan: &p}); err != nil {
+		return nil, fmt.Errorf("%v: %w: %w", c.tcp, ErrGone, err)
+	}
+	a, err := c.answer(replyLimit)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{client: c, alone: true}
+	var cpus []int
+	if p.Pin {
+		cpus, s.alone = clientCPUs(allowed(), a.CPUs, p.count())
+	}
+	s.side = newSide(p, a.Key, false, cpus)
+	for i := range s.flows {
+		if err := s.joinStream(i); err != nil {
+			s.halt()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// joinStream opens one stream.
+func (s *session) joinStream(i int) error {
+	if s.plan.Protocol == udp {
+		return s.knock(i)
+	}
+	w, err := greet(s.client.target, &streamID{s.key, i})
+	if err != nil {
+		return err
+	}
+	fd, err := w.release()
+	if err == nil {
+		err = s.join(i, fd)
+	}
+	if err != nil {
+		closeAll(fd)
+	}
+	return err
+}
+
+// knock sends datagrams until the server says that one has come.
+func (s *session) knock(i int) error {
+	fd, err := dial(s.client.udp, unix.SOCK_DGRAM, replyLimit)
+	if err != nil {
+		return err
+	}
+	if err := s.join(i, fd); err != nil {
+		closeAll(fd)
+		return err
+	}
+	datagram := make([]byte, headerBytes)
+	putHeader(datagram, s.key, knock, uint64(i))
+	for end := time.Now().Add(joinLimit); time.Now().Before(end); {
+		_, _ = send(fd, datagram) // that it did not come the server will not say
+		select {
+		case a, ok := <-s.client.answers:
+			return s.joined(i, a, ok)
+		case <-time.After(wakeEvery):
+		}
+	}
+	return fmt.Errorf("%w over UDP at %v: no datagram got through within %v, though TCP does", ErrUnreachable, s.client.udp, joinLimit)
+}
+
+// joined checks what the server says to a knock.
+func (s *session) joined(i int, a answer, ok bool) error {
+	switch {
+	case !ok:
+		return fmt.Errorf("%v: %w", s.client.tcp, ErrGone)
+	case a.Joined == nil || *a.Joined != i:
+		return fmt.Errorf("%v: %w: stream %d did not join: %.200s", s.client.tcp, ErrRefused, i, printable(a.Error))
+	default:
+		return nil
+	}
+}
+
+// begin starts both sides.
+func (s *session) begin() error {
+	if err := s.client.wire.tell(request{Op: opBegin}); err != nil {
+		return fmt.Errorf("%v: %w: %w", s.client.tcp, ErrGone, err)
+	}
+	if !s.plan.Echo {
+		s.side.begin()
+	}
+	return nil
+}
+
+// finish ends both sides, and returns how the server saw it.
+func (s *session) finish() (final, error) {
+	s.hush()
+	if err := s.client.wire.tell(request{Op: opEnd, Sent: s.sent()}); err != nil {
+		return final{}, fmt.Errorf("%v: %w: %w", s.client.tcp, ErrGone, err)
+	}
+	a, err := s.client.answer(replyLimit)
+	if err != nil {
+		return final{}, err
+	}
+	if a.Final == nil {
+		return final{}, fmt.Errorf("%v: %w: it did not end the session", s.client.tcp, ErrForeign)
+	}
+	s.settle(a.Final.Sent)
+	s.halt()
+	return *a.Final, s.trouble()
+}

@@ -1,0 +1,187 @@
+package network
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxBatch is how many datagrams one call sends or takes in, at most: as many as
+// the kernel cuts out of one buffer.
+const maxBatch = 64
+
+// A batch is a number of datagrams of one size, side by side in one buffer.
+type batch struct {
+	fd     int
+	size   int // of a datagram
+	most   int // datagrams at once
+	buffer []byte
+	cuts   bool // the kernel cuts the buffer into datagrams (UDP_SEGMENT)
+	vector *vector
+}
+
+func newBatch(fd int, p *plan) *batch {
+	b := &batch{fd: fd, size: p.Size, most: maxBatch}
+	if p.Single {
+		b.most = 1
+	}
+	b.cuts = b.most > 1 && unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, p.Size) == nil
+	b.buffer = make([]byte, b.most*p.Size)
+	b.vector = newVector(b.buffer, b.most, p.Size)
+	b.limit()
+	return b
+}
+
+// limit is how many datagrams the kernel takes in one buffer.
+func (b *batch) limit() {
+	if b.cuts {
+		b.most = max(1, min(b.most, maxDatagram/b.size))
+	}
+}
+
+// fill writes the headers of n datagrams.
+func (b *batch) fill(n int, key, number uint64, now time.Duration) {
+	for i := range n {
+		putHeader(b.buffer[i*b.size:], key, number+uint64(i), uint64(now))
+	}
+}
+
+// send sends the first n datagrams and returns how many it did send.
+func (b *batch) send(n int) (int, syscall.Errno) {
+	if b.cuts {
+		_, errno := send(b.fd, b.buffer[:n*b.size])
+		switch errno {
+		case 0:
+			return n, 0
+		case unix.EINVAL, unix.EMSGSIZE, unix.EIO, unix.EOPNOTSUPP: // such as: larger than the device's packets
+			b.cuts = false
+			_ = unix.SetsockoptInt(b.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) // what it allowed it also takes back
+		default:
+			return 0, errno
+		}
+	}
+	if n == 1 {
+		_, errno := send(b.fd, b.buffer[:b.size])
+		return one(errno), errno
+	}
+	return b.vector.send(b.fd, n)
+}
+
+func one(errno syscall.Errno) int {
+	if errno == 0 {
+		return 1
+	}
+	return 0
+}
+
+// shower sends datagrams until it is told to stop.
+func (s *side) shower(f *flow) {
+	b := newBatch(f.fd, &s.plan)
+	t := newTempo(s.plan.Rate, s.plan.Size)
+	begin := s.now()
+	for number := uint64(0); !s.quiet.Load(); {
+		n := t.batch(b.most)
+		if !s.until(begin + t.due(number)) {
+			return
+		}
+		b.fill(n, s.key, number, s.now())
+		sent, errno := b.send(n)
+		number += uint64(sent)
+		f.datagrams.Store(number)
+		if errno != 0 && !again(errno) && errno != unix.ENOBUFS {
+			f.err = s.fault(errno)
+			return
+		}
+	}
+}
+
+// catch takes in datagrams until it is told to stop.
+func (s *side) catch(f *flow) {
+	largest := s.plan.Size
+	if !s.plan.Single && unix.SetsockoptInt(f.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil {
+		largest = 64 << 10 // several at once, not cut
+	}
+	count := max(1, min(maxBatch, catchBytes/largest))
+	buffer := make([]byte, count*largest)
+	v := newVector(buffer, count, largest)
+	for !s.stop.Load() {
+		n, errno := v.receive(f.fd, s.plan.Single)
+		if errno != 0 && !again(errno) && errno != unix.ECONNREFUSED {
+			f.err = s.fault(errno)
+			return
+		}
+		now := int64(s.now())
+		for i := range n {
+			s.count(f, buffer[i*largest:][:v.length(i)], now)
+		}
+		f.datagrams.Store(f.arrivals.received)
+	}
+}
+
+// catchBytes is the size of the buffer for datagrams that came together: small
+// enough to stay in a cache.
+const catchBytes = 512 << 10
+
+// count counts the datagrams that lie side by side in p, if they belong here.
+func (s *side) count(f *flow, p []byte, now int64) {
+	for len(p) > 0 {
+		n := min(len(p), s.plan.Size)
+		if number, sent, ok := header(p[:n], s.key); ok && number != knock {
+			f.arrivals.add(number, int64(sent), now)
+			f.bytes.Add(int64(n))
+		}
+		p = p[n:]
+	}
+}
+
+// A vector is what sendmmsg and recvmmsg take.
+type vector struct {
+	messages []message
+	vectors  []unix.Iovec
+}
+
+// A message is the kernel's struct mmsghdr.
+type message struct {
+	header unix.Msghdr
+	length uint32
+	_      [4]byte
+}
+
+// newVector points to count pieces of buffer.
+func newVector(buffer []byte, count, size int) *vector {
+	v := &vector{make([]message, count), make([]unix.Iovec, count)}
+	for i := range v.messages {
+		v.vectors[i].Base = &buffer[i*size]
+		v.vectors[i].SetLen(size)
+		v.messages[i].header.Iov = &v.vectors[i]
+		v.messages[i].header.SetIovlen(1)
+	}
+	return v
+}
+
+func (v *vector) length(i int) int { return int(v.messages[i].length) }
+
+// send sends the first n pieces, and returns how many it did send.
+func (v *vector) send(fd, n int) (int, syscall.Errno) {
+	sent, _, errno := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(sent), 0
+}
+
+// receive waits for the first datagram, and takes the others that are there. It
+// returns how many pieces were filled.
+func (v *vector) receive(fd int, single bool) (int, syscall.Errno) {
+	n := len(v.messages)
+	if single {
+		n = 1
+	}
+	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])), uintptr(n), unix.MSG_WAITFORONE, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(got), 0
+}

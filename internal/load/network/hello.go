@@ -1,0 +1,127 @@
+package network
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const banner = "tare-net"
+
+// maxLine is how long a line of the protocol may be, in bytes.
+const maxLine = 64 << 10
+
+// maxHello is how long the first line of a connection may be, and its answer.
+const maxHello = 256
+
+// A hello is the first line of a connection, without its newline.
+type hello struct {
+	version int
+	token   string
+	stream  *streamID // nil: this is a control connection
+}
+
+// A streamID says which stream of which session a connection is.
+type streamID struct {
+	key   uint64
+	index int
+}
+
+func (h hello) String() string {
+	what := "control"
+	if h.stream != nil {
+		what = fmt.Sprintf("stream %016x %d", h.stream.key, h.stream.index)
+	}
+	return fmt.Sprintf("%s %d %s %s", banner, h.version, h.token, what)
+}
+
+var errHello = errors.New("not a client of tare")
+
+// parseHello reads a first line. Of another version it reads no more than that.
+func parseHello(line string) (hello, error) {
+	words := strings.Split(line, " ")
+	if len(words) < 2 || words[0] != banner {
+		return hello{}, errHello
+	}
+	version, err := strconv.Atoi(words[1])
+	if err != nil || version < 1 {
+		return hello{}, errHello
+	}
+	h := hello{version: version}
+	if version != Version {
+		return h, nil
+	}
+	switch {
+	case len(words) == 4 && words[3] == "control":
+	case len(words) == 6 && words[3] == "stream":
+		h.stream = &streamID{}
+		var errs [2]error
+		h.stream.key, errs[0] = strconv.ParseUint(words[4], 16, 64)
+		h.stream.index, errs[1] = strconv.Atoi(words[5])
+		if errors.Join(errs[:]...) != nil {
+			return hello{}, errHello
+		}
+	default:
+		return hello{}, errHello
+	}
+	h.token = words[2]
+	return h, nil
+}
+
+// admit says why a client is not let in, or nil.
+func (h hello) admit(token string) error {
+	switch {
+	case h.version != Version:
+		return fmt.Errorf("this server speaks version %d, the client %d: use the same version of tare on both sides", Version, h.version)
+	case subtle.ConstantTimeCompare([]byte(h.token), []byte(token)) != 1:
+		return errors.New("the token is not the one that this server was started with")
+	default:
+		return nil
+	}
+}
+
+const (
+	helloOK      = "ok"
+	helloRefused = "refused: "
+)
+
+// replyTo is the answer to a hello: err says why it is refused.
+func replyTo(err error) string {
+	what := helloOK
+	if err != nil {
+		what = helloRefused + err.Error()
+	}
+	return fmt.Sprintf("%s %d %s", banner, Version, what)
+}
+
+// parseReply returns the error that a server's answer stands for.
+func parseReply(line string) error {
+	rest, ok := strings.CutPrefix(line, banner+" ")
+	number, what, found := strings.Cut(rest, " ")
+	version, err := strconv.Atoi(number)
+	why, refused := strings.CutPrefix(what, helloRefused)
+	switch {
+	case !ok || !found || err != nil || version < 1:
+		return fmt.Errorf("%w: it said %.80q", ErrForeign, line)
+	case refused:
+		return fmt.Errorf("%w: %.200s", ErrRefused, printable(why))
+	case version != Version:
+		return fmt.Errorf("%w: %d, this is %d", ErrVersion, version, Version)
+	case what != helloOK:
+		return fmt.Errorf("%w: it said %.80q", ErrForeign, line)
+	default:
+		return nil
+	}
+}
+
+// printable is foreign text without what a terminal would obey.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+}

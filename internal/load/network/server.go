@@ -1,0 +1,169 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A Server answers clients until it is closed. It has one session at a time.
+type Server struct {
+	token    string
+	tcp, udp int
+	bound    netip.AddrPort
+	slots    chan struct{} // connections
+
+	mu      sync.Mutex
+	session *side // with which streams may be joined
+}
+
+// Serve is the load net-server: it listens, reports where, and answers for as
+// long as the process is there.
+func Serve(a *load.Args) (*load.Report, error) {
+	text := a.Text("bind", "0.0.0.0")
+	port := a.Int("port", 0, 0, 65_535)
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return nil, fmt.Errorf("bind=%.80q: want an address of this host, such as 127.0.0.1", text)
+	}
+	t, err := token()
+	if err != nil {
+		return nil, err
+	}
+	s, err := Listen(netip.AddrPortFrom(addr, uint16(port)), t)
+	if err != nil {
+		return nil, err
+	}
+	go s.Run()
+	r := load.NewReport("net-server")
+	r.Facts["port"] = strconv.Itoa(int(s.bound.Port()))
+	return r, nil
+}
+
+// maxConnections is how many may be open at once: a session's, and those that
+// have not said yet what they are.
+const maxConnections = 4 * maxStreams
+
+// Listen opens the ports of a server. Port 0 is one that is free; see Address.
+func Listen(addr netip.AddrPort, token string) (*Server, error) {
+	s := &Server{token: token, slots: make(chan struct{}, maxConnections)}
+	var err error
+	if s.tcp, s.udp, s.bound, err = listen(addr); err != nil {
+		return nil, err
+	}
+	wake := unix.NsecToTimeval(int64(wakeEvery))
+	err = errors.Join(shareable(s.udp), unix.SetsockoptTimeval(s.udp, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wake))
+	if err != nil {
+		closeAll(s.tcp, s.udp)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Address is where the server listens.
+func (s *Server) Address() netip.AddrPort { return s.bound }
+
+// Run answers until the server is closed.
+func (s *Server) Run() {
+	for {
+		fd, _, err := unix.Accept4(s.tcp, unix.SOCK_CLOEXEC)
+		switch {
+		case err == nil:
+			s.slots <- struct{}{}
+			go func() {
+				s.serve(fd)
+				<-s.slots
+			}()
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EBADF): // closed
+			return
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
+			nap(wakeEvery) // until some connection has ended
+		}
+	}
+}
+
+// Close stops listening. A session that is under way ends with its client.
+func (s *Server) Close() error {
+	return errors.Join(unix.Shutdown(s.tcp, unix.SHUT_RDWR), unix.Close(s.tcp), unix.Close(s.udp))
+}
+
+// serve answers one connection.
+func (s *Server) serve(fd int) {
+	w, err := newWire(fd)
+	if err != nil {
+		return
+	}
+	h, err := s.greet(w)
+	if err != nil {
+		w.close()
+		return
+	}
+	if h.stream != nil {
+		s.stream(w, h.stream)
+		return
+	}
+	defer w.close()
+	if w.say(replyTo(nil)) == nil {
+		(&talk{server: s, wire: w}).run()
+	}
+}
+
+// greet reads the first line. Who is not let in is told why, unless it is no
+// client at all.
+func (s *Server) greet(w *wire) (hello, error) {
+	if err := w.within(replyLimit); err != nil {
+		return hello{}, err
+	}
+	line, err := w.line(maxHello)
+	if err != nil {
+		return hello{}, err
+	}
+	h, err := parseHello(line)
+	if err != nil {
+		return hello{}, err
+	}
+	if err := h.admit(s.token); err != nil {
+		return hello{}, errors.Join(err, w.say(replyTo(err)))
+	}
+	return h, nil
+}
+
+// stream joins a connection to its session, which has the socket from then on.
+func (s *Server) stream(w *wire, id *streamID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == nil || s.session.key != id.key || s.session.plan.Protocol != tcp {
+		_ = w.say(replyTo(errors.New("there is no such session"))) // who asks without a session may have gone
+		w.close()
+		return
+	}
+	fd, err := w.release()
+	if err == nil {
+		err = s.session.join(id.index, fd)
+	}
+	if err != nil {
+		closeAll(fd)
+		return
+	}
+	send(fd, []byte(replyTo(nil)+"\n"))
+}
+
+// admitTo makes a session the one that streams may join; nil for none.
+func (s *Server) admitTo(session *side) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session != nil && s.session != nil {
+		return errors.New("another client has a session: wait for its end")
+	}
+	s.session = session
+	return nil
+}

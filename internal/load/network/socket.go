@@ -1,0 +1,175 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// listen opens the TCP port and the UDP port of the same number. Port 0 is one
+// that is free.
+func listen(addr netip.AddrPort) (tcpFD, udpFD int, bound netip.AddrPort, err error) {
+	const tries = 20 // a port that is free for TCP may be taken for UDP
+	for range tries {
+		if tcpFD, err = bind(addr, unix.SOCK_STREAM); err != nil {
+			return 0, 0, bound, taken(addr, tcp, err)
+		}
+		if bound, err = boundTo(tcpFD); err == nil {
+			udpFD, err = bind(bound, unix.SOCK_DGRAM)
+		}
+		if err == nil {
+			err = unix.Listen(tcpFD, 2*maxStreams)
+		}
+		if err == nil {
+			return tcpFD, udpFD, bound, nil
+		}
+		closeAll(tcpFD)
+		if addr.Port() != 0 || !errors.Is(err, unix.EADDRINUSE) {
+			return 0, 0, bound, taken(addr, udp, err)
+		}
+	}
+	return 0, 0, bound, taken(addr, udp, err)
+}
+
+func taken(addr netip.AddrPort, protocol string, err error) error {
+	if errors.Is(err, unix.EADDRINUSE) {
+		return fmt.Errorf("%s port %d is taken by another program: choose another with port=", protocol, addr.Port())
+	}
+	return fmt.Errorf("listen on %s %v: %w", protocol, addr, err)
+}
+
+func bind(addr netip.AddrPort, kind int) (int, error) {
+	fd, err := socket(addr, kind)
+	if err != nil {
+		return 0, err
+	}
+	if kind == unix.SOCK_STREAM {
+		// What a server before this one has left behind is no reason to fail.
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err = errors.Join(err, unix.Bind(fd, sockaddr(addr))); err != nil {
+		closeAll(fd)
+		return 0, err
+	}
+	return fd, nil
+}
+
+func socket(addr netip.AddrPort, kind int) (int, error) {
+	family := unix.AF_INET
+	if addr.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	return unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+}
+
+func sockaddr(addr netip.AddrPort) unix.Sockaddr {
+	if addr.Addr().Is6() {
+		return &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+	}
+	return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+}
+
+func boundTo(fd int) (netip.AddrPort, error) {
+	sa, err := unix.Getsockname(fd)
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), err
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr), uint16(sa.Port)), err
+	default:
+		return netip.AddrPort{}, errors.Join(errors.New("a socket of another family"), err)
+	}
+}
+
+// peerSocket returns a UDP socket that has the port of a listening one, and
+// takes and sends datagrams of one peer alone.
+func peerSocket(bound netip.AddrPort, peer unix.Sockaddr) (int, error) {
+	fd, err := socket(bound, unix.SOCK_DGRAM)
+	if err != nil {
+		return 0, err
+	}
+	err = errors.Join(shareable(fd), unix.Bind(fd, sockaddr(bound)), unix.Connect(fd, peer))
+	if err != nil {
+		closeAll(fd)
+		return 0, fmt.Errorf("a socket for a peer: %w", err)
+	}
+	return fd, nil
+}
+
+// shareable lets sockets of this user's have the same port. It is set after the
+// first has been bound, which so finds out whether the port was free.
+func shareable(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
+
+// dial connects within a time. Of UDP nothing is sent.
+func dial(addr netip.AddrPort, kind int, limit time.Duration) (int, error) {
+	fd, err := socket(addr, kind|unix.SOCK_NONBLOCK)
+	if err != nil {
+		return 0, fmt.Errorf("%w at %v: %w", ErrUnreachable, addr, err)
+	}
+	err = unix.Connect(fd, sockaddr(addr))
+	if errors.Is(err, unix.EINPROGRESS) {
+		err = connected(fd, limit)
+	}
+	if err = errors.Join(err, unix.SetNonblock(fd, false)); err != nil {
+		closeAll(fd)
+		return 0, fmt.Errorf("%w at %v: %w", ErrUnreachable, addr, err)
+	}
+	return fd, nil
+}
+
+// connected waits for the end of a connect.
+func connected(fd int, limit time.Duration) error {
+	for end := time.Now().Add(limit); ; {
+		left := time.Until(end)
+		if left <= 0 {
+			return os.ErrDeadlineExceeded
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(left.Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if n > 0 {
+			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+			if err == nil && code != 0 {
+				err = unix.Errno(code)
+			}
+			return err
+		}
+	}
+}
+
+// wakeEvery is how often a thread that waits for the network looks up: so long
+// does it take, at most, until it has noticed that it is to stop.
+const wakeEvery = 100 * time.Millisecond
+
+// ready sets up a socket that data will flow through: no call on it takes longer
+// than wake.
+func ready(fd int, protocol string, wake time.Duration) error {
+	tv := unix.NsecToTimeval(int64(wake))
+	err := errors.Join(
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
+	if protocol == tcp {
+		return errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	}
+	// As much as this host allows everybody, and no more: a privileged process
+	// could have more, and would then differ from a container in just that.
+	return errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, datagramBuffer))
+}
+
+// datagramBuffer is the receive buffer that is asked for.
+const datagramBuffer = 4 << 20
+
+// closeAll closes sockets that are not needed any more. What closing them could
+// say would be about data that nobody waits for.
+func closeAll(fds ...int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package network
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A talk is what a server and a client say to one another on a control
+// connection.
+type talk struct {
+	server *Server
+	wire   *wire
+}
+
+// run serves sessions until the client goes, or says what it should not.
+func (t *talk) run() {
+	for {
+		err := t.session()
+		if err == nil {
+			continue
+		}
+		if !ended(err) {
+			_ = t.wire.tell(answer{Error: err.Error()}) // it may have gone
+		}
+		return
+	}
+}
+
+// session serves one session.
+func (t *talk) session() error {
+	r, err := t.next(opOpen, maxTime)
+	if err != nil {
+		return err
+	}
+	if err := r.Plan.check(); err != nil {
+		return err
+	}
+	s, err := t.open(*r.Plan)
+	if err != nil {
+		return err
+	}
+	defer s.halt()
+	err = t.gather(s)
+	if closing := t.server.admitTo(nil); err != nil || closing != nil {
+		return errors.Join(err, closing)
+	}
+	if _, err := t.next(opBegin, replyLimit); err != nil {
+		return err
+	}
+	return t.work(s)
+}
+
+// next reads what must be a certain request.
+func (t *talk) next(op string, limit time.Duration) (request, error) {
+	var r request
+	if err := t.wire.within(limit); err != nil {
+		return r, err
+	}
+	if err := t.wire.hear(&r); err != nil {
+		return r, err
+	}
+	if r.Op != op {
+		return r, fmt.Errorf("request %.20q: want %s", r.Op, op)
+	}
+	return r, nil
+}
+
+// open makes a session that streams may join.
+func (t *talk) open(p plan) (*side, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	var cpus []int
+	if p.Pin {
+		cpus = serverCPUs(allowed(), p.count())
+	}
+	s := newSide(p, key, true, cpus)
+	if err := t.server.admitTo(s); err != nil {
+		return nil, err
+	}
+	return s, t.wire.tell(answer{Key: key, CPUs: cpus})
+}
+
+// newKey draws the key of a session.
+func newKey() (uint64, error) {
+	var b [8]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return 0, fmt.Errorf("getrandom: %w", err)
+	}
+	return binary.BigEndian.Uint64(b[:]), nil
+}
+
+// gather waits until every stream has joined.
+func (t *talk) gather(s *side) error {
+	for end := time.Now().Add(joinLimit); ; {
+		missing := t.server.missing(s)
+		if missing < 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("stream %d did not join within %v", missing, joinLimit)
+		}
+		if s.plan.Protocol == tcp {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if err := t.knocks(s); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) missing(session *side) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return session.missing()
+}
+
+// knocks takes in one datagram of the server's port: a knock joins a stream.
+func (t *talk) knocks(s *side) error {
+	buffer := make([]byte, headerBytes+1)
+	n, peer, err := unix.Recvfrom(t.server.udp, buffer, 0)
+	if err != nil {
+		return unlessAgain(err)
+	}
+	number, index, ok := header(buffer[:n], s.key)
+	if !ok || number != knock || index >= uint64(len(s.flows)) || s.flows[index] != nil {
+		return nil // of a stranger, or once more
+	}
+	fd, err := peerSocket(t.server.bound, peer)
+	if err != nil {
+		return err
+	}
+	i := int(index)
+	if err := s.join(i, fd); err != nil {
+		closeAll(fd)
+		return err
+	}
+	return t.wire.tell(answer{Joined: &i})
+}
+
+func unlessAgain(err error) error {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	return err
+}
+
+// work runs a session to its end.
+func (t *talk) work(s *side) error {
+	s.begin()
+	told := make(chan error, 1)
+	go func() { told <- t.window(s) }()
+	r, err := t.next(opEnd, s.plan.Warmup+s.plan.Time+maxTime)
+	if err != nil {
+		s.halt()
+		<-told
+		return err
+	}
+	s.hush()
+	s.settle(r.Sent)
+	s.halt()
+	f := final{Sent: s.sent(), Tally: sum(s.flows)}
+	return errors.Join(<-told, s.trouble(), t.wire.tell(answer{Final: &f}))
+}
+
+// window tells the client what happened in the time that is measured.
+func (t *talk) window(s *side) error {
+	if s.plan.Echo {
+		return nil
+	}
+	w, ok := s.measure()
+	if !ok {
+		return nil
+	}
+	return t.wire.tell(answer{Window: &w})
+}

@@ -1,0 +1,222 @@
+package network
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A rater measures how much gets through.
+type rater struct {
+	plan plan
+	knee bool
+}
+
+// Throughput is the load net-throughput: streams that are kept full, or that are
+// sent at a rate, one way or both.
+func Throughput(a *load.Args) (*load.Report, error) {
+	where := targetOf(a)
+	protocol := a.Word("protocol", tcp, tcp, udp)
+	size, most := int64(128<<10), int64(maxSize)
+	if protocol == udp {
+		size, most = 1440, maxDatagram
+	}
+	r := &rater{
+		plan: plan{
+			Protocol:  protocol,
+			Streams:   int(a.Int("streams", 1, 1, maxStreams)),
+			Direction: a.Word("direction", up, up, down, both),
+			Size:      int(a.Int("size", size, headerBytes, most)),
+			Rate:      a.Int("rate", 0, 0, maxRate),
+			Single:    a.Word("batch", "yes", "yes", "no") == "no",
+			Warmup:    a.Duration("warmup", 200*time.Millisecond, 0, time.Minute),
+			Time:      a.Duration("time", time.Second, 10*time.Millisecond, maxTime),
+			Pin:       a.Word("pin", "yes", "yes", "no") == "yes",
+		},
+		knee: a.Word("knee", "no", "no", "yes") == "yes",
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	t, err := where()
+	if err != nil {
+		return nil, err
+	}
+	return r.measure(t)
+}
+
+func (r *rater) measure(t target) (*load.Report, error) {
+	c, err := connect(t)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	o, err := c.observe(r.plan)
+	if err != nil {
+		return nil, err
+	}
+	report := r.report(o)
+	if r.knee && r.plan.Protocol == udp {
+		knee, err := r.findKnee(c, o)
+		if err != nil {
+			return nil, err
+		}
+		report.Values["throughput.knee"] = knee
+	}
+	return report, nil
+}
+
+// An outcome is what a session of flows came to.
+type outcome struct {
+	client, server window
+	sent           uint64 // datagrams of both sides
+	tally          tally  // of both
+	duration       time.Duration
+	alone          bool
+	threads        int // of the client that may be busy at once
+}
+
+// observe runs one session.
+func (c *client) observe(p plan) (outcome, error) {
+	s, err := c.open(p)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer s.halt()
+	begin := s.now()
+	if err := s.begin(); err != nil {
+		return outcome{}, err
+	}
+	o := outcome{alone: s.alone, threads: max(1, len(s.cpus))}
+	if o.client, o.server, err = s.windows(); err != nil {
+		return outcome{}, err
+	}
+	o.duration = s.now() - begin
+	end, err := s.finish()
+	if err != nil {
+		return outcome{}, err
+	}
+	o.tally = sum(s.flows).with(end.Tally)
+	for _, n := range append(s.sent(), end.Sent...) {
+		o.sent += n
+	}
+	return o, nil
+}
+
+// windows waits for what both sides did in the time that is measured.
+func (s *session) windows() (here, there window, err error) {
+	measured := make(chan window, 1)
+	go func() {
+		w, _ := s.measure() // cut short only where there is another error
+		measured <- w
+	}()
+	a, err := s.client.answer(s.plan.Warmup + s.plan.Time + replyLimit)
+	switch {
+	case err != nil:
+		s.halt()
+	case a.Window == nil:
+		err = ErrForeign
+		s.halt()
+	default:
+		there = *a.Window
+	}
+	return <-measured, there, err
+}
+
+// with joins the tallies of two sides.
+func (t tally) with(o tally) tally {
+	jitter := max(t.Jitter, o.Jitter)
+	if t.Received > 0 && o.Received > 0 {
+		jitter = (t.Jitter + o.Jitter) / 2
+	}
+	return tally{Received: t.Received + o.Received, Reordered: t.Reordered + o.Reordered, Jitter: jitter}
+}
+
+// rate is in bytes per second.
+func (w window) rate() float64 { return float64(w.Bytes) / max(w.Elapsed, 1).Seconds() }
+
+// cpu is the share of one CPU.
+func (w window) cpu() float64 { return w.CPU.Seconds() / max(w.Elapsed, 1).Seconds() }
+
+// loss is the share of datagrams that did not come.
+func (o *outcome) loss() float64 {
+	if o.sent == 0 || o.tally.Received >= o.sent {
+		return 0
+	}
+	return float64(o.sent-o.tally.Received) / float64(o.sent)
+}
+
+func (r *rater) report(o outcome) *load.Report {
+	out := load.NewReport("net-throughput")
+	out.Values["throughput.rate"] = o.client.rate() + o.server.rate()
+	out.Values["throughput.client_cpu"] = o.client.cpu()
+	out.Values["throughput.server_cpu"] = o.server.cpu()
+	if r.plan.Protocol == udp {
+		out.Values["throughput.loss"] = o.loss()
+		out.Values["throughput.offered"] = o.offered(r.plan.Size)
+		if o.tally.Received > 0 {
+			out.Values["throughput.reordered"] = float64(o.tally.Reordered) / float64(o.tally.Received)
+			out.Values["throughput.jitter"] = o.tally.Jitter.Seconds()
+		}
+	}
+	out.Facts["streams"] = strconv.Itoa(r.plan.Streams)
+	if !o.alone {
+		out.Notes = append(out.Notes, NoteSameCPU)
+	}
+	if o.clientBound() {
+		out.Notes = append(out.Notes, NoteClientBound)
+	}
+	return out
+}
+
+// offered is what was sent, in bytes per second.
+func (o *outcome) offered(size int) float64 {
+	return float64(o.sent) * float64(size) / max(o.duration, 1).Seconds()
+}
+
+// NoteClientBound says that the client could not do more, and the server could.
+const NoteClientBound = "client-bound"
+
+// clientBound compares what both sides used of their CPUs.
+func (o *outcome) clientBound() bool {
+	const full, clearly = 0.95, 0.10
+	client, server := o.client.cpu()/float64(o.threads), o.server.cpu()/float64(o.threads)
+	return client >= full && server <= client-clearly
+}
+
+const (
+	kneeLoss  = 0.001 // the most that may be lost
+	kneeSteps = 7     // of the bisection: to within 1 % of the highest rate
+	kneeShare = 4     // each step takes this part of the time
+)
+
+// findKnee looks for the highest rate at which hardly anything is lost, between
+// none and what got sent as fast as possible.
+func (r *rater) findKnee(c *client, first outcome) (float64, error) {
+	if r.plan.Rate == 0 && first.loss() <= kneeLoss {
+		return first.offered(r.plan.Size), nil
+	}
+	p := r.plan
+	p.Time = max(p.Time/kneeShare, 10*time.Millisecond)
+	streams := float64(p.count())
+	low, high := 0.0, max(first.offered(p.Size), float64(r.plan.Rate)*streams)
+	for range kneeSteps {
+		middle := (low + high) / 2
+		p.Rate = max(1, int64(middle/streams))
+		o, err := c.observe(p)
+		if err != nil {
+			return 0, err
+		}
+		if o.loss() <= kneeLoss && o.offered(p.Size) > middle*kneeReached {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// kneeReached is how much of a rate must have been sent for it to count: a
+// sender that cannot keep up has not offered it.
+const kneeReached = 0.9

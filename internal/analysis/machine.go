@@ -178,6 +178,12 @@ func noteText(code, cells string) (text, hint string) {
 	case bench.NotePartly:
 		return cells + " cannot do all that was asked: what is missing there has no value",
 			"`tare run` with the workload of the missing metric says why"
+	case bench.NoteSameCPU:
+		return "client and server of " + cells + " had to share a CPU",
+			"their work is in one another's times: give tare and its containers two CPUs at least"
+	case bench.NoteClientBound:
+		return "the client was the bottleneck in " + cells + ": it used all of its CPU time, and the server did not",
+			"the container can do more than is shown: the numbers are those of the client, and more streams may help where there are more CPUs"
 	case bench.NoteFull:
 		return cells + " was filled until a container could not be started, or ended by itself", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:

@@ -161,6 +161,11 @@ const (
 	// NotePartly marks a sample of a survey of which some part cannot run in this
 	// cell. Its metrics have no value.
 	NotePartly = "partly"
+	// NoteSameCPU marks a sample in which client and server had to share a CPU.
+	NoteSameCPU = "same-cpu"
+	// NoteClientBound marks a sample in which the client used all of its CPUs, and
+	// the server did not: the server could have done more.
+	NoteClientBound = "client-bound"
 	// NoteFull marks a sample of a host that was filled until a container could not
 	// be started, or ended by itself.
 	NoteFull = "full"

@@ -21,11 +21,12 @@ import (
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/net"
 )
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New()}
+	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
 }
 
 // planOptions are the flags that change an experiment.

@@ -1,0 +1,120 @@
+// Package net has the workloads of the network: a server in the container, a
+// client beside it, and what a request or a stream of bytes takes between them.
+//
+// The server is tare's own agent, or the host's sockperf or iperf3, in the
+// cell's container. The client is a plain process of this host or, where the
+// cell's Reach is "peer", a container beside the server's.
+package net
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
+)
+
+// serverPort is where a server listens that has a network of its own.
+const serverPort = 4810
+
+// tokenVariable is where client and server find the token that they share.
+const tokenVariable = "TARE_NET_TOKEN"
+
+// ownNetwork tells whether containers have ports of their own there.
+func ownNetwork(network string) bool { return network != "" && network != "none" && network != "host" }
+
+// check is Check of both workloads.
+func check(t bench.Task) error {
+	spec := t.Spec
+	var why string
+	switch _, reachable := bench.As[bench.Addresser](t.Engine); {
+	case !reachable:
+		why = fmt.Sprintf("engine %s does not tell where its containers are reached", t.Engine.Name())
+	case spec.Network == "none":
+		why = "network none: nobody can reach the container: use network host or bridge"
+	case len(spec.Argv) > 0 || spec.Image != "" && spec.Image != bench.AgentImage:
+		why = "the server is tare's own program: leave out image and argv"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
+}
+
+// A stage is what the trials of one cell have in common.
+type stage struct {
+	task   bench.Task
+	server bench.Spec   // of the container
+	client bench.Engine // that makes the client
+	beside bench.Spec   // of the client, but for its arguments
+}
+
+// setUp decides on what network the server is, and draws the token of the cell.
+func setUp(ctx context.Context, t bench.Task, kind serverKind) (*stage, error) {
+	spec, err := network(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{task: t, server: spec, client: t.Client, beside: bench.Spec{}}
+	if spec.Reach == bench.ReachPeer {
+		s.client, s.beside = t.Engine, spec
+		s.beside.Limits = bench.Limits{}
+	}
+	port := 0
+	if ownNetwork(spec.Network) {
+		port = serverPort
+		s.server.Ports = []bench.Port{{Container: serverPort, Protocol: "tcp"}, {Container: serverPort, Protocol: "udp"}}
+	}
+	kind(s, port)
+	return s, nil
+}
+
+// A serverKind completes a stage for the program that serves at a port of the
+// container; 0 stands for any that is free.
+type serverKind func(s *stage, port int)
+
+// agentServer serves with tare's own agent.
+func agentServer(s *stage, port int) {
+	token := []string{tokenVariable + "=" + rand.Text()}
+	s.server.Env = append(s.server.Env, token...)
+	s.server.Argv = party.Loads([]string{"net-server", fmt.Sprintf("port=%d", port)})
+	s.beside.Env = token
+}
+
+// network is the cell's specification with a network that a client reaches: where
+// the cell leaves it open a bridge, or the host's where the engine has none.
+func network(ctx context.Context, t bench.Task) (bench.Spec, error) {
+	spec := t.Spec
+	spec.Storage, spec.Data = "", "" // a server keeps none
+	if spec.Network != "" {
+		return spec, nil
+	}
+	var err error
+	for _, spec.Network = range []string{"bridge", "host"} {
+		if err = t.Engine.Prepare(ctx, spec); !errors.Is(err, bench.ErrUnsupported) {
+			break
+		}
+	}
+	return spec, err
+}
+
+// Reset implements bench.Fixture: what is about to be made is prepared.
+func (s *stage) Reset(ctx context.Context) error {
+	if err := s.task.Engine.Prepare(ctx, s.server); err != nil {
+		return err
+	}
+	return s.client.Prepare(ctx, s.beside)
+}
+
+// Remove implements bench.Fixture.
+func (*stage) Remove(context.Context) error { return nil }
+
+// staged returns the stage of a task.
+func staged(t bench.Task) (*stage, error) {
+	s, ok := t.Fixture.(*stage)
+	if !ok {
+		return nil, errors.New("the workload was not set up")
+	}
+	return s, nil
+}

@@ -1,0 +1,60 @@
+package net
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// between accepts whole numbers.
+func between(least, most int64) func(string) error {
+	return func(s string) error {
+		if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < least || n > most {
+			return fmt.Errorf("%.40q is not a whole number between %d and %d", s, least, most)
+		}
+		return nil
+	}
+}
+
+// oneOf accepts words.
+func oneOf(words ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("%.40q is not one of %s", s, strings.Join(words, ", "))
+		}
+		return nil
+	}
+}
+
+// orEmpty accepts nothing at all, or what another rule does.
+func orEmpty(rule func(string) error) func(string) error {
+	return func(s string) error {
+		if s == "" {
+			return nil
+		}
+		return rule(s)
+	}
+}
+
+// lasting accepts durations.
+func lasting(least, most time.Duration) func(string) error {
+	return func(s string) error {
+		if d, err := time.ParseDuration(s); err != nil || d < least || d > most {
+			return fmt.Errorf("%.40q is not a duration between %v and %v", s, least, most)
+		}
+		return nil
+	}
+}
+
+// pick returns the named options.
+func pick(params map[string]string, names ...string) map[string]string {
+	out := make(map[string]string, len(names))
+	for _, name := range names {
+		if v := params[name]; v != "" {
+			out[name] = v
+		}
+	}
+	return out
+}

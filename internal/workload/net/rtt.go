@@ -1,0 +1,73 @@
+package net
+
+import (
+	"context"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// NewRTT returns the workload of round trips.
+func NewRTT() bench.Workload { return rtt{} }
+
+type rtt struct{}
+
+func (rtt) Name() string { return "net-rtt" }
+
+func (rtt) Doc() string {
+	return "One request after the other from a client beside the container to a server in it, each answered with the same bytes."
+}
+
+// Networked implements bench.Networked.
+func (rtt) Networked() {}
+
+func (rtt) Metrics() []bench.Metric {
+	m := func(name, title, which string, role bench.Role) bench.Metric {
+		return bench.Metric{
+			Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: bench.Ratio,
+			Doc: which + " over the requests of a trial: from just before the client sends one (paced: from when it was due) to when it has the whole answer.",
+		}
+	}
+	return []bench.Metric{
+		m("rtt.p50", "round trip, median", "Median", bench.Primary),
+		m("rtt.p99", "round trip, p99", "99th percentile", bench.Primary),
+		m("rtt.p90", "round trip, p90", "90th percentile", bench.Detail),
+		m("rtt.p99.9", "round trip, p99.9", "99.9th percentile", bench.Detail),
+		m("rtt.max", "round trip, longest", "Longest", bench.Detail),
+		m("rtt.mean", "round trip, mean", "Mean", bench.Detail),
+		{
+			Name: "rtt.lost", Title: "requests without an answer", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
+			Doc: "Datagrams of a trial whose answer did not come in time. They have no time, and are in no other number.",
+		},
+	}
+}
+
+func (rtt) Params() []bench.Param {
+	return []bench.Param{
+		{Name: "protocol", Default: "udp", Valid: oneOf("udp", "tcp"), Doc: "udp or tcp"},
+		{Name: "size", Default: "64", Valid: between(24, 65_507), Doc: "bytes of a request, and of its answer"},
+		{Name: "pings", Default: "20000", Valid: between(1000, 1_000_000_000), Doc: "how many requests a trial sends"},
+		{Name: "rate", Default: "0", Valid: between(0, 1_000_000), Doc: "requests per second, sent when they are due and timed from then on; 0: each as soon as the one before was answered"},
+		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "requests that are sent first and not counted"},
+		{Name: "timeout", Default: "1s", Valid: lasting(time.Millisecond, 10*time.Second), Doc: "after how long a datagram counts as lost"},
+		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server each on a CPU of its own, where there are two"},
+	}
+}
+
+// Check implements bench.Workload.
+func (rtt) Check(_ context.Context, t bench.Task) error { return check(t) }
+
+// Setup implements bench.Fixturer.
+func (rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	return setUp(ctx, t, agentServer)
+}
+
+// Run implements bench.Workload.
+func (rtt) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	s, err := staged(t)
+	if err != nil {
+		return err
+	}
+	options := pick(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")
+	return s.measure(ctx, m, "net-rtt", t.Params["protocol"], options)
+}

@@ -1,0 +1,74 @@
+package net
+
+import (
+	"context"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// NewThroughput returns the workload of bytes per second.
+func NewThroughput() bench.Workload { return throughput{} }
+
+type throughput struct{}
+
+func (throughput) Name() string { return "net-throughput" }
+
+func (throughput) Doc() string {
+	return "Streams of bytes, or of datagrams, between a client beside the container and a server in it."
+}
+
+// Networked implements bench.Networked.
+func (throughput) Networked() {}
+
+func (throughput) Metrics() []bench.Metric {
+	m := func(name, title, u string, better bench.Direction, scale bench.Scale, doc string) bench.Metric {
+		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: bench.Detail, Scale: scale, Doc: doc}
+	}
+	rate := m("throughput.rate", "throughput", "B/s", bench.Higher, bench.Ratio,
+		"Bytes that the receiving programs have read in the time that is measured, headers of the network not counted, by how long it was; both directions added up.")
+	rate.Role = bench.Primary
+	return []bench.Metric{
+		rate,
+		m("throughput.offered", "offered", "B/s", bench.Neither, bench.Ratio, "Bytes in the datagrams that were sent, from the beginning to the end of the stream, by how long it was."),
+		m("throughput.loss", "datagrams lost", "1", bench.Lower, bench.Difference, "Share of the datagrams sent, from the first to the last, that never came."),
+		m("throughput.reordered", "datagrams out of order", "1", bench.Lower, bench.Difference, "Share of the datagrams that came which came after one that was sent later."),
+		m("throughput.jitter", "jitter", "s", bench.Lower, bench.Difference, "Mean deviation of the time under way from one datagram to the next (RFC 3550), when the stream ended."),
+		m("throughput.knee", "highest rate without loss", "B/s", bench.Higher, bench.Ratio, "Highest rate of datagrams offered at which at most 0.1 % were lost, found by bisection."),
+		m("throughput.client_cpu", "CPU of the client", "1", bench.Lower, bench.Difference, "User and system time of the client per second of the time that is measured: 1 is one CPU."),
+		m("throughput.server_cpu", "CPU of the server", "1", bench.Lower, bench.Difference, "User and system time of the server per second of the time that is measured: 1 is one CPU."),
+	}
+}
+
+func (throughput) Params() []bench.Param {
+	return []bench.Param{
+		{Name: "protocol", Default: "tcp", Valid: oneOf("tcp", "udp"), Doc: "tcp or udp"},
+		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "how many streams in each direction"},
+		{Name: "direction", Default: "up", Valid: oneOf("up", "down", "both"), Doc: "up: from the client to the container; down: the other way; both: each at once"},
+		{Name: "time", Default: "1s", Valid: lasting(10*time.Millisecond, time.Hour), Doc: "how long is measured"},
+		{Name: "warmup", Default: "200ms", Valid: lasting(0, time.Minute), Doc: "for how long data flow before that"},
+		{Name: "size", Default: "", Valid: orEmpty(between(24, 1<<20)), Doc: "bytes of one write, or of one datagram; empty: 131072 for tcp, 1440 for udp"},
+		{Name: "rate", Default: "0", Valid: between(0, 1<<40), Doc: "of udp: bytes per second that each stream offers; 0: as fast as possible"},
+		{Name: "batch", Default: "yes", Valid: oneOf("yes", "no"), Doc: "of udp: yes: many datagrams in one system call, cut by the kernel where it can; no: one each"},
+		{Name: "knee", Default: "no", Valid: oneOf("no", "yes"), Doc: "of udp: yes: look for the highest rate that loses at most 0.1 %"},
+		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two"},
+	}
+}
+
+// Check implements bench.Workload.
+func (throughput) Check(_ context.Context, t bench.Task) error { return check(t) }
+
+// Setup implements bench.Fixturer.
+func (throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	return setUp(ctx, t, agentServer)
+}
+
+// Run implements bench.Workload.
+func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	s, err := staged(t)
+	if err != nil {
+		return err
+	}
+	options := pick(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
+	return s.measure(ctx, m, "net-throughput", t.Params["protocol"], options)
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
 )
 
 // NewRTT returns the workload of round trips.
@@ -28,7 +29,7 @@ func (rtt) Metrics() []bench.Metric {
 			Doc: which + " over the requests of a trial: from just before the client sends one (paced: from when it was due) to when it has the whole answer.",
 		}
 	}
-	return []bench.Metric{
+	return append([]bench.Metric{
 		m("rtt.p50", "round trip, median", "Median", bench.Primary),
 		m("rtt.p99", "round trip, p99", "99th percentile", bench.Primary),
 		m("rtt.p90", "round trip, p90", "90th percentile", bench.Detail),
@@ -39,7 +40,7 @@ func (rtt) Metrics() []bench.Metric {
 			Name: "rtt.lost", Title: "requests without an answer", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
 			Doc: "Datagrams of a trial whose answer did not come in time. They have no time, and are in no other number.",
 		},
-	}
+	}, party.Counters()...)
 }
 
 func (rtt) Params() []bench.Param {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
 )
 
 // NewThroughput returns the workload of bytes per second.
@@ -28,7 +29,7 @@ func (throughput) Metrics() []bench.Metric {
 	rate := m("throughput.rate", "throughput", "B/s", bench.Higher, bench.Ratio,
 		"Bytes that the receiving programs have read in the time that is measured, headers of the network not counted, by how long it was; both directions added up.")
 	rate.Role = bench.Primary
-	return []bench.Metric{
+	return append([]bench.Metric{
 		rate,
 		m("throughput.offered", "offered", "B/s", bench.Neither, bench.Ratio, "Bytes in the datagrams that were sent, from the beginning to the end of the stream, by how long it was."),
 		m("throughput.loss", "datagrams lost", "1", bench.Lower, bench.Difference, "Share of the datagrams sent, from the first to the last, that never came."),
@@ -37,7 +38,7 @@ func (throughput) Metrics() []bench.Metric {
 		m("throughput.knee", "highest rate without loss", "B/s", bench.Higher, bench.Ratio, "Highest rate of datagrams offered at which at most 0.1 % were lost, found by bisection."),
 		m("throughput.client_cpu", "CPU of the client", "1", bench.Lower, bench.Difference, "User and system time of the client per second of the time that is measured: 1 is one CPU."),
 		m("throughput.server_cpu", "CPU of the server", "1", bench.Lower, bench.Difference, "User and system time of the server per second of the time that is measured: 1 is one CPU."),
-	}
+	}, party.Counters()...)
 }
 
 func (throughput) Params() []bench.Param {

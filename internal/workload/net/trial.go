@@ -121,6 +121,7 @@ func (s *stage) measure(ctx context.Context, m bench.Meter, name, protocol strin
 			return err
 		}
 		v.record(reports[0])
+		party.Record(m, v.server.Count(ctx))
 		return nil
 	})
 }

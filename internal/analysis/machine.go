@@ -161,6 +161,7 @@ func (w *warner) notes() {
 		text, hint := noteText(code, w.names(cells[code]))
 		w.add(code, text, hint, "", cells[code]...)
 	}
+	w.ways(cells)
 }
 
 // noteText puts a mark of trials of some cells into words.
@@ -188,6 +189,13 @@ func noteText(code, cells string) (text, hint string) {
 		return cells + " was filled until a container could not be started, or ended by itself", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:
 		return "trials of " + cells + " had too many single values to keep them all", "the numbers shown are made of all; only single values are missing from what is stored"
+	case bench.NoteIOUring, bench.NoteIOLibaio, bench.NoteIOThreads:
+		return cells + " handed requests to the kernel with " + wayName(code) + ", the first way that was allowed", "name it to be sure of it: --param io=" + wayName(code)
+	case bench.NoteNotADisk:
+		return "the data of " + cells + " was in memory (tmpfs) and not on a disk", "for a disk take another storage, or name a directory on one with `data`"
+	case bench.NoteBufferedIO:
+		return "the file system under " + cells + " cannot do direct I/O: requests went through the page cache",
+			"compare with cells that are marked too, or have all use the page cache: --param direct=no"
 	default:
 		return "trials of " + cells + " are marked " + code, "see what the workload says about this mark"
 	}

@@ -31,6 +31,7 @@ const (
 	CodePressure     = "pressure"            // the machine was busy when trials began
 	CodeThrottled    = "throttled"           // a CPU quota nobody asked for
 	CodeResidue      = "residue"             // a table mixes things that are not the same
+	CodeWays         = "io-differs"          // requests reached the kernel in different ways
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
 	CodeOneSided     = "unmatched"           // what only some of the runs have

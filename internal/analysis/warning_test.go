@@ -50,6 +50,16 @@ func TestWarnings(t *testing.T) {
 			})
 		}
 	}
+	// noted marks the trials of the first two cells.
+	noted := func(notes ...string) func(run *bench.Run) {
+		return func(run *bench.Run) {
+			every(run, func(_ int, s *bench.Sample) {
+				if c := s.Trial.Cell; c < len(notes) && notes[c] != "" {
+					s.Notes = []string{notes[c]}
+				}
+			})
+		}
+	}
 	fail := func(s *bench.Sample, o bench.Outcome) { s.Outcome, s.Values = o, nil }
 	for _, tt := range []struct {
 		name   string
@@ -123,6 +133,10 @@ func TestWarnings(t *testing.T) {
 			})
 		}, []string{bench.NoteHostClock}, "way to the engine", []int{1}},
 		{"a note", 40, func(r *bench.Run) { r.Samples[0].Notes = []string{"odd"} }, []string{"odd"}, "", nil},
+		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
+		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},
+		{"in memory", 40, noted("", bench.NoteNotADisk), []string{bench.NoteNotADisk}, "on one with", []int{1}},
+		{"no direct I/O", 40, noted("", bench.NoteBufferedIO), []string{bench.NoteBufferedIO}, "direct=no", []int{1}},
 		{"another runtime under way", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 && s.Trial.Block > 20 {

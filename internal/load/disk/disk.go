@@ -5,7 +5,6 @@ package disk
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
 
 	"github.com/tare-bench/tare/internal/load"
@@ -51,27 +50,21 @@ const (
 // it; a latency is from just before a request is handed in until its completion
 // is seen, that of fsync from the call of fdatasync to its return.
 func Run(a *load.Args) (*load.Report, error) {
-	o, err := read(a)
-	if err == nil {
-		err = o.check()
-	}
+	plan, err := Read(a)
 	if err != nil {
 		return nil, err
 	}
-	// The queues belong to the thread that made them.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	f, err := create(o)
+	f, err := create(plan)
 	if err != nil {
 		return nil, err
 	}
 	defer f.remove()
-	return f.measure(o)
+	return f.measure(plan)
 }
 
-func (f *file) measure(o options) (*load.Report, error) {
-	q, err := choose(o.io)
+func (f *file) measure(plan Plan) (*load.Report, error) {
+	q, err := choose(queues(), plan.IO)
 	if err != nil {
 		return nil, err
 	}
@@ -79,28 +72,28 @@ func (f *file) measure(o options) (*load.Report, error) {
 	report.Facts[FactIO] = q.name
 	report.Facts[FactSystem] = f.system
 	report.Facts[FactDirect] = map[bool]string{true: Yes, false: No}[f.direct]
-	if len(o.patterns) == 0 {
+	if len(plan.Patterns) == 0 {
 		return report, nil
 	}
-	if err := f.fill(o.size); err != nil {
+	if err := f.fill(plan.Size); err != nil {
 		return nil, err
 	}
-	for _, p := range o.patterns {
-		if err := f.one(p, o, q, report); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+	for _, p := range plan.Patterns {
+		if err := f.one(p, plan, q, report); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
 	return report, nil
 }
 
 // one measures one pattern.
-func (f *file) one(p pattern, o options, q queue, r *load.Report) error {
+func (f *file) one(p Pattern, plan Plan, q queue, r *load.Report) error {
 	if err := f.settle(); err != nil {
 		return err
 	}
-	t := newTally(o)
-	if err := p.run(f, o, q, t); err != nil {
+	t := newTally(plan)
+	if err := f.run(p, plan, q, t); err != nil {
 		return err
 	}
-	return Record(r, p.name, t.rate(), o.blockOf(p), t.latency)
+	return Record(r, p, t.rate(), plan.BlockOf(p), t.latency)
 }

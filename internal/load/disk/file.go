@@ -21,17 +21,17 @@ type file struct {
 }
 
 // create makes an empty file after it has seen that there is room for a full one.
-func create(o options) (*file, error) {
-	system, err := room(o.dir, o.size)
+func create(p Plan) (*file, error) {
+	system, err := room(p.Dir, p.Size)
 	if err != nil {
 		return nil, err
 	}
-	made, err := os.CreateTemp(o.dir, "tare-disk-*")
+	made, err := os.CreateTemp(p.Dir, "tare-disk-*")
 	if err != nil {
 		return nil, fmt.Errorf("dir: %w", err)
 	}
 	f := &file{path: made.Name(), system: system, buffered: made, release: guard(made.Name())}
-	if err := f.straighten(o); err != nil {
+	if err := f.straighten(p); err != nil {
 		f.remove()
 		return nil, err
 	}
@@ -70,12 +70,12 @@ func (f *file) fd() int {
 }
 
 // straighten opens the file for direct I/O, where that is wanted and can be.
-func (f *file) straighten(o options) error {
-	if o.direct == No {
+func (f *file) straighten(p Plan) error {
+	if p.Direct == No {
 		return nil
 	}
-	err := f.tryDirect(o)
-	if f.direct = err == nil; f.direct || o.direct == Auto {
+	err := f.tryDirect(p)
+	if f.direct = err == nil; f.direct || p.Direct == Auto {
 		return nil
 	}
 	return fmt.Errorf("direct=yes: direct I/O refused by %s: %w; want direct=auto or no, or another dir", f.system, err)
@@ -85,19 +85,19 @@ var errMemory = errors.New("its files are in memory and not on a disk")
 
 // tryDirect writes one block of each length. Newer kernels let a tmpfs be opened so,
 // and then go through its pages all the same.
-func (f *file) tryDirect(o options) (err error) {
+func (f *file) tryDirect(p Plan) (err error) {
 	if InMemory(f.system) {
 		return errMemory
 	}
 	if f.straight, err = os.OpenFile(f.path, os.O_RDWR|syscall.O_DIRECT, 0); err != nil {
 		return err
 	}
-	for _, p := range o.patterns {
-		if err := f.tryBlock(o.blockOf(p)); err != nil {
+	for _, one := range p.Patterns {
+		if err := f.tryBlock(p.BlockOf(one)); err != nil {
 			return err
 		}
 	}
-	return f.tryBlock(o.block)
+	return f.tryBlock(p.Block)
 }
 
 func (f *file) tryBlock(block int) error {
@@ -152,13 +152,13 @@ func (f *file) settle() error {
 
 // syncs writes one block after the other through the page cache, and forces
 // each to the disk.
-func (f *file) syncs(o options, t *tally) error {
-	slots, free, err := newSlots(1, o.block)
+func (f *file) syncs(p Plan, t *tally) error {
+	slots, free, err := newSlots(1, p.Block)
 	if err != nil {
 		return err
 	}
 	defer free()
-	w := work{fd: int(f.buffered.Fd()), write: true, size: o.size, slots: slots}
+	w := work{fd: int(f.buffered.Fd()), write: true, size: p.Size, slots: slots}
 	next := w.cursor()
 	t.start()
 	for now := time.Duration(0); !t.over(now); {

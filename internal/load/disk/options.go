@@ -7,17 +7,17 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// options are what Run was asked for.
-type options struct {
-	dir        string
-	size       int64
-	patterns   []pattern
-	block      int
-	sequential int // block of the sequential patterns
-	depth      int
-	direct     string
-	io         string
-	time, ramp time.Duration // each pattern is measured for, and runs before
+// A Plan is what the load's options ask for.
+type Plan struct {
+	Dir        string
+	Size       int64 // of the file
+	Patterns   []Pattern
+	Block      int // of random patterns and of fsync
+	Sequential int // of the others
+	Depth      int
+	Direct     string        // Auto, Yes or No
+	IO         string        // Auto, or a way to hand requests to the kernel
+	Time       time.Duration // for which each pattern is measured
 }
 
 // The bounds of options.
@@ -30,49 +30,57 @@ const (
 	maxTime  = 10 * time.Minute
 )
 
-// Ramp is how long a pattern runs before it is measured for d.
-func Ramp(d time.Duration) time.Duration { return d / 10 }
+// Ramp is how long each pattern runs before it is measured.
+func (p *Plan) Ramp() time.Duration { return p.Time / 10 }
+
+// BlockOf returns the length of a pattern's requests.
+func (p *Plan) BlockOf(of Pattern) int {
+	if of.Random || of.Sync {
+		return p.Block
+	}
+	return p.Sequential
+}
+
+// Read reads the load's options, and holds them to one another.
+func Read(a *load.Args) (Plan, error) {
+	p, err := read(a)
+	if err != nil {
+		return p, err
+	}
+	return p, p.check()
+}
 
 // read reads options, each by itself.
-func read(a *load.Args) (options, error) {
-	o := options{
-		dir:        a.Text("dir", "."),
-		size:       a.Bytes("size", "128MiB", sector, maxSize),
-		block:      int(a.Bytes("block", "4KiB", sector, maxBlock)),
-		sequential: int(a.Bytes("sequential_block", "128KiB", sector, maxBlock)),
-		depth:      int(a.Int("depth", 32, 1, maxDepth)),
-		direct:     a.Word("direct", Auto, Auto, Yes, No),
-		io:         a.Word("io", Auto, Auto, Uring, Libaio, Threads),
-		time:       a.Duration("time", 300*time.Millisecond, minTime, maxTime),
+func read(a *load.Args) (Plan, error) {
+	p := Plan{
+		Dir:        a.Text("dir", "."),
+		Size:       a.Bytes("size", "128MiB", sector, maxSize),
+		Block:      int(a.Bytes("block", "4KiB", sector, maxBlock)),
+		Sequential: int(a.Bytes("sequential_block", "128KiB", sector, maxBlock)),
+		Depth:      int(a.Int("depth", 32, 1, maxDepth)),
+		Direct:     a.Word("direct", Auto, Auto, Yes, No),
+		IO:         a.Word("io", Auto, Auto, Uring, Libaio, Threads),
+		Time:       a.Duration("time", 300*time.Millisecond, minTime, maxTime),
 	}
-	o.ramp = Ramp(o.time)
 	names := a.Text("patterns", allPatterns())
 	err := a.Err()
 	if err == nil {
-		o.patterns, err = patternsOf(names)
+		p.Patterns, err = patternsOf(names)
 	}
-	return o, err
+	return p, err
 }
 
-// check holds the options to one another.
-func (o *options) check() error {
-	for _, p := range o.patterns {
-		block := o.blockOf(p)
+func (p *Plan) check() error {
+	for _, one := range p.Patterns {
+		block := p.BlockOf(one)
 		if block%sector != 0 {
 			return fmt.Errorf("a block of %d bytes: want a multiple of %d", block, sector)
 		}
-		if room := int64(block) * int64(o.depth); o.size < room {
-			return fmt.Errorf("size=%d: %d requests of %d bytes take %d; want a larger size, or less depth", o.size, o.depth, block, room)
+		if room := int64(block) * int64(p.Depth); p.Size < room {
+			return fmt.Errorf("size=%d: %d requests of %d bytes take %d; want a larger size, or less depth", p.Size, p.Depth, block, room)
 		}
 	}
 	return nil
-}
-
-func (o *options) blockOf(p pattern) int {
-	if p.random || p.sync {
-		return o.block
-	}
-	return o.sequential
 }
 
 // Valid says what is wrong with an option, seen by itself.
@@ -82,17 +90,4 @@ func Valid(key, value string) error {
 		_, err = read(a)
 	}
 	return err
-}
-
-// Check says what is wrong with options, seen together.
-func Check(words []string) error {
-	a, err := load.ParseArgs(words)
-	if err != nil {
-		return err
-	}
-	o, err := read(a)
-	if err != nil {
-		return err
-	}
-	return o.check()
 }

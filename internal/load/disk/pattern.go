@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// A pattern is what is done to the file.
-type pattern struct {
-	name   string
-	random bool // else in order, and from the beginning again
-	write  bool
-	sync   bool // each block is forced to the disk
+// A Pattern is what is done to the file.
+type Pattern struct {
+	Name   string
+	Random bool // else in order, and from the beginning again
+	Write  bool
+	Sync   bool // each block is forced to the disk
 }
 
 // patterns lists every pattern, in the order in which they disturb one another
 // least.
-func patterns() []pattern {
-	return []pattern{
-		{name: "randread", random: true},
-		{name: "read"},
-		{name: "randwrite", random: true, write: true},
-		{name: "write", write: true},
-		{name: "fsync", write: true, sync: true},
+func patterns() []Pattern {
+	return []Pattern{
+		{Name: "randread", Random: true},
+		{Name: "read"},
+		{Name: "randwrite", Random: true, Write: true},
+		{Name: "write", Write: true},
+		{Name: "fsync", Write: true, Sync: true},
 	}
 }
 
@@ -31,17 +31,17 @@ func patterns() []pattern {
 func allPatterns() string {
 	var names []string
 	for _, p := range patterns() {
-		names = append(names, p.name)
+		names = append(names, p.Name)
 	}
 	return strings.Join(names, ",")
 }
 
 // patternsOf reads a list of names with commas, each once; "none" is the empty one.
-func patternsOf(list string) ([]pattern, error) {
+func patternsOf(list string) ([]Pattern, error) {
 	if list == "none" {
 		return nil, nil
 	}
-	var chosen []pattern
+	var chosen []Pattern
 	seen := map[string]bool{}
 	for name := range strings.SplitSeq(list, ",") {
 		p, ok := patternNamed(name)
@@ -54,26 +54,26 @@ func patternsOf(list string) ([]pattern, error) {
 	return chosen, nil
 }
 
-func patternNamed(name string) (pattern, bool) {
+func patternNamed(name string) (Pattern, bool) {
 	for _, p := range patterns() {
-		if p.name == name {
+		if p.Name == name {
 			return p, true
 		}
 	}
-	return pattern{}, false
+	return Pattern{}, false
 }
 
-// run does the pattern until the tally's time is over.
-func (p pattern) run(f *file, o options, q queue, t *tally) error {
-	if p.sync {
-		return f.syncs(o, t)
+// run does a pattern until the tally's time is over.
+func (f *file) run(p Pattern, plan Plan, q queue, t *tally) error {
+	if p.Sync {
+		return f.syncs(plan, t)
 	}
-	slots, free, err := newSlots(o.depth, o.blockOf(p))
+	slots, free, err := newSlots(plan.Depth, plan.BlockOf(p))
 	if err != nil {
 		return err
 	}
 	defer free()
-	return q.run(work{fd: f.fd(), write: p.write, slots: slots, random: p.random, size: o.size}, t)
+	return q.run(work{fd: f.fd(), write: p.Write, slots: slots, random: p.Random, size: plan.Size}, t)
 }
 
 // A work is requests of one kind, as many at a time as there are slots.

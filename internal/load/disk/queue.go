@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 )
 
@@ -23,10 +24,10 @@ func queues() []queue {
 	}
 }
 
-// choose returns the queue of a name, or the first that is allowed.
-func choose(name string) (queue, error) {
+// choose returns the queue of a name, or under Auto the first that is allowed.
+func choose(all []queue, name string) (queue, error) {
 	var errs []error
-	for _, q := range queues() {
+	for _, q := range all {
 		if name != Auto && name != q.name {
 			continue
 		}
@@ -50,9 +51,11 @@ func allowed[R ring](open func(work) (R, error)) func() error {
 	}
 }
 
-// looped runs a ring at full depth.
+// looped runs a ring at full depth, on one thread.
 func looped[R ring](open func(work) (R, error)) func(work, *tally) error {
 	return func(w work, t *tally) error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		r, err := open(w)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/load"
@@ -26,24 +27,24 @@ func Metric(pattern string, percent ...float64) string {
 
 // Record adds what was found out about a pattern to a report: how many requests
 // there were in a second, each of so many bytes, and what each took.
-func Record(r *load.Report, name string, rate float64, block int, latency *load.Histogram) error {
+func Record(r *load.Report, p Pattern, rate float64, block int, latency *load.Histogram) error {
 	n := latency.Count()
 	if n < 2*beyond {
 		return fmt.Errorf("%d requests completed in time, too few for a median: want more time", n)
 	}
-	switch p, _ := patternNamed(name); {
-	case p.sync:
-	case p.random:
-		r.Values[Metric(name)+".iops"] = rate
+	switch {
+	case p.Sync:
+	case p.Random:
+		r.Values[Metric(p.Name)+".iops"] = rate
 	default:
-		r.Values[Metric(name)+".rate"] = rate * float64(block)
+		r.Values[Metric(p.Name)+".rate"] = rate * float64(block)
 	}
-	for _, p := range Percentiles() {
-		if float64(n)*(100-p)/100 >= beyond {
-			r.Values[Metric(name, p)] = latency.Percentile(p)
+	for _, percent := range Percentiles() {
+		if n*(1000-int64(math.Round(10*percent)))/1000 >= beyond {
+			r.Values[Metric(p.Name, percent)] = latency.Percentile(percent)
 		}
 	}
 	d, err := latency.Distribution()
-	r.Distributions[Metric(name)] = d
+	r.Distributions[Metric(p.Name)] = d
 	return err
 }

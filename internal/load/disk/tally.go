@@ -14,8 +14,8 @@ type tally struct {
 }
 
 // newTally returns one whose time begins with the first call of start.
-func newTally(o options) *tally {
-	return &tally{from: o.ramp, to: o.ramp + o.time, latency: load.NewHistogram()}
+func newTally(p Plan) *tally {
+	return &tally{from: p.Ramp(), to: p.Ramp() + p.Time, latency: load.NewHistogram()}
 }
 
 func (t *tally) start() { t.base = time.Now() }

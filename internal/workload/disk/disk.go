@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os/exec"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -89,7 +90,13 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
 		return fmt.Errorf("%w: workload disk brings its own program: leave image and argv out", bench.ErrUnsupported)
 	}
-	return disk.Check(optionsOf(t, bench.DataDir))
+	if t.Params["tool"] == fio {
+		if _, err := exec.LookPath(fio); err != nil {
+			return fmt.Errorf("%w: there is no program fio here: install package fio, or leave tool out", bench.ErrUnsupported)
+		}
+	}
+	_, err := planOf(t, bench.DataDir)
+	return err
 }
 
 // optionsOf are the options of the load.
@@ -100,17 +107,32 @@ func optionsOf(t bench.Task, dir string) []string {
 	return load.Words(options)
 }
 
+// planOf is what the load will make of them.
+func planOf(t bench.Task, dir string) (disk.Plan, error) {
+	args, err := load.ParseArgs(optionsOf(t, dir))
+	if err != nil {
+		return disk.Plan{}, err
+	}
+	return disk.Read(args)
+}
+
 // place is where the next container finds its data.
 func place(t bench.Task) (spec bench.Spec, dir string, err error) {
-	spec = t.Spec
 	if k, ok := bench.As[bench.DataKeeper](t.Engine); ok {
-		dir, err = k.DataDir(spec)
-		return spec, dir, err
+		dir, err = k.DataDir(t.Spec)
+		return t.Spec, dir, err
 	}
-	if spec.Storage == "" {
+	return stored(t), bench.DataDir, nil
+}
+
+// stored is the cell's spec with a place for data, in the container's own
+// writable files where nothing was said.
+func stored(t bench.Task) bench.Spec {
+	spec := t.Spec
+	if _, ok := bench.As[bench.DataKeeper](t.Engine); !ok && spec.Storage == "" {
 		spec.Storage = "layer"
 	}
-	return spec, bench.DataDir, nil
+	return spec
 }
 
 // withoutDir takes the name of the data's directory out of a command line: it

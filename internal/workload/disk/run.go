@@ -18,23 +18,31 @@ func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) { 
 type staging struct{ task bench.Task }
 
 func (s staging) Reset(ctx context.Context) error {
-	spec := s.task.Spec
-	if _, ok := bench.As[bench.DataKeeper](s.task.Engine); !ok && spec.Storage == "" {
-		spec.Storage = "layer"
-	}
-	spec.Argv = party.Loads(append([]string{disk.Name}, optionsOf(s.task, bench.DataDir)...))
+	spec := stored(s.task)
+	spec.Argv = loadArgv(s.task, bench.DataDir)
 	return s.task.Engine.Prepare(ctx, spec)
 }
 
 func (staging) Remove(context.Context) error { return nil }
 
+// loadArgv runs the load or, where fio is to do it, what goes before.
+func loadArgv(t bench.Task, dir string) []string {
+	if t.Params["tool"] == fio {
+		return surveyArgv(t, dir)
+	}
+	return party.Loads(append([]string{disk.Name}, optionsOf(t, dir)...))
+}
+
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	if t.Params["tool"] == fio {
+		return runFIO(ctx, t, m)
+	}
 	spec, dir, err := place(t)
 	if err != nil {
 		return err
 	}
-	spec.Argv = party.Loads(append([]string{disk.Name}, optionsOf(t, dir)...))
+	spec.Argv = loadArgv(t, dir)
 	p, err := party.Start(ctx, t.Engine, spec, m, "")
 	if err != nil {
 		return err

@@ -1,0 +1,304 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// childVariable makes the test program the process that TestTerminated ends.
+const childVariable = "TARE_TEST_DISK_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childVariable); dir != "" {
+		signal.Ignore(syscall.SIGHUP)
+		_, err := Run(args("dir="+dir, "size=8MiB", "time=1m", "patterns=randwrite"))
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func args(words ...string) *load.Args {
+	a, err := load.ParseArgs(words)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// empty sees that nothing is left in a directory.
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestRun runs every pattern in every way, past the page cache and through it.
+func TestRun(t *testing.T) {
+	for _, q := range queues() {
+		if err := q.allowed(); err != nil {
+			t.Logf("without %s: %v", q.name, err)
+			continue
+		}
+		for _, direct := range []string{Auto, No} {
+			dir := t.TempDir()
+			r, err := Run(args("dir="+dir, "size=4MiB", "depth=8", "time=250ms", "io="+q.name, "direct="+direct))
+			if err != nil {
+				t.Fatalf("%s, direct=%s: %v", q.name, direct, err)
+			}
+			empty(t, dir)
+			if r.Facts[FactIO] != q.name || (direct == No && r.Facts[FactDirect] != No) {
+				t.Errorf("facts %v of io=%s direct=%s", r.Facts, q.name, direct)
+			}
+			for _, name := range []string{
+				"disk.randread.iops", "disk.randwrite.iops", "disk.read.rate", "disk.write.rate", "disk.fsync.p50", "disk.randwrite.p50",
+			} {
+				if r.Values[name] <= 0 {
+					t.Errorf("%s = %v of io=%s direct=%s", name, r.Values[name], q.name, direct)
+				}
+			}
+			want := []string{"disk.fsync", "disk.randread", "disk.randwrite", "disk.read", "disk.write"}
+			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(r.Distributions))); diff != "" {
+				t.Errorf("distributions (-want +got):\n%s", diff)
+			}
+			if _, err := r.Line(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestNone checks that nothing is written where nothing is to be measured.
+func TestNone(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Run(args("dir="+dir, "patterns=none", "io=threads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty(t, dir)
+	if len(r.Values)+len(r.Distributions) > 0 || r.Facts[FactIO] != Threads || r.Facts[FactSystem] == "" || r.Facts[FactDirect] == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct{ words, want string }{
+		{"dir=" + dir + "/none", "no such file"},
+		{"size=900000000MiB dir=" + dir, "want a size"},
+		{"size=1000GiB dir=" + dir, "bytes free"},
+		{"size=10000 depth=1 block=1000 dir=" + dir, "multiple of 512"},
+		{"size=64KiB dir=" + dir, "take 131072"},
+		{"patterns=randread,randread", "each once"},
+		{"patterns=randred", "randread,read,randwrite,write,fsync"},
+		{"patterns=", "some of"},
+		{"io=aio", "io_uring, libaio, threads"},
+		{"direct=maybe", "yes, no"},
+		{"depth=0", "1 to 256"},
+		{"speed=1", "no option"},
+	} {
+		_, err := Run(args(strings.Fields(tt.words)...))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.words, err, tt.want)
+		}
+		empty(t, dir)
+	}
+}
+
+// TestMemory uses a tmpfs, which has no disk to go to directly.
+func TestMemory(t *testing.T) {
+	dir := mountTmpfs(t, 64<<20)
+	r, err := Run(args("dir="+dir, "size=8MiB", "time=50ms", "patterns=randread,fsync"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Facts[FactDirect] != No || !InMemory(r.Facts[FactSystem]) {
+		t.Errorf("facts %v", r.Facts)
+	}
+	empty(t, dir)
+	if _, err := Run(args("dir="+dir, "size=8MiB", "direct=yes")); err == nil || !strings.Contains(err.Error(), "direct I/O refused by tmpfs") {
+		t.Errorf("direct=yes: %v", err)
+	}
+	empty(t, dir)
+}
+
+// TestFull asks for a file larger than what is free, and for one that becomes
+// so after the look.
+func TestFull(t *testing.T) {
+	dir := mountTmpfs(t, 32<<20)
+	_, err := Run(args("dir="+dir, "size=20MiB"))
+	if want := "has 33554432 bytes free, and the test file takes 20971520 and 16777216 more to spare"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	empty(t, dir)
+	f, err := create(Plan{Dir: dir, Size: 1 << 20, Block: 4096, Direct: Auto})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.fill(64 << 20); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("fill: %v, want %v", err, syscall.ENOSPC)
+	}
+	f.remove()
+	empty(t, dir)
+}
+
+// mountTmpfs gives a tmpfs of that size, which only root can.
+func mountTmpfs(t *testing.T, size int) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount a file system")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tare-test", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// TestTerminated ends a process in the middle of its work.
+func TestTerminated(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childVariable+"="+dir)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for full := false; !full; {
+		names, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if len(names) == 1 {
+			info, err := os.Stat(names[0])
+			full = err == nil && info.Size() == 8<<20
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 128+15 {
+		t.Errorf("%v, want exit status 143", err)
+	}
+	empty(t, dir)
+}
+
+// TestChoose takes what is allowed.
+func TestChoose(t *testing.T) {
+	forbidden := func() error { return refused("io_uring_setup", syscall.EPERM) }
+	fine := func() error { return nil }
+	ways := []queue{{Uring, forbidden, nil}, {Libaio, fine, nil}, {Threads, fine, nil}}
+	for ask, want := range map[string]string{Auto: Libaio, Libaio: Libaio, Threads: Threads} {
+		if got, err := choose(ways, ask); err != nil || got.name != want {
+			t.Errorf("io=%s: %s, %v; want %s", ask, got.name, err, want)
+		}
+	}
+	_, err := choose(ways, Uring)
+	if !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile") {
+		t.Errorf("io=io_uring: %v", err)
+	}
+}
+
+func TestCursor(t *testing.T) {
+	offsets := func(w work, i, of, n int) (all []int64) {
+		c := w.part(i, of)
+		for range n {
+			all = append(all, c.next())
+		}
+		return all
+	}
+	w := work{size: 10*512 + 100, slots: [][]byte{make([]byte, 512)}}
+	if got, want := offsets(w, 0, 1, 11), []int64{0, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 4608, 0}; !slices.Equal(got, want) {
+		t.Errorf("in order: %v, want %v", got, want)
+	}
+	if got, want := offsets(w, 2, 3, 4), []int64{3072, 3584, 4096, 3072}; !slices.Equal(got, want) {
+		t.Errorf("in order, third of three: %v, want %v", got, want)
+	}
+	w.random = true
+	seen := map[int64]bool{}
+	for _, o := range offsets(w, 0, 1, 1000) {
+		if o%512 != 0 || o < 0 || o+512 > w.size {
+			t.Fatalf("at random: %d", o)
+		}
+		seen[o] = true
+	}
+	if len(seen) != 10 {
+		t.Errorf("at random: %d of 10 blocks in 1000 requests", len(seen))
+	}
+	if slices.Equal(offsets(w, 0, 2, 20), offsets(w, 1, 2, 20)) {
+		t.Error("two threads go the same random way")
+	}
+}
+
+// TestRecord checks which percentiles are told.
+func TestRecord(t *testing.T) {
+	for n, want := range map[int64][]string{
+		20:    {"disk.randread.iops", "disk.randread.p50"},
+		99:    {"disk.randread.iops", "disk.randread.p50"},
+		100:   {"disk.randread.iops", "disk.randread.p50", "disk.randread.p90"},
+		1000:  {"disk.randread.iops", "disk.randread.p50", "disk.randread.p90", "disk.randread.p99"},
+		10000: {"disk.randread.iops", "disk.randread.p50", "disk.randread.p90", "disk.randread.p99", "disk.randread.p99.9"},
+	} {
+		h := load.NewHistogram()
+		h.AddMany(time.Millisecond, n)
+		r := load.NewReport(Name)
+		if err := Record(r, Pattern{Name: "randread", Random: true}, 5, 4096, h); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(r.Values))); diff != "" {
+			t.Errorf("%d values (-want +got):\n%s", n, diff)
+		}
+	}
+	h := load.NewHistogram()
+	h.AddMany(time.Millisecond, 19)
+	if err := Record(load.NewReport(Name), Pattern{Name: "fsync", Sync: true}, 5, 4096, h); err == nil || !strings.Contains(err.Error(), "19 requests") {
+		t.Errorf("of 19 values: %v", err)
+	}
+	h.Add(time.Millisecond)
+	r := load.NewReport(Name)
+	if err := Record(r, Pattern{Name: "write", Write: true}, 5, 4096, h); err != nil || r.Values["disk.write.rate"] != 5*4096 {
+		t.Errorf("%v, %v", r.Values, err)
+	}
+}
+
+// TestTally counts what completes while it is measured, and nothing else.
+func TestTally(t *testing.T) {
+	p := Plan{Time: time.Second}
+	tally := newTally(p)
+	for _, ms := range []int{0, 99, 100, 500, 1099, 1100, 2000} {
+		tally.add(time.Duration(ms)*time.Millisecond, time.Millisecond)
+	}
+	if n := tally.latency.Count(); n != 3 || tally.rate() != 3 {
+		t.Errorf("%d requests, %v in a second; want 3 and 3", n, tally.rate())
+	}
+	if tally.over(1099*time.Millisecond) || !tally.over(1100*time.Millisecond) {
+		t.Error("it does not end after ramp and time")
+	}
+}

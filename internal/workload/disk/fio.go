@@ -1,0 +1,143 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load/disk"
+	"github.com/tare-bench/tare/internal/party"
+)
+
+// runFIO is a trial with the host's fio. A container of tare's own goes before:
+// it has the same kind of directory, and says how much room there is and what
+// the file system and the kernel allow, so that fio is asked for nothing else.
+func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
+	facts, err := survey(ctx, t, m)
+	if err != nil {
+		return err
+	}
+	spec, dir, err := place(t)
+	if err != nil {
+		return err
+	}
+	plan, err := planOf(t, dir)
+	if err != nil {
+		return err
+	}
+	spec.Image, spec.Argv = "host:"+fio, fioArgv(plan, facts)
+	if _, err := m.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
+		return err
+	}
+	p, err := party.Start(ctx, t.Engine, spec, m, fio)
+	if err != nil {
+		return err
+	}
+	defer p.End()
+	text, err := p.Output(ctx)
+	if err != nil {
+		return err
+	}
+	report, err := parseFIO(text, plan)
+	if err != nil {
+		return err
+	}
+	record(m, report)
+	note(m, t, facts)
+	return apply(m, spec, p.Applied(), dir)
+}
+
+// survey has the load check everything, and write nothing.
+func survey(ctx context.Context, t bench.Task, m bench.Meter) (facts map[string]string, err error) {
+	spec, dir, err := place(t)
+	if err != nil {
+		return nil, err
+	}
+	spec.Argv = surveyArgv(t, dir)
+	p, err := party.Start(ctx, t.Engine, spec, m, "survey of the disk")
+	if err != nil {
+		return nil, err
+	}
+	defer p.End()
+	reports, err := p.Reports(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return reports[0].Facts, nil
+}
+
+func surveyArgv(t bench.Task, dir string) []string {
+	params := maps.Clone(t.Params)
+	params["patterns"] = "none"
+	t.Params = params
+	return party.Loads(append([]string{disk.Name}, optionsOf(t, dir)...))
+}
+
+// The jobs that fio does beside the patterns. Nobody looks at their numbers.
+const (
+	fillJob   = "fill"   // the whole file, before anything else
+	settleJob = "settle" // has what a pattern left in the page cache written
+)
+
+// fioArgv is the command that does with fio what the load does by itself.
+func fioArgv(plan disk.Plan, facts map[string]string) []string {
+	argv := []string{fio, "--output-format=json+", "--eta=never"}
+	file := path.Join(plan.Dir, "tare-fio")
+	job := func(name string, options ...string) {
+		argv = append(argv, "--name="+name, "--filename="+escaped(file), "--thread=1", "--stonewall",
+			"--size="+size(plan.Size), "--overwrite=1", "--randrepeat=1", "--norandommap=1")
+		argv = append(argv, options...)
+	}
+	once := []string{"--rw=write", "--ioengine=psync", "--end_fsync=1"}
+	job(fillJob, append(once, "--bs="+size(fillBlock), "--refill_buffers=1")...)
+	for _, p := range plan.Patterns {
+		job(p.Name, patternOptions(plan, p, facts)...)
+		if p.Write && !p.Sync && facts[disk.FactDirect] == disk.No {
+			job(settleJob, append(once, "--bs="+size(int64(plan.Block)), "--number_ios=1")...)
+		}
+	}
+	return append(argv, "--unlink=1") // after the last job
+}
+
+const fillBlock = 1 << 20
+
+func patternOptions(plan disk.Plan, p disk.Pattern, facts map[string]string) []string {
+	options := []string{
+		"--rw=" + p.Name, "--bs=" + size(int64(plan.BlockOf(p))), "--invalidate=1", "--time_based=1",
+		"--runtime=" + micros(plan.Time), "--ramp_time=" + micros(plan.Ramp()),
+		// Latencies from before a request is handed in, as the load's are.
+		"--lat_percentiles=1", "--clat_percentiles=0",
+	}
+	direct := "--direct=0"
+	if facts[disk.FactDirect] == disk.Yes {
+		direct = "--direct=1"
+	}
+	depth := strconv.Itoa(plan.Depth)
+	switch {
+	case p.Sync:
+		options[0] = "--rw=write"
+		return append(options, "--direct=0", "--ioengine=psync", "--fdatasync=1")
+	case facts[disk.FactIO] != disk.Threads:
+		// Whatever is done is begun anew at once, and together, as the load does it.
+		return append(options, direct, "--ioengine="+facts[disk.FactIO], "--iodepth="+depth,
+			"--iodepth_batch_submit="+depth, "--iodepth_batch_complete_min=1", "--iodepth_batch_complete_max="+depth)
+	case p.Random:
+		return append(options, direct, "--ioengine=psync", "--numjobs="+depth, "--group_reporting=1")
+	default:
+		part := size(plan.Size / int64(plan.BlockOf(p)) / int64(plan.Depth) * int64(plan.BlockOf(p)))
+		return append(options, direct, "--ioengine=psync", "--numjobs="+depth, "--group_reporting=1",
+			"--size="+part, "--offset_increment="+part)
+	}
+}
+
+// escaped is a path as fio reads it, to which a colon ends a name.
+func escaped(p string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(p) }
+
+func size(n int64) string { return strconv.FormatInt(n, 10) }
+
+func micros(d time.Duration) string { return fmt.Sprintf("%dus", d.Microseconds()) }

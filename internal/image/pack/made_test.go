@@ -180,6 +180,11 @@ func TestMade(t *testing.T) {
 			one := w.library("lib/libone.so", two) // would not find it
 			w.program("bin/prog", two, one, runpath+"$ORIGIN/../lib")
 		}, want: []string{"lib/libone.so", "lib/libtwo.so"}},
+		{name: "and by the name that it gives itself", make: func(w workshop) {
+			one := w.link("one/libone.so", []string{"-shared"}) // needed by its path
+			w.program("bin/prog", one, w.library("lib/libtwo.so", w.library("lost/libone.so")), runpath+"$ORIGIN/../lib")
+			w.library("one/libone.so")
+		}, want: []string{"lib/libtwo.so", "one/libone.so"}},
 		{name: "no default directories", make: func(w workshop) {
 			w.program("bin/prog", "-Wl,-z,nodefaultlib")
 		}, miss: "libc.so.6"},

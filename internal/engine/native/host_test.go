@@ -48,6 +48,12 @@ func TestImageOfHostProgram(t *testing.T) {
 			t.Errorf("%s, which the image lacks: Create = %v, want fs.ErrNotExist", other, err)
 		}
 	}
+	if err := os.Chmod(file, 0o755|os.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, enginetest.NewSite(t, imagetest.Library(t))).Create(t.Context(), spec); !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("set-group-ID: Create = %v, want bench.ErrUnsupported", err)
+	}
 	copyOf(t, "/bin/cat", file)
 	if err := e.Prepare(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "has changed") {
 		t.Errorf("another program is there by now: Prepare = %v, want an error that says so", err)

@@ -129,33 +129,52 @@ func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err := ctx.Err(); err != nil {
 		return plan{}, err
 	}
+	p, err := e.resolve(ctx, spec)
+	if err != nil {
+		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
+	}
+	return p, nil
+}
+
+func (e *Engine) resolve(ctx context.Context, spec bench.Spec) (p plan, err error) {
 	img, err := e.config.Images.Resolve(ctx, spec.Image)
 	if err != nil {
-		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
+		return plan{}, err
 	}
-	argv, err := img.Argv(spec)
-	if err != nil {
-		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
-	}
-	p := plan{argv: argv, dir: spec.Dir, image: img.Digest(), env: img.Env()}
-	if set := img.Packed(); set != nil {
-		p.packed = set.Program
-	} else if p.root, err = img.Rootfs(ctx); err != nil {
-		return plan{}, fmt.Errorf("%s: %w", e.config.Name, err)
+	p = plan{dir: spec.Dir, image: img.Digest(), env: img.Env()}
+	if p.argv, err = img.Argv(spec); err != nil {
+		return plan{}, err
 	}
 	if p.dir == "" {
 		p.dir = img.WorkingDir()
 	}
-	p.program, err = p.find(argv[0])
+	if err := p.locate(ctx, img); err != nil {
+		return plan{}, err
+	}
+	p.program, err = p.find(p.argv[0])
 	if errors.Is(err, fs.ErrNotExist) && spec.Image == "" {
 		p.image, p.root, p.env = "", "", []string{hostPath}
-		p.program, err = p.find(argv[0])
+		p.program, err = p.find(p.argv[0])
 	}
 	if err != nil {
-		return plan{}, fmt.Errorf("%s: program %q: %w", e.config.Name, argv[0], err)
+		return plan{}, fmt.Errorf("program %q: %w", p.argv[0], err)
 	}
 	p.env = image.MergeEnv(p.env, spec.Env, []string{runVariable + "=" + e.config.Run})
 	return p, nil
+}
+
+// locate says where the image's programs are on the host.
+func (p *plan) locate(ctx context.Context, img *image.Image) (err error) {
+	set := img.Packed()
+	if set == nil {
+		p.root, err = img.Rootfs(ctx)
+		return err
+	}
+	if set.SetID {
+		return fmt.Errorf("%w: %s is set-user-ID or set-group-ID: it would have privileges that it has in no container", bench.ErrUnsupported, set.Program)
+	}
+	p.packed = set.Program
+	return nil
 }
 
 // find returns the file of a program.

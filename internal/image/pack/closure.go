@@ -42,7 +42,7 @@ type closure struct {
 	glibc  *glibc          // the rules, if they are those of glibc
 	main   *object         // the program
 	loaded map[string]bool // names of libraries that were found: as they were wanted, and as they call themselves
-	notes  []string
+	setID  bool            // the program is set-user-ID or set-group-ID
 }
 
 func newClosure(t *tree) *closure { return &closure{tree: t, loaded: map[string]bool{}} }
@@ -69,9 +69,7 @@ func (c *closure) program(name string) error {
 	case w.file().Mode&0o111 == 0:
 		return refused(name, "is not executable: chmod +x")
 	}
-	if w.file().info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		c.notes = append(c.notes, name+" is set-user-ID or set-group-ID outside, and is not inside")
-	}
+	c.setID = w.file().info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0
 	c.tree.take(w, "")
 	c.main = &object{dynamic: d, path: name, origin: path.Dir(w.file().Path)}
 	if d.interpreter == "" {

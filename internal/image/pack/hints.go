@@ -45,18 +45,13 @@ func (c *closure) libraries() {
 	libc := &object{dynamic: &dynamic{}, path: "libc.so.6", parent: c.main}
 	for _, name := range opened {
 		c.try(func() error {
-			found, err := c.need(libc, name)
-			for _, o := range found {
-				if err == nil {
-					err = c.load(o)
-				}
-			}
-			return err
+			libc.needed = []string{name}
+			return c.load(libc)
 		})
 	}
 }
 
-// files adds what the program and its libraries open.
+// hints adds what the program and its libraries open.
 func (c *closure) hints() {
 	if c.glibc != nil {
 		c.libraries()

@@ -32,9 +32,9 @@ const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 // A Set is a program with everything that it needs.
 type Set struct {
-	Program string   // where it is, outside and inside: absolute, as it was found in PATH; it may be a link
-	Entries []Entry  // sorted by path, directories before what is in them
-	Notes   []string // what is different inside, one sentence each
+	Program string  // where it is, outside and inside: absolute, as it was found in PATH; it may be a link
+	Entries []Entry // sorted by path, directories before what is in them
+	SetID   bool    // outside, the program is set-user-ID or set-group-ID; inside it is not
 }
 
 // An Entry is a directory, a symbolic link or a regular file of an image.
@@ -120,7 +120,7 @@ func (h Host) Program(program string) (*Set, error) {
 	for _, e := range base {
 		t.entries[e.Path] = e
 	}
-	s := &Set{Program: program, Notes: c.notes}
+	s := &Set{Program: program, SetID: c.setID}
 	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
 		s.Entries = append(s.Entries, t.entries[name])
 	}

@@ -357,12 +357,12 @@ func (d *exported) reasons(said []report.Reason) []report.Reason {
 		var family []*report.Effect
 		var own *report.Effect
 		for _, m := range d.Header.Metrics {
-			if m.Role != bench.Counter {
+			if m.Role != bench.Counter || place(m.Name) != place(r.Metric) {
 				continue
 			}
 			e := d.counter(m.Name, cell, baseline)
-			if e == nil {
-				continue
+			if e == nil || !slices.ContainsFunc(d.distances(m.Name, cell, baseline, e.Scale), func(v float64) bool { return v != 0 }) {
+				continue // what never differs is not tested
 			}
 			family = append(family, e)
 			if m.Name == r.Metric {
@@ -373,9 +373,27 @@ func (d *exported) reasons(said []report.Reason) []report.Reason {
 		own.Verdict = "different"
 		r.Baseline, r.Value = stat.Median(d.values(r.Metric, baseline)), stat.Median(d.values(r.Metric, cell))
 		r.Effect = *own
+		r.For = d.together(r, cell, baseline)
 		out = append(out, r)
 	}
 	return out
+}
+
+// place is what the name of a counter begins with.
+func place(counter string) string {
+	before, _, _ := strings.Cut(counter, ".")
+	return before
+}
+
+// together recomputes how a counter goes with the metrics that it is a reason for.
+func (d *exported) together(r report.Reason, cell, baseline int) (all []report.Explained) {
+	counter := d.distances(r.Metric, cell, baseline, r.Effect.Scale)
+	for _, e := range r.For {
+		m := d.Header.Metrics[slices.IndexFunc(d.Header.Metrics, func(m bench.Metric) bool { return m.Name == e.Metric })]
+		e.Together = stat.RankCorrelation(d.distances(m.Name, cell, baseline, m.Scale), counter)
+		all = append(all, e)
+	}
+	return all
 }
 
 // counter compares a counter as a ratio where every value is above zero, else

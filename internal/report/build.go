@@ -22,11 +22,15 @@ func New(r *analysis.Result) *Document {
 		d.Metrics = append(d.Metrics, newMetric(cells, m))
 	}
 	for _, x := range r.Reasons {
-		d.Reasons = append(d.Reasons, Reason{
+		reason := Reason{
 			Metric: x.Metric.Name, Title: x.Metric.Title, Unit: x.Metric.Unit,
 			Cell: cells[x.Cell].Name, Condition: x.Condition,
 			Baseline: x.Baseline, Value: x.Value, Effect: *newEffect(&x.Comparison, 0),
-		})
+		}
+		for _, e := range x.For {
+			reason.For = append(reason.For, Explained(e))
+		}
+		d.Reasons = append(d.Reasons, reason)
 	}
 	for _, f := range r.Failures {
 		d.Failed = append(d.Failed, Fail{

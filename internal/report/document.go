@@ -148,6 +148,14 @@ type Reason struct {
 	Baseline  float64 `json:"baseline"` // median of the baseline's trials
 	Value     float64 `json:"value"`    // median of the cell's trials
 	Effect    Effect  `json:"effect"`
+	// For are the primary metrics that it is a reason for, at least one.
+	For []Explained `json:"for"`
+}
+
+// An Explained is a metric that differs, and how a reason goes with it.
+type Explained struct {
+	Metric   string  `json:"metric"`
+	Together float64 `json:"together"` // rank correlation over blocks, −1 to 1
 }
 
 // A Fail is trials of one cell that did not succeed for one reason.

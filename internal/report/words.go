@@ -290,16 +290,53 @@ func (d *Document) shown() (s struct {
 	return s
 }
 
-// sayReasons puts the counters of each cell on a line.
+// sayReasons puts the counters of each cell on a line, or on several where its
+// metrics have different reasons.
 func (d *Document) sayReasons() {
-	for _, r := range d.Reasons {
-		name := Clean(nameIn(r.Cell, r.Condition))
-		if n := len(d.Words.Reasons); n == 0 || d.Words.Reasons[n-1].Name != name {
-			d.Words.Reasons = append(d.Words.Reasons, Line{Name: name})
+	for rest := d.Reasons; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(r Reason) bool { return r.Cell != rest[0].Cell || r.Condition != rest[0].Condition })
+		if n < 0 {
+			n = len(rest)
 		}
-		last := &d.Words.Reasons[len(d.Words.Reasons)-1]
-		last.Text = append(last.Text, r.say())
+		d.Words.Reasons = append(d.Words.Reasons, d.explain(rest[:n])...)
+		rest = rest[n:]
 	}
+}
+
+// explain says the reasons of one cell. Metrics that have one in common share a
+// line; which they are is not said if that is all of them.
+func (d *Document) explain(reasons []Reason) (lines []Line) {
+	var titles [][]string // of the metrics of each line
+	for _, m := range d.Metrics {
+		var text []string
+		for _, r := range reasons {
+			if slices.ContainsFunc(r.For, func(e Explained) bool { return e.Metric == m.Name }) {
+				text = append(text, r.say())
+			}
+		}
+		if text == nil {
+			continue
+		}
+		known := func(t string) bool { return slices.Contains(text, t) }
+		i := slices.IndexFunc(lines, func(l Line) bool { return slices.ContainsFunc(l.Text, known) })
+		if i < 0 {
+			i = len(lines)
+			lines, titles = append(lines, Line{}), append(titles, nil)
+		}
+		for _, t := range text {
+			if !slices.Contains(lines[i].Text, t) {
+				lines[i].Text = append(lines[i].Text, t)
+			}
+		}
+		titles[i] = append(titles[i], Clean(m.Title))
+	}
+	for i := range lines {
+		lines[i].Name = Clean(nameIn(reasons[0].Cell, reasons[0].Condition))
+		if len(lines) > 1 {
+			lines[i].Name += ", " + strings.Join(titles[i], ", ")
+		}
+	}
+	return lines
 }
 
 // say writes a reason, such as "context switches ×35.3 (112 → 3,950)".

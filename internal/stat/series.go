@@ -16,27 +16,14 @@ func Trend(x []float64) (rho, p float64) {
 	if n < 3 || !usable(x) {
 		return math.NaN(), math.NaN()
 	}
-	rho = correlation(ranks(x), n)
+	order := make([]float64, n)
+	for i := range order {
+		order[i] = float64(i)
+	}
+	rho = RankCorrelation(x, order)
 	df := float64(n - 2)
 	t := rho * math.Sqrt(df/((1-rho)*(1+rho)))
 	return rho, max(studentTwoSided(t, df), 2/math.Gamma(float64(n)+1))
-}
-
-// correlation returns Pearson's correlation of ranks r with 1…n; 0 where all
-// ranks are the same.
-func correlation(r []float64, n int) float64 {
-	mean := float64(n+1) / 2
-	var cross, own, index float64
-	for i, v := range r {
-		a, b := v-mean, float64(i+1)-mean
-		cross += a * b
-		own += a * a
-		index += b * b
-	}
-	if own == 0 {
-		return 0
-	}
-	return max(-1, min(1, cross/math.Sqrt(own*index)))
 }
 
 // ranks returns the rank of each value, from 1; ties share their mean rank.

@@ -1,0 +1,219 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
+)
+
+const (
+	// reasonsPerMetric is how many a person reads for one metric of a cell.
+	reasonsPerMetric = 3
+	// noticeable is the smallest change of a counter that explains anything.
+	noticeable = 0.10
+)
+
+// A candidate is a counter of one cell that might be a reason.
+type candidate struct {
+	reason Reason
+	*effect
+}
+
+// compareCounter compares every target with its baseline by one counter.
+func (t *table) compareCounter(metric int, targets []*target) []*candidate {
+	column := t.column(metric)
+	out := make([]*candidate, len(targets))
+	for i, to := range targets {
+		x, base := column[to.cell], column[to.baseline]
+		scale := bench.Difference
+		if positive(x) && positive(base) {
+			scale = bench.Ratio
+		}
+		c := &candidate{effect: newEffect(to.cell, x, base, scale)}
+		c.reason = Reason{
+			Metric:    t.run.Header.Metrics[metric],
+			Condition: to.condition,
+			Cell:      to.cell,
+			Baseline:  median(base),
+			Value:     median(x),
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// positive reports whether no value is zero or less.
+func positive(x []float64) bool {
+	return !slices.ContainsFunc(x, func(v float64) bool { return v <= 0 })
+}
+
+// distinct picks the counters of one cell that differ clearly. Those of one place
+// are a family: there are many of the whole machine, and what is counted for the
+// processes inside need not pay for them.
+func distinct(all []*candidate) []*candidate {
+	families := make(map[string][]*candidate)
+	for _, c := range all {
+		families[c.place()] = append(families[c.place()], c)
+	}
+	for _, family := range families {
+		adjustFamily(family)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
+		return !(c.cmp.Adjusted < alpha) || c.clarity() <= math.Log1p(noticeable)
+	})
+}
+
+// adjustFamily leaves out what never differed: no number of blocks could have
+// made it significant, so that it is not tested (Tarone 1990).
+func adjustFamily(family []*candidate) {
+	p := make([]float64, len(family))
+	for i, c := range family {
+		p[i] = c.cmp.P
+		if !slices.ContainsFunc(c.d, func(d float64) bool { return d != 0 }) {
+			p[i] = math.NaN()
+		}
+	}
+	for i, adjusted := range stat.Holm(p) {
+		c := family[i]
+		c.cmp.Adjusted, c.cmp.Verdict = adjusted, Different
+		c.reason.Comparison = *c.cmp
+	}
+}
+
+// place is where a counter is kept: "host", or "inside" a container. Where a
+// trial has several parts, such as "disk", they have names of their own before
+// that.
+func (c *candidate) place() string {
+	name := c.reason.Metric.Name
+	if before, _, ok := strings.Cut(name, inside); ok {
+		return before + inside
+	}
+	place, _, _ := strings.Cut(name, ".")
+	return place
+}
+
+// inside is what the names of counters of the processes inside begin with.
+const inside = "inside."
+
+// what is counted, wherever that is.
+func (c *candidate) what() string {
+	_, what, _ := strings.Cut(c.reason.Metric.Name, ".")
+	if _, after, ok := strings.Cut(c.reason.Metric.Name, inside); ok {
+		return after
+	}
+	return what
+}
+
+// own reports whether a counter is the container's and not the whole machine's.
+func (c *candidate) own() bool { return c.place() != "host" }
+
+// concerns reports whether a counter can have to do with a metric: that of one
+// part of a trial has nothing to do with another part.
+func (c *candidate) concerns(m bench.Metric) bool {
+	part, _, ok := strings.Cut(c.reason.Metric.Name, "."+inside)
+	return !ok || strings.HasPrefix(m.Name, part+".")
+}
+
+// clarity is the smallest change that the interval allows, as the logarithm of
+// a ratio, so that ratios and differences can be put in one order. An amount of
+// which less is hardly anything is added to both sides of the ratio.
+func (c *candidate) clarity() float64 {
+	if !c.cmp.HasInterval {
+		return 0
+	}
+	low, high := c.cmp.Low, c.cmp.High
+	base := math.Abs(c.reason.Baseline)
+	if c.scale == bench.Ratio {
+		low, high = base*(low-1), base*(high-1)
+	}
+	if low <= 0 && high >= 0 {
+		return 0
+	}
+	least := low
+	if high < 0 {
+		least = max(high, -base)
+	}
+	return math.Abs(math.Log1p(least / (base + grain(c.reason.Metric.Unit))))
+}
+
+// grain is an amount of which less is hardly anything.
+func grain(unit string) float64 {
+	switch unit {
+	case "s":
+		return 1e-3
+	case "B":
+		return 4096
+	default:
+		return 1
+	}
+}
+
+// A fit is how a counter goes with a metric.
+type fit struct {
+	*candidate
+	together float64
+	likely   bool // there is more of it where the metric is worse: it costs something
+	weight   float64
+}
+
+// best returns the counters that go best with a metric, of those that differ
+// clearly; what is counted inside and on the whole machine is named once.
+func (m difference) best(all []*candidate) []fit {
+	var fits []fit
+	for _, c := range all {
+		if c.concerns(m.Metric) {
+			fits = append(fits, m.fit(c))
+		}
+	}
+	slices.SortStableFunc(fits, func(a, b fit) int {
+		if a.likely != b.likely {
+			return later(a.likely) - later(b.likely)
+		}
+		return cmp.Compare(b.weight, a.weight)
+	})
+	var out []fit
+	for _, f := range fits {
+		said := slices.ContainsFunc(out, func(o fit) bool { return o.what() == f.what() })
+		if !said && len(out) < reasonsPerMetric {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func later(likely bool) int {
+	if likely {
+		return 0
+	}
+	return 1
+}
+
+func (m difference) fit(c *candidate) fit {
+	f := fit{candidate: c, together: together(m.effect, c.effect)}
+	v := m.cmp.Verdict
+	f.likely = v == Different || (c.cmp.sign() > 0) == (v == Worse)
+	f.weight = c.clarity() * (1 + math.Abs(f.together))
+	if c.own() {
+		f.weight *= 2
+	}
+	return f
+}
+
+// together is the rank correlation of two effects over the blocks in which both
+// have a pair; 0 where there are too few.
+func together(a, b *effect) float64 {
+	var x, y []float64
+	for i, block := range a.at {
+		if j, ok := slices.BinarySearch(b.at, block); ok {
+			x, y = append(x, a.d[i]), append(y, b.d[j])
+		}
+	}
+	if rho := stat.RankCorrelation(x, y); !math.IsNaN(rho) {
+		return rho
+	}
+	return 0
+}

@@ -55,7 +55,7 @@ func TestAgentImage(t *testing.T) {
 		name, _, _ := strings.Cut(line, ":")
 		names = append(names, name)
 	}
-	want := []string{"dev/", "etc/", "etc/group", "etc/passwd", "proc/", "sys/", "tare-agent", "tmp/"}
+	want := []string{"dev/", "etc/", "etc/group", "etc/passwd", "proc/", "sys/", "tare-agent", "tare-data/", "tmp/"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files differ (-want +got):\n%s", diff)
 	}
@@ -74,7 +74,7 @@ func TestAgentImage(t *testing.T) {
 // The digest depends on the binary and the architecture and on nothing else.
 func TestAgentImageIsReproducible(t *testing.T) {
 	want := map[string]string{
-		"amd64": "sha256:43af4beac645145301bcfa13ccbeadbdfae6e724011a2d2af6f2feae811532fe",
+		"amd64": "sha256:62bd063171711c0746dfc2a77b84ad64a92a937e2e718d1a89cec592cba5b859",
 		"arm64": "sha256:f52baa22a72b08b877a06f10a9a88c16910227ecccf26348a77d4b96527f3cb5",
 	}[runtime.GOARCH]
 	img := resolve(t, image.NewLibrary(t.TempDir(), image.WithAgent([]byte("program"))), image.Agent)

@@ -127,6 +127,13 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
 }
 
+// Own reports whether the image that ref names is one that a Library makes
+// itself. Such an image has bench.DataDir, an empty directory that every user may
+// write to.
+func Own(ref string) bool {
+	return ref == "" || ref == Agent || strings.HasPrefix(ref, hostScheme+":")
+}
+
 // unpacked returns the directory with i's files and the number of bytes in
 // them, and unpacks them first if nobody did.
 func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size int64, err error) {

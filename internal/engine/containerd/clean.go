@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // The kinds of what a dead run leaves.
@@ -39,8 +40,8 @@ func (e *Engine) visit(ctx context.Context) (*server, func(), error) {
 	return s, func() { _ = s.client.Close() }, nil // nothing is pending
 }
 
-// Leftovers lists what carries the label of a dead run in tare's namespace, and
-// the control groups of dead runs.
+// Leftovers lists what carries the label of a dead run in tare's namespace, the
+// control groups of dead runs, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	s, done, err := e.visit(ctx)
 	if err != nil {
@@ -58,7 +59,8 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			return nil, e.failed("list what is left", err)
 		}
 	}
-	return found, nil
+	data, err := e.data.Leftovers(dead)
+	return append(found, data...), err
 }
 
 // listContainers lists containers, then the snapshots that no container has.
@@ -117,6 +119,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	known := slices.Contains(s.snapshotters, snapshotter)
 	switch {
 	case l.Engine != e.cfg.Name:
+	case l.Kind == datadir.Kind:
+		err = e.data.RemoveLeftover(l)
 	case l.Kind == kindContainer && known:
 		err = e.removeContainerOf(ctx, s, l.Run, snapshotter, id)
 	case l.Kind == kindSnapshot && known:

@@ -11,6 +11,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // running is a container with its task, from its creation to its removal.
@@ -21,6 +22,7 @@ type running struct {
 	image   *unpacked
 	runtime runtime
 	spec    bench.Spec
+	data    *datadir.Dir   // of the host; nil where none was asked for
 	process *specs.Process // the first one, as it was asked for
 
 	container containerd.Container
@@ -116,6 +118,9 @@ func (c *running) Remove(ctx context.Context) error {
 		if err := c.engine.erase(ctx, c.server, c.engine.cfg.Run, c.id, c.image.key.snapshotter); err != nil {
 			return err
 		}
+	}
+	if err := c.data.Remove(); err != nil {
+		return c.failed("remove", err)
 	}
 	c.removed = true
 	c.unwatch()

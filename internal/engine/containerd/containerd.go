@@ -29,6 +29,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -36,7 +37,7 @@ import (
 type Config struct {
 	Name        string         // of the instance, in the characters of a run's ID; part of names
 	Run         string         // ID of the run
-	Dir         string         // directory of the run; it exists. The ends of output lie below it
+	Dir         string         // directory of the run; it exists. The ends of output and data lie below it
 	Images      *image.Library // where images come from
 	Address     string         // of the socket; empty = CONTAINERD_ADDRESS, or /run/containerd/containerd.sock
 	Runtime     string         // where a Spec names none: "runc", "crun", "io.containerd.NAME.vN"; empty = runc
@@ -50,6 +51,7 @@ type Engine struct {
 	prefix string // of the IDs of containers
 
 	number atomic.Int64 // of the last container or process
+	data   *datadir.Keeper
 
 	opening sync.Mutex
 	opened  *server // nil until the engine is used
@@ -79,6 +81,7 @@ func New(cfg Config) *Engine {
 	return &Engine{
 		cfg:      cfg,
 		dir:      filepath.Join(cfg.Dir, "containerd-"+cfg.Name),
+		data:     datadir.New(cfg.Run, cfg.Name, cfg.Dir),
 		prefix:   fmt.Sprintf("%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:])),
 		runtimes: map[string]runtime{},
 		images:   map[imageKey]*unpacked{},
@@ -142,6 +145,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		e.forget(i) // the next one loads it again
 		return e.failed("find image "+i.image.Name(), err)
 	}
+	if err := e.data.Stage(spec); err != nil {
+		return e.failed("prepare", err)
+	}
 	return nil
 }
 
@@ -157,7 +163,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var err error
+	err := e.data.Close()
 	for name := range e.sent {
 		err = errors.Join(err, e.removeImage(ctx, s, name))
 	}

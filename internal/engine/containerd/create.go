@@ -31,8 +31,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, err
 	}
 	c := &running{engine: e, server: s, id: e.next(), image: i, runtime: r, spec: spec, ended: make(chan struct{})}
-	if err := c.create(ctx); err != nil {
+	if c.data, err = e.data.Take(spec); err != nil {
 		return nil, e.failed("create "+c.id, err)
+	}
+	if err := c.create(ctx); err != nil {
+		return nil, e.failed("create "+c.id, errors.Join(err, c.data.Remove()))
 	}
 	return c, nil
 }
@@ -69,7 +72,7 @@ func outlast(ctx context.Context) (longer context.Context, done func()) {
 // assemble makes the parts of a container with the context longer, for as long
 // as ctx has not ended.
 func (c *running) assemble(ctx, longer context.Context) (err error) {
-	specification, err := c.engine.specification(longer, c.spec, c.image, c.id)
+	specification, err := c.specification(longer)
 	if err != nil {
 		return err
 	}
@@ -85,6 +88,9 @@ func (c *running) assemble(ctx, longer context.Context) (err error) {
 		containerd.WithNewSnapshot(c.id, c.image.image, snapshots.WithLabels(labels)),
 		containerd.WithSpec(specification),
 	)
+	if err == nil {
+		err = c.openData(longer)
+	}
 	if err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -60,9 +60,10 @@ func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
 	}
 	if c.runtime.sandboxed {
 		recorded(c.spec, &s, root, &a)
-		return a, nil
+	} else if err := fromKernel(pid, c.spec, root, &a); err != nil {
+		return a, err
 	}
-	err = fromKernel(pid, c.spec, root, &a)
+	a.Data, err = c.dataOn(&s, a.Storage)
 	return a, err
 }
 

@@ -16,6 +16,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -35,6 +36,8 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	switch {
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: containerd has no volumes: use layer, bind or tmpfs", spec.Storage)
+	case datadir.Check(spec) != nil:
+		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case !slices.Contains(s.snapshotters, snapshotter):
 		return refuse("snapshotter %q: here work %s", snapshotter, strings.Join(s.snapshotters, ", "))
 	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
@@ -91,12 +94,13 @@ func (e *Engine) runtimeFor(s *server, spec bench.Spec) (runtime, error) {
 
 // specification is the OCI specification for a container of spec: what the
 // client library makes of no options at all, and what was asked for.
-func (e *Engine) specification(ctx context.Context, spec bench.Spec, i *unpacked, id string) (*oci.Spec, error) {
+func (c *running) specification(ctx context.Context) (*oci.Spec, error) {
+	spec := c.spec
 	options := []oci.SpecOpts{
 		oci.WithDefaultUnixDevices,
-		oci.WithCgroup(groupOf(e.cfg.Run, id)),
-		oci.WithMounts(mounts(spec)),
-		process(spec, i),
+		oci.WithCgroup(groupOf(c.engine.cfg.Run, c.id)),
+		oci.WithMounts(mounts(datadir.Mounts(spec, c.data))),
+		process(spec, c.image),
 		limits(spec.Limits),
 	}
 	if spec.Network == "host" {
@@ -111,7 +115,7 @@ func (e *Engine) specification(ctx context.Context, spec bench.Spec, i *unpacked
 	case spec.Security.Seccomp == "":
 		options = append(options, seccomp.WithDefaultProfile()) // which looks at the capabilities
 	}
-	return oci.GenerateSpec(namespaces.WithNamespace(ctx, namespace), nil, &containers.Container{ID: id}, options...)
+	return oci.GenerateSpec(namespaces.WithNamespace(ctx, namespace), nil, &containers.Container{ID: c.id}, options...)
 }
 
 // process is what runs inside.
@@ -154,9 +158,9 @@ func limits(l bench.Limits) oci.SpecOpts {
 	return oci.Compose(options...)
 }
 
-func mounts(spec bench.Spec) []specs.Mount {
-	list := make([]specs.Mount, len(spec.Mounts))
-	for i, m := range spec.Mounts {
+func mounts(asked []bench.Mount) []specs.Mount {
+	list := make([]specs.Mount, len(asked))
+	for i, m := range asked {
 		list[i] = mountOf(m)
 	}
 	return list

@@ -7,6 +7,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // The kinds of what a dead run leaves.
@@ -16,7 +17,7 @@ const (
 )
 
 // Leftovers lists the pods with the label of a dead run, which contain its
-// containers, then its images.
+// containers, then the directories of its data and its images.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	s, err := e.ask(ctx)
 	if err != nil {
@@ -35,6 +36,11 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	for _, p := range pods.Items {
 		add(p.Labels, kindSandbox, p.Id)
 	}
+	data, err := e.data.Leftovers(dead)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, data...)
 	if s.store == nil {
 		return found, nil
 	}
@@ -58,6 +64,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
 	case l.Kind == kindImage && s.store != nil:
 		return e.removeImage(ctx, s, l.Run, l.ID)
+	case l.Kind == datadir.Kind:
+		return e.data.RemoveLeftover(l)
 	case l.Kind == kindSandbox:
 		return e.removePodOf(ctx, s, l.Run, l.ID)
 	}

@@ -14,6 +14,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // running is a container of the engine, from its creation to its removal.
@@ -22,7 +23,8 @@ type running struct {
 	engine *Engine
 	id     string
 	name   string
-	whole  bool // Remove takes the pod with it
+	whole  bool         // Remove takes the pod with it
+	data   *datadir.Dir // of the host; nil where none was asked for
 
 	mu     sync.Mutex
 	output *tail // nil without Attach
@@ -190,7 +192,7 @@ func (c *running) release() error {
 	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return nil
+	return c.data.Remove()
 }
 
 // abandon removes every container of that name, after a call that failed or

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/image"
 )
 
 // check reports what of spec this server cannot do.
@@ -32,8 +34,12 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 		return refuse("network bridge: the server's CNI configuration is of type %q: use host, or a server with CNI plugin bridge", s.network)
 	case spec.Reach == bench.ReachPublished && !s.portmap:
 		return refuse("reach published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use network bridge")
+	case datadir.Check(spec) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
+	case spec.Storage == "layer" && !image.Own(spec.Image):
+		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind", bench.DataDir, spec.Image)
 	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
-		return refuse("storage %q: CRI has layer and bind", spec.Storage)
+		return refuse("storage %q: CRI has no volumes and no tmpfs: use layer or bind", spec.Storage)
 	case runtime != "" && s.handlers != nil && !slices.Contains(s.handlers, runtime):
 		return refuse("no runtime %q: the server's configuration names %s", runtime, strings.Join(s.handlers, ", "))
 	case spec.Snapshotter != "" && spec.Snapshotter != snapshotter:
@@ -121,7 +127,7 @@ func namespaceOptions(spec bench.Spec) *cri.NamespaceOption {
 }
 
 // containerConfig translates what of a Spec is the container's.
-func (e *Engine) containerConfig(spec bench.Spec, l loaded, name string) *cri.ContainerConfig {
+func (e *Engine) containerConfig(spec bench.Spec, l loaded, data *datadir.Dir, name string) *cri.ContainerConfig {
 	config := &cri.ContainerConfig{
 		Metadata:   &cri.ContainerMetadata{Name: name},
 		Image:      &cri.ImageSpec{Image: l.name},
@@ -140,7 +146,7 @@ func (e *Engine) containerConfig(spec bench.Spec, l loaded, name string) *cri.Co
 		key, value, _ := strings.Cut(kv, "=")
 		config.Envs = append(config.Envs, &cri.KeyValue{Key: key, Value: []byte(value)})
 	}
-	for _, m := range spec.Mounts {
+	for _, m := range datadir.Mounts(spec, data) {
 		config.Mounts = append(config.Mounts, &cri.Mount{ContainerPath: m.Target, HostPath: m.Source, Readonly: m.ReadOnly})
 	}
 	return config

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -33,7 +34,7 @@ import (
 type Config struct {
 	Name   string         // of the instance, in the characters of a run's ID; part of names
 	Run    string         // ID of the run
-	Dir    string         // directory of the run; containers' logs lie below it
+	Dir    string         // directory of the run; containers' logs and data lie below it
 	Images *image.Library // where images come from
 
 	// Endpoint is the server's socket, such as "unix:///run/crio/crio.sock";
@@ -54,6 +55,7 @@ type Engine struct {
 	prefix string // of the names of pods
 
 	number atomic.Int64 // of the last pod
+	data   *datadir.Keeper
 
 	rehearsed sync.Map // of a rehearsal: what has been made once
 
@@ -74,6 +76,7 @@ func New(cfg Config) *Engine {
 	return &Engine{
 		cfg:    cfg,
 		prefix: fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:])),
+		data:   datadir.New(cfg.Run, cfg.Name, cfg.Dir),
 		loaded: map[string]loaded{},
 		sent:   map[string]bool{},
 	}
@@ -118,6 +121,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err != nil && e.pauseName(s) == "" && ctx.Err() == nil {
 		err = fmt.Errorf("%w (if it cannot fetch the image of its pods' first process: what this server calls that image, the option pause tells tare, which then makes one)", err)
 	}
+	if err == nil {
+		err = e.data.Stage(spec)
+	}
 	return err
 }
 
@@ -148,7 +154,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.server == nil {
 		return nil // nothing was made
 	}
-	var err error
+	err := e.data.Close()
 	for name := range e.sent {
 		err = errors.Join(err, e.removeImage(ctx, e.server, e.cfg.Run, name))
 	}

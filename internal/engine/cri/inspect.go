@@ -80,8 +80,31 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Security: securityOf(spec),
 		Cgroup:   cgroupOf(c.pod.server),
 	}
+	if a.Data, err = c.dataOn(info); err != nil {
+		return a, c.failed(ctx, "inspect", err)
+	}
 	a.Limits, err = readback.LimitsSeen(info.Pid, c.id, c.pod.spec.Limits, a.Limits)
 	return a, err
+}
+
+// dataOn says what bench.DataDir lies on, see readback.Data: the kernel's word if
+// the container runs and is seen from here, else that of the configuration.
+func (c *running) dataOn(info verbose) (string, error) {
+	if c.pod.spec.Storage == "" {
+		return "", nil
+	}
+	if inGroupOf(info.Pid, c.id) {
+		return readback.Data(info.Pid, "bind", c.data.At())
+	}
+	i := slices.IndexFunc(info.RuntimeSpec.Mounts, func(m specs.Mount) bool { return m.Destination == bench.DataDir })
+	switch {
+	case i < 0:
+		return "layer", nil
+	case info.RuntimeSpec.Mounts[i].Source != c.data.At():
+		return readback.DataSaid("other", info.RuntimeSpec.Mounts[i].Source), nil
+	default:
+		return readback.DataSaid("bind", c.data.At()), nil
+	}
 }
 
 // inspect returns the runtime and the network that the pod really has.

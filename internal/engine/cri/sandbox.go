@@ -121,8 +121,12 @@ func (p *pod) create(ctx context.Context) (*running, error) {
 	}
 	longer, stop := outlast(ctx)
 	defer stop()
+	var err error
+	if c.data, err = p.engine.data.Take(p.spec); err != nil {
+		return nil, p.engine.failed(ctx, "create "+c.name, err)
+	}
 	made, err := p.server.CreateContainer(longer, &cri.CreateContainerRequest{
-		PodSandboxId: p.id, Config: p.engine.containerConfig(p.spec, p.image, c.name), SandboxConfig: p.config,
+		PodSandboxId: p.id, Config: p.engine.containerConfig(p.spec, p.image, c.data, c.name), SandboxConfig: p.config,
 	})
 	c.id = made.GetContainerId()
 	if err == nil && ctx.Err() == nil && c.id != "" {
@@ -131,7 +135,7 @@ func (p *pod) create(ctx context.Context) (*running, error) {
 		p.containers = append(p.containers, c)
 		return c, nil
 	}
-	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, missing(err)), c.abandon(ctx))
+	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, missing(err)), c.abandon(ctx), c.data.Remove())
 }
 
 // Stop ends what runs in the sandbox and releases its network.

@@ -8,6 +8,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/netdev"
 )
 
@@ -17,10 +18,12 @@ const (
 	kindNetwork   = "network"
 	kindDevice    = "device" // a network interface
 	kindImage     = "image"
+	kindVolume    = "volume"
 )
 
-// Leftovers lists the containers and the networks with the label of a dead run,
-// the interfaces that these lie on, and the images under its name.
+// Leftovers lists the containers, the networks and the volumes with the label of
+// a dead run, the interfaces that its networks lie on, the images under its
+// name, and the directories of its data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	if err := e.reach(ctx); err != nil {
 		return nil, err
@@ -38,6 +41,10 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	devices, err := netdev.List(driver)
 	if err != nil {
 		return nil, e.failed("look for interfaces", err)
+	}
+	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", labelRun)})
+	if err != nil {
+		return nil, e.failed("list volumes", err)
 	}
 	images, err := e.client.ImageList(ctx, client.ImageListOptions{})
 	if err != nil {
@@ -58,12 +65,16 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	for _, d := range devices {
 		add(d.Run, kindDevice, d.Name)
 	}
+	for _, v := range volumes.Items {
+		add(v.Labels[labelRun], kindVolume, v.Name)
+	}
 	for _, image := range images.Items {
 		for _, tag := range image.RepoTags {
 			add(runOf(tag), kindImage, tag)
 		}
 	}
-	return found, nil
+	data, err := e.data.Leftovers(dead)
+	return append(found, data...), err
 }
 
 // runOf is the run in the name of an image, "tare.local/RUN/…"; empty if it is
@@ -92,6 +103,10 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return e.removeNetworkOf(ctx, l.Run, l.ID)
 	case l.Kind == kindDevice:
 		return netdev.Device{Run: l.Run, Driver: driver, Name: l.ID}.Remove()
+	case l.Kind == kindVolume:
+		return e.removeVolumeOf(ctx, l.Run, l.ID)
+	case l.Kind == datadir.Kind:
+		return e.data.RemoveLeftover(l)
 	}
 	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 }
@@ -124,4 +139,23 @@ func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
 		return fmt.Errorf("%s: network %s is not of run %s", e.cfg.Name, id, run)
 	}
 	return e.removeNetwork(ctx, id)
+}
+
+// removeVolumeOf removes a volume that carries the label of the run. Its
+// container's removal has nearly always taken it along.
+func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
+	answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return e.failed("inspect volume "+name, err)
+	}
+	if answer.Volume.Labels[labelRun] != run {
+		return fmt.Errorf("%s: volume %s is not of run %s", e.cfg.Name, name, run)
+	}
+	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !gone(err) {
+		return e.failed("remove volume "+name, err)
+	}
+	return nil
 }

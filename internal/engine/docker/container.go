@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/stdstream"
 )
 
@@ -22,6 +23,7 @@ type running struct {
 	id     string
 	image  loaded
 	spec   bench.Spec
+	data   *datadir.Dir // of the host; nil where none was asked for
 
 	mu     sync.Mutex
 	stream *client.HijackedResponse // nil without Attach
@@ -111,9 +113,11 @@ func (c *running) drain(ctx context.Context) error {
 }
 
 func (c *running) Remove(ctx context.Context) error {
-	err := c.engine.removeContainer(ctx, c.id)
-	if err != nil {
+	if err := c.engine.removeContainer(ctx, c.id); err != nil {
 		return err
+	}
+	if err := c.data.Remove(); err != nil {
+		return c.failed("remove", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // grace is how long Create waits for the engine's answer after its context has
@@ -39,6 +40,8 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
+	case datadir.Check(spec) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Runtime != "" && !hasRuntime:
 		return refuse("no runtime %[1]q: start the engine with `dockerd --add-runtime %[1]s=%[2]s`, or put \"runtimes\": {%[1]q: {\"path\": %[2]q}} into its daemon.json", spec.Runtime, pathOf(spec.Runtime))
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
@@ -82,28 +85,42 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
-	options, err := e.options(info, spec, l, name)
-	if err == nil {
-		options.HostConfig.NetworkMode, err = e.modeOf(ctx, spec)
+	c := &running{engine: e, image: l, spec: spec}
+	if c.data, err = e.data.Take(spec); err != nil {
+		return nil, e.failed("create", err)
 	}
-	if err != nil {
-		return nil, err
+	if err := c.make(ctx, info); err != nil {
+		return nil, errors.Join(err, c.data.Remove())
 	}
-	c, err := e.create(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	c.image, c.spec = l, spec
 	return c, nil
+}
+
+// make makes the container, or leaves nothing.
+func (c *running) make(ctx context.Context, info *system.Info) error {
+	options, err := c.options(info, c.engine.prefix+strconv.FormatInt(c.engine.number.Add(1), 10))
+	if err == nil {
+		options.HostConfig.NetworkMode, err = c.engine.modeOf(ctx, c.spec)
+	}
+	if err != nil {
+		return err
+	}
+	if c.id, err = c.engine.create(ctx, options); err != nil {
+		return err
+	}
+	if err := c.openData(ctx); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		return errors.Join(err, c.engine.removeContainer(clean, c.id))
+	}
+	return nil
 }
 
 // create asks for a container. A request that is broken off can leave one that
 // the engine was about to make, so this one goes on for a while when ctx ends,
 // until it is known what there is to remove.
-func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptions) (*running, error) {
+func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptions) (id string, err error) {
 	if ctx.Err() != nil {
-		return nil, e.failed("create "+options.Name, context.Cause(ctx))
+		return "", e.failed("create "+options.Name, context.Cause(ctx))
 	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -111,23 +128,24 @@ func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptio
 	defer stop()
 	made, err := e.client.ContainerCreate(longer, options)
 	if err == nil && ctx.Err() == nil {
-		return &running{engine: e, id: made.ID}, nil
+		return made.ID, nil
 	}
 	if ctx.Err() != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		err = errors.Join(context.Cause(ctx), e.removeContainer(clean, options.Name))
 	}
-	return nil, e.failed("create "+options.Name, err)
+	return "", e.failed("create "+options.Name, err)
 }
 
 // options translates a Spec, but for the network.
-func (e *Engine) options(info *system.Info, spec bench.Spec, l loaded, name string) (client.ContainerCreateOptions, error) {
+func (c *running) options(info *system.Info, name string) (client.ContainerCreateOptions, error) {
+	spec := c.spec
 	config := &container.Config{
-		Image:      l.name,
+		Image:      c.image.name,
 		Env:        spec.Env,
 		WorkingDir: spec.Dir,
-		Labels:     map[string]string{labelRun: e.cfg.Run},
+		Labels:     map[string]string{labelRun: c.engine.cfg.Run},
 	}
 	if len(spec.Argv) > 0 {
 		config.Entrypoint, config.Cmd = spec.Argv[:1], spec.Argv[1:]
@@ -138,12 +156,10 @@ func (e *Engine) options(info *system.Info, spec bench.Spec, l loaded, name stri
 		ReadonlyRootfs: spec.Security.ReadOnly,
 		SecurityOpt:    securityOptions(spec.Security),
 		Resources:      resources(spec.Limits),
+		Mounts:         c.engine.mountsFor(spec, c.data),
 	}
 	if hasOption(info, "userns") && !spec.Security.UserNS {
 		host.UsernsMode = "host"
-	}
-	for _, m := range spec.Mounts {
-		host.Mounts = append(host.Mounts, mountOf(m))
 	}
 	err := publish(spec, config, host)
 	return client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}, err

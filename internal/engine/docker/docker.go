@@ -27,6 +27,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -34,7 +35,7 @@ import (
 type Config struct {
 	Name   string         // of the instance, in the characters of a run's ID; part of names
 	Run    string         // ID of the run
-	Dir    string         // directory of the run; not used, the engine has its own
+	Dir    string         // directory of the run; only data is put there, the engine has its own
 	Images *image.Library // where images come from
 	Host   string         // such as "unix:///run/docker.sock"; empty = DOCKER_HOST, or the default
 }
@@ -47,6 +48,7 @@ type Engine struct {
 	prefix string // of the names of containers
 
 	number atomic.Int64 // of the last container
+	data   *datadir.Keeper
 
 	network sync.Mutex // held while a network is made or removed
 	macvlan *macvlan   // nil until one was asked for
@@ -62,7 +64,7 @@ const labelRun = "tare.run"
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, loaded: map[string]loaded{}, sent: map[string]bool{}}
+	e := &Engine{cfg: cfg, data: datadir.New(cfg.Run, cfg.Name, cfg.Dir), loaded: map[string]loaded{}, sent: map[string]bool{}}
 	// A run that is resumed after a crash must not meet its old names.
 	var nonce [3]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
@@ -131,6 +133,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		e.forget(spec.Image) // the next one loads it again
 		return e.failed("inspect image "+l.name, err)
 	}
+	if err := e.data.Stage(spec); err != nil {
+		return e.failed("prepare", err)
+	}
 	return nil
 }
 
@@ -141,7 +146,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.closeNetwork(ctx)
+	err := errors.Join(e.data.Close(), e.closeNetwork(ctx))
 	for name := range e.sent {
 		err = errors.Join(err, e.removeImage(ctx, name))
 	}

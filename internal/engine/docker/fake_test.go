@@ -132,19 +132,18 @@ func TestLeftoversOfOthers(t *testing.T) {
 		"GET /networks":           apitest.Reply(200, `[{"Id":"n1","Labels":{"tare.run":"dead"}},{"Id":"n2","Labels":{"tare.run":"alive"}},{"Id":"n3"}]`),
 		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Config":{"Labels":{"tare.run":"another"}}}`),
 		"GET /networks/n1":        apitest.Reply(200, `{"Id":"n1","Labels":{"tare.run":"another"}}`),
+		"GET /volumes":            apitest.Reply(200, `{"Volumes":[{"Name":"v1","Labels":{"tare.run":"dead"}},{"Name":"v2"},{"Name":"v3","Labels":{"tare.run":"alive"}}]}`),
+		"GET /volumes/v1":         apitest.Reply(200, `{"Name":"v1","Labels":{"tare.run":"another"}}`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run != "alive" })
-	if err != nil || len(left) != 3 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "tare.local/dead/docker/agent:latest" {
-		t.Fatalf("Leftovers = %v, %v; want c1, n1 and the image", left, err)
+	if err != nil || len(left) != 4 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "v1" || left[3].ID != "tare.local/dead/docker/agent:latest" {
+		t.Fatalf("Leftovers = %v, %v; want c1, n1, v1 and the image", left, err)
 	}
-	for _, l := range left[:2] {
+	left[3].ID = "debian:12"
+	for _, l := range left {
 		if err := e.RemoveLeftover(t.Context(), l); err == nil {
-			t.Errorf("a %s that another run has is removed", l.Kind)
+			t.Errorf("the %s %s is removed, which another run has or which is not tare's", l.Kind, l.ID)
 		}
-	}
-	left[2].ID = "debian:12"
-	if err := e.RemoveLeftover(t.Context(), left[2]); err == nil {
-		t.Error("an image that is not tare's is removed")
 	}
 	if s.Called("DELETE") {
 		t.Errorf("calls: %q", s.Calls())

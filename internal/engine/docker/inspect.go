@@ -51,8 +51,12 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if a.Network, err = c.engine.networkOf(ctx, h.NetworkMode); err != nil {
 		return a, c.failed("inspect the network of", err)
 	}
-	if got.State.Pid > 0 && c.engine.sameProcesses(ctx) {
-		err = c.fromKernel(got.State.Pid, &a)
+	pid := 0 // is not seen
+	if c.engine.sameProcesses(ctx) {
+		pid = got.State.Pid
+	}
+	if err = c.dataOn(pid, got, &a); err == nil && pid > 0 {
+		err = c.fromKernel(pid, &a)
 	}
 	return a, err
 }

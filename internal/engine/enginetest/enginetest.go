@@ -46,6 +46,10 @@ const (
 	Unconfined      Feature = "seccomp unconfined"
 	UserNS          Feature = "user namespace"
 	Privileged      Feature = "privileged"
+	StorageLayer    Feature = "storage layer"
+	StorageVolume   Feature = "storage volume"
+	StorageBind     Feature = "storage bind"
+	StorageTmpfs    Feature = "storage tmpfs"
 	// Layer is a writable root of its own for each container.
 	Layer Feature = "writable layer"
 	// CompleteOutput is all of it: a server that loses the end of long output
@@ -144,6 +148,7 @@ func tests() []test {
 		{"user namespace", userNamespace, true},
 		{"privileged", privileged, true},
 		{"fresh layer", freshLayer, true},
+		{"storage", storageOf, true},
 		{"image digest", imageDigest, true},
 		{"host program", hostProgram, true},
 		{"cgroup", cgroupPath, true},

@@ -78,6 +78,9 @@ func (c *fakeContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 	if a.Network == "" {
 		a.Network = "none"
 	}
+	if c.spec.Storage != "" {
+		a.Data = c.spec.Storage + " fakefs"
+	}
 	if c.fake.config.Applied != nil {
 		c.fake.config.Applied(&a)
 	}

@@ -19,7 +19,8 @@ func leftovers(t *testing.T, s *suite) {
 		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
 	}
 	alive := s.ready(t, s.spec("hold"), "ready\n")
-	dead := s.abandon(t)
+	data := t.TempDir()
+	dead := s.abandon(t, data)
 
 	if left := list(t, cleaner, func(string) bool { return false }); len(left) != 0 {
 		t.Errorf("Leftovers of no run: %v", left)
@@ -36,6 +37,7 @@ func leftovers(t *testing.T, s *suite) {
 		t.Errorf("Leftovers after they were removed: %v", left)
 	}
 	s.nothingLeft(t, dead)
+	emptied(t, data)
 	if len(alive.processes(t)) == 0 {
 		t.Error("cleaning up after one run killed a container of another")
 	}
@@ -64,10 +66,10 @@ func (s *suite) clean(t *testing.T, c bench.Cleaner, l bench.Leftover, run strin
 	}
 }
 
-// abandon leaves a running container and one that was not started behind, as
-// a run that was killed does. What it still holds in this process, it lets go
+// abandon leaves a running container, one that was not started, and some with
+// data behind, as a run that was killed does. What it still holds in this process, it lets go
 // of when the subtest ends.
-func (s *suite) abandon(t *testing.T) Site {
+func (s *suite) abandon(t *testing.T, data string) Site {
 	t.Helper()
 	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)
 	other := &suite{Options: s.Options, site: site, engine: s.Open(t, site)}
@@ -82,5 +84,6 @@ func (s *suite) abandon(t *testing.T) Site {
 		spec.Network = "macvlan"
 	}
 	other.create(t, spec)
+	other.leavesData(t, data)
 	return site
 }

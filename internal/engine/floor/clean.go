@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -77,7 +78,9 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 	for f := range running {
 		add(f)
 	}
-	return left, errors.Join(err, e.directories(add), e.ownGroups(add))
+	err = errors.Join(err, e.directories(add), e.ownGroups(add))
+	data, dataErr := e.data.Leftovers(dead) // when the containers are gone
+	return append(left, data...), errors.Join(err, dataErr)
 }
 
 // directories looks below the directories of all runs.
@@ -160,6 +163,9 @@ func containerOf(pid int) (found, bool) {
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
+	}
+	if l.Kind == datadir.Kind {
+		return e.data.RemoveLeftover(l)
 	}
 	h, err := e.groups()
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // errState is wrapped by the errors of operations that come too early or too late.
@@ -26,6 +27,7 @@ type container struct {
 	plan   plan
 	dir    string            // with upper, work and root, or root alone
 	copied bool              // the root is a copy of the image, not an overlay
+	data   *datadir.Dir      // of the host; nil where none was asked for
 	groups *cgroup.Hierarchy // nil where there is no group
 	group  string
 
@@ -180,7 +182,7 @@ func (c *container) Remove(ctx context.Context) error {
 			return fmt.Errorf("remove %s: %w", c.id, err)
 		}
 	}
-	if err := os.RemoveAll(c.dir); err != nil {
+	if err := errors.Join(os.RemoveAll(c.dir), c.data.Remove()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.id, err)
 	}
 	c.removed = true

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // maxReport bounds what is read from init: an argument list can be long.
@@ -47,7 +48,7 @@ func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
 		id: id, plan: p, run: e.config.Run, dir: filepath.Join(e.config.Dir, id),
 		group: runGroup(e.config.Run) + "/" + id, copied: e.copies.Load(), exited: make(chan struct{}),
 	}
-	if err := c.build(ctx); err != nil {
+	if err := c.build(ctx, e.data); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err() // what it led to does not matter
 		}
@@ -57,9 +58,12 @@ func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
 }
 
 // build makes everything that belongs to a container.
-func (c *container) build(ctx context.Context) error {
+func (c *container) build(ctx context.Context, k *datadir.Keeper) error {
 	root, err := c.makeRoot()
 	if err != nil {
+		return err
+	}
+	if err := c.makeData(k); err != nil {
 		return err
 	}
 	if h := c.plan.groups; h != nil {
@@ -99,6 +103,19 @@ func (c *container) makeRoot() (agent.Root, error) {
 		root.Overlay += ",userxattr" // what an ordinary user may use to mark files
 	}
 	return root, nil
+}
+
+// makeData makes what the container's data will lie on, but for a tmpfs.
+func (c *container) makeData(k *datadir.Keeper) (err error) {
+	if c.plan.spec.Storage != "layer" {
+		c.data, err = k.Take(c.plan.spec)
+		return err
+	}
+	layer := filepath.Join(c.dir, "upper")
+	if c.copied {
+		layer = filepath.Join(c.dir, "root")
+	}
+	return datadir.MakeIn(layer)
 }
 
 // overlay returns the options of an overlay. Its separators are escaped.
@@ -258,7 +275,7 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 		proc.Flags |= unix.MS_RDONLY // or root inside could change the host's settings
 	}
 	in.Mounts = append([]agent.InitMount{proc}, devices(mark(c.run, c.id))...)
-	for _, m := range spec.Mounts {
+	for _, m := range datadir.Mounts(spec, c.data) {
 		in.Mounts = append(in.Mounts, mountOf(m))
 	}
 	return in

@@ -36,6 +36,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -52,6 +53,7 @@ type Engine struct {
 	config Config
 	prefix string // of the IDs of this engine's containers
 	count  atomic.Int64
+	data   *datadir.Keeper
 
 	mu        sync.Mutex
 	rehearsed bool // Prepare has seen a container come up
@@ -79,6 +81,7 @@ func New(c Config) *Engine {
 		config: c,
 		// A resumed run has the same ID, so the engine's own tells them apart.
 		prefix: idPrefix + hex.EncodeToString(b[:]),
+		data:   datadir.New(c.Run, c.Name, c.Dir),
 		groups: sync.OnceValues(groups),
 	}
 }
@@ -157,6 +160,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if _, err := e.plan(ctx, spec); err != nil {
 		return err
 	}
+	if err := e.data.Stage(spec); err != nil {
+		return fmt.Errorf("%s: %w", e.config.Name, err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.rehearsed {
@@ -193,11 +199,12 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 // Close implements bench.Engine. Containers are gone, and with them all that
 // was made but the run's group, which other engines may still use.
 func (e *Engine) Close(context.Context) error {
+	data := e.data.Close()
 	h, err := e.groups()
 	if err != nil {
-		return nil // no groups were made
+		return data // no groups were made
 	}
-	return h.Prune(runGroup(e.config.Run))
+	return errors.Join(data, h.Prune(runGroup(e.config.Run)))
 }
 
 // Cgroup implements bench.Cgrouper.
@@ -291,7 +298,9 @@ func check(spec bench.Spec) error {
 	var what string
 	switch {
 	case spec.Storage != "" && spec.Storage != "layer" && spec.Storage != "bind" && spec.Storage != "tmpfs":
-		what = fmt.Sprintf("storage %q: there are layer, bind and tmpfs", spec.Storage)
+		what = fmt.Sprintf("storage %q: volumes are an engine's: use layer, bind or tmpfs", spec.Storage)
+	case datadir.Check(spec) != nil:
+		return datadir.Check(spec)
 	case spec.Runtime != "" || spec.Snapshotter != "":
 		what = "runtimes and snapshotters"
 	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":

@@ -50,6 +50,11 @@ func (c *container) inspect() (bench.Applied, error) {
 			return a, err
 		}
 	}
+	if c.plan.spec.Storage != "" {
+		if a.Data, err = readback.Data(tid, "bind", c.data.At()); err != nil {
+			return a, err
+		}
+	}
 	if c.groups == nil {
 		return a, nil
 	}

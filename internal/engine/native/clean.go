@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -33,11 +34,15 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 			left = append(left, bench.Leftover{Run: p.Value, Engine: e.config.Name, Kind: "process", ID: idOf(p)})
 		}
 	}
-	return left, nil
+	data, err := e.data.Leftovers(dead)
+	return append(left, data...), err
 }
 
 // RemoveLeftover implements bench.Cleaner.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
+	if l.Kind == datadir.Kind {
+		return e.data.RemoveLeftover(l)
+	}
 	number, _, _ := strings.Cut(l.ID, "@")
 	pid, err := strconv.Atoi(number)
 	if err != nil || pid <= 1 {

@@ -18,6 +18,9 @@
 // do without control groups. The processes can notice that, and one that has
 // left its group is not stopped. Exec starts another process in a session of
 // its own, with the same environment and directory.
+//
+// A process has the host's files, so who keeps data asks DataDir where, and
+// names the answer in the process's arguments.
 package native
 
 import (
@@ -29,9 +32,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -42,7 +47,7 @@ const hostPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 type Config struct {
 	Name   string // of the instance
 	Run    string // the run's ID
-	Dir    string // the run's private directory; nothing is put there
+	Dir    string // the run's private directory; only data is put there
 	Images *image.Library
 }
 
@@ -50,20 +55,25 @@ type Config struct {
 type Engine struct {
 	config Config
 	count  atomic.Int64
+	data   *datadir.Keeper
+
+	mu   sync.Mutex
+	told []*datadir.Dir // by DataDir, and not made yet
 }
 
 var (
-	_ bench.Engine    = (*Engine)(nil)
-	_ bench.Cleaner   = (*Engine)(nil)
-	_ bench.Pauser    = (*Engine)(nil)
-	_ bench.Execer    = (*Engine)(nil)
-	_ bench.Signaler  = (*Engine)(nil)
-	_ bench.Overseer  = (*Engine)(nil)
-	_ bench.Addresser = (*Engine)(nil)
+	_ bench.Engine     = (*Engine)(nil)
+	_ bench.Cleaner    = (*Engine)(nil)
+	_ bench.Pauser     = (*Engine)(nil)
+	_ bench.Execer     = (*Engine)(nil)
+	_ bench.Signaler   = (*Engine)(nil)
+	_ bench.Overseer   = (*Engine)(nil)
+	_ bench.Addresser  = (*Engine)(nil)
+	_ bench.DataKeeper = (*Engine)(nil)
 )
 
 // New returns the engine.
-func New(c Config) *Engine { return &Engine{config: c} }
+func New(c Config) *Engine { return &Engine{config: c, data: datadir.New(c.Run, c.Name, c.Dir)} }
 
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }
@@ -98,17 +108,23 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
+	data, err := e.dataOf(spec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.config.Name, err)
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, data.Remove())
 	}
 	id := fmt.Sprintf("%s-%d", e.config.Name, e.count.Add(1))
-	return newProcess(id, plan, null), nil
+	p := newProcess(id, plan, null)
+	p.data = data
+	return p, nil
 }
 
 // Close implements bench.Engine. It kills what got away from its container.
 func (e *Engine) Close(ctx context.Context) error {
-	return killRun(ctx, e.config.Run)
+	return errors.Join(killRun(ctx, e.config.Run), e.data.Close())
 }
 
 // A plan is what will be executed.
@@ -222,8 +238,8 @@ func (e *Engine) check(spec bench.Spec) error {
 		what = fmt.Sprintf("image %q: a program of the host is host:PROGRAM", spec.Image)
 	case len(spec.Mounts) > 0:
 		what = "mounts"
-	case spec.Storage != "":
-		what = fmt.Sprintf("storage %q", spec.Storage)
+	case spec.Storage != "" && spec.Storage != "bind":
+		what = fmt.Sprintf("storage %q: a process has the host's directories: use bind", spec.Storage)
 	case spec.Runtime != "" || spec.Snapshotter != "":
 		what = "runtimes and snapshotters"
 	case spec.Limits != bench.Limits{}:

@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 			enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 			enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 			enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.UserNS, enginetest.Privileged,
-			enginetest.Layer,
+			enginetest.Layer, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageTmpfs,
 		),
 	})
 }

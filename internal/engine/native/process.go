@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/readback"
 )
 
 // A process is a bench.Container that contains nothing.
@@ -20,6 +22,7 @@ type process struct {
 	id   string
 	plan plan
 	null *os.File
+	data *datadir.Dir // nil where none was asked for
 
 	mu      sync.Mutex
 	pipes   [2]*pipe // of stdout and stderr; nil to discard
@@ -64,15 +67,19 @@ func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// Inspect implements bench.Container. There is nothing to read back: nothing
-// is applied to a plain process.
+// Inspect implements bench.Container. There is nothing to read back but where
+// the data lies: nothing is applied to a plain process.
 func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
-	return bench.Applied{
+	a := bench.Applied{
 		Image:    p.plan.image,
 		Argv:     p.plan.argv,
 		Network:  "host",
 		Security: bench.Security{Seccomp: "unconfined"},
-	}, ctx.Err()
+	}
+	if p.data != nil {
+		a.Data = "bind " + readback.FileSystem(p.data.Path)
+	}
+	return a, ctx.Err()
 }
 
 // Start implements bench.Container: fork and exec, and nothing else.
@@ -171,6 +178,9 @@ func (p *process) Remove(ctx context.Context) error {
 		return nil
 	}
 	if err := p.kill(ctx); err != nil {
+		return fmt.Errorf("remove %s: %w", p.id, err)
+	}
+	if err := p.data.Remove(); err != nil {
 		return fmt.Errorf("remove %s: %w", p.id, err)
 	}
 	p.removed = true

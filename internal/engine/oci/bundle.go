@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/proc"
 )
@@ -28,7 +29,8 @@ type bundle struct {
 	dir    string
 	cgroup string
 	image  *image.Image
-	base   string // the unpacked image, the overlay's lower directory
+	base   string       // the unpacked image, the overlay's lower directory
+	data   *datadir.Dir // of the host, for the container's data; nil where it needs none
 	// configured is the Spec that config.json was made for, as JSON.
 	configured []byte
 
@@ -119,6 +121,21 @@ func quoteOverlay(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace(path)
 }
 
+// keep gives the container what its data will lie on, unless it has that.
+func (b *bundle) keep(k *datadir.Keeper, spec bench.Spec) (err error) {
+	if spec.Storage == "layer" {
+		return datadir.MakeIn(b.path("rootfs"))
+	}
+	if b.data.Fits(spec) {
+		return nil
+	}
+	if err := b.data.Remove(); err != nil {
+		return err
+	}
+	b.data, err = k.Take(spec)
+	return err
+}
+
 // configure writes config.json for spec, unless it is there already. Telling
 // that takes 2 µs, making it 25.
 func (b *bundle) configure(spec bench.Spec) error {
@@ -151,7 +168,7 @@ func (b *bundle) remove() error {
 	if b.errors != nil {
 		_ = b.errors.Close() // nothing was written through it here
 	}
-	return removeTree(b.dir)
+	return errors.Join(b.data.Remove(), removeTree(b.dir))
 }
 
 // removeTree unmounts what is mounted below dir and deletes it. Nothing is

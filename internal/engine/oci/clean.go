@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // groupsOf is the cgroup that holds those of a run.
@@ -67,7 +68,8 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 		}
 		found = append(found, left...)
 	}
-	return found, nil
+	data, err := e.data.Leftovers(dead)
+	return append(found, data...), err
 }
 
 // leftBy lists what one run left.
@@ -103,6 +105,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	number, ok := numberOf(l.ID, e.cfg.Name)
 	switch {
 	case l.Engine != e.cfg.Name:
+	case l.Kind == datadir.Kind:
+		return e.data.RemoveLeftover(l)
 	case l.Kind == kindContainer && ok:
 		return errors.Join(removeContainer(ctx, l.Run, e.cfg.Name, dir, number), prune(l.Run))
 	case l.Kind == kindDirectory && l.ID == filepath.Base(dir):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -35,6 +36,8 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 		return refuse("runtime %q: this engine is %s alone", spec.Runtime, h.version.name)
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q needs an engine above the runtime: use layer, bind or tmpfs", spec.Storage)
+	case datadir.Check(spec) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":
 		return refuse("snapshotter %q: only overlayfs", spec.Snapshotter)
 	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
@@ -72,7 +75,7 @@ func specification(spec bench.Spec, b *bundle) (*specs.Spec, error) {
 	}
 	l := layout{
 		root: b.path("rootfs"), cgroup: b.cgroup, dir: dir, user: user,
-		argv: argv, env: image.MergeEnv([]string{defaultPath}, b.image.Env(), spec.Env),
+		mounts: datadir.Mounts(spec, b.data), argv: argv, env: image.MergeEnv([]string{defaultPath}, b.image.Env(), spec.Env),
 	}
 	_, err = os.Stat("/proc/self/ns/cgroup")
 	l.cgroupNS = err == nil
@@ -91,6 +94,7 @@ func specification(spec bench.Spec, b *bundle) (*specs.Spec, error) {
 type layout struct {
 	root, cgroup, dir string
 	user              specs.User
+	mounts            []bench.Mount
 	argv, env         []string
 	capabilities      []string
 	cgroupNS          bool // the kernel has cgroup namespaces
@@ -108,7 +112,7 @@ func (l layout) specification(spec bench.Spec) *specs.Spec {
 				Bounding: l.capabilities, Effective: l.capabilities, Permitted: l.capabilities,
 			},
 		},
-		Mounts: mounts(spec),
+		Mounts: mounts(spec.Security.Privileged, l.mounts),
 		Linux: &specs.Linux{
 			CgroupsPath: l.cgroup,
 			Namespaces:  l.namespaces(spec),
@@ -137,9 +141,9 @@ func (l layout) namespaces(spec bench.Spec) []specs.LinuxNamespace {
 	return list
 }
 
-func mounts(spec bench.Spec) []specs.Mount {
+func mounts(privileged bool, asked []bench.Mount) []specs.Mount {
 	sys := "ro"
-	if spec.Security.Privileged {
+	if privileged {
 		sys = "rw"
 	}
 	list := []specs.Mount{
@@ -150,7 +154,7 @@ func mounts(spec bench.Spec) []specs.Mount {
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", sys}},
 	}
-	for _, m := range spec.Mounts {
+	for _, m := range asked {
 		list = append(list, mountOf(m))
 	}
 	return list

@@ -50,6 +50,11 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 	}
 	a.Runtime, a.Cgroup = c.host.version.name, string(c.host.groups.Version())+" cgroupfs"
 	a.Image, a.Argv = c.bundle.image.Digest(), s.Process.Args
+	if c.spec.Storage != "" {
+		if a.Data, err = readback.Data(p.pid, "bind", c.bundle.data.At()); err != nil {
+			return a, err
+		}
+	}
 	a.Limits, err = readback.Limits(c.host.groups, p.pid, c.bundle.cgroup, c.spec.Limits)
 	return a, err
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -48,6 +49,8 @@ type Config struct {
 type Engine struct {
 	cfg Config
 	dir string // below cfg.Dir, of this engine alone
+
+	data *datadir.Keeper
 
 	opening sync.Mutex
 	opened  *host // nil until the engine is used
@@ -72,7 +75,10 @@ func New(cfg Config) *Engine {
 	if cfg.Binary == "" {
 		cfg.Binary = cfg.Name
 	}
-	return &Engine{cfg: cfg, dir: filepath.Join(cfg.Dir, prefix+cfg.Name), retired: map[*bundle]struct{}{}}
+	return &Engine{
+		cfg: cfg, dir: filepath.Join(cfg.Dir, prefix+cfg.Name), data: datadir.New(cfg.Run, cfg.Name, cfg.Dir),
+		retired: map[*bundle]struct{}{},
+	}
 }
 
 // prefix begins the names of the directories that engines of this package
@@ -204,7 +210,7 @@ func (e *Engine) take(ctx context.Context, h *host, spec bench.Spec) (*bundle, e
 	if err != nil {
 		return nil, err
 	}
-	if err := b.configure(spec); err != nil {
+	if err := errors.Join(b.keep(e.data, spec), b.configure(spec)); err != nil {
 		return nil, errors.Join(err, b.remove())
 	}
 	return b, nil
@@ -264,7 +270,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.staged = nil
 	e.closeHost()
-	err = errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir))
+	err = errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir), e.data.Close())
 	collectOrphans()
 	return err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	common := append(enginetest.OwnNetworks(), enginetest.UserNS)
+	common := append(enginetest.OwnNetworks(), enginetest.UserNS, enginetest.StorageVolume)
 	for _, test := range []struct {
 		runtime     string
 		unsupported []enginetest.Feature

@@ -38,7 +38,8 @@ func TestSpecification(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := layout{
-				root: "/run/1/rootfs", cgroup: "/tare/run/runc-1", dir: "/", capabilities: test.caps, cgroupNS: true,
+				mounts: test.spec.Mounts,
+				root:   "/run/1/rootfs", cgroup: "/tare/run/runc-1", dir: "/", capabilities: test.caps, cgroupNS: true,
 				argv: []string{"/tare-agent", "mark"}, env: []string{defaultPath, "A=1", "B=3"},
 				user: specs.User{UID: 7, GID: 8},
 			}

@@ -15,6 +15,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -48,10 +49,13 @@ func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	}
 	a.Mounts = slices.DeleteFunc(a.Mounts, func(m bench.Mount) bool { return m.Type != "bind" })
 	a.Mounts = append(a.Mounts, s.tmpfs(c.spec.Mounts)...)
-	var errs [3]error
+	var errs [4]error
 	a.Limits, errs[0] = readback.Limits(c.host.groups, s.Sandbox.Pid, c.bundle.cgroup, c.spec.Limits)
 	a.Network, errs[1] = sandboxNetwork(s.Sandbox.Pid)
 	a.Security, errs[2] = s.security()
+	if c.spec.Storage != "" {
+		a.Data, errs[3] = s.data(c.bundle.data)
+	}
 	return a, errors.Join(errs[:]...)
 }
 
@@ -141,6 +145,15 @@ func (s *sandbox) security() (bench.Security, error) {
 		security.Privileged = !slices.ContainsFunc(capabilityNames(uint64(ours.Bounding)), func(name string) bool { return !held(name) })
 	}
 	return security, nil
+}
+
+// data says what bench.DataDir lies on, see readback.Data: a tmpfs is the
+// sandbox's own, of which the gofer knows nothing.
+func (s *sandbox) data(d *datadir.Dir) (string, error) {
+	if len(s.tmpfs(datadir.Mounts(bench.Spec{Storage: "tmpfs"}, nil))) > 0 {
+		return "tmpfs tmpfs", nil
+	}
+	return readback.Data(s.GoferPid, "bind", d.At())
 }
 
 // tmpfs returns those of the mounts that were asked for, as the runtime has

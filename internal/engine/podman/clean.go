@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/proc"
 )
@@ -27,9 +28,10 @@ const (
 	kindDirectory = "directory" // of such a service, beside the temporary files
 )
 
-// Leftovers lists the containers and the networks with the label of a dead run, the
-// images under its name, the interfaces that its networks lie on, and its services
-// with their directories.
+// Leftovers lists the containers, with which their volumes go, and the networks
+// with the label of a dead run, the images under its name, the interfaces that its
+// networks lie on, its services with their directories, and the directories of its
+// data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (found []bench.Leftover, err error) {
 	add := func(run, kind, id string) {
 		if bench.ValidRunID(run) == nil && dead(run) {
@@ -53,7 +55,8 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (fou
 	for _, dir := range temporaryDirs() {
 		add(runOfDir(dir), kindDirectory, dir)
 	}
-	return found, err
+	data, dataErr := e.data.Leftovers(dead)
+	return append(found, data...), errors.Join(err, dataErr)
 }
 
 // listed lists what of runs is with Podman.
@@ -103,6 +106,8 @@ func runOf(tag string) string {
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err error) {
 	ours := l.Engine == e.cfg.Name && bench.ValidRunID(l.Run) == nil
 	switch {
+	case ours && l.Kind == datadir.Kind:
+		return e.data.RemoveLeftover(l)
 	case ours && l.Kind == kindProcess:
 		return killService(ctx, l.ID, l.Run)
 	case ours && l.Kind == kindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/stdstream"
 )
 
@@ -18,6 +19,7 @@ type running struct {
 	id     string
 	image  loaded
 	spec   bench.Spec
+	data   *datadir.Dir // of the host; nil where none was asked for
 
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
@@ -130,6 +132,9 @@ func (c *running) drain(ctx context.Context) error {
 func (c *running) Remove(ctx context.Context) error {
 	if err := c.client.removeContainer(ctx, c.id); err != nil {
 		return err
+	}
+	if err := c.data.Remove(); err != nil {
+		return c.failed("remove", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,11 +3,13 @@ package podman
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // grace is how long Create waits for Podman's answer after its context has
@@ -22,6 +24,8 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return e.refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
+	case datadir.Check(spec) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
 		return e.refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, c.Store.Driver)
 	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
@@ -67,16 +71,33 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
-	r := e.requestOf(c, spec, l, name)
-	if err := e.connect(ctx, c, spec, &r); err != nil {
-		return nil, err
-	}
-	id, err := c.create(ctx, r)
+	data, err := e.data.Take(spec)
 	if err != nil {
-		return nil, err
+		return nil, c.failed("create", err)
 	}
-	return &running{client: c, id: id, image: l, spec: spec}, nil
+	made := &running{client: c, image: l, spec: spec, data: data}
+	if err := e.make(ctx, made); err != nil {
+		return nil, errors.Join(err, data.Remove())
+	}
+	return made, nil
+}
+
+// make makes the container, or leaves nothing.
+func (e *Engine) make(ctx context.Context, c *running) (err error) {
+	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
+	r := e.requestOf(c.client, c.spec, c.image, c.data, name)
+	if err := e.connect(ctx, c.client, c.spec, &r); err != nil {
+		return err
+	}
+	if c.id, err = c.client.create(ctx, r); err != nil {
+		return err
+	}
+	if err := c.openData(ctx); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		return errors.Join(err, c.client.removeContainer(clean, c.id))
+	}
+	return nil
 }
 
 // create asks for a container. A request that is broken off can leave one that

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -27,7 +28,7 @@ import (
 type Config struct {
 	Name   string         // of the instance, in the characters of a run's ID; part of names
 	Run    string         // ID of the run
-	Dir    string         // directory of the run, for the sockets of services of our own
+	Dir    string         // directory of the run, for the sockets of services of our own and for data
 	Images *image.Library // where images come from
 	// Host is the service's socket, such as "unix:///run/podman/podman.sock".
 	// Empty means CONTAINER_HOST or else the user's usual socket and, if nobody
@@ -41,6 +42,7 @@ type Engine struct {
 	prefix string // of the names of containers
 
 	number atomic.Int64 // of the last container
+	data   *datadir.Keeper
 
 	network sync.Mutex // held while a network is made or removed
 	macvlan *macvlan   // nil until one was asked for
@@ -58,7 +60,7 @@ const labelRun = "tare.run"
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, clients: map[string]*client{}, loaded: map[string]loaded{}, sent: map[string]bool{}}
+	e := &Engine{cfg: cfg, data: datadir.New(cfg.Run, cfg.Name, cfg.Dir), clients: map[string]*client{}, loaded: map[string]loaded{}, sent: map[string]bool{}}
 	// A run that is resumed after a crash must not meet its old names.
 	var nonce [3]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
@@ -126,6 +128,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		e.forget(spec.Image) // the next one loads it again
 		return c.failed("inspect image "+l.name, err)
 	}
+	if err := e.data.Stage(spec); err != nil {
+		return c.failed("prepare", err)
+	}
 	return nil
 }
 
@@ -134,7 +139,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 func (e *Engine) Close(ctx context.Context) error {
 	e.images.Lock()
 	defer e.images.Unlock()
-	err := e.closeNetwork(ctx)
+	err := errors.Join(e.data.Close(), e.closeNetwork(ctx))
 	if len(e.sent) > 0 {
 		err = errors.Join(err, e.removeImages(ctx))
 	}

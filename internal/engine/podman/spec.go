@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
 )
 
 // A request is the part of Podman's SpecGenerator that tare uses.
@@ -22,6 +23,7 @@ type request struct {
 	Networks        map[string]any    `json:"networks,omitempty"` // by name; none = Podman's own bridge, where the mode is bridge
 	Ports           []port            `json:"portmappings,omitempty"`
 	Mounts          []mount           `json:"mounts,omitempty"`
+	Volumes         []volume          `json:"volumes,omitempty"`
 	Privileged      bool              `json:"privileged,omitempty"`
 	ReadOnly        bool              `json:"read_only_filesystem,omitempty"`
 	NoNewPrivileges bool              `json:"no_new_privileges,omitempty"`
@@ -46,6 +48,12 @@ type mount struct {
 	Source  string   `json:"source"`
 	Target  string   `json:"destination"`
 	Options []string `json:"options,omitempty"`
+}
+
+// A volume without a name is the container's own: Podman makes it, and removes
+// it with the container.
+type volume struct {
+	Target string `json:"Dest"`
 }
 
 // resources are those of the OCI runtime specification.
@@ -81,7 +89,7 @@ type rlimit struct {
 const annotationSeccomp = "io.podman.annotations.seccomp"
 
 // requestOf translates a Spec.
-func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, name string) request {
+func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, data *datadir.Dir, name string) request {
 	r := request{
 		Name:            name,
 		Image:           l.name,
@@ -105,7 +113,10 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, name string) re
 	if r.Seccomp != "" {
 		r.Annotations = map[string]string{annotationSeccomp: r.Seccomp}
 	}
-	for _, m := range spec.Mounts {
+	if spec.Storage == "volume" {
+		r.Volumes = []volume{{bench.DataDir}}
+	}
+	for _, m := range datadir.Mounts(spec, data) {
 		r.Mounts = append(r.Mounts, mountOf(m))
 	}
 	if spec.Reach == bench.ReachPublished {

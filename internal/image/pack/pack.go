@@ -136,6 +136,7 @@ func Base() []Entry {
 		text("/etc/passwd", "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"),
 		directory("/proc"),
 		directory("/sys"),
+		{Path: bench.DataDir, Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		{Path: "/tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 	}
 }

@@ -204,7 +204,7 @@ func TestStatic(t *testing.T) {
 	}
 	want := []string{
 		"drwxr-xr-x /dev", "drwxr-xr-x /etc", "-rw-r--r-- /etc/group", "-rw-r--r-- /etc/hosts", "-rw-r--r-- /etc/passwd",
-		"drwxr-xr-x /proc", "-rwxr-xr-x /prog", "drwxr-xr-x /sys", "dtrwxrwxrwx /tmp",
+		"drwxr-xr-x /proc", "-rwxr-xr-x /prog", "drwxr-xr-x /sys", "dtrwxrwxrwx /tare-data", "dtrwxrwxrwx /tmp",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)

@@ -1,0 +1,90 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"path"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/readback"
+)
+
+// mountsFor is what is mounted in a container. A volume is one of its own, which
+// the engine makes, and removes with the container.
+func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
+	var mounts []mount.Mount
+	for _, m := range datadir.Mounts(spec, data) {
+		mounts = append(mounts, mountOf(m))
+	}
+	if spec.Storage == "volume" {
+		mounts = append(mounts, mount.Mount{
+			Type: mount.TypeVolume, Target: bench.DataDir,
+			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{labelRun: e.cfg.Run}},
+		})
+	}
+	return mounts
+}
+
+// openData makes bench.DataDir in the layer or in the volume, for every user.
+// Images of tare's own have it, and the engine has copied it.
+func (c *running) openData(ctx context.Context) error {
+	if image.Own(c.spec.Image) {
+		return nil
+	}
+	var to, name string
+	switch c.spec.Storage {
+	case "layer":
+		to, name = path.Split(bench.DataDir)
+	case "volume":
+		to, name = bench.DataDir, "."
+	default:
+		return nil
+	}
+	archive, err := datadir.Archive(name)
+	if err != nil {
+		return err
+	}
+	_, err = c.engine.client.CopyToContainer(ctx, c.id, client.CopyToContainerOptions{DestinationPath: to, Content: bytes.NewReader(archive)})
+	if err != nil {
+		return c.failed("make "+bench.DataDir, err)
+	}
+	return nil
+}
+
+// dataOf is the engine's word on what bench.DataDir lies on, and where on the
+// host that is. A bind mount of another directory than ours is "other".
+func (c *running) dataOf(got container.InspectResponse) (kind, source string) {
+	for _, m := range got.Mounts {
+		if m.Destination != bench.DataDir {
+			continue
+		}
+		if m.Type == mount.TypeBind && m.Source != c.data.At() {
+			return "other", m.Source
+		}
+		return string(m.Type), m.Source
+	}
+	return "layer", ""
+}
+
+// dataOn says what bench.DataDir lies on: by the word of the kernel, if it knows
+// the process.
+func (c *running) dataOn(pid int, got container.InspectResponse, a *bench.Applied) (err error) {
+	if c.spec.Storage == "" {
+		return nil
+	}
+	kind, source := c.dataOf(got)
+	if pid == 0 {
+		a.Data = readback.DataSaid(kind, source)
+		return nil
+	}
+	if a.Data, err = readback.Data(pid, kind, source); err != nil {
+		return c.failed("inspect", err)
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package enginetest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// A storage is a word of Spec.Storage, and what an engine has that has it.
+type storage struct {
+	word    string
+	feature Feature
+}
+
+func storages() []storage {
+	return []storage{{"layer", StorageLayer}, {"volume", StorageVolume}, {"bind", StorageBind}, {"tmpfs", StorageTmpfs}}
+}
+
+// storageOf checks each word of Spec.Storage.
+func storageOf(t *testing.T, s *suite) {
+	for _, on := range storages() {
+		t.Run(on.word, func(t *testing.T) {
+			spec := s.spec()
+			spec.Storage = on.word
+			if s.refused(t, on.feature, spec) {
+				return
+			}
+			t.Run("of each alone", func(t *testing.T) { ownData(t, s, spec) })
+			t.Run("read-only root", func(t *testing.T) { dataReadOnly(t, s, spec) })
+			t.Run("read back", func(t *testing.T) { dataLiesOn(t, s, spec) })
+			spec.Data = t.TempDir()
+			t.Run("elsewhere", func(t *testing.T) { ownData(t, s, spec) })
+		})
+	}
+}
+
+// "An empty directory that it may write to", of each container alone, gone with
+// it.
+func ownData(t *testing.T, s *suite, spec bench.Spec) {
+	t.Helper()
+	first, second := s.keeper(t, spec, "write", "text"), s.keeper(t, spec, "cat")
+	for x, fails := range map[*trial]bool{first: false, second: true} {
+		x.attach(t)
+		x.start(t)
+		if exit := x.wait(t); (exit.Code != 0) != fails {
+			t.Errorf("%q: %v (stderr: %.300q), want a failure: %v", x.spec.Argv, exit, x.stderr.String(), fails)
+		}
+	}
+	if kept := s.keepsOutside(t); spec.Storage == "bind" && len(kept) != 2 || spec.Storage != "bind" && len(kept) > 0 {
+		t.Errorf("of two containers, what would be cleaned up is %q", kept)
+	}
+	if spec.Storage == "bind" && spec.Data != "" {
+		written, err := filepath.Glob(filepath.Join(spec.Data, "*", "file"))
+		if err != nil || len(written) != 1 {
+			t.Errorf("below the directory that was asked for are %q, %v; want the file that was written", written, err)
+		}
+	}
+	for _, x := range []*trial{first, second, first, second} { // what need not be timed is left to the second call
+		s.remove(t, x)
+	}
+	if left := s.keepsOutside(t); len(left) > 0 {
+		t.Errorf("left after Remove: %q", left)
+	}
+	if spec.Data != "" {
+		emptied(t, spec.Data)
+	}
+}
+
+// keeper makes a container for a task on a file in its directory of data.
+func (s *suite) keeper(t *testing.T, spec bench.Spec, task string, more ...string) *trial {
+	t.Helper()
+	file := filepath.Join(s.dataDir(t, spec), "file")
+	spec.Argv = append([]string{agent.Path, task, file}, more...)
+	return s.create(t, spec)
+}
+
+// dataDir is where the next container of spec finds its data.
+func (s *suite) dataDir(t *testing.T, spec bench.Spec) string {
+	t.Helper()
+	k, ok := bench.As[bench.DataKeeper](s.engine)
+	if !ok {
+		return bench.DataDir
+	}
+	dir, err := k.DataDir(spec)
+	if err != nil {
+		t.Fatalf("DataDir: %v", err)
+	}
+	return dir
+}
+
+// keepsOutside lists the directories of this run that would be cleaned up.
+func (s *suite) keepsOutside(t *testing.T) []string {
+	t.Helper()
+	cleaner, ok := bench.As[bench.Cleaner](s.engine)
+	if !ok {
+		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
+	}
+	var found []string
+	for _, l := range list(t, cleaner, func(run string) bool { return run == s.site.Run }) {
+		if l.Kind == "data" {
+			found = append(found, l.ID)
+		}
+	}
+	return found
+}
+
+// A read-only root does not keep data from being written, unless it is there.
+func dataReadOnly(t *testing.T, s *suite, spec bench.Spec) {
+	t.Helper()
+	spec.Security.ReadOnly = true
+	if spec.Storage == "layer" {
+		s.refuses(t, spec)
+		return
+	}
+	if s.lacks(ReadOnlyRoot) {
+		return
+	}
+	x := s.keeper(t, spec, "write", "text")
+	x.attach(t)
+	x.start(t)
+	if exit := x.wait(t); exit != (bench.Exit{}) {
+		t.Errorf("with a read-only root: %v (stderr: %.300q), want the file written", exit, x.stderr.String())
+	}
+}
+
+// The engine says what the kernel says: what is mounted there, and of which type.
+func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
+	t.Helper()
+	spec.Argv = []string{agent.Path, "hold"}
+	x := s.ready(t, spec, "ready\n")
+	applied, err := x.Inspect(t.Context())
+	on, kind, _ := strings.Cut(applied.Data, " ")
+	if err != nil || on != spec.Storage || kind == "" {
+		t.Errorf("Inspect says that data lies on %q, %v; want %s and the file system", applied.Data, err, spec.Storage)
+	}
+	s.outside(t, x)
+	if _, native := bench.As[bench.DataKeeper](s.engine); native {
+		return // the file system is the host's
+	}
+	mounts := s.facts(t, spec).Mounts
+	i := slices.IndexFunc(mounts, func(m agent.Mount) bool { return m.Target == bench.DataDir })
+	switch {
+	case spec.Storage == "layer" && i >= 0:
+		t.Errorf("data in the layer lies on a mount, %+v", mounts[i])
+	case spec.Storage != "layer" && i < 0:
+		t.Errorf("nothing is mounted at %s", bench.DataDir)
+	case i >= 0 && mounts[i].Type != kind && !s.Sandboxed:
+		t.Errorf("Inspect says %q, and the process inside sees %q", kind, mounts[i].Type)
+	case spec.Storage == "tmpfs" && mounts[i].Type != "tmpfs":
+		t.Errorf("a %s is mounted at %s, want a tmpfs", mounts[i].Type, bench.DataDir)
+	}
+}
+
+// outside wants what a running container has its data in, as the kernel names
+// it, to be gone with the container.
+func (s *suite) outside(t *testing.T, x *trial) {
+	t.Helper()
+	if on := x.spec.Storage; on != "volume" && on != "bind" || s.Sandboxed {
+		return
+	}
+	dir := x.hostData(t)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		t.Fatalf("the data of a running container is not found on the host at %q: %v", dir, err)
+	}
+	s.remove(t, x)
+	s.remove(t, x) // see ownData
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("left after Remove: %s (%v)", dir, err)
+	}
+}
+
+// hostData is the path on the host of what is mounted for a container's data.
+func (x *trial) hostData(t *testing.T) string {
+	t.Helper()
+	if _, native := bench.As[bench.DataKeeper](x.suite.engine); native {
+		return x.suite.keepsOutside(t)[0]
+	}
+	inside, err := proc.Mounts("/", x.pid(t))
+	here, err2 := proc.Mounts("/", 0)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(inside, func(m proc.Mount) bool { return m.Point == bench.DataDir })
+	if i < 0 {
+		t.Fatalf("nothing is mounted at %s", bench.DataDir)
+	}
+	for _, m := range here {
+		if below, ok := strings.CutPrefix(inside[i].Root, strings.TrimSuffix(m.Root, "/")); ok && m.Device == inside[i].Device {
+			return filepath.Join(m.Point, below)
+		}
+	}
+	t.Fatalf("the host does not have the file system of %+v", inside[i])
+	return ""
+}
+
+// leavesData makes a container with each storage that the engine has, below dir.
+func (s *suite) leavesData(t *testing.T, dir string) {
+	t.Helper()
+	for _, on := range storages() {
+		if s.lacks(on.feature) {
+			continue
+		}
+		spec := s.spec()
+		spec.Storage, spec.Data = on.word, dir
+		x := s.keeper(t, spec, "write", "text")
+		x.start(t)
+		x.wait(t)
+	}
+}
+
+// emptied wants nothing to be left of data below dir.
+func emptied(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		t.Errorf("left in the directory of data: %s", e.Name())
+	}
+}

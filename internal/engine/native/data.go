@@ -1,0 +1,59 @@
+package native
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
+)
+
+// DataDir implements bench.DataKeeper: a directory below Spec.Data, or below
+// the run's own, another one with each call. The container that names it in its
+// arguments has it.
+func (e *Engine) DataDir(spec bench.Spec) (string, error) {
+	if err := e.check(spec); err != nil {
+		return "", err
+	}
+	d, err := e.data.Reserve(spec)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", e.config.Name, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told = append(e.told, d)
+	return d.Path, nil
+}
+
+// dataOf makes the directory that was told for a container, if one was. Without
+// that only who asks for a Storage gets one.
+func (e *Engine) dataOf(spec bench.Spec) (*datadir.Dir, error) {
+	d := e.claim(spec.Argv)
+	if d == nil {
+		return e.data.Take(spec)
+	}
+	return d, e.data.Make(d)
+}
+
+// claim takes the directory that an argument names off the list.
+func (e *Engine) claim(argv []string) *datadir.Dir {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.told, func(d *datadir.Dir) bool {
+		return slices.ContainsFunc(argv, func(arg string) bool { return names(arg, d.Path) })
+	})
+	if i < 0 {
+		return nil
+	}
+	d := e.told[i]
+	e.told = slices.Delete(e.told, i, i+1)
+	return d
+}
+
+// names reports whether an argument, such as "dir=PATH" or "PATH/file", has a
+// path in it. The paths of directories end in a number.
+func names(arg, path string) bool {
+	_, rest, found := strings.Cut(arg, path)
+	return found && (rest == "" || rest[0] < '0' || rest[0] > '9')
+}

@@ -1,0 +1,75 @@
+package podman
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"path"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/readback"
+)
+
+// openData makes bench.DataDir in the layer or in the volume, for every user.
+// Images of tare's own have it, and Podman has copied it.
+func (c *running) openData(ctx context.Context) error {
+	if image.Own(c.spec.Image) {
+		return nil
+	}
+	var to, name string
+	switch c.spec.Storage {
+	case "layer":
+		to, name = path.Split(bench.DataDir)
+	case "volume":
+		to, name = bench.DataDir, "."
+	default:
+		return nil
+	}
+	archive, err := datadir.Archive(name)
+	if err != nil {
+		return err
+	}
+	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.id+"/archive?path="+url.QueryEscape(to), "application/x-tar", bytes.NewReader(archive))
+	if err != nil {
+		return c.failed("make "+bench.DataDir, err)
+	}
+	return answer.Body.Close()
+}
+
+// dataOf is Podman's word on what bench.DataDir lies on, and where on the host
+// that is. A bind mount of another directory than ours is "other".
+func (c *running) dataOf(got *inspection) (kind, source string) {
+	if _, ok := got.HostConfig.Tmpfs[bench.DataDir]; ok {
+		return "tmpfs", ""
+	}
+	for _, m := range got.Mounts {
+		if m.Destination != bench.DataDir {
+			continue
+		}
+		if m.Type == "bind" && m.Source != c.data.At() {
+			return "other", m.Source
+		}
+		return m.Type, m.Source
+	}
+	return "layer", ""
+}
+
+// dataOn says what bench.DataDir lies on: by the word of the kernel, if it knows
+// the process.
+func (c *running) dataOn(pid int, got *inspection, a *bench.Applied) (err error) {
+	if c.spec.Storage == "" {
+		return nil
+	}
+	kind, source := c.dataOf(got)
+	if pid == 0 {
+		a.Data = readback.DataSaid(kind, source)
+		return nil
+	}
+	if a.Data, err = readback.Data(pid, kind, source); err != nil {
+		return c.failed("inspect", err)
+	}
+	return nil
+}

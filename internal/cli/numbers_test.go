@@ -357,7 +357,7 @@ func (d *exported) reasons(said []report.Reason) []report.Reason {
 		var family []*report.Effect
 		var own *report.Effect
 		for _, m := range d.Header.Metrics {
-			if m.Role != bench.Counter || place(m.Name) != place(r.Metric) {
+			if m.Role != bench.Counter || keptIn(m.Name) != keptIn(r.Metric) {
 				continue
 			}
 			e := d.counter(m.Name, cell, baseline)
@@ -379,8 +379,8 @@ func (d *exported) reasons(said []report.Reason) []report.Reason {
 	return out
 }
 
-// place is what the name of a counter begins with.
-func place(counter string) string {
+// keptIn is what the name of a counter begins with.
+func keptIn(counter string) string {
 	before, _, _ := strings.Cut(counter, ".")
 	return before
 }

@@ -115,12 +115,8 @@ func cString(raw []byte, at uint32) (string, bool) {
 	if uint64(at) >= uint64(len(raw)) {
 		return "", false
 	}
-	s := raw[at:min(len(raw), int(at)+maxString)]
-	end := bytes.IndexByte(s, 0)
-	if end < 0 {
-		return "", false
-	}
-	return string(s[:end]), true
+	s, _, ok := bytes.Cut(raw[at:min(len(raw), int(at)+maxString)], []byte{0})
+	return string(s), ok
 }
 
 // parseCPUs reads the names of CPUs that entries are for.

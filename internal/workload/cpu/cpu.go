@@ -36,7 +36,7 @@ func (workload) Metrics() []bench.Metric {
 			rate(cpu.Single+"."+k, k+", one thread", bench.Detail, "The part of cpu.single that is kernel "+k+"."),
 			rate(cpu.All+"."+k, k+", all threads", bench.Detail, "The part of cpu.all that is kernel "+k+"."))
 	}
-	return all
+	return append(all, party.Counters()...)
 }
 
 func rate(name, title string, role bench.Role, doc string) bench.Metric {
@@ -96,5 +96,6 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	for name, v := range reports[0].Values {
 		m.Record(name, v)
 	}
+	party.Record(m, p.Count(ctx))
 	return m.Applied(spec, p.Applied())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/disk"
+	"github.com/tare-bench/tare/internal/party"
 )
 
 // New returns the workload.
@@ -48,7 +49,7 @@ func (workload) Metrics() []bench.Metric {
 			all = append(all, metric(disk.Metric(name, p), title, "s", bench.Detail, doc))
 		}
 	}
-	return all
+	return append(all, party.Counters()...)
 }
 
 func metric(name, title, unit string, role bench.Role, doc string) bench.Metric {

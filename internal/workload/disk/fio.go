@@ -48,6 +48,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	record(m, report)
+	party.Record(m, p.Count(ctx))
 	note(m, t, facts)
 	return apply(m, spec, p.Applied(), dir)
 }

@@ -53,6 +53,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	record(m, reports[0])
+	party.Record(m, p.Count(ctx))
 	note(m, t, reports[0].Facts)
 	return apply(m, spec, p.Applied(), dir)
 }

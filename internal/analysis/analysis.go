@@ -49,11 +49,37 @@ type Result struct {
 	Metrics  []MetricResult  // the primary ones, then the details, each in the run's order
 	Reasons  []Reason        // by cell, the clearest first
 	Failures []Failure       // by cell
+	Ways     []Way           // by cell, those without data and client left out
 	Warnings []bench.Warning // those of the header first
 }
 
 // Incomplete reports whether the run was never finished.
 func (r *Result) Incomplete() bool { return r.End == nil }
+
+// A Way is how a cell was reached and what its data lay on, as it was read back
+// in its first successful trial.
+type Way struct {
+	Cell int      // index in the plan
+	Path []string // what a packet of the client passed; empty where there was none
+	Data string   // what DataDir lay on; empty where there was none
+}
+
+// ways finds them; that of a control is its baseline's.
+func ways(run *bench.Run) []Way {
+	found := make([]*bench.Applied, len(run.Header.Plan.Cells))
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Outcome == bench.OK && found[s.Trial.Cell] == nil {
+			found[s.Trial.Cell] = s.Applied
+		}
+	}
+	var all []Way
+	for cell, a := range found {
+		if a != nil && !run.Header.Plan.Cells[cell].Control && (len(a.Path) > 0 || a.Data != "") {
+			all = append(all, Way{cell, a.Path, a.Data})
+		}
+	}
+	return all
+}
 
 // Trials counts trials by outcome.
 type Trials struct {
@@ -210,6 +236,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Trials:      t.trials,
 		Wall:        wall(run),
 		Failures:    t.failures(),
+		Ways:        ways(run),
 	}
 	for _, w := range work {
 		w.judge()

@@ -13,7 +13,7 @@ func New(r *analysis.Result) *Document {
 	d := &Document{
 		Report: Version, Kind: OneRun, Unit: "trial",
 		Runs:    []Run{newRun(r.Header, r.End)},
-		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{},
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Ways: []Way{},
 	}
 	run := &d.Runs[0]
 	run.Blocks, run.Wall, run.Resumptions = r.Blocks, r.Wall.Seconds(), len(r.Resumptions)
@@ -37,6 +37,9 @@ func New(r *analysis.Result) *Document {
 			Cell: cells[f.Cell].Name, Condition: cells[f.Cell].Condition, Outcome: f.Outcome,
 			Operation: f.Operation, Count: f.Count, Warmup: f.Warmup, Reason: f.Reason,
 		})
+	}
+	for _, w := range r.Ways {
+		d.Ways = append(d.Ways, Way{Cell: cells[w.Cell].Name, Condition: cells[w.Cell].Condition, Path: append([]string{}, w.Path...), Data: w.Data})
 	}
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
@@ -134,7 +137,7 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warn {
 func NewComparison(c *analysis.Contrast) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "trial",
-		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Differ: []Differ{},
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Ways: []Way{}, Differ: []Differ{},
 	}
 	if c.ByRun {
 		d.Unit = "run"

@@ -36,6 +36,7 @@ type Document struct {
 	Metrics []Metric `json:"metrics"`     // primary ones first
 	Reasons []Reason `json:"reasons"`     // counters that differ; association, not proof
 	Failed  []Fail   `json:"failures"`    // trials that did not succeed; they are in no value
+	Ways    []Way    `json:"ways"`        // how cells were reached and what their data lay on; those without either left out
 	Warned  []Warn   `json:"warnings"`    // what the reader must know
 	Differ  []Differ `json:"differences"` // what is not the same in all runs of a comparison
 	Words   `json:"-"`
@@ -158,6 +159,14 @@ type Explained struct {
 	Together float64 `json:"together"` // rank correlation over blocks, −1 to 1
 }
 
+// A Way is how a cell was reached and what its data lay on, read back from the kernel.
+type Way struct {
+	Cell      string   `json:"cell"`
+	Condition string   `json:"condition"`
+	Path      []string `json:"path"` // what a packet of the client passed; empty where there was none
+	Data      string   `json:"data"` // the kind and the file system; empty where there was none
+}
+
 // A Fail is trials of one cell that did not succeed for one reason.
 type Fail struct {
 	Cell      string        `json:"cell"`
@@ -193,6 +202,7 @@ type Words struct {
 	Details  []Table
 	Reasons  []Line
 	Failures []Line
+	Ways     []Line
 	Absent   []Line // cells that their engine cannot do, and why
 	Notes    []Note
 	Trailer  []string // set by the caller: where the run was saved, what to do next

@@ -26,6 +26,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 		d.sayMetrics(marks)
 	}
 	d.sayReasons()
+	d.sayWays()
 	d.sayFailures()
 }
 
@@ -352,6 +353,20 @@ func (r *Reason) say() string {
 // nameIn is the name of a cell outside of the table of its condition.
 func nameIn(cell, condition string) string {
 	return analysis.CellName(&bench.Cell{Name: cell, Condition: condition})
+}
+
+// sayWays says how packets went and where data lay.
+func (d *Document) sayWays() {
+	for _, w := range d.Ways {
+		l := Line{Name: Clean(nameIn(w.Cell, w.Condition))}
+		if len(w.Path) > 0 {
+			l.Text = append(l.Text, "packets by "+Clean(strings.Join(w.Path, " → ")))
+		}
+		if w.Data != "" {
+			l.Text = append(l.Text, "data on "+Clean(w.Data))
+		}
+		d.Words.Ways = append(d.Words.Ways, l)
+	}
 }
 
 // sayFailures puts every trial that did not succeed into words.

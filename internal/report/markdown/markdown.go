@@ -30,6 +30,7 @@ func Write(w io.Writer, d *report.Document) error {
 		p.table(&t)
 	}
 	p.lines("What else differs per trial (association, not proof)", d.Words.Reasons)
+	p.lines("Ways, as the kernel has them", d.Words.Ways)
 	p.lines("Not supported", d.Words.Absent)
 	p.lines("Failures (they are in no number above)", d.Words.Failures)
 	p.notes(d.Notes)

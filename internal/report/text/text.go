@@ -43,6 +43,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 		p.table(&t)
 	}
 	p.lines("what else differs per trial (association, not proof)", d.Words.Reasons)
+	p.lines("ways, as the kernel has them", d.Words.Ways)
 	p.lines("not supported", d.Words.Absent)
 	p.lines("failures (they are in no number above)", d.Words.Failures)
 	p.notes(d.Notes)

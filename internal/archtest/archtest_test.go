@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"internal/cgroup":                {"internal/proc", "golang.org/x/sys"},
 	"internal/cgroup/cgrouptest":     {"internal/cgroup", "internal/engine/enginetest"},
 	"internal/host":                  {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
-	"internal/datadir":               {"internal/bench", "internal/proc"},
+	"internal/datadir":               {"internal/bench", "internal/proc", "golang.org/x/sys"},
 	"internal/readback":              {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
 	"internal/netpath":               {"internal/bench", "internal/proc", "internal/readback", "internal/netns", "internal/netdev", "github.com/vishvananda/netlink", "golang.org/x/sys"},
 	"internal/netns":                 {"golang.org/x/sys"},

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
 )
@@ -139,8 +141,8 @@ func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
 			err = errors.Join(err, d.Remove())
 		}
 	}
-	if err == nil && len(all) <= 1 { // the last one takes the directory of the records with it
-		err = removeFile(records)
+	if gone := removeFile(records); !errors.Is(gone, unix.ENOTEMPTY) { // the last one takes it along
+		err = errors.Join(err, gone)
 	}
 	return err
 }

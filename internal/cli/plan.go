@@ -22,11 +22,27 @@ import (
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/survey"
 )
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+	return append(single(), lifecycle.NewThroughput(), density.New(), whole())
+}
+
+// single lists the workloads that ask one question each of one container, in the
+// order in which a survey asks them.
+func single() []bench.Workload {
+	return []bench.Workload{lifecycle.New(), cpu.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+}
+
+// whole is the survey of all of them.
+func whole() bench.Workload {
+	var parts []survey.Part
+	for _, w := range single() {
+		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
+	}
+	return survey.New(parts...)
 }
 
 // planOptions are the flags that change an experiment.

@@ -18,9 +18,6 @@ import (
 type Part struct {
 	Name     string
 	Workload bench.Workload
-	// Defaults are what its options are where nothing is said, in place of the
-	// workload's own.
-	Defaults map[string]string
 }
 
 // New returns the survey of these parts, in this order. Their metrics have
@@ -64,9 +61,6 @@ func (s survey) Params() []bench.Param {
 	var all []bench.Param
 	for _, p := range s.parts {
 		for _, param := range p.Workload.Params() {
-			if d, ok := p.Defaults[param.Name]; ok {
-				param.Default = d
-			}
 			param.Name = p.Name + "." + param.Name
 			all = append(all, param)
 		}

@@ -98,7 +98,7 @@ func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
 	var all []survey.Part
 	for _, p := range parts {
 		p.log = &log
-		all = append(all, survey.Part{Name: p.name, Workload: p, Defaults: map[string]string{"time": "100ms"}})
+		all = append(all, survey.Part{Name: p.name, Workload: p})
 	}
 	w := survey.New(all...)
 	task := bench.Task{Params: map[string]string{}}
@@ -132,7 +132,7 @@ func TestPartsAreOneTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"a setup time=100ms", "b setup time=100ms", "c setup time=100ms", "a reset", "c reset",
+		"a setup time=1s", "b setup time=1s", "c setup time=1s", "a reset", "c reset",
 		"a run fixture=true", "b run fixture=false", "c run fixture=true",
 		"a rest", "c rest", "a remove", "c remove",
 	}
@@ -185,7 +185,7 @@ func TestPartThatFails(t *testing.T) {
 
 func TestMetricsAndParams(t *testing.T) {
 	a, b := part{name: "a"}, part{name: "b"}
-	w := survey.New(survey.Part{Name: "a", Workload: a, Defaults: map[string]string{"time": "9s"}}, survey.Part{Name: "b", Workload: b})
+	w := survey.New(survey.Part{Name: "a", Workload: a}, survey.Part{Name: "b", Workload: b})
 	var got []string
 	for _, m := range w.Metrics() {
 		got = append(got, m.Name)
@@ -193,7 +193,7 @@ func TestMetricsAndParams(t *testing.T) {
 	for _, p := range w.Params() {
 		got = append(got, p.Name+"="+p.Default)
 	}
-	want := []string{"a", "b", "a.detail", "faults", "b.detail", "a.time=9s", "a.size=1", "b.time=1s", "b.size=1"}
+	want := []string{"a", "b", "a.detail", "faults", "b.detail", "a.time=1s", "a.size=1", "b.time=1s", "b.size=1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

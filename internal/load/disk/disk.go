@@ -5,7 +5,6 @@ package disk
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/tare-bench/tare/internal/load"
 )
@@ -54,7 +53,9 @@ func Run(a *load.Args) (*load.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	// Each of Threads' needs a processor of Go's for itself, or those whose request
+	// is done would wait for those whose is not.
+	defer load.Quiet(plan.Depth + 1)()
 	f, err := create(plan)
 	if err != nil {
 		return nil, err

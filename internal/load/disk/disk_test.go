@@ -6,30 +6,60 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// childVariable makes the test program the process that TestTerminated ends.
-const childVariable = "TARE_TEST_DISK_DIR"
+// childVariable has the test program do something else, in this directory.
+const childVariable = "TARE_TEST_DISK"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childVariable); dir != "" {
-		signal.Ignore(syscall.SIGHUP)
-		_, err := Run(args("dir="+dir, "size=8MiB", "time=1m", "patterns=randwrite"))
+	what, dir, _ := strings.Cut(os.Getenv(childVariable), ":")
+	switch what {
+	case "":
+		os.Exit(m.Run())
+	case "write":
+		child(args("dir="+dir, "size=8MiB", "time=1m", "patterns=randwrite"))
+	default:
+		if err := forbidUring(); err != nil {
+			fmt.Fprintln(os.Stderr, "seccomp:", err)
+			os.Exit(1)
+		}
+		child(args("dir="+dir, "patterns=none", "io="+what))
+	}
+}
+
+// child runs the load, and prints its report or its error.
+func child(a *load.Args) {
+	r, err := Run(a)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	fmt.Println(r.Facts[FactIO])
+	os.Exit(0)
+}
+
+// childOf is this program as a child.
+func childOf(t *testing.T, what, dir string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childVariable+"="+what+":"+dir)
+	return cmd
 }
 
 func args(words ...string) *load.Args {
@@ -182,12 +212,7 @@ func mountTmpfs(t *testing.T, size int) string {
 // TestTerminated ends a process in the middle of its work.
 func TestTerminated(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childVariable+"="+dir)
+	cmd := childOf(t, "write", dir)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -301,4 +326,39 @@ func TestTally(t *testing.T) {
 	if tally.over(1099*time.Millisecond) || !tally.over(1100*time.Millisecond) {
 		t.Error("it does not end after ramp and time")
 	}
+}
+
+// TestSeccomp runs under a filter like those of engines, which know no io_uring.
+func TestSeccomp(t *testing.T) {
+	dir := t.TempDir()
+	out, err := childOf(t, Auto, dir).CombinedOutput()
+	if err != nil || string(out) != Libaio+"\n" {
+		t.Errorf("io=auto: %v: %s; want libaio", err, out)
+	}
+	out, err = childOf(t, Uring, dir).CombinedOutput()
+	want := "io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile or a system's setting forbids it\n"
+	if err == nil || string(out) != want {
+		t.Errorf("io=io_uring: %v: %s; want %s", err, out, want)
+	}
+	empty(t, dir)
+}
+
+// forbidUring has io_uring_setup fail with EPERM in every thread of this process.
+func forbidUring() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: sysUringSetup, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+	if errno != 0 {
+		return errno
+	}
+	_, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

@@ -11,9 +11,6 @@ import (
 // threads does requests with as many threads as there are slots, each of which
 // waits for its own.
 func threads(w work, t *tally) error {
-	// Every thread needs a processor of the Go runtime for itself, or those whose
-	// request is done would wait for those whose is not.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + len(w.slots)))
 	var workers sync.WaitGroup
 	errs := make([]error, len(w.slots))
 	parts := make([]*tally, len(w.slots))
@@ -40,7 +37,8 @@ func (w *work) one(i int, t *tally) error {
 	if w.write {
 		call = syscall.SYS_PWRITE64
 	}
-	for begun := t.now(); !t.over(begun); {
+	begun := t.now()
+	for over := false; !over; over = t.over(begun) {
 		if w.write {
 			stamp(buffer)
 		}

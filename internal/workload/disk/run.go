@@ -12,18 +12,11 @@ import (
 )
 
 // Setup implements bench.Fixturer.
-func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) { return staging{t}, nil }
-
-// staging prepares before each trial what it will create.
-type staging struct{ task bench.Task }
-
-func (s staging) Reset(ctx context.Context) error {
-	spec := stored(s.task)
-	spec.Argv = loadArgv(s.task, bench.DataDir)
-	return s.task.Engine.Prepare(ctx, spec)
+func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+	spec := stored(t)
+	spec.Argv = loadArgv(t, bench.DataDir)
+	return party.Stage(t.Engine, spec), nil
 }
-
-func (staging) Remove(context.Context) error { return nil }
 
 // loadArgv runs the load or, where fio is to do it, what goes before.
 func loadArgv(t bench.Task, dir string) []string {

@@ -102,6 +102,31 @@ func List(driver string) ([]Device, error) {
 	return all, nil
 }
 
+// Kind is that of a bench.Leftover that is a device.
+const Kind = "device"
+
+// Leftovers lists the devices that a driver made for runs that are dead, as those
+// of the named engine.
+func Leftovers(driver, engine string, dead func(run string) bool) ([]bench.Leftover, error) {
+	devices, err := List(driver)
+	if err != nil {
+		return nil, err
+	}
+	var found []bench.Leftover
+	for _, d := range devices {
+		if dead(d.Run) {
+			found = append(found, bench.Leftover{Run: d.Run, Engine: engine, Kind: Kind, ID: d.Name})
+		}
+	}
+	return found, nil
+}
+
+// RemoveLeftover removes what Leftovers listed of a driver, if it still is that
+// run's.
+func RemoveLeftover(driver string, l bench.Leftover) error {
+	return Device{l.Run, driver, l.ID}.Remove()
+}
+
 // Remove removes a device, if it still is that run's. It is not an error if
 // there is none.
 func (d Device) Remove() error {

@@ -8,8 +8,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Subnet returns 254 private addresses that no route or interface of this
-// namespace has: the first free one of 10.213.0.0/24 to 10.213.255.0/24.
+// Subnet returns 1022 private addresses, as many as a bridge has ports, that no
+// route or interface of this namespace has: the first free 22 bits of 10.213.0.0/16.
 func Subnet() (netip.Prefix, error) {
 	taken, err := taken()
 	if err != nil {
@@ -20,8 +20,8 @@ func Subnet() (netip.Prefix, error) {
 
 func free(taken []netip.Prefix) (netip.Prefix, error) {
 next:
-	for i := range 256 {
-		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(i), 0}), 24)
+	for i := range 64 {
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(4 * i), 0}), 22)
 		for _, t := range taken {
 			if t.Overlaps(p) {
 				continue next

@@ -3,9 +3,9 @@ package netns_test
 import (
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,49 +33,43 @@ func other(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-func names(t *testing.T) (all []string) {
+// namespace is the network namespace of this thread, or of the process.
+func namespace(t *testing.T, who string) string {
 	t.Helper()
-	list, err := net.Interfaces()
+	l, err := os.Readlink("/proc/" + who + "/ns/net")
 	if err != nil {
 		t.Error(err)
 	}
-	for _, i := range list {
-		all = append(all, i.Name)
-	}
-	return all
+	return l
 }
 
 // What is done there is done there, from however many goroutines, and nothing
 // else ever sees it.
 func TestIn(t *testing.T) {
-	pid := other(t)
-	link := func() string {
-		l, err := os.Readlink("/proc/self/ns/net")
-		if err != nil {
-			t.Error(err)
-		}
-		return l
-	}
-	ours, here := link(), len(names(t))
+	theirs := other(t)
+	ours, there := namespace(t, "self"), namespace(t, strconv.Itoa(theirs))
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			var there []string
-			if err := netns.In(pid, func() error { there = names(t); return nil }); err != nil {
+			var in string
+			if err := netns.In(theirs, func() error { in = namespace(t, "thread-self"); return nil }); err != nil {
 				t.Error(err)
 			}
-			if len(there) == 0 || len(there) >= here {
-				t.Errorf("interfaces there: %q, of which this namespace has %d", there, here)
+			if in != there || in == ours {
+				t.Errorf("done in %s, want %s", in, there)
 			}
-			if got := link(); got != ours {
-				t.Errorf("this process is in %s, want %s", got, ours)
-			}
-			if got := len(names(t)); got != here {
-				t.Errorf("afterwards %d interfaces are seen, want %d", got, here)
+			for _, who := range []string{"self", "thread-self"} {
+				if got := namespace(t, who); got != ours {
+					t.Errorf("%s is in %s afterwards, want %s", who, got, ours)
+				}
 			}
 		})
 	}
 	wg.Wait()
+	var in string
+	if err := netns.In(os.Getpid(), func() error { in = namespace(t, "thread-self"); return nil }); err != nil || in != ours {
+		t.Errorf("In this process: %s, %v; want %s", in, err, ours)
+	}
 }
 
 func TestInErrors(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // The kinds of what a dead run leaves.
@@ -59,8 +60,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			return nil, e.failed("list what is left", err)
 		}
 	}
-	data, err := e.data.Leftovers(dead)
-	return append(found, data...), err
+	devices, err := netdev.Leftovers(e.cfg.Name, e.cfg.Name, dead)
+	data, dataErr := e.data.Leftovers(dead)
+	return slices.Concat(found, devices, data), errors.Join(err, dataErr)
 }
 
 // listContainers lists containers, then the snapshots that no container has.
@@ -127,6 +129,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		err = e.removeSnapshotOf(ctx, s, l.Run, snapshotter, id)
 	case l.Kind == kindImage:
 		err = e.removeImageOf(ctx, s, l.Run, l.ID)
+	case l.Kind == netdev.Kind:
+		err = netdev.RemoveLeftover(e.cfg.Name, l)
 	case l.Kind == kindGroup && l.ID == groupsOf(l.Run):
 	default:
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)

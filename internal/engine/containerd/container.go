@@ -3,6 +3,7 @@ package containerd
 import (
 	"context"
 	"io"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -24,6 +25,7 @@ type running struct {
 	spec    bench.Spec
 	data    *datadir.Dir   // of the host; nil where none was asked for
 	process *specs.Process // the first one, as it was asked for
+	address netip.Addr     // on the engine's bridge; invalid where it is not on it
 
 	container containerd.Container
 	task      containerd.Task
@@ -123,6 +125,7 @@ func (c *running) Remove(ctx context.Context) error {
 		return c.failed("remove", err)
 	}
 	c.removed = true
+	c.engine.network.Leave(c.address)
 	c.unwatch()
 	c.output.close()
 	return nil

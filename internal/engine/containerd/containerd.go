@@ -31,6 +31,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // Config says which containerd to drive, and how.
@@ -60,6 +61,8 @@ type Engine struct {
 	runtimes map[string]runtime // by name
 	images   map[imageKey]*unpacked
 	sent     map[string]bool // names of images that containerd may have because of us
+
+	network netdev.Network
 }
 
 const (
@@ -86,6 +89,7 @@ func New(cfg Config) *Engine {
 		runtimes: map[string]runtime{},
 		images:   map[imageKey]*unpacked{},
 		sent:     map[string]bool{},
+		network:  netdev.Network{Run: cfg.Run, Driver: cfg.Name},
 	}
 }
 
@@ -127,7 +131,7 @@ func (e *Engine) settle(s *server) error {
 	return s.groups.Hold(groupsOf(e.cfg.Run))
 }
 
-// Prepare loads and unpacks the image, unless containerd has it, and leaves a
+// Prepare makes the bridge, loads and unpacks the image, unless that was done, and leaves a
 // connection open for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	s, err := e.server(ctx)
@@ -136,6 +140,11 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	if _, err := e.check(s, spec); err != nil {
 		return err
+	}
+	if spec.Network == "bridge" {
+		if err := e.network.Open(); err != nil {
+			return err
+		}
 	}
 	i, err := e.imageOf(ctx, s, spec)
 	if err != nil {
@@ -169,7 +178,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	clear(e.images)
 	clear(e.sent)
-	return errors.Join(err, e.leave(ctx, s), s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close())
+	return errors.Join(err, e.network.Close(), e.leave(ctx, s), s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close())
 }
 
 // leave deletes tare's namespace, unless there is anything in it. What is no

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 				Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
 					return containerd.New(containerd.Config{Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Runtime: runtime})
 				},
-				Unsupported: append(enginetest.OwnNetworks(), enginetest.UserNS, enginetest.StorageVolume),
+				Unsupported: append(enginetest.BareNetworks(), enginetest.UserNS, enginetest.StorageVolume),
 			})
 		})
 	}

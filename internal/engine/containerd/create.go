@@ -97,6 +97,11 @@ func (c *running) assemble(ctx, longer context.Context) (err error) {
 	if c.task, err = c.container.NewTask(longer, c.output.creator); err != nil {
 		return err
 	}
+	if c.spec.Network == "bridge" {
+		if c.address, err = c.engine.network.Join(int(c.task.Pid())); err != nil {
+			return err
+		}
+	}
 	return c.output.unlink()
 }
 
@@ -105,5 +110,6 @@ func (c *running) discard(ctx context.Context) error {
 	if c.output != nil {
 		c.output.close()
 	}
+	defer c.engine.network.Leave(c.address)
 	return c.engine.erase(ctx, c.server, c.engine.cfg.Run, c.id, c.image.key.snapshotter)
 }

@@ -133,10 +133,10 @@ func TestSandbox(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	e, _ := open(t)
 	for advice, spec := range map[string]bench.Spec{
-		"install it":       {Runtime: "no-such-runtime"},
-		"containerd-shim-": {Runtime: "io.containerd.no-such.v1"},
-		"here work ":       {Snapshotter: "no-such-snapshotter"},
-		"use none or host": {Network: "bridge"},
+		"install it":               {Runtime: "no-such-runtime"},
+		"containerd-shim-":         {Runtime: "io.containerd.no-such.v1"},
+		"here work ":               {Snapshotter: "no-such-snapshotter"},
+		"use none, host or bridge": {Network: "macvlan"},
 	} {
 		err := e.Prepare(t.Context(), spec)
 		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), advice) {

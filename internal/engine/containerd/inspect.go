@@ -12,6 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -113,6 +114,11 @@ func fromKernel(pid int, spec bench.Spec, asked []mount.Mount, a *bench.Applied)
 		return err
 	}
 	a.Network, a.Storage, a.Mounts, a.Security = got.Network, got.Storage, got.Mounts, got.Security
+	if a.Network != "host" {
+		if a.Network, err = netpath.Network(pid, a.Network); err != nil {
+			return err
+		}
+	}
 	return checkRoot(root, asked)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // version is what the specification says it complies with: the oldest that has
@@ -29,8 +30,8 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	refuse := func(format string, args ...any) (runtime, error) {
 		return runtime{}, fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
-	if err := bench.CheckNetwork(spec, "none", "host"); err != nil {
-		return runtime{}, fmt.Errorf("%s: %w: containerd's client has no networks of its own (they are CNI's, which nerdctl and Kubernetes drive)", e.cfg.Name, err)
+	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
+		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	snapshotter := e.snapshotterOf(spec)
 	switch {
@@ -62,6 +63,7 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 func (e *Engine) checkSandbox(spec bench.Spec) error {
 	for what, asked := range map[string]bool{
 		"network host":       spec.Network == "host",
+		"network bridge":     spec.Network == "bridge",
 		"seccomp unconfined": spec.Security.Seccomp != "",
 		"privileged":         spec.Security.Privileged,
 		"a limit of pids":    spec.Limits.Pids > 0, // its own threads would be counted

@@ -2,7 +2,9 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moby/moby/client"
@@ -16,7 +18,6 @@ import (
 const (
 	kindContainer = "container"
 	kindNetwork   = "network"
-	kindDevice    = "device" // a network interface
 	kindImage     = "image"
 	kindVolume    = "volume"
 )
@@ -38,10 +39,6 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err != nil {
 		return nil, e.failed("list networks", err)
 	}
-	devices, err := netdev.List(driver)
-	if err != nil {
-		return nil, e.failed("look for interfaces", err)
-	}
 	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", labelRun)})
 	if err != nil {
 		return nil, e.failed("list volumes", err)
@@ -62,9 +59,6 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	for _, n := range networks.Items {
 		add(n.Labels[labelRun], kindNetwork, n.ID)
 	}
-	for _, d := range devices {
-		add(d.Run, kindDevice, d.Name)
-	}
 	for _, v := range volumes.Items {
 		add(v.Labels[labelRun], kindVolume, v.Name)
 	}
@@ -73,8 +67,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			add(runOf(tag), kindImage, tag)
 		}
 	}
-	data, err := e.data.Leftovers(dead)
-	return append(found, data...), err
+	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // which the networks lie on
+	data, dataErr := e.data.Leftovers(dead)
+	return slices.Concat(found, devices, data), errors.Join(err, dataErr)
 }
 
 // runOf is the run in the name of an image, "tare.local/RUN/…"; empty if it is
@@ -101,8 +96,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return e.removeOf(ctx, l.Run, l.ID)
 	case l.Kind == kindNetwork:
 		return e.removeNetworkOf(ctx, l.Run, l.ID)
-	case l.Kind == kindDevice:
-		return netdev.Device{Run: l.Run, Driver: driver, Name: l.ID}.Remove()
+	case l.Kind == netdev.Kind:
+		return netdev.RemoveLeftover(driver, l)
 	case l.Kind == kindVolume:
 		return e.removeVolumeOf(ctx, l.Run, l.ID)
 	case l.Kind == datadir.Kind:

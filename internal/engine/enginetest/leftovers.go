@@ -80,8 +80,12 @@ func (s *suite) abandon(t *testing.T, data string) Site {
 	})
 	other.ready(t, other.spec("fork", "3"), "forked 3\n")
 	spec := other.spec("hold")
-	if !s.Simulated && !s.lacks(NetworkMacvlan) { // of which the run makes the network
+	switch { // some networks are made for the run
+	case s.Simulated:
+	case !s.lacks(NetworkMacvlan):
 		spec.Network = "macvlan"
+	case !s.lacks(NetworkBridge):
+		spec.Network = "bridge"
 	}
 	other.create(t, spec)
 	other.leavesData(t, data)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/netns"
 )
 
@@ -35,15 +36,27 @@ func OwnNetworks() []Feature {
 	return []Feature{NetworkBridge, NetworkMacvlan, NetworkSlirp, NetworkPasta, ReachPublished, ReachPeer}
 }
 
+// BareNetworks are those that an engine lacks here whose bridge is netdev's.
+func BareNetworks() []Feature {
+	if os.Geteuid() != 0 {
+		return OwnNetworks()
+	}
+	lacks := []Feature{NetworkMacvlan, NetworkSlirp, NetworkPasta, ReachPublished}
+	if netdev.Check(bench.Spec{Network: "bridge", Reach: bench.ReachPeer}) != nil { // as its own tests hold it to
+		lacks = append(lacks, ReachPeer)
+	}
+	return lacks
+}
+
 // ways are the networks by which a client gets to a container. What is between
 // "loopback" and the end of a published port's path is for each driver's own
 // tests: it depends on how the engine was set up.
 func ways() []way {
 	return []way{
 		{NetworkHost, "host", "", []string{"loopback"}},
-		{NetworkBridge, "bridge", "", []string{"bridge *", "veth"}},
+		{NetworkBridge, "bridge", "", []string{"bridge*", "veth"}},
 		{ReachPublished, "bridge", bench.ReachPublished, []string{"loopback", "*", "bridge *", "veth"}},
-		{ReachPeer, "bridge", bench.ReachPeer, []string{"bridge *", "veth"}},
+		{ReachPeer, "bridge", bench.ReachPeer, []string{"bridge*", "veth"}},
 		{NetworkMacvlan, "macvlan", bench.ReachPeer, []string{"macvlan"}},
 		{NetworkSlirp, "slirp4netns", bench.ReachPublished, []string{"loopback", "*", "*"}},
 		{NetworkPasta, "pasta", bench.ReachPublished, []string{"loopback", "pasta", "*"}},

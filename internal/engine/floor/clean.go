@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -79,8 +81,9 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 		add(f)
 	}
 	err = errors.Join(err, e.directories(add), e.ownGroups(add))
+	devices, listed := netdev.Leftovers(e.config.Name, e.config.Name, dead)
 	data, dataErr := e.data.Leftovers(dead) // when the containers are gone
-	return append(left, data...), errors.Join(err, dataErr)
+	return slices.Concat(left, devices, data), errors.Join(err, listed, dataErr)
 }
 
 // directories looks below the directories of all runs.
@@ -171,6 +174,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	switch {
 	case l.Kind == kindGroup && l.ID == runGroup(l.Run) && err == nil:
 		return h.Prune(l.ID)
+	case l.Kind == netdev.Kind:
+		return netdev.RemoveLeftover(e.config.Name, l)
 	case l.Kind != kindContainer || !isID(l.ID):
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.config.Name, l.Kind, l.ID)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // errState is wrapped by the errors of operations that come too early or too late.
@@ -30,6 +32,9 @@ type container struct {
 	data   *datadir.Dir      // of the host; nil where none was asked for
 	groups *cgroup.Hierarchy // nil where there is no group
 	group  string
+
+	network *netdev.Network
+	address netip.Addr // on that; invalid where it is not on it
 
 	theirs          descriptors
 	control, report *os.File
@@ -186,6 +191,7 @@ func (c *container) Remove(ctx context.Context) error {
 		return fmt.Errorf("remove %s: %w", c.id, err)
 	}
 	c.removed = true
+	c.network.Leave(c.address)
 	return nil
 }
 

@@ -47,8 +47,13 @@ func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
 	c := &container{
 		id: id, plan: p, run: e.config.Run, dir: filepath.Join(e.config.Dir, id),
 		group: runGroup(e.config.Run) + "/" + id, copied: e.copies.Load(), exited: make(chan struct{}),
+		network: &e.network,
 	}
-	if err := c.build(ctx, e.data); err != nil {
+	err := c.build(ctx, e.data)
+	if err == nil && p.spec.Network == "bridge" {
+		c.address, err = e.network.Join(c.process.Pid)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err() // what it led to does not matter
 		}

@@ -38,6 +38,7 @@ import (
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // Config is what an Engine needs. All fields are required.
@@ -58,19 +59,22 @@ type Engine struct {
 	mu        sync.Mutex
 	rehearsed bool // Prepare has seen a container come up
 
+	network netdev.Network
+
 	copies atomic.Bool // the kernel refuses an overlay: copy the image instead
 
 	groups func() (*cgroup.Hierarchy, error)
 }
 
 var (
-	_ bench.Engine   = (*Engine)(nil)
-	_ bench.Cgrouper = (*Engine)(nil)
-	_ bench.Cleaner  = (*Engine)(nil)
-	_ bench.Pauser   = (*Engine)(nil)
-	_ bench.Execer   = (*Engine)(nil)
-	_ bench.Signaler = (*Engine)(nil)
-	_ bench.Overseer = (*Engine)(nil)
+	_ bench.Engine    = (*Engine)(nil)
+	_ bench.Cgrouper  = (*Engine)(nil)
+	_ bench.Cleaner   = (*Engine)(nil)
+	_ bench.Pauser    = (*Engine)(nil)
+	_ bench.Execer    = (*Engine)(nil)
+	_ bench.Signaler  = (*Engine)(nil)
+	_ bench.Overseer  = (*Engine)(nil)
+	_ bench.Addresser = (*Engine)(nil)
 )
 
 // New returns the engine.
@@ -83,6 +87,8 @@ func New(c Config) *Engine {
 		prefix: idPrefix + hex.EncodeToString(b[:]),
 		data:   datadir.New(c.Run, c.Name, c.Dir),
 		groups: sync.OnceValues(groups),
+
+		network: netdev.Network{Run: c.Run, Driver: c.Name},
 	}
 }
 
@@ -163,6 +169,11 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.data.Stage(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.config.Name, err)
 	}
+	if spec.Network == "bridge" {
+		if err := e.network.Open(); err != nil {
+			return fmt.Errorf("%s: %w", e.config.Name, err)
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.rehearsed {
@@ -199,12 +210,12 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 // Close implements bench.Engine. Containers are gone, and with them all that
 // was made but the run's group, which other engines may still use.
 func (e *Engine) Close(context.Context) error {
-	data := e.data.Close()
+	closed := errors.Join(e.network.Close(), e.data.Close())
 	h, err := e.groups()
 	if err != nil {
-		return data // no groups were made
+		return closed // no groups were made
 	}
-	return errors.Join(data, h.Prune(runGroup(e.config.Run)))
+	return errors.Join(closed, h.Prune(runGroup(e.config.Run)))
 }
 
 // Cgroup implements bench.Cgrouper.
@@ -292,7 +303,7 @@ func (e *Engine) resolveImage(ctx context.Context, p *plan) error {
 
 // check refuses what the kernel alone cannot honour.
 func check(spec bench.Spec) error {
-	if err := bench.CheckNetwork(spec, "none", "host"); err != nil {
+	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
 		return err
 	}
 	var what string

@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 // unsupported depends on whether this user may make cgroups.
 func unsupported(t *testing.T) []enginetest.Feature {
 	t.Helper()
-	none := append(enginetest.OwnNetworks(), enginetest.StorageVolume)
+	none := append(enginetest.BareNetworks(), enginetest.StorageVolume)
 	h, err := cgroup.Detect("/")
 	if err == nil {
 		err = h.Writable()
@@ -164,7 +164,7 @@ func TestErrors(t *testing.T) {
 		{"directory", bench.Spec{Dir: "/no/such"}, "floor: change directory: chdir /no/such: no such file or directory"},
 		{"source", bench.Spec{Mounts: []bench.Mount{{Type: "bind", Source: "/no/such", Target: "/x"}}}, "floor: mount: open /no/such: no such file or directory"},
 		{"relative", bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "x"}}}, `floor: not supported here: mount of "" at "x": paths must be absolute`},
-		{"network", bench.Spec{Network: "bridge"}, `floor: not supported here: network "bridge": use none or host`},
+		{"network", bench.Spec{Network: "macvlan"}, `floor: not supported here: network "macvlan": use none, host or bridge`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := e.Create(t.Context(), test.spec)

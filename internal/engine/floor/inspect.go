@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -43,7 +44,10 @@ func (c *container) inspect() (bench.Applied, error) {
 	}
 	a.Image, a.Argv = c.plan.image, c.ready.Argv
 	if a.Network != "host" {
-		a.Network = "none" // what a kernel puts into every namespace, such as tunl0, is no network
+		// What a kernel puts into every namespace, such as tunl0, is no network.
+		if a.Network, err = netpath.Network(tid, "none"); err != nil {
+			return a, err
+		}
 	}
 	if a.Security.UserNS {
 		if a.Security.Privileged, err = mighty(tid); err != nil {

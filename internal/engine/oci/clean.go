@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // groupsOf is the cgroup that holds those of a run.
@@ -68,8 +69,9 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 		}
 		found = append(found, left...)
 	}
+	devices, listed := netdev.Leftovers(e.cfg.Name, e.cfg.Name, dead)
 	data, err := e.data.Leftovers(dead)
-	return append(found, data...), err
+	return slices.Concat(found, devices, data), errors.Join(listed, err)
 }
 
 // leftBy lists what one run left.
@@ -111,6 +113,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return errors.Join(removeContainer(ctx, l.Run, e.cfg.Name, dir, number), prune(l.Run))
 	case l.Kind == kindDirectory && l.ID == filepath.Base(dir):
 		return removeEngine(ctx, l.Run, e.cfg.Name, dir)
+	case l.Kind == netdev.Kind:
+		return netdev.RemoveLeftover(e.cfg.Name, l)
 	}
 	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 }

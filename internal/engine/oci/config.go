@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/readback"
 )
 
@@ -28,8 +30,8 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
-	if err := bench.CheckNetwork(spec, "none", "host"); err != nil {
-		return fmt.Errorf("%s: %w: others need an engine above the runtime", e.cfg.Name, err)
+	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	switch {
 	case spec.Runtime != "" && spec.Runtime != h.version.name:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -27,6 +28,8 @@ type container struct {
 	host   *host
 	bundle *bundle
 	spec   bench.Spec
+
+	address netip.Addr // on the engine's bridge; invalid where it is not on it
 
 	stdout, stderr io.Writer // where Attach wants the output; nil discards
 
@@ -102,6 +105,17 @@ func (c *container) found() (*process, error) { return c.life.Load().found() }
 func (c *container) create(ctx context.Context) error {
 	b := c.bundle
 	return c.command(ctx, b.stdout.w, b.stderr.w, "create", "--bundle", b.dir, "--pid-file", b.path("pid"))
+}
+
+// join puts the container on the engine's bridge: its namespaces are there, and
+// nothing runs in them yet.
+func (c *container) join() error {
+	p, err := c.found()
+	if err != nil {
+		return err
+	}
+	c.address, err = c.engine.network.Join(p.pid)
+	return err
 }
 
 // find looks up the process that create made. If it has ended it keeps its
@@ -213,6 +227,7 @@ func (c *container) Remove(ctx context.Context) error {
 			return err
 		}
 		c.deleted = true
+		c.engine.network.Leave(c.address)
 		c.engine.retire(c.bundle)
 		if done {
 			return nil
@@ -286,5 +301,7 @@ func (c *container) force(ctx context.Context) error {
 func (c *container) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*deleteLimit)
 	defer cancel()
-	return errors.Join(c.force(ctx), c.engine.takeDown(c.bundle))
+	err := c.force(ctx)
+	c.engine.network.Leave(c.address)
+	return errors.Join(err, c.engine.takeDown(c.bundle))
 }

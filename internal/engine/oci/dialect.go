@@ -57,6 +57,9 @@ func runscFlags(spec bench.Spec) []string {
 }
 
 func runscRefuses(spec bench.Spec) string {
+	if spec.Network == "bridge" {
+		return "network bridge: its own network stack is not put on one: use none or host"
+	}
 	if spec.Limits.Pids > 0 {
 		return "a limit of processes: it would count the sandbox's threads, not the processes inside"
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -47,6 +48,11 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 	s, err := c.bundle.specification()
 	if err != nil {
 		return bench.Applied{}, err
+	}
+	if a.Network != "host" {
+		if a.Network, err = netpath.Network(p.pid, a.Network); err != nil {
+			return bench.Applied{}, err
+		}
 	}
 	a.Runtime, a.Cgroup = c.host.version.name, string(c.host.groups.Version())+" cgroupfs"
 	a.Image, a.Argv = c.bundle.image.Digest(), s.Process.Args

@@ -32,6 +32,7 @@ import (
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // Config says which runtime to drive, and where.
@@ -50,7 +51,8 @@ type Engine struct {
 	cfg Config
 	dir string // below cfg.Dir, of this engine alone
 
-	data *datadir.Keeper
+	data    *datadir.Keeper
+	network netdev.Network
 
 	opening sync.Mutex
 	opened  *host // nil until the engine is used
@@ -77,7 +79,7 @@ func New(cfg Config) *Engine {
 	}
 	return &Engine{
 		cfg: cfg, dir: filepath.Join(cfg.Dir, prefix+cfg.Name), data: datadir.New(cfg.Run, cfg.Name, cfg.Dir),
-		retired: map[*bundle]struct{}{},
+		retired: map[*bundle]struct{}{}, network: netdev.Network{Run: cfg.Run, Driver: cfg.Name},
 	}
 }
 
@@ -153,7 +155,7 @@ func (e *Engine) find() (string, error) {
 // state is the runtime's own directory.
 func (e *Engine) state() string { return filepath.Join(e.dir, "state") }
 
-// Prepare stages a bundle for spec, and takes down those of containers that
+// Prepare makes the bridge and stages a bundle for spec, and takes down those of containers that
 // were removed.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	h, err := e.host(ctx)
@@ -165,6 +167,11 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	if err := e.sweep(); err != nil {
 		return err
+	}
+	if spec.Network == "bridge" {
+		if err := e.network.Open(); err != nil {
+			return err
+		}
 	}
 	b, err := e.take(ctx, h, spec)
 	if err != nil {
@@ -190,7 +197,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, err
 	}
 	c := newContainer(e, h, b, spec)
-	if err := c.create(ctx); err != nil {
+	err = c.create(ctx)
+	if err == nil && spec.Network == "bridge" {
+		err = c.join()
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.discard(context.WithoutCancel(ctx)))
 	}
 	return c, nil
@@ -270,7 +281,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.staged = nil
 	e.closeHost()
-	err = errors.Join(err, removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir), e.data.Close())
+	err = errors.Join(err, e.network.Close(), removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir), e.data.Close())
 	collectOrphans()
 	return err
 }

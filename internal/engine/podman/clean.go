@@ -22,7 +22,6 @@ import (
 const (
 	kindContainer = "container"
 	kindNetwork   = "network"
-	kindDevice    = "device" // a network interface
 	kindImage     = "image"
 	kindProcess   = "process"   // of a service of our own
 	kindDirectory = "directory" // of such a service, beside the temporary files
@@ -41,13 +40,6 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (fou
 	if err := e.listed(ctx, add); err != nil {
 		return nil, err
 	}
-	devices, err := netdev.List(driver)
-	if err != nil {
-		return nil, fmt.Errorf("%s: look for interfaces: %w", e.cfg.Name, err)
-	}
-	for _, d := range devices {
-		add(d.Run, kindDevice, d.Name)
-	}
 	services, err := servicesOf()
 	for _, s := range services {
 		add(runOfDir(s.dir), kindProcess, s.id())
@@ -55,8 +47,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (fou
 	for _, dir := range temporaryDirs() {
 		add(runOfDir(dir), kindDirectory, dir)
 	}
+	devices, devErr := netdev.Leftovers(driver, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
-	return append(found, data...), errors.Join(err, dataErr)
+	return slices.Concat(found, devices, data), errors.Join(err, devErr, dataErr)
 }
 
 // listed lists what of runs is with Podman.
@@ -112,8 +105,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err erro
 		return killService(ctx, l.ID, l.Run)
 	case ours && l.Kind == kindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
 		return os.RemoveAll(l.ID)
-	case ours && l.Kind == kindDevice:
-		return netdev.Device{Run: l.Run, Driver: driver, Name: l.ID}.Remove()
+	case ours && l.Kind == netdev.Kind:
+		return netdev.RemoveLeftover(driver, l)
 	case ours && l.Kind == kindImage && runOf(l.ID) == l.Run:
 	case ours && l.Kind == kindContainer, ours && l.Kind == kindNetwork:
 	default:

@@ -120,7 +120,12 @@ type (
 
 	// A Remoter makes its containers on another machine than this one. Only a
 	// Networked workload can use it: see CheckRemote.
-	Remoter interface{ Remote() }
+	Remoter interface {
+		// Lost is closed once the connection is lost by which what is prepared now
+		// will be made. Containers may then run on for a while, and answer, but
+		// are in nobody's hands.
+		Lost() <-chan struct{}
+	}
 
 	// A Cgrouper says where the kernel accounts for a container that has been
 	// created and not yet removed. Implemented by floor and oci, for the

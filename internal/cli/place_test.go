@@ -31,6 +31,7 @@ const patience = time.Minute
 // A place is where one test's runs work: store, state directory and home.
 type place struct {
 	dir, store, state string
+	wrap              []string // what runs the program; empty = nothing
 	program           string   // tare
 	docker            string   // socket of the daemon in which nothing may be left
 	env               []string // added to the environment
@@ -55,7 +56,8 @@ func newPlace(t *testing.T) *place {
 
 // command is tare as a process of its own.
 func (p *place) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.program, args...)
+	argv := slices.Concat(p.wrap, []string{p.program}, args)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "HOME="+p.dir, "TARE_STORE="+p.store, "TARE_STATE="+p.state)
 	cmd.Env = append(cmd.Env, p.env...)

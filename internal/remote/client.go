@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 )
 
@@ -30,6 +31,7 @@ type Session struct {
 	address string
 	conn    *http.ClientConn
 	there   netip.Addr
+	lost    chan struct{}
 }
 
 // Dial begins a session. The error wraps ErrToken, ErrVersion or ErrBusy where
@@ -37,7 +39,7 @@ type Session struct {
 func Dial(ctx context.Context, t Target) (*Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	s := &Session{address: t.Address}
+	s := &Session{address: t.Address, lost: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	transport := &http.Transport{
@@ -51,6 +53,12 @@ func Dial(ctx context.Context, t Target) (*Session, error) {
 	if s.conn, err = transport.NewClientConn(ctx, "https", t.Address); err != nil {
 		return nil, err
 	}
+	ended := sync.OnceFunc(func() { close(s.lost) })
+	s.conn.SetStateHook(func(c *http.ClientConn) {
+		if c.Err() != nil {
+			ended()
+		}
+	})
 	return s, nil
 }
 
@@ -103,6 +111,9 @@ func (s *Session) Server() netip.Addr { return s.there }
 // Err says why the session has ended; nil while it goes on.
 func (s *Session) Err() error { return s.conn.Err() }
 
+// Lost is closed when the session has ended.
+func (s *Session) Lost() <-chan struct{} { return s.lost }
+
 // Close ends the session. The server then removes what is left of it.
 func (s *Session) Close() error { return s.conn.Close() }
 
@@ -117,7 +128,7 @@ func (s *Session) Call(ctx context.Context, name string, r Request, out any) err
 	text, err := io.ReadAll(io.LimitReader(body, maxResponse+1))
 	switch {
 	case err != nil:
-		return s.lost(ctx, name, err)
+		return s.broken(ctx, name, err)
 	case len(text) > maxResponse:
 		return fmt.Errorf("%s: the answer to %s is longer than %d bytes", s.address, name, maxResponse)
 	case out == nil:
@@ -147,7 +158,7 @@ func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadClose
 	}
 	resp, err := s.conn.RoundTrip(req)
 	if err != nil {
-		return nil, s.lost(ctx, name, err)
+		return nil, s.broken(ctx, name, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -160,8 +171,8 @@ func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadClose
 	return nil, f.err(s.address)
 }
 
-// lost says why there is no answer.
-func (s *Session) lost(ctx context.Context, name string, err error) error {
+// broken says why there is no answer.
+func (s *Session) broken(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

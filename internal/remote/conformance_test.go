@@ -74,12 +74,12 @@ func TestConformance(t *testing.T) {
 	t.Run("native", func(t *testing.T) {
 		enginetest.Run(t, enginetest.Options{
 			Open: far(nearNative), Remote: true,
-			Unsupported: []enginetest.Feature{
-				enginetest.NetworkNone, enginetest.NetworkBridge, enginetest.BindMount, enginetest.TmpfsMount,
+			Unsupported: append(enginetest.OwnNetworks(),
+				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.UserNS, enginetest.Privileged,
 				enginetest.Layer,
-			},
+			),
 		})
 	})
 	t.Run("runc", func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestConformance(t *testing.T) {
 		enginetest.Require(t, "runc", err)
 		enginetest.Run(t, enginetest.Options{
 			Open: far(nearRunc), Remote: true,
-			Unsupported: []enginetest.Feature{enginetest.NetworkBridge, enginetest.UserNS},
+			Unsupported: append(enginetest.OwnNetworks(), enginetest.UserNS),
 		})
 	})
 }

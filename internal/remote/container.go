@@ -26,9 +26,7 @@ type container struct {
 	output *output
 
 	once  sync.Once
-	ended chan struct{} // closed when exit and err are set
-	exit  bench.Exit
-	err   error
+	ended chan struct{} // closed when somebody has waited for its end
 }
 
 func newContainer(ctx context.Context) *container {
@@ -110,39 +108,31 @@ func (c *container) inspect(ctx context.Context) (bench.Applied, error) {
 	return made.Inspect(ctx)
 }
 
-// start starts it, and begins to wait for its end.
+// start starts it.
 func (c *container) start(ctx context.Context) error {
 	made, err := c.now()
 	if err != nil {
 		return err
 	}
-	if err := made.Start(ctx); err != nil {
-		return err
-	}
-	c.once.Do(func() {
-		go func() {
-			defer close(c.ended)
-			c.exit, c.err = made.Wait(c.ctx)
-		}()
-	})
-	return nil
+	return made.Start(ctx)
 }
 
-// wait waits for the end of one that was started.
+// wait waits for its end. Nothing does unless the client asks: some engines ask
+// their daemon again and again.
 func (c *container) wait(ctx context.Context) (bench.Exit, error) {
-	if _, err := c.now(); err != nil {
+	made, err := c.now()
+	if err != nil {
 		return bench.Exit{}, err
 	}
-	select {
-	case <-c.ended:
-		return c.exit, c.err
-	case <-ctx.Done():
-		return bench.Exit{}, ctx.Err()
+	exit, err := made.Wait(ctx)
+	if err == nil {
+		c.once.Do(func() { close(c.ended) })
 	}
+	return exit, err
 }
 
-// attach sends what it prints, until it has ended and everything is sent. An
-// error is returned only before anything was sent.
+// attach sends what it prints until the client, by wait, knows that it has ended:
+// everything is sent then. An error is returned only before anything was sent.
 func (c *container) attach(w http.ResponseWriter, r *http.Request, ask Request) error {
 	made, err := c.now()
 	if err != nil {

@@ -54,6 +54,22 @@ func newMeter(ctx context.Context, clock func() time.Duration, limit time.Durati
 	return m
 }
 
+// errLost ends a trial whose containers are on a machine that cannot be reached.
+var errLost = errors.New("the connection to the machine of the containers was lost")
+
+// endWith ends the trial when lost is closed, until stop is called.
+func (m *meter) endWith(lost <-chan struct{}) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-lost:
+			m.cancel(errLost)
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}
+
 // stop releases the timers.
 func (m *meter) stop() {
 	m.timer.Stop()
@@ -188,6 +204,8 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	case errors.Is(cause, bench.ErrOpTime), errors.Is(cause, errTrialLimit):
 		s.Outcome = bench.TimedOut
 		err = m.limited(err, cause)
+	case errors.Is(cause, errLost):
+		err = m.limited(err, cause)
 	case run.Err() != nil:
 		s.Outcome = bench.Canceled
 	case errors.Is(err, bench.ErrOpTime): // one of several that a workload does at once
@@ -203,8 +221,8 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	}
 }
 
-// limited says which limit was met instead of the foreign words that an
-// engine has for a context that ended.
+// limited says what ended the trial instead of the foreign words that an engine
+// has for a context that ended.
 func (m *meter) limited(err, cause error) error {
 	var op *bench.OpError
 	name := "trial"

@@ -100,6 +100,9 @@ func (r *runner) rest(m *meter, cell int) {
 func (r *runner) measure(m *meter, t bench.Trial) error {
 	task := r.task(t.Cell)
 	run := func() error { return r.Workload.Run(m.ctx, task, m) }
+	if far, ok := bench.As[bench.Remoter](task.Engine); ok {
+		defer m.endWith(far.Lost())()
+	}
 	if _, inline := bench.As[bench.Inliner](task.Engine); !inline {
 		timed := run
 		run = func() error { return r.usage.during(r.Clock, timed) }

@@ -109,8 +109,15 @@ func New(c Config) *Engine { return &Engine{config: c} }
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }
 
-// Remote implements bench.Remoter.
-func (e *Engine) Remote() {}
+// Lost implements bench.Remoter.
+func (e *Engine) Lost() <-chan struct{} {
+	e.config.Link.mu.Lock()
+	defer e.config.Link.mu.Unlock()
+	if e.config.Link.session == nil {
+		return nil // nothing is prepared
+	}
+	return e.config.Link.session.Lost()
+}
 
 // Probe implements bench.Engine. Version and facts are those of the engine there.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {

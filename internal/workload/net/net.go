@@ -96,6 +96,9 @@ func network(ctx context.Context, t bench.Task) (bench.Spec, error) {
 			break
 		}
 	}
+	if _, remote := bench.As[bench.Remoter](t.Engine); remote && spec.Network == "bridge" {
+		spec.Reach = bench.ReachPublished // its own address is for its machine alone
+	}
 	return spec, err
 }
 

@@ -119,6 +119,10 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	if err := writeCells(w, plan, p); err != nil {
 		return err
 	}
+	if len(plan.LeftOut) > 0 {
+		out := leftOut(plan)
+		writeWrapped(w, "\n", out.Text+"; "+out.Hint, width)
+	}
 	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
 		var cells []string

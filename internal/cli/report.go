@@ -20,11 +20,13 @@ import (
 // formatOptions say how a report is written.
 type formatOptions struct {
 	csv, markdown bool
+	details       bool // of which there are many
 }
 
 func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.csv, "csv", false, "print the report as CSV, one row for each cell and metric")
 	f.BoolVar(&o.markdown, "markdown", false, "print the report as Markdown")
+	f.BoolVar(&o.details, "details", false, "show every detail, however many there are")
 }
 
 // check refuses two formats at once.
@@ -65,7 +67,7 @@ func (a *app) render(d *report.Document, o formatOptions) error {
 	if err != nil {
 		return err
 	}
-	return text.Write(a.stdout, d, text.Options{Color: color, Width: a.width()})
+	return text.Write(a.stdout, d, text.Options{Color: color, Width: a.width(), Details: o.details})
 }
 
 // trailer says where a run was saved and what can be done with it. That it can

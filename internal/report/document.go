@@ -200,6 +200,7 @@ type Words struct {
 	Tables   []Table    // primary metrics
 	Legend   string     // how to read them
 	Details  []Table
+	Fold     string // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise
 	Reasons  []Line
 	Failures []Line
 	Ways     []Line

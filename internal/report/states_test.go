@@ -40,6 +40,7 @@ func states() []state {
 		{name: "shapes", runs: one(shapes)},
 		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
+		{name: "survey-folded", runs: one(folded)},
 		{name: "machine", runs: one(machine)},
 		{name: "all-failed", runs: one(allFailed)},
 		{name: "empty", runs: one(empty)},
@@ -154,6 +155,20 @@ func survey() *bench.Run {
 			s.Applied.Path = []string{"docker-proxy", "bridge docker0", "veth"}
 			s.Values[3] *= 1.6
 			s.Values[4] *= 0.7
+		}
+	}
+	return run
+}
+
+// folded is a survey of which the plan says what decides.
+func folded() *bench.Run {
+	run := survey()
+	run.Header.Plan.Restrict = []string{"first_instruction", "cpu.all", "memory.copy", "rtt.p50"}
+	for i := range 20 {
+		m := bench.Metric{Name: fmt.Sprintf("more.%d", i), Title: fmt.Sprintf("number %d", i), Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference, Doc: "A number."}
+		run.Header.Metrics = append(run.Header.Metrics, m)
+		for j := range run.Samples {
+			run.Samples[j].Values = append(run.Samples[j].Values, float64(i))
 		}
 	}
 	return run

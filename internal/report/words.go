@@ -23,15 +23,18 @@ func (d *Document) sayRun(r *analysis.Result) {
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	marks := d.note(r.Warnings)
 	if run.Blocks > 0 {
-		d.sayMetrics(marks)
+		details := d.sayMetrics(marks)
+		if details >= foldedDetails && len(r.Header.Plan.Restrict) > 0 {
+			d.Fold = fmt.Sprintf("%d details more: tare show %s --details", details, Clean(run.ID))
+		}
 	}
 	d.sayReasons()
 	d.sayWays()
 	d.sayFailures()
 }
 
-// sayMetrics makes the tables.
-func (d *Document) sayMetrics(marks *marking) {
+// sayMetrics makes the tables, and says how many details there are.
+func (d *Document) sayMetrics(marks *marking) int {
 	comparisons := 0
 	var primary, details []Metric
 	for _, m := range d.Metrics {
@@ -56,13 +59,16 @@ func (d *Document) sayMetrics(marks *marking) {
 		d.Tables = slices.Insert(d.Tables, 0, matrix("at a glance", primary, marks))
 	}
 	d.Details = detailTables(details, marks)
+	return len(details)
 }
 
 // manyMetrics is from how many primary metrics on they are also shown together,
-// and manyDetails from how many on the details are shown as rows.
+// manyDetails from how many on the details are shown as rows, and foldedDetails
+// from how many on a terminal shows them only if it is asked to.
 const (
-	manyMetrics = 4
-	manyDetails = 9
+	manyMetrics   = 4
+	manyDetails   = 9
+	foldedDetails = 20
 )
 
 // spread reports whether it is said how far blocks are apart.

@@ -15,6 +15,8 @@ import (
 type Options struct {
 	Color bool // ANSI colours
 	Width int  // columns; 0 = 80, and never fewer than 40
+	// Details shows every detail, however many there are.
+	Details bool
 }
 
 const (
@@ -39,9 +41,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 		p.line("")
 		p.wrap(indent, indent, d.Legend, dim)
 	}
-	for _, t := range d.Details {
-		p.table(&t)
-	}
+	p.details(d)
 	p.lines("what else differs per trial (association, not proof)", d.Words.Reasons)
 	p.lines("ways, as the kernel has them", d.Words.Ways)
 	p.lines("not supported", d.Words.Absent)
@@ -49,6 +49,17 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()
+}
+
+func (p *printer) details(d *report.Document) {
+	if d.Fold != "" && !p.Details {
+		p.line("")
+		p.wrap(indent, indent, d.Fold, dim)
+		return
+	}
+	for _, t := range d.Details {
+		p.table(&t)
+	}
 }
 
 // A printer writes lines; its bufio.Writer keeps the first error.

@@ -142,7 +142,7 @@ func (a *app) root() *cobra.Command {
 against another, and a container against no container at all, and says honestly
 which differences are real.
 
-  tare run         measure this machine with every engine found, about two minutes
+  tare run         measure what a container costs on this machine: about two minutes
   tare doctor      which engines can be used here, and what disturbs measurements`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -121,7 +121,8 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	}
 	if len(plan.LeftOut) > 0 {
 		out := leftOut(plan)
-		writeWrapped(w, "\n", out.Text+"; "+out.Hint, width)
+		fmt.Fprintln(w)
+		writeWrapped(w, "", out.Text+"; "+out.Hint, width)
 	}
 	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {

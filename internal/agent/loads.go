@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
 	"github.com/tare-bench/tare/internal/load/disk"
+	"github.com/tare-bench/tare/internal/load/memory"
 	"github.com/tare-bench/tare/internal/load/network"
 )
 
@@ -26,6 +27,7 @@ func loaders() []loader {
 	return []loader{
 		{cpu.Name, cpu.Run},
 		{disk.Name, disk.Run},
+		{memory.Name, memory.Run},
 		{"net-server", network.Serve},
 		{"net-rtt", network.RTT},
 		{"net-throughput", network.Throughput},

@@ -21,6 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
 	"github.com/tare-bench/tare/internal/workload/survey"
 )
@@ -33,7 +34,7 @@ func workloads() []bench.Workload {
 // single lists the workloads that ask one question each of one container, in the
 // order in which a survey asks them.
 func single() []bench.Workload {
-	return []bench.Workload{lifecycle.New(), cpu.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+	return []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
 }
 
 // whole is the survey of all of them.

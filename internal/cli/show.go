@@ -159,7 +159,7 @@ func (a *app) showApplied(r *bench.Run) error {
 	for _, c := range all {
 		if p := c.Applied; p != nil {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.19s\n", printable(c.Cell), orDash(p.Runtime), orDash(p.Network),
-				orDash(p.Storage), orDash(p.Cgroup), orDash(p.Security.Seccomp), orDash(p.Limits.CPUSet), memory(p.Limits.Memory), orDash(p.Image))
+				orDash(p.Storage), orDash(p.Cgroup), orDash(p.Security.Seccomp), orDash(p.Limits.CPUSet), memorySize(p.Limits.Memory), orDash(p.Image))
 		}
 	}
 	return t.Flush()
@@ -167,7 +167,7 @@ func (a *app) showApplied(r *bench.Run) error {
 
 func orDash(s string) string { return cmp.Or(printable(s), "–") }
 
-func memory(n int64) string {
+func memorySize(n int64) string {
 	if n == 0 {
 		return "–"
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
 	"github.com/tare-bench/tare/internal/yamldoc"
 	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
@@ -106,7 +107,7 @@ func TestPlans(t *testing.T) {
 				t.Fatalf("Builtin(%q) is %t, its doc %q", b.Name, ok, b.Doc)
 			}
 			k := known()
-			k.Workloads = []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+			k.Workloads = []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New(), memory.New(), net.NewRTT(), net.NewThroughput()}
 			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}

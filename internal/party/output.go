@@ -72,9 +72,14 @@ func (o *output) overflow(err error) error {
 
 // said quotes the first line, for the end of an error.
 func (o *output) said() string {
-	line, _, _ := bytes.Cut(bytes.TrimSpace(o.text()), []byte("\n"))
-	if len(line) == 0 {
-		return ""
+	if text := o.text(); len(bytes.TrimSpace(text)) > 0 {
+		return "; it said " + firstLine(text)
 	}
-	return fmt.Sprintf("; it said %.200q", line)
+	return ""
+}
+
+// firstLine quotes the beginning of the first line that is not empty.
+func firstLine(text []byte) string {
+	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
+	return fmt.Sprintf("%.200q", line)
 }

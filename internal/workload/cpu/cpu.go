@@ -5,6 +5,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -45,11 +46,14 @@ func rate(name, title string, role bench.Role, doc string) bench.Metric {
 
 func (workload) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "how long to compute in one trial, a tenth of it to warm up: a duration from 10ms to 10m"},
+		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "how long to compute in one trial, a tenth of it to warm up: a duration from 10ms to 10m; tools compute for whole seconds"},
 		{Name: "threads", Default: "all", Valid: validBy("threads"), Doc: "how many threads cpu.all is measured on: a number, or all for as many as there are CPUs to run on"},
-		{Name: "kernels", Default: strings.Join(cpu.Kernels(), " "), Valid: validBy("kernels"), Doc: "what to compute: a list"},
+		{Name: "kernels", Default: every(), Valid: validBy("kernels"), Doc: "what to compute: a list; tools compute what they do"},
+		{Name: "tool", Default: "", Valid: validTool, Doc: "sysbench, stress-ng or pt_linux: the host's program, packed into an image of its own, in place of what is built in"},
 	}
 }
+
+func every() string { return strings.Join(cpu.Kernels(), " ") }
 
 // validBy holds a value to the load's own rule.
 func validBy(option string) func(string) error {
@@ -62,40 +66,48 @@ func validBy(option string) func(string) error {
 	}
 }
 
+func validTool(name string) error {
+	if name != "" && !slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name }) {
+		return fmt.Errorf("%.40q is neither empty nor sysbench, stress-ng or pt_linux", name)
+	}
+	return nil
+}
+
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {
 	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
 		return fmt.Errorf("%w: workload cpu brings its own program: leave image and argv out", bench.ErrUnsupported)
+	}
+	if name := t.Params["tool"]; name != "" {
+		if t.Params["kernels"] != every() {
+			return fmt.Errorf("%w: kernels: %s computes what it does: leave kernels out, or tool", bench.ErrUnsupported, name)
+		}
+		return toolNamed(name).find()
 	}
 	return nil
 }
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	return party.Stage(t.Engine, specOf(t)), nil
-}
-
-func specOf(t bench.Task) bench.Spec {
-	spec := t.Spec
-	spec.Argv = party.Loads(append([]string{cpu.Name}, load.Words(t.Params)...))
-	return spec
+	if t.Params["tool"] == passMarkName {
+		return newWorkshop(t)
+	}
+	return party.StageJobs(t.Engine, jobs(t)), nil
 }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	spec := specOf(t)
-	p, err := party.Start(ctx, t.Engine, spec, m, "")
-	if err != nil {
-		return err
+	return party.Work(ctx, t.Engine, m, jobs(t))
+}
+
+// jobs are what a trial does.
+func jobs(t bench.Task) []party.Job {
+	if name := t.Params["tool"]; name != "" {
+		return toolNamed(name).jobs(t)
 	}
-	defer p.End()
-	reports, err := p.Reports(ctx, 1)
-	if err != nil {
-		return err
+	options := map[string]string{}
+	for _, key := range []string{"time", "threads", "kernels"} {
+		options[key] = t.Params[key]
 	}
-	for name, v := range reports[0].Values {
-		m.Record(name, v)
-	}
-	party.Record(m, p.Count(ctx))
-	return m.Applied(spec, p.Applied())
+	return []party.Job{party.LoadJob(t.Spec, cpu.Name, options)}
 }

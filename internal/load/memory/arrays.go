@@ -1,0 +1,154 @@
+package memory
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// The pages in which arrays may lie.
+const (
+	Normal      = "normal"      // of the smallest size, also where the kernel would make huge ones by itself
+	Transparent = "transparent" // huge ones that the kernel makes by itself
+	Huge        = "huge"        // huge ones that were set aside
+)
+
+// Pages returns the words for pages.
+func Pages() []string { return []string{Normal, Transparent, Huge} }
+
+// wordSize is how many bytes are moved at a time.
+const wordSize = 8
+
+// arrays are three of the same size, outside of Go's heap.
+type arrays struct {
+	memory []byte
+	words  [3][]uint64
+	pages  string
+}
+
+// newArrays maps the arrays and touches all of them, each part by the thread
+// that will move it. Every word becomes 1.
+func newArrays(o options) (*arrays, error) {
+	const page = 2 << 20 // a huge one, of most machines
+	stride := (o.size + page - 1) / page * page
+	memory, err := mapped(3*stride, o.pages)
+	if err != nil {
+		return nil, err
+	}
+	a := &arrays{memory: memory, pages: o.pages}
+	for i := range a.words {
+		first := (*uint64)(unsafe.Pointer(&memory[i*stride]))
+		a.words[i] = unsafe.Slice(first, o.size/wordSize)
+	}
+	err = errors.Join(a.touch(o.threads), a.check())
+	if err != nil {
+		return nil, errors.Join(err, syscall.Munmap(memory))
+	}
+	return a, nil
+}
+
+func (a *arrays) free() { _ = syscall.Munmap(a.memory) } // the process goes on without it
+
+func mapped(size int, pages string) ([]byte, error) {
+	flags := syscall.MAP_PRIVATE | syscall.MAP_ANON
+	if pages == Huge {
+		flags |= syscall.MAP_HUGETLB
+	}
+	memory, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, flags)
+	switch {
+	case err != nil && pages == Huge:
+		return nil, noHuge(size, err)
+	case err != nil:
+		return nil, fmt.Errorf("no %d MiB of memory: %w", size>>20, err)
+	case pages == Huge:
+		return memory, nil
+	}
+	err = syscall.Madvise(memory, advice(pages))
+	if err != nil && pages == Transparent {
+		return nil, errors.Join(fmt.Errorf("pages=transparent: the kernel has no transparent huge pages: %w", err), syscall.Munmap(memory))
+	}
+	return memory, nil // a kernel that has none has normal ones
+}
+
+func noHuge(size int, err error) error {
+	return fmt.Errorf("pages=huge: %d MiB of free huge pages are needed, see HugePages_Free in /proc/meminfo: set more aside (sysctl vm.nr_hugepages), or make size smaller: %w", size>>20, err)
+}
+
+// What madvise(2) is told; package syscall has no names for it.
+const (
+	adviseHuge   = 14
+	adviseNoHuge = 15
+)
+
+func advice(pages string) int {
+	if pages == Transparent {
+		return adviseHuge
+	}
+	return adviseNoHuge
+}
+
+// touch fills the arrays. A control group may have a limit for huge pages, which
+// is met only now, and by a signal.
+func (a *arrays) touch(threads int) error {
+	errs := make([]error, threads)
+	load.Together(threads, func(i int, _ time.Time) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			if fault := recover(); fault != nil {
+				errs[i] = fmt.Errorf("pages=%s: the memory was promised and then refused: is there a limit on huge pages (hugetlb) here? %v", a.pages, fault)
+			}
+		}()
+		for _, words := range a.words {
+			fill(part(words, i, threads), 1)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// part is what one of several threads works on: whole blocks.
+func part(words []uint64, i, threads int) []uint64 {
+	each := len(words) / threads / block * block
+	return words[i*each : (i+1)*each]
+}
+
+// check sees to it that transparent huge pages are there if they were asked for.
+func (a *arrays) check() error {
+	if huge, ok := hugeBytes(); a.pages == Transparent && ok && huge < int64(len(a.memory))/2 {
+		return fmt.Errorf("pages=transparent: only %d of %d MiB lie in huge pages: is there memory left in one piece, and is /sys/kernel/mm/transparent_hugepage/enabled something else than never?", huge>>20, len(a.memory)>>20)
+	}
+	return nil
+}
+
+func (a *arrays) facts(facts map[string]string) {
+	facts[FactSize] = strconv.Itoa(len(a.words[0]) * wordSize)
+	facts[FactPages] = a.pages
+	if huge, ok := hugeBytes(); ok && a.pages != Huge {
+		facts[FactHuge] = strconv.FormatInt(huge, 10)
+	}
+}
+
+// hugeBytes is how much of this process lies in transparent huge pages; false
+// where the kernel does not tell.
+func hugeBytes() (int64, bool) {
+	f, err := os.Open("/proc/self/smaps_rollup")
+	if err != nil {
+		return 0, false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if n, ok := strings.CutPrefix(lines.Text(), "AnonHugePages:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(n, "kB")), 10, 64)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// block is how many words are moved between two looks at the clock: 256 KiB.
+const block = 32 << 10
+
+// A move is one way to go through the arrays.
+type move struct {
+	name  string
+	bytes int // that are read and written for each word
+	// do moves a block and returns what was read, added up, where that is all.
+	do func(a, b, c []uint64) uint64
+	// want is what do returns for a block of which every word is one.
+	want uint64
+}
+
+// moves are in such an order that each finds what it expects: every word of a,
+// and then of b, is 1.
+func moves() []move {
+	return []move{
+		{Write, wordSize, func(a, _, _ []uint64) uint64 { fill(a, 1); return 0 }, 0},
+		{Read, wordSize, func(a, _, _ []uint64) uint64 { return total(a) }, block},
+		{Copy, 2 * wordSize, func(a, b, _ []uint64) uint64 { duplicate(b, a); return 0 }, 0},
+		{Triad, 3 * wordSize, func(a, b, c []uint64) uint64 { combine(c, a, b); return 0 }, 0},
+	}
+}
+
+// bandwidths measures every move on all threads at once.
+func bandwidths(values map[string]float64, a *arrays, threads int, share time.Duration) error {
+	for _, m := range moves() {
+		rates, errs := make([]float64, threads), make([]error, threads)
+		load.Together(threads, func(i int, began time.Time) {
+			w := walk{move: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads)}
+			rates[i], errs[i] = w.rate(began, share/time.Duration(len(moves())))
+		})
+		for i, rate := range rates {
+			if errs[i] != nil {
+				return errs[i]
+			}
+			values[m.name] += rate
+		}
+	}
+	return a.verify()
+}
+
+// walk is one thread's way through its parts of the arrays, round and round.
+type walk struct {
+	move
+	a, b, c []uint64
+	at      int
+}
+
+func (w *walk) step() error {
+	from, to := w.at, w.at+block
+	if got := w.do(w.a[from:to], w.b[from:to], w.c[from:to]); got != w.want {
+		return fmt.Errorf("%s: %d words of 1 add up to %d: this machine's memory is broken", w.name, block, got)
+	}
+	if w.at = to; w.at == len(w.a) {
+		w.at = 0
+	}
+	return nil
+}
+
+// rate is the bytes per second for a share of the time since began, a tenth of
+// which is to warm up.
+func (w *walk) rate(began time.Time, share time.Duration) (float64, error) {
+	blocks, start, now := 0, time.Duration(0), time.Duration(0)
+	for blocks == 0 || now < share {
+		if err := w.step(); err != nil {
+			return 0, err
+		}
+		blocks++
+		now = time.Since(began)
+		if start == 0 && now >= share/10 {
+			blocks, start = 0, now
+		}
+	}
+	return float64(blocks) * block * float64(w.bytes) / (now - start).Seconds(), nil
+}
+
+// verify looks at what the moves have left at the beginning of the arrays.
+func (a *arrays) verify() error {
+	for i, want := range []uint64{1, 1, 4} {
+		for at, got := range a.words[i][:block] {
+			if got != want {
+				return fmt.Errorf("word %d of array %d is %d, and should be %d: this machine's memory is broken", at, i, got, want)
+			}
+		}
+	}
+	return nil
+}

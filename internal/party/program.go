@@ -1,0 +1,42 @@
+package party
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A Program is one of the host's that can do a job, in place of a load.
+type Program struct {
+	Name    string
+	Package string // where it comes from, in words
+}
+
+// Find reports whether the host has it; the error wraps bench.ErrUnsupported.
+func (p Program) Find() error {
+	if _, err := exec.LookPath(p.Name); err != nil {
+		return fmt.Errorf("%w: there is no program %s here: install %s, or leave tool out", bench.ErrUnsupported, p.Name, p.Package)
+	}
+	return nil
+}
+
+// Job is a job of the program with arguments, packed into an image of its own.
+// Parse reads what it printed, which may be anything.
+func (p Program) Job(spec bench.Spec, args []string, parse func(output []byte) (*load.Report, error)) Job {
+	spec.Image, spec.Argv = "host:"+p.Name, append([]string{p.Name}, args...)
+	return Job{spec, func(ctx context.Context, party *Party) (*load.Report, error) {
+		output, err := party.Output(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		return parse(output)
+	}}
+}
+
+// Foreign is the error of a program whose output is not what is known.
+func (p Program) Foreign(want string, output []byte) error {
+	return fmt.Errorf("%s: its output has no %s; is this version another than what tare knows? It begins with %s", p.Name, want, firstLine(output))
+}

@@ -1,0 +1,32 @@
+package proc
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// LastLevelCache returns the bytes of the last-level cache that the first CPU
+// has, which may be shared by some CPUs and not by all; 0 where the kernel does
+// not tell.
+func LastLevelCache(root string) int64 {
+	// The pattern is well formed.
+	files, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/cpu/cpu0/cache/index*/size"))
+	largest := int64(0)
+	for _, f := range files {
+		text, _ := readFile(f) // of an unreadable one nothing is known
+		largest = max(largest, parseCacheSize(string(text)))
+	}
+	return largest
+}
+
+// parseCacheSize reads a size as the kernel prints it, such as "32768K"; 0 for
+// anything else.
+func parseCacheSize(text string) int64 {
+	digits, ok := strings.CutSuffix(strings.TrimSpace(text), "K")
+	kib, err := strconv.ParseUint(digits, 10, 40)
+	if !ok || err != nil {
+		return 0
+	}
+	return int64(kib) << 10
+}

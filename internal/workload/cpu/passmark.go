@@ -1,0 +1,170 @@
+package cpu
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/cpu"
+	"github.com/tare-bench/tare/internal/party"
+)
+
+// passMark returns PassMark's PerformanceTest for Linux, by the name under which
+// the host has it.
+func passMark() (party.Program, error) {
+	p := party.Program{Package: "PerformanceTest for Linux from PassMark, and put its directory into PATH"}
+	var errs []error
+	for _, p.Name = range []string{"pt_linux_x64", "pt_linux_arm64", passMarkName} {
+		err := p.Find()
+		if err == nil {
+			return p, nil
+		}
+		errs = append(errs, err)
+	}
+	return p, errs[len(errs)-1]
+}
+
+func findPassMark() error {
+	_, err := passMark()
+	return err
+}
+
+const passMarkName = "pt_linux"
+
+// resultsFile is what it writes into its working directory.
+const resultsFile = "results_cpu.yml"
+
+// passMarkJobs run the CPU tests once, at their shortest; they take as long as
+// they take. On the screen there is a picture, so the numbers are read from the
+// file that it leaves.
+func passMarkJobs(t bench.Task) []party.Job {
+	p, _ := passMark() // Check has seen to it
+	spec, dir := t.Spec, ""
+	if f, ok := t.Fixture.(*workshop); ok {
+		spec, dir = f.place(t), f.dir
+	}
+	spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
+	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", party.Threads(t)}
+	job := p.Job(spec, args, func([]byte) (*load.Report, error) {
+		text, err := takeResults(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		values, missing := passMarkScores(text)
+		if missing != "" {
+			return nil, p.Foreign("number above zero for "+missing, text)
+		}
+		return report(values), nil
+	})
+	return []party.Job{job}
+}
+
+// A workshop is a directory of the host in which the cell's containers leave
+// their results.
+type workshop struct {
+	bench.Fixture
+	dir string
+}
+
+func newWorkshop(t bench.Task) (bench.Fixture, error) {
+	dir, err := os.MkdirTemp("", "tare-passmark-")
+	if err != nil {
+		return nil, err
+	}
+	w := &workshop{dir: dir}
+	t.Fixture = w
+	w.Fixture = party.StageJobs(t.Engine, passMarkJobs(t))
+	return w, nil
+}
+
+// place has a container write into the directory: a plain process there, and
+// any other into one below that the engine makes.
+func (w *workshop) place(t bench.Task) bench.Spec {
+	spec := t.Spec
+	if _, ok := bench.As[bench.DataKeeper](t.Engine); ok {
+		spec.Dir = w.dir
+		return spec
+	}
+	spec.Storage, spec.Data, spec.Dir = "bind", w.dir, bench.DataDir
+	return spec
+}
+
+// Remove implements bench.Fixture.
+func (w *workshop) Remove(ctx context.Context) error {
+	return errors.Join(w.Fixture.Remove(ctx), os.RemoveAll(w.dir))
+}
+
+// maxResults is more than any such file has.
+const maxResults = 64 << 10
+
+// takeResults reads and removes the file of results in dir or one level below.
+// Whoever wrote it may have been anybody: no link is followed.
+func takeResults(dir string) ([]byte, error) {
+	here, _ := filepath.Glob(filepath.Join(dir, resultsFile)) // the pattern is well formed, as is the next
+	below, _ := filepath.Glob(filepath.Join(dir, "*", resultsFile))
+	found := append(here, below...)
+	if len(found) != 1 {
+		return nil, fmt.Errorf("it left %d files %s, want one", len(found), resultsFile)
+	}
+	f, err := os.OpenFile(found[0], os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxResults))
+	return text, errors.Join(err, f.Close(), os.Remove(found[0]))
+}
+
+// A passMarkTest is what a kernel is like.
+type passMarkTest struct {
+	kernel, key string
+	unit        float64 // that its number counts in
+}
+
+func passMarkTests() []passMarkTest {
+	return []passMarkTest{
+		{"integer", "CPU_INTEGER_MATH", 1e6},
+		{"float", "CPU_FLOATINGPOINT_MATH", 1e6},
+		{"prime", "CPU_PRIME", 1e6},
+		{"sort", "CPU_SORTING", 1e3},
+		{"encryption", "CPU_ENCRYPTION", 1e6},
+		{"compression", "CPU_COMPRESSION", 1e3},
+		{"physics", "CPU_PHYSICS", 1},
+		{"vector", "CPU_MATRIX_MULT_SSE", 1e6},
+	}
+}
+
+// passMarkScores reads a file of results. What of it is missing, or was not
+// measured, is named.
+func passMarkScores(text []byte) (values map[string]float64, missing string) {
+	numbers := map[string]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		key, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), ":")
+		numbers[key] = strings.TrimSpace(value)
+	}
+	values = map[string]float64{}
+	logs := 0.0
+	for _, test := range passMarkTests() {
+		n, ok := positive(numbers[test.key])
+		if !ok {
+			return nil, test.key
+		}
+		values[cpu.All+"."+test.kernel] = n * test.unit
+		logs += math.Log(n * test.unit)
+	}
+	single, ok := positive(numbers["CPU_SINGLETHREAD"])
+	if !ok {
+		return nil, "CPU_SINGLETHREAD"
+	}
+	values[cpu.Single], values[cpu.All] = single*1e6, math.Exp(logs/float64(len(passMarkTests())))
+	return values, ""
+}

@@ -1,0 +1,49 @@
+package cpu
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/party"
+)
+
+var stressNG = party.Program{Name: "stress-ng", Package: "package stress-ng"}
+
+// stressJobs multiply matrices: one method, since those of all methods differ
+// too much in length to be counted together. The score is its operations per
+// second of real time.
+func stressJobs(t bench.Task) []party.Job {
+	return twice(t, func(threads, score string) party.Job {
+		args := []string{"--cpu", threads, "--cpu-method", "matrixprod", "--timeout", seconds(t) + "s", "--metrics-brief", "--stdout"}
+		return stressNG.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
+			rate, ok := stressRate(output)
+			if !ok {
+				return nil, stressNG.Foreign(`line "metrc: [PID] cpu" with operations, three times and two rates`, output)
+			}
+			return report(map[string]float64{score: rate}), nil
+		})
+	})
+}
+
+// stressRate finds the operations per second of real time in what stress-ng
+// prints. Its columns have names only above them, so they are held to what they
+// must be: the rate is the operations by the seconds.
+func stressRate(output []byte) (rate float64, ok bool) {
+	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		i := slices.Index(fields, "cpu")
+		if i < 0 || len(fields) != i+7 || fields[0] != "stress-ng:" {
+			continue
+		}
+		operations, ok1 := positive(fields[i+1])
+		seconds, ok2 := positive(fields[i+2])
+		rate, ok3 := positive(fields[i+5])
+		return rate, ok1 && ok2 && ok3 && math.Abs(rate*seconds/operations-1) < 0.02
+	}
+	return 0, false
+}

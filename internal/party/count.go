@@ -22,7 +22,7 @@ type Counts struct {
 	strain  strain
 	network proc.Snapshot // of its network namespace
 	queue   netpath.Queue
-	relayed float64       // s of CPU time of programs that pass its packets on
+	relayed float64 // s of CPU time of programs that pass its packets on
 }
 
 // strain is cgroup.Strain in numbers.

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/survey"
 	"github.com/tare-bench/tare/internal/yamldoc"
 	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
 )
@@ -107,10 +108,20 @@ func TestPlans(t *testing.T) {
 				t.Fatalf("Builtin(%q) is %t, its doc %q", b.Name, ok, b.Doc)
 			}
 			k := known()
-			k.Workloads = []bench.Workload{lifecycle.New(), lifecycle.NewThroughput(), cpu.New(), density.New(), disk.New(), memory.New(), net.NewRTT(), net.NewThroughput()}
+			k.Workloads = builtinWorkloads()
 			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}
+}
+
+// builtinWorkloads are those that the program has.
+func builtinWorkloads() []bench.Workload {
+	single := []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+	var parts []survey.Part
+	for _, w := range single {
+		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
+	}
+	return append(single, lifecycle.NewThroughput(), density.New(), survey.New(parts...))
 }
 
 func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {

@@ -136,6 +136,38 @@ func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, w
 	return true
 }
 
+// The data of a run that is killed are found, wherever they lie.
+func TestKilledWithData(t *testing.T) {
+	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
+		kinds := []string{"bind"}
+		if engine == "docker" {
+			kinds = append(kinds, "volume")
+		}
+		for _, kind := range kinds {
+			t.Run(engine+" "+kind, func(t *testing.T) { killedWithData(t, engine, kind) })
+		}
+	}
+}
+
+func killedWithData(t *testing.T, engine, kind string) {
+	p := newPlace(t)
+	dir := t.TempDir()
+	file := p.write(t, "hold.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, hold], storage: "+kind+", data: "+dir+"}\nfactors: {engine: ["+engine+"]}\n")
+	r := p.begin(t, "run", file, "--blocks", "6", "--warmup", "0", "--washout", "off")
+	p.awaitStart(t, r)
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.end(t)
+	if kept, err := os.ReadDir(dir); err != nil || kind == "bind" && len(kept) == 0 {
+		t.Errorf("in %s is %v, %v; want the data of a container", dir, kept, err)
+	}
+	p.cleans(t)
+	if kept, err := os.ReadDir(dir); err != nil || len(kept) > 0 {
+		t.Errorf("after clean there is in %s: %v, %v", dir, kept, err)
+	}
+}
+
 // cleans wants clean to list everything, and then to remove it.
 func (p *place) cleans(t *testing.T) {
 	t.Helper()

@@ -348,7 +348,7 @@ func isZombie(dir string) bool {
 // there is nothing.
 func (p *place) objects(t *testing.T, ids []string) (found []string) {
 	t.Helper()
-	for _, list := range []string{"/containers/json?all=1", "/images/json"} {
+	for _, list := range []string{"/containers/json?all=1", "/images/json", "/volumes"} {
 		text, ok := ask(t, p.docker, list)
 		for _, id := range ids {
 			if ok && strings.Contains(text, id) {
@@ -392,14 +392,16 @@ func (p *place) write(t *testing.T, name, text string) string {
 	return path
 }
 
-// awaitStart waits until a container of the newest run runs.
+// awaitStart waits until a container of the newest run runs, or a Docker daemon
+// has one.
 func (p *place) awaitStart(t *testing.T, r *process) {
 	t.Helper()
 	p.await(t, r, 0)
 	id := p.last(t).Header.ID
 	until := time.Now().Add(patience)
 	for time.Now().Before(until) {
-		if len(processes([]string{id})) > 0 {
+		listed, _ := ask(t, p.docker, "/containers/json?all=1") // nothing where there is no daemon
+		if len(processes([]string{id})) > 0 || strings.Contains(listed, id) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.UserNS, enginetest.Privileged,
-				enginetest.Layer,
+				enginetest.Layer, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs,
 			),
 		})
 	})
@@ -87,7 +87,8 @@ func TestConformance(t *testing.T) {
 		enginetest.Require(t, "runc", err)
 		enginetest.Run(t, enginetest.Options{
 			Open: far(nearRunc), Remote: true,
-			Unsupported: append(enginetest.OwnNetworks(), enginetest.UserNS),
+			Unsupported: append(enginetest.OwnNetworks(), enginetest.UserNS,
+				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs),
 		})
 	})
 }

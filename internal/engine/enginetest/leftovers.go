@@ -20,7 +20,7 @@ func leftovers(t *testing.T, s *suite) {
 	}
 	alive := s.ready(t, s.spec("hold"), "ready\n")
 	data := t.TempDir()
-	dead := s.abandon(t, data)
+	dead, outside := s.abandon(t, data)
 
 	if left := list(t, cleaner, func(string) bool { return false }); len(left) != 0 {
 		t.Errorf("Leftovers of no run: %v", left)
@@ -37,7 +37,7 @@ func leftovers(t *testing.T, s *suite) {
 		t.Errorf("Leftovers after they were removed: %v", left)
 	}
 	s.nothingLeft(t, dead)
-	emptied(t, data)
+	emptied(t, data, outside...)
 	if len(alive.processes(t)) == 0 {
 		t.Error("cleaning up after one run killed a container of another")
 	}
@@ -66,10 +66,10 @@ func (s *suite) clean(t *testing.T, c bench.Cleaner, l bench.Leftover, run strin
 	}
 }
 
-// abandon leaves a running container, one that was not started, and some with
-// data behind, as a run that was killed does. What it still holds in this process, it lets go
-// of when the subtest ends.
-func (s *suite) abandon(t *testing.T, data string) Site {
+// abandon leaves a running container, one that was not started, and some whose
+// data lie outside behind, as a run that was killed does. What it still holds in
+// this process, it lets go of when the subtest ends.
+func (s *suite) abandon(t *testing.T, data string) (_ Site, outside []string) {
 	t.Helper()
 	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)
 	other := &suite{Options: s.Options, site: site, engine: s.Open(t, site)}
@@ -88,6 +88,5 @@ func (s *suite) abandon(t *testing.T, data string) Site {
 		spec.Network = "bridge"
 	}
 	other.create(t, spec)
-	other.leavesData(t, data)
-	return site
+	return site, other.leavesData(t, data)
 }

@@ -162,7 +162,7 @@ func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
 // it, to be gone with the container.
 func (s *suite) outside(t *testing.T, x *trial) {
 	t.Helper()
-	if on := x.spec.Storage; on != "volume" && on != "bind" || s.Sandboxed {
+	if !x.keptOutside() {
 		return
 	}
 	dir := x.hostData(t)
@@ -174,6 +174,12 @@ func (s *suite) outside(t *testing.T, x *trial) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("left after Remove: %s (%v)", dir, err)
 	}
+}
+
+// keptOutside reports whether the data lie on the host, and where can be seen.
+func (x *trial) keptOutside() bool {
+	on := x.spec.Storage
+	return (on == "volume" || on == "bind") && !x.suite.Sandboxed
 }
 
 // hostData is the path on the host of what is mounted for a container's data.
@@ -200,23 +206,26 @@ func (x *trial) hostData(t *testing.T) string {
 	return ""
 }
 
-// leavesData makes a container with each storage that the engine has, below dir.
-func (s *suite) leavesData(t *testing.T, dir string) {
+// leavesData starts a container with each storage that the engine has, below dir,
+// and returns where on the host their data lie.
+func (s *suite) leavesData(t *testing.T, dir string) (left []string) {
 	t.Helper()
 	for _, on := range storages() {
 		if s.lacks(on.feature) {
 			continue
 		}
-		spec := s.spec()
+		spec := s.spec("hold")
 		spec.Storage, spec.Data = on.word, dir
-		x := s.keeper(t, spec, "write", "text")
-		x.start(t)
-		x.wait(t)
+		x := s.ready(t, spec, "ready\n")
+		if x.keptOutside() {
+			left = append(left, x.hostData(t))
+		}
 	}
+	return left
 }
 
-// emptied wants nothing to be left of data below dir.
-func emptied(t *testing.T, dir string) {
+// emptied wants nothing to be left of data below dir, nor at other places.
+func emptied(t *testing.T, dir string, others ...string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
 	if err != nil {
@@ -224,5 +233,10 @@ func emptied(t *testing.T, dir string) {
 	}
 	for _, e := range left {
 		t.Errorf("left in the directory of data: %s", e.Name())
+	}
+	for _, other := range others {
+		if _, err := os.Stat(other); !os.IsNotExist(err) {
+			t.Errorf("left of data: %s (%v)", other, err)
+		}
 	}
 }

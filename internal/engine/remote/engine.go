@@ -142,6 +142,9 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 
 // Prepare implements bench.Engine.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
+	if err := e.check(spec); err != nil {
+		return err
+	}
 	s, err := e.config.Link.live(ctx)
 	if err != nil {
 		return err
@@ -149,10 +152,18 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return s.Call(ctx, remote.OpPrepare, remote.Request{Engine: e.config.Engine, Spec: spec}, nil)
 }
 
+// check refuses what is no use from afar.
+func (e *Engine) check(spec bench.Spec) error {
+	if spec.Storage != "" {
+		return fmt.Errorf("%w: %s: storage %q: a server keeps no data: run tare on that machine", bench.ErrUnsupported, e.config.Name, spec.Storage)
+	}
+	return nil
+}
+
 // Create implements bench.Engine. What is asked for is not cancelled when ctx
 // ends, but removed: so nothing is left of it, however far it got.
 func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), e.check(spec)); err != nil {
 		return nil, err
 	}
 	s, err := e.config.Link.live(ctx)

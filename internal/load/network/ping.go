@@ -108,12 +108,20 @@ func (p *pinger) exchange(number uint64) syscall.Errno {
 	if p.plan.Protocol == tcp {
 		return p.whole()
 	}
+	return p.datagram(number)
+}
+
+// datagram takes in an answer in one piece.
+func (p *pinger) datagram(number uint64) syscall.Errno {
+	begin := p.side.now()
 	for {
 		n, errno := receive(p.fd, p.buffer)
-		if errno == unix.EINTR {
+		switch {
+		case errno == unix.EINTR && p.side.now()-begin < p.timeout:
 			continue
-		}
-		if errno != 0 {
+		case errno == unix.EINTR: // each time the system began to wait anew
+			return unix.EAGAIN
+		case errno != 0:
 			return errno
 		}
 		// An answer that comes too late belongs to a request that was lost.
@@ -126,13 +134,11 @@ func (p *pinger) exchange(number uint64) syscall.Errno {
 // whole takes in an answer that comes in pieces, and waits for as long as a
 // stream may need to send once more what got lost.
 func (p *pinger) whole() syscall.Errno {
-	waited := time.Duration(0)
+	begin := p.side.now()
 	for got := 0; got < len(p.buffer); {
 		n, errno := receive(p.fd, p.buffer[got:])
 		switch {
-		case errno == unix.EINTR:
-		case errno == unix.EAGAIN && waited < replyLimit && !p.client.gone.Load():
-			waited += p.timeout
+		case errno != 0 && again(errno) && !p.client.gone.Load() && p.side.now()-begin < replyLimit:
 		case errno != 0:
 			return errno
 		case n == 0:

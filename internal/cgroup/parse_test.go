@@ -42,6 +42,7 @@ func FuzzParse(f *testing.F) {
 		"2:cpu,cpuacct:/user.slice\n0::/\n", "usage_usec 48213\nnr_periods 9\n", "max\n", "50000 100000\n",
 		"8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0\n",
 		"8:16 Read 90430464\n8:16 Total 9\nTotal 9\n", "4242\n0\n-1\n",
+		"8:0 rbps=max wiops=500\n", "8:0 500\n", "some avg10=0.00 total=1500\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -55,6 +56,18 @@ func FuzzParse(f *testing.F) {
 		parseKeys(text)
 		parseIOStat(text)
 		parseBlkio(text)
+		limits := parseIOMax(text, text)
+		for _, k := range blockKinds() {
+			addBlkioLimits(limits, k, text, text)
+		}
+		for key, l := range limits {
+			if !(l.Limit > 0) {
+				t.Errorf("limit %q of %v", key, l.Limit)
+			}
+		}
+		if d := parsePressure(text); d < Absent {
+			t.Errorf("parsePressure = %v", d)
+		}
 		if cpus, err := parseCPUMax(text); err == nil && (cpus < 0 || math.IsNaN(cpus)) {
 			t.Errorf("parseCPUMax = %v", cpus)
 		}

@@ -1,8 +1,11 @@
 // Command runtime is an OCI runtime that misbehaves in one operation and is
 // the real one otherwise. Its own name says how, RUNTIME.OPERATION.HOW:
 //
-//	runc.start.7ms    waits so long before it starts
-//	runc.delete.hang  never deletes
+//	runc.start.7ms          waits so long before it starts
+//	runc.delete.hang        never deletes
+//	runc.start.steal=0      has a busy loop share CPU 0 with the container
+//	runc.start.wiops=500    limits its writes per second to the disk of the working directory
+//	runc.start.rate=100mbit limits what it receives by its veth
 package main
 
 import (
@@ -25,23 +28,29 @@ func main() {
 
 func run() error {
 	began := time.Now()
+	if filepath.Base(os.Args[0]) == "thief" {
+		return steal()
+	}
 	name := strings.Split(filepath.Base(os.Args[0]), ".")
 	if len(name) != 3 {
 		return fmt.Errorf("%s: not RUNTIME.OPERATION.HOW", os.Args[0])
-	}
-	if slices.Contains(os.Args[1:], name[1]) {
-		if err := misbehave(began, name[2]); err != nil {
-			return err
-		}
 	}
 	binary, err := exec.LookPath(name[0])
 	if err != nil {
 		return err
 	}
+	if slices.Contains(os.Args[1:], name[1]) {
+		if err := misbehave(began, binary, name[1], name[2]); err != nil {
+			return err
+		}
+	}
 	return syscall.Exec(binary, append([]string{binary}, os.Args[1:]...), os.Environ())
 }
 
-func misbehave(began time.Time, how string) error {
+func misbehave(began time.Time, binary, operation, how string) error {
+	if strings.Contains(how, "=") {
+		return plant(binary, operation, how)
+	}
 	for how == "hang" {
 		time.Sleep(time.Hour)
 	}

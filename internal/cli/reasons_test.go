@@ -1,0 +1,175 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// A cause is something planted that makes a container slower, by how much is
+// known, and the counter that has to name it.
+type cause struct {
+	engine string // that must be here
+	plant  func(t *testing.T, p *place) (args []string)
+	metric string
+	reason string
+	// truth lies between low and high, as far as this run knows them.
+	truth func(cell report.Row, why report.Reason) (low, truth, high float64)
+}
+
+// ratio is a truth about the cell against its baseline, and value one about the
+// cell alone.
+func ratio(truth float64) func(report.Row, report.Reason) (float64, float64, float64) {
+	return func(r report.Row, _ report.Reason) (float64, float64, float64) {
+		return *r.Effect.Low, truth, *r.Effect.High
+	}
+}
+
+func value(truth float64) func(report.Row, report.Reason) (float64, float64, float64) {
+	return func(r report.Row, _ report.Reason) (float64, float64, float64) { return *r.Low, truth, *r.High }
+}
+
+func causes() map[string]cause {
+	// Each half of a trial's time is three periods of the CPU quota long, and a
+	// tenth is left for warm-up: a part of a period more would be all work, or none.
+	compute := []string{"cpu", "--param", "kernels=integer", "--param", "threads=1", "--param", "time=660ms"}
+	return map[string]cause{
+		"a CPU quota of half a core": {
+			engine: "runc",
+			plant: func(*testing.T, *place) []string {
+				return append(compute, "--engine", "runc", "--factor", "cpus=unlimited,0.5")
+			},
+			metric: "cpu.single", reason: "inside.throttled", truth: ratio(0.5),
+		},
+		"a second process on the same core": {
+			engine: "runc",
+			plant: func(t *testing.T, p *place) []string {
+				return append(append(compute, "--factor", "cpuset=0"), p.beside(t, "runc.start.steal=0")...)
+			},
+			metric: "cpu.single", reason: "inside.cpu_wait", truth: ratio(0.5),
+		},
+		"a limit of 500 writes per second on the disk": {
+			engine: "runc",
+			plant: func(t *testing.T, p *place) []string {
+				onDisk(t, p)
+				return append([]string{"disk", "--param", "patterns=randwrite", "--param", "size=16MiB", "--param", "depth=8", "--param", "time=400ms"},
+					p.beside(t, "runc.start.wiops=500")...)
+			},
+			metric: "disk.randwrite.iops", reason: "inside.block_limit", truth: value(500),
+		},
+		"a memory limit below the working set": {
+			engine: "runc",
+			plant: func(t *testing.T, p *place) []string {
+				onDisk(t, p)
+				return []string{
+					"disk", "--engine", "runc", "--factor", "memory=unlimited,40MiB", "--primary", "disk.read.rate",
+					"--param", "patterns=read", "--param", "direct=no", "--param", "size=64MiB", "--param", "depth=1", "--param", "time=400ms",
+				}
+			},
+			metric: "disk.read.rate", reason: "inside.refaults",
+			// All that is read had been dropped before: as many pages as were read in
+			// that time, and in a tenth of it to warm up.
+			truth: func(r report.Row, why report.Reason) (float64, float64, float64) {
+				return *r.Low * 0.4 * 0.9, why.Value * float64(os.Getpagesize()), *r.High * 0.44 * 1.1
+			},
+		},
+		"a limit of rate on the veth": {
+			engine: "podman",
+			plant: func(t *testing.T, p *place) []string {
+				// A runtime of Podman's is one that its configuration names.
+				text := fmt.Sprintf("[engine.runtimes]\nslow = [%q]\n", p.runtime(t, "runc.start.rate=100mbit"))
+				name := filepath.Join(p.dir, "containers.conf")
+				if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				p.env = append(p.env, "CONTAINERS_CONF="+name)
+				return []string{"net-throughput", "--engine", "podman", "--network", "bridge", "--factor", "runtime=runc,slow", "--param", "time=400ms"}
+			},
+			metric: "throughput.rate", reason: "inside.link_held_back",
+			// Of each frame of 1514 bytes, 66 are headers.
+			truth: value(100e6 / 8 * 1448 / 1514),
+		},
+		"a port that a program of the engine passes on": {
+			engine: "docker",
+			plant: func(*testing.T, *place) []string {
+				return []string{"net-throughput", "--engine", "docker", "--network", "bridge,published", "--param", "time=400ms"}
+			},
+			metric: "throughput.rate", reason: "inside.relay_time",
+			// What that costs nobody says; but the program was busy for a part of the
+			// two CPUs' time at most.
+			truth: func(_ report.Row, why report.Reason) (float64, float64, float64) { return 0.01, why.Value, 10 },
+		},
+	}
+}
+
+// beside runs an engine once as it is, and once with a cause.
+func (p *place) beside(t *testing.T, cause string) []string {
+	t.Helper()
+	return []string{"--engine", "oci,name=as-it-is,binary=runc", "--engine", "oci,name=planted,binary=" + p.runtime(t, cause), "--baseline", "as-it-is"}
+}
+
+// onDisk moves the state to a directory that is no tmpfs: /tmp may be one.
+func onDisk(t *testing.T, p *place) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "tare-cli-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("left behind: %v", err)
+		}
+	})
+	p.dir, p.state = dir, filepath.Join(dir, "state")
+}
+
+// What makes a container slower is found with the size that it has, and is among
+// the reasons that are named.
+//
+// Each interval is one of 95 %: that two runs miss the truth happens once in some
+// hundred times.
+func TestPlantedCausesAreNamed(t *testing.T) {
+	for name, c := range causes() {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			require(t, c.engine)
+			p := newPlace(t)
+			args := append([]string{"run"}, c.plant(t, p)...)
+			args = append(args, "--blocks", "10", "--warmup", "0", "--washout", "30ms", "--precision", "off", "--no-control", "--json")
+			const runs = 2
+			for seed := range runs {
+				var d report.Document
+				decode(t, p.must(t, append(args, "--seed", fmt.Sprint(seed))...).stdout, &d)
+				wrong := c.misses(d)
+				if wrong == "" {
+					return
+				}
+				t.Logf("seed %d: %s", seed, wrong)
+			}
+			t.Errorf("none of %d runs found it", runs)
+		})
+	}
+}
+
+// misses says how a run misses the truth.
+func (c *cause) misses(d report.Document) string {
+	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == c.metric })]
+	row := m.Conditions[0].Rows[1]
+	if row.Effect == nil || row.Effect.Verdict != "worse" {
+		return fmt.Sprintf("not found worse: %+v", row.Effect)
+	}
+	i := slices.IndexFunc(d.Reasons, func(r report.Reason) bool {
+		return r.Metric == c.reason && slices.ContainsFunc(r.For, func(e report.Explained) bool { return e.Metric == c.metric })
+	})
+	if i < 0 {
+		return fmt.Sprintf("%s is not among the reasons: %+v", c.reason, d.Reasons)
+	}
+	if low, truth, high := c.truth(row, d.Reasons[i]); low > truth || truth > high {
+		return fmt.Sprintf("%v is not between %v and %v", truth, low, high)
+	}
+	return ""
+}

@@ -73,7 +73,7 @@ func newChase(words []uint64) *chase {
 // without waiting for the memory at each line.
 func place(i, lines int) uint64 {
 	mask := uint64(lines - 1)
-	half := bits.Len64(mask) / 2
+	half := (bits.Len64(mask) + 1) / 2
 	z := uint64(i) & mask
 	z = (z*0x9e3779b97f4a7c15 + 0x7f4a7c15) & mask
 	z ^= z >> half

@@ -1,0 +1,191 @@
+package memory
+
+import (
+	"math/bits"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+func arguments(t *testing.T, words ...string) *load.Args {
+	t.Helper()
+	args, err := load.ParseArgs(words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}
+
+func TestRun(t *testing.T) {
+	r, err := Run(arguments(t, "time=20ms", "size=3MiB", "threads=3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{Copy, Read, Triad, Write, Latency, Latency + ".16KiB", Latency + ".64KiB", Latency + ".256KiB", Latency + ".1MiB"}
+	for _, name := range want {
+		if r.Values[name] <= 0 {
+			t.Errorf("%s is %v", name, r.Values[name])
+		}
+	}
+	if len(r.Values) != len(want) {
+		t.Errorf("%d values, want %d: %v", len(r.Values), len(want), r.Values)
+	}
+	if f := r.Facts; f[FactSize] != strconv.Itoa(3<<20) || f[FactThreads] != "3" || f[FactPages] != Normal || f[FactCPUs] == "" {
+		t.Errorf("facts %v", f)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for words, want := range map[string]string{
+		"time=1s size=1MiB threads=5":  "size=1048576: want at least 1310720 bytes for 5 threads",
+		"size=1000":                    "size=1000: want a size from",
+		"size=17GiB":                   "size=17GiB: want a size from",
+		"pages=large":                  "pages=large: want one of normal, transparent, huge",
+		"time=1h":                      "time=1h: want a duration",
+		"speed=1":                      `no option "speed"`,
+		"threads=-1":                   "threads=-1: want",
+		"size=1MiB threads=4 pages=no": "pages=no",
+	} {
+		err := Check(arguments(t, strings.Fields(words)...))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", words, err, want)
+		}
+		if _, again := Run(arguments(t, strings.Fields(words)...)); again == nil || again.Error() != err.Error() {
+			t.Errorf("%s: Run says %v, Check %v", words, again, err)
+		}
+	}
+}
+
+// Every loop does all of its words, and no others.
+func TestLoops(t *testing.T) {
+	const n = 64
+	a, b, c := make([]uint64, n), make([]uint64, n), make([]uint64, n+8)
+	want := uint64(0)
+	for i := range a {
+		a[i] = uint64(i * i)
+		want += a[i]
+	}
+	if got := total(a); got != want {
+		t.Errorf("total is %d, want %d", got, want)
+	}
+	duplicate(b, a)
+	if !slices.Equal(a, b) {
+		t.Errorf("copied %v, want %v", b, a)
+	}
+	combine(c[:n], a, b)
+	for i := range a {
+		if c[i] != 4*a[i] {
+			t.Errorf("c[%d] = %d, want %d", i, c[i], 4*a[i])
+		}
+	}
+	fill(c[:n], 7)
+	if slices.ContainsFunc(c[:n], func(w uint64) bool { return w != 7 }) || slices.ContainsFunc(c[n:], func(w uint64) bool { return w != 0 }) {
+		t.Errorf("filled %v", c)
+	}
+}
+
+// The way through memory visits every line once, and goes on at random: its
+// steps are not those that a prefetcher guesses.
+func TestChase(t *testing.T) {
+	for lines := 1; lines <= 1<<14; lines *= 2 {
+		c := newChase(make([]uint64, lines*lineWords))
+		seen := map[uint64]bool{}
+		distances := map[uint64]int{}
+		at := c.at
+		for range lines {
+			if seen[at] || at%lineWords != 0 {
+				t.Fatalf("%d lines: word %d is visited twice, or is not a line's first", lines, at)
+			}
+			seen[at] = true
+			distances[c.words[at]-at]++
+			at = c.words[at]
+		}
+		if at != c.at {
+			t.Fatalf("%d lines: it does not come back", lines)
+		}
+		for d, times := range distances {
+			if lines >= 256 && times > 8+lines/64 {
+				t.Errorf("%d lines: the same distance %d, %d times", lines, int64(d), times)
+			}
+		}
+	}
+}
+
+func TestChaseKnowsWhereItIs(t *testing.T) {
+	c := newChase(make([]uint64, 1<<12))
+	c.walk(1000)
+	if want := place(1000, 1<<12/lineWords); c.at != want {
+		t.Errorf("after 1000 steps at %d, want %d", c.at, want)
+	}
+	c.words[place(3, 1<<12/lineWords)] = 0 // a bit that fell over
+	if _, err := c.measure(time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
+		t.Errorf("of a broken memory: %v", err)
+	}
+}
+
+func TestBrokenMemory(t *testing.T) {
+	words := make([]uint64, block)
+	w := walk{move: moves()[1], a: words, b: words, c: words}
+	if _, err := w.rate(time.Now(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "add up to 0: this machine's memory is broken") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLatencyOf(t *testing.T) {
+	for size, want := range map[int64]string{16 << 10: "memory.latency.16KiB", 1 << 20: "memory.latency.1MiB", 4 << 30: "memory.latency.4GiB"} {
+		if got := LatencyOf(size); got != want {
+			t.Errorf("%d: %s, want %s", size, got, want)
+		}
+	}
+	for _, size := range Sizes(MaxSize) {
+		if bits.OnesCount64(uint64(size)) != 1 || size >= MaxSize {
+			t.Errorf("a working set of %d bytes", size)
+		}
+	}
+}
+
+// Huge pages: set aside ones where there are, and an error that says what to do
+// where there are none; and the kernel's own, which it must have made.
+func TestPages(t *testing.T) {
+	r, err := Run(arguments(t, "time=10ms", "size=1MiB", "pages=huge"))
+	if freeHugePages(t) >= 3 {
+		if err != nil || r.Facts[FactPages] != Huge {
+			t.Errorf("with huge pages free: %v", err)
+		}
+	} else if err == nil || !strings.Contains(err.Error(), "sysctl vm.nr_hugepages") {
+		t.Errorf("without huge pages: %v", err)
+	}
+	r, err = Run(arguments(t, "time=10ms", "size=4MiB", "pages=transparent"))
+	if err != nil {
+		if !strings.Contains(err.Error(), "transparent") {
+			t.Errorf("transparent: %v", err)
+		}
+		return
+	}
+	if huge := r.Facts[FactHuge]; huge == "0" {
+		t.Errorf("transparent: %s bytes in huge pages", huge)
+	}
+}
+
+func freeHugePages(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "HugePages_Free:"); ok {
+			free, err := strconv.Atoi(strings.TrimSpace(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return free
+		}
+	}
+	return 0
+}

@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"errors"
 	"syscall"
 	"unsafe"
 )
@@ -15,20 +14,19 @@ type aio struct {
 	events   []ioEvent
 }
 
-// iocb is struct iocb of linux/aio_abi.h, little endian.
+// iocb is struct iocb of linux/aio_abi.h, little endian. What has no name here
+// stays zero.
 type iocb struct {
-	data     uint64
-	key      uint32
-	rwFlags  uint32
-	opcode   uint16
-	priority int16
-	fd       uint32
-	buffer   uint64
-	bytes    uint64
-	offset   int64
-	_        uint64
-	flags    uint32
-	eventFD  uint32
+	data   uint64
+	_      [2]uint32
+	opcode uint16
+	_      int16
+	fd     uint32
+	buffer uint64
+	bytes  uint64
+	offset int64
+	_      uint64
+	_      [2]uint32
 }
 
 // ioEvent is struct io_event.
@@ -109,7 +107,7 @@ func (a *aio) submit() error {
 // close waits for what is still under way.
 func (a *aio) close() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_DESTROY, a.context, 0, 0); errno != 0 {
-		return errors.Join(refused("io_destroy", errno))
+		return refused("io_destroy", errno)
 	}
 	return nil
 }

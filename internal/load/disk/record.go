@@ -15,14 +15,13 @@ const beyond = 10
 // Percentiles lists those that are told where there are values enough.
 func Percentiles() []float64 { return []float64{50, 90, 99, 99.9} }
 
-// Metric returns the name under which a pattern is reported: its distribution
-// under "disk.randread", its percentiles under "disk.randread.p99.9".
-func Metric(pattern string, percent ...float64) string {
-	name := "disk." + pattern
-	for _, p := range percent {
-		name += ".p" + strconv.FormatFloat(p, 'f', -1, 64)
-	}
-	return name
+// Metric returns the name under which a pattern's distribution is reported, such
+// as "disk.randread".
+func Metric(pattern string) string { return "disk." + pattern }
+
+// PercentileMetric returns the name of a percentile, such as "disk.randread.p99.9".
+func PercentileMetric(pattern string, percent float64) string {
+	return Metric(pattern) + ".p" + strconv.FormatFloat(percent, 'f', -1, 64)
 }
 
 // Record adds what was found out about a pattern to a report: how many requests
@@ -41,7 +40,7 @@ func Record(r *load.Report, p Pattern, rate float64, block int, latency *load.Hi
 	}
 	for _, percent := range Percentiles() {
 		if n*(1000-int64(math.Round(10*percent)))/1000 >= beyond {
-			r.Values[Metric(p.Name, percent)] = latency.Percentile(percent)
+			r.Values[PercentileMetric(p.Name, percent)] = latency.Percentile(percent)
 		}
 	}
 	d, err := latency.Distribution()

@@ -46,7 +46,7 @@ func (workload) Metrics() []bench.Metric {
 			if name == "fsync" {
 				doc = fmt.Sprintf("Like disk.fsync.p50: percentile %v.", p)
 			}
-			all = append(all, metric(disk.Metric(name, p), title, "s", bench.Detail, doc))
+			all = append(all, metric(disk.PercentileMetric(name, p), title, "s", bench.Detail, doc))
 		}
 	}
 	return append(all, party.Counters()...)

@@ -8,6 +8,9 @@ import (
 	"github.com/tare-bench/tare/internal/proc"
 )
 
+// Inside is what the names of the counters begin with.
+const Inside = "inside."
+
 // Counters lists the metrics that Record reports, for a workload's Metrics.
 func Counters() []bench.Metric {
 	all := counters()
@@ -28,23 +31,11 @@ func Record(m bench.Meter, counted ...*Counts) {
 	}
 }
 
-// Join makes one value of what Record reported of a counter for several parts of
-// a trial, one after the other. Other counters than Record's add up.
-func Join(name string, values []float64) float64 {
-	for _, c := range counters() {
-		if c.Name == name {
-			return c.join(values)
-		}
-	}
-	return sum(values)
-}
-
 // A counter is a metric and how it is made of Counts.
 type counter struct {
 	bench.Metric
 	of    func(*Counts) float64
 	among func(values, ages []float64) float64 // what several parties have together
-	join  func(values []float64) float64       // what several parts of a trial have together
 }
 
 func (c *counter) over(all []*Counts) float64 {
@@ -114,19 +105,19 @@ func network(f proc.Field) func(*Counts) float64 {
 
 // count adds up.
 func count(name, title, unit, doc string, of func(*Counts) float64) counter {
-	return counter{metric(name, title, unit, doc), of, func(values, _ []float64) float64 { return sum(values) }, sum}
+	return counter{metric(name, title, unit, doc), of, func(values, _ []float64) float64 { return sum(values) }}
 }
 
 // share is what part of the time something took, in seconds of each 100 ms.
 func share(name, title, doc string, of func(*Counts) float64) counter {
 	return counter{metric(name, title, "s", doc), of, func(values, ages []float64) float64 {
 		return 0.1 * sum(values) / sum(ages)
-	}, func(values []float64) float64 { return sum(values) / float64(len(values)) }}
+	}}
 }
 
 // most is what does not add up.
 func most(name, title, doc string, of func(*Counts) float64) counter {
-	return counter{metric(name, title, "1", doc), of, func(values, _ []float64) float64 { return slices.Max(values) }, slices.Max[[]float64]}
+	return counter{metric(name, title, "1", doc), of, func(values, _ []float64) float64 { return slices.Max(values) }}
 }
 
 func sum(values []float64) (all float64) {
@@ -138,7 +129,7 @@ func sum(values []float64) (all float64) {
 
 func metric(name, title, unit, doc string) bench.Metric {
 	return bench.Metric{
-		Name: "inside." + name, Title: title, Unit: unit, Better: bench.Neither, Role: bench.Counter, Scale: bench.Difference,
+		Name: Inside + name, Title: title, Unit: unit, Better: bench.Neither, Role: bench.Counter, Scale: bench.Difference,
 		Doc: doc + " Of the processes inside, since the first of them began.",
 	}
 }

@@ -3,24 +3,26 @@ package survey
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/party"
 )
 
-// summary is a Meter that makes one sample of several parts: it joins what the
-// kernel counted, and what was applied.
+// summary is a Meter that makes one sample of several parts: it adds up what the
+// kernel counted in all of them, and joins what was applied.
 type summary struct {
 	bench.Meter
+	part     Part // that is under way
 	counters map[string]bool
-	counted  map[string][]float64 // by part
+	counted  map[string]float64
 
 	want    bench.Spec
 	applied *bench.Applied
 }
 
 func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
-	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string][]float64{}}
+	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string]float64{}}
 	for _, metric := range metrics {
 		if metric.Role == bench.Counter {
 			s.counters[metric.Name] = true
@@ -32,10 +34,10 @@ func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
 // Record implements bench.Meter.
 func (s *summary) Record(metric string, value float64) {
 	if s.counters[metric] {
-		s.counted[metric] = append(s.counted[metric], value)
+		s.counted[metric] += value
 		return
 	}
-	s.Meter.Record(metric, value)
+	s.Meter.Record(s.part.counter(metric), value)
 }
 
 // Applied implements bench.Meter. Each part is held to its own specification;
@@ -55,10 +57,20 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	return bench.Attest(want, got)
 }
 
+// counter is the name of a metric in the survey: what is counted for the processes
+// inside is counted for each part, and begins with what its metrics begin with.
+func (p Part) counter(metric string) string {
+	if !strings.HasPrefix(metric, party.Inside) {
+		return metric
+	}
+	begins, _, _ := strings.Cut(p.Workload.Metrics()[0].Name, ".")
+	return begins + "." + metric
+}
+
 // flush reports what was collected.
 func (s *summary) flush() error {
 	for _, name := range slices.Sorted(maps.Keys(s.counted)) {
-		s.Meter.Record(name, party.Join(name, s.counted[name]))
+		s.Meter.Record(name, s.counted[name])
 	}
 	if s.applied == nil {
 		return nil

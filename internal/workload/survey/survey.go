@@ -21,7 +21,8 @@ type Part struct {
 }
 
 // New returns the survey of these parts, in this order. Their metrics have
-// different names, but for counters, which are added up.
+// different names, but for counters, which are added up; party's counters of the
+// processes inside get the name of their part.
 func New(parts ...Part) bench.Workload { return survey{parts} }
 
 type survey struct{ parts []Part }
@@ -41,6 +42,7 @@ func (s survey) Metrics() []bench.Metric {
 	var all []bench.Metric
 	for _, p := range s.parts {
 		for _, m := range p.Workload.Metrics() {
+			m.Name = p.counter(m.Name)
 			if !slices.ContainsFunc(all, func(o bench.Metric) bool { return o.Name == m.Name }) {
 				all = append(all, m)
 			}
@@ -193,6 +195,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		if r.refused {
 			continue
 		}
+		sum.part = r.Part
 		task := r.task(t)
 		task.Fixture = r.fixture
 		if err := r.note(r.Workload.Run(ctx, task, sum)); err != nil {

@@ -35,6 +35,7 @@ func (p part) Metrics() []bench.Metric {
 		{Name: p.name + ".detail", Role: bench.Detail},
 		{Name: p.name, Role: bench.Primary},
 		{Name: "faults", Role: bench.Counter},
+		{Name: "inside.faults", Role: bench.Counter},
 	}
 }
 
@@ -59,6 +60,7 @@ func (p part) Run(_ context.Context, t bench.Task, m bench.Meter) error {
 	}
 	m.Record(p.name, 1)
 	m.Record("faults", p.counted)
+	m.Record("inside.faults", p.counted)
 	return m.Applied(p.asked, p.applied)
 }
 
@@ -121,7 +123,8 @@ func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
 }
 
 // Every part is set up, run and removed, in order, with its own options; what
-// the kernel counted is added up, and what was applied is joined.
+// the kernel counted is added up, but for what it counted inside, and what was
+// applied is joined.
 func TestPartsAreOneTrial(t *testing.T) {
 	log, m, err := trial(t,
 		part{name: "a", counted: 2, applied: bench.Applied{Network: "none", Storage: "overlay"}},
@@ -141,6 +144,9 @@ func TestPartsAreOneTrial(t *testing.T) {
 	}
 	if m.values["faults"] != 5 || m.values["of faults"] != 1 {
 		t.Errorf("faults: %v in %v reports, want 5 in one", m.values["faults"], m.values["of faults"])
+	}
+	if a, b := m.values["a.inside.faults"], m.values["b.inside.faults"]; a != 2 || b != 3 {
+		t.Errorf("faults inside: %v and %v, want 2 and 3", a, b)
 	}
 	applied := bench.Applied{Network: "none", Storage: "overlay", Data: "bind ext4", Path: []string{"veth"}}
 	if diff := cmp.Diff(applied, m.applied); diff != "" || m.notes != nil {
@@ -193,7 +199,7 @@ func TestMetricsAndParams(t *testing.T) {
 	for _, p := range w.Params() {
 		got = append(got, p.Name+"="+p.Default)
 	}
-	want := []string{"a", "b", "a.detail", "faults", "b.detail", "a.time=1s", "a.size=1", "b.time=1s", "b.size=1"}
+	want := []string{"a", "b", "a.detail", "faults", "a.inside.faults", "b.detail", "b.inside.faults", "a.time=1s", "a.size=1", "b.time=1s", "b.size=1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

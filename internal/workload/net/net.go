@@ -26,7 +26,7 @@ const tokenVariable = "TARE_NET_TOKEN"
 func ownNetwork(network string) bool { return network != "" && network != "none" && network != "host" }
 
 // check is Check of both workloads.
-func check(t bench.Task) error {
+func check(t bench.Task, by *tool) error {
 	spec := t.Spec
 	var why string
 	switch _, reachable := bench.As[bench.Addresser](t.Engine); {
@@ -35,9 +35,9 @@ func check(t bench.Task) error {
 	case spec.Network == "none":
 		why = "network none: nobody can reach the container: use network host or bridge"
 	case len(spec.Argv) > 0 || spec.Image != "" && spec.Image != bench.AgentImage:
-		why = "the server is tare's own program: leave out image and argv"
+		why = "the workload brings its own server: leave image and argv out"
 	default:
-		return nil
+		return by.find(t.Params)
 	}
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }
@@ -48,15 +48,18 @@ type stage struct {
 	server bench.Spec   // of the container
 	client bench.Engine // that makes the client
 	beside bench.Spec   // of the client, but for its arguments
+
+	tool    *tool // nil for tare's own agent
+	options toolOptions
 }
 
 // setUp decides on what network the server is, and draws the token of the cell.
-func setUp(ctx context.Context, t bench.Task, kind serverKind) (*stage, error) {
+func setUp(ctx context.Context, t bench.Task, by *tool) (bench.Fixture, error) {
 	spec, err := network(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{task: t, server: spec, client: t.Client, beside: bench.Spec{}}
+	s := &stage{task: t, server: spec, client: t.Client, tool: by}
 	if spec.Reach == bench.ReachPeer {
 		s.client, s.beside = t.Engine, spec
 		s.beside.Limits = bench.Limits{}
@@ -66,16 +69,15 @@ func setUp(ctx context.Context, t bench.Task, kind serverKind) (*stage, error) {
 		port = serverPort
 		s.server.Ports = []bench.Port{{Container: serverPort, Protocol: "tcp"}, {Container: serverPort, Protocol: "udp"}}
 	}
-	kind(s, port)
+	if by != nil {
+		return s, by.server(s, port)
+	}
+	s.agentServer(port)
 	return s, nil
 }
 
-// A serverKind completes a stage for the program that serves at a port of the
-// container; 0 stands for any that is free.
-type serverKind func(s *stage, port int)
-
-// agentServer serves with tare's own agent.
-func agentServer(s *stage, port int) {
+// agentServer serves with tare's own agent; port 0 is one that is free.
+func (s *stage) agentServer(port int) {
 	token := []string{tokenVariable + "=" + rand.Text()}
 	s.server.Env = append(s.server.Env, token...)
 	s.server.Argv = party.Loads([]string{"net-server", fmt.Sprintf("port=%d", port)})

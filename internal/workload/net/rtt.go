@@ -52,15 +52,19 @@ func (rtt) Params() []bench.Param {
 		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "requests that are sent first and not counted"},
 		{Name: "timeout", Default: "1s", Valid: lasting(time.Millisecond, 10*time.Second), Doc: "after how long a datagram counts as lost"},
 		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server each on a CPU of its own, where there are two"},
+		{Name: "time", Default: "1s", Valid: lasting(time.Second, time.Hour), Doc: "of sockperf, which is told how long and not how many: whole seconds"},
+		{Name: "tool", Default: "", Valid: orEmpty(oneOf("sockperf")), Doc: "sockperf: the host's program, packed into an image of its own, in place of what is built in"},
 	}
 }
 
 // Check implements bench.Workload.
-func (rtt) Check(_ context.Context, t bench.Task) error { return check(t) }
+func (rtt) Check(_ context.Context, t bench.Task) error { return check(t, rttTool(t)) }
+
+func rttTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], sockperf()) }
 
 // Setup implements bench.Fixturer.
 func (rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	return setUp(ctx, t, agentServer)
+	return setUp(ctx, t, rttTool(t))
 }
 
 // Run implements bench.Workload.
@@ -68,6 +72,9 @@ func (rtt) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	s, err := staged(t)
 	if err != nil {
 		return err
+	}
+	if s.tool != nil {
+		return s.measureWith(ctx, m, s.tool)
 	}
 	options := pick(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")
 	return s.measure(ctx, m, "net-rtt", t.Params["protocol"], options)

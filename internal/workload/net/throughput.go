@@ -53,15 +53,18 @@ func (throughput) Params() []bench.Param {
 		{Name: "batch", Default: "yes", Valid: oneOf("yes", "no"), Doc: "of udp: yes: many datagrams in one system call, cut by the kernel where it can; no: one each"},
 		{Name: "knee", Default: "no", Valid: oneOf("no", "yes"), Doc: "of udp: yes: look for the highest rate that loses at most 0.1 %"},
 		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two"},
+		{Name: "tool", Default: "", Valid: orEmpty(oneOf("iperf3")), Doc: "iperf3: the host's program, packed into an image of its own, in place of what is built in"},
 	}
 }
 
 // Check implements bench.Workload.
-func (throughput) Check(_ context.Context, t bench.Task) error { return check(t) }
+func (throughput) Check(_ context.Context, t bench.Task) error { return check(t, throughputTool(t)) }
+
+func throughputTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], iperf3()) }
 
 // Setup implements bench.Fixturer.
 func (throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	return setUp(ctx, t, agentServer)
+	return setUp(ctx, t, throughputTool(t))
 }
 
 // Run implements bench.Workload.
@@ -69,6 +72,9 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	s, err := staged(t)
 	if err != nil {
 		return err
+	}
+	if s.tool != nil {
+		return s.measureWith(ctx, m, s.tool)
 	}
 	options := pick(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
 	return s.measure(ctx, m, "net-throughput", t.Params["protocol"], options)

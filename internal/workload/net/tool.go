@@ -1,0 +1,172 @@
+package net
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdnet "net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// A tool is a program of the host that measures in place of tare's own: its
+// server in the container, its client beside it.
+type tool struct {
+	party.Program
+	serve  func(o toolOptions) []string // arguments of the server
+	says   string                       // what the server prints once it listens
+	lines  int                          // in how many lines
+	ask    func(o toolOptions, server netip.AddrPort) []string
+	parse  func(output []byte, o toolOptions) (*load.Report, error)
+	verify func(o toolOptions) error // what it cannot do, or nil
+}
+
+// toolOptions are what a tool is asked for.
+type toolOptions struct {
+	params         map[string]string
+	port           uint16
+	client, server string // the CPUs where they run; empty = anywhere
+}
+
+func (o toolOptions) has(name, value string) bool { return o.params[name] == value }
+
+// find reports why a tool cannot be used; nil is none.
+func (t *tool) find(params map[string]string) error {
+	if t == nil {
+		return nil
+	}
+	if err := t.verify(toolOptions{params: params}); err != nil {
+		return fmt.Errorf("%w: %s: %w", bench.ErrUnsupported, t.Name, err)
+	}
+	return t.Find()
+}
+
+// server is the tool's, for a stage. It has to be told its port: one that is free
+// where it has the host's, or where it is published.
+func (t *tool) server(s *stage, port int) error {
+	outside, err := freePort()
+	if err != nil {
+		return err
+	}
+	s.options = toolOptions{params: s.task.Params, port: outside}
+	if port != 0 {
+		s.options.port = uint16(port)
+	}
+	if s.server.Reach == bench.ReachPublished {
+		for i := range s.server.Ports {
+			s.server.Ports[i].Host = outside // the same one for both protocols
+		}
+	}
+	if s.options.has("pin", "yes") {
+		s.options.client, s.options.server = apart(s.server.Limits.CPUSet)
+	}
+	s.server.Image, s.beside.Image = "host:"+t.Name, "host:"+t.Name
+	s.server.Argv = append([]string{t.Name}, t.serve(s.options)...)
+	return nil
+}
+
+// freePort is a port of the host that is free for both protocols.
+func freePort() (uint16, error) {
+	const tries = 20
+	var err error
+	for range tries {
+		var l stdnet.Listener
+		if l, err = stdnet.Listen("tcp4", ":0"); err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*stdnet.TCPAddr).AddrPort().Port() // what a TCP listener has
+		var c stdnet.PacketConn
+		if c, err = stdnet.ListenPacket("udp4", fmt.Sprintf(":%d", port)); err == nil {
+			return port, errors.Join(c.Close(), l.Close())
+		}
+		err = errors.Join(err, l.Close())
+	}
+	return 0, err
+}
+
+// apart are a CPU for the client, the first, and one for a server that may run
+// on those of a list; both are empty where there are no two.
+func apart(set string) (client, server string) {
+	status, err := proc.ReadFile("/proc/self/status", 64<<10)
+	if err != nil || runtime.NumCPU() < 2 {
+		return "", ""
+	}
+	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
+	list, _, _ := strings.Cut(rest, "\n")
+	mine := cpuNumbers(list)
+	theirs := mine
+	if set != "" {
+		theirs = cpuNumbers(set)
+	}
+	if len(mine) == 0 || len(theirs) == 0 || mine[0] == theirs[len(theirs)-1] {
+		return "", ""
+	}
+	return mine[0], theirs[len(theirs)-1]
+}
+
+// cpuNumbers are the numbers that a list of the kernel's form names, such as 0
+// and 3 in "0-3".
+func cpuNumbers(list string) []string {
+	return strings.FieldsFunc(strings.TrimSpace(list), func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// measureWith is measure with a tool.
+func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
+	v, err := s.meet(ctx, m, func(ctx context.Context, p *party.Party) (uint16, error) {
+		text, err := p.Lines(ctx, t.lines)
+		if err == nil && !strings.Contains(string(text), t.says) {
+			err = t.Foreign(strconv.Quote(t.says), text)
+		}
+		return s.options.port, err
+	})
+	if err != nil {
+		return err
+	}
+	defer v.server.End()
+	at, err := v.addresses(ctx, s.task.Params["protocol"])
+	if err != nil {
+		return err
+	}
+	argv := append([]string{t.Name}, t.ask(s.options, at[0])...)
+	return v.ask(ctx, argv, func(ctx context.Context, client *party.Party) error {
+		output, err := client.Output(ctx)
+		if err != nil {
+			return err
+		}
+		report, err := t.parse(output, s.options)
+		if err != nil {
+			return err
+		}
+		if s.options.has("pin", "yes") && s.options.client == "" {
+			report.Notes = append(report.Notes, bench.NoteSameCPU)
+		}
+		v.record(report)
+		return nil
+	})
+}
+
+// toolNamed is the tool of that name among some; nil for the empty name.
+func toolNamed(name string, tools ...*tool) *tool {
+	i := slices.IndexFunc(tools, func(t *tool) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return tools[i]
+}
+
+// seconds is a duration for a tool that takes whole seconds: at least one.
+func seconds(text string) string {
+	d, err := parseSeconds(text)
+	if err != nil {
+		return "1" // the option was held to its rule before
+	}
+	return strconv.FormatInt(d, 10)
+}

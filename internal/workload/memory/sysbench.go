@@ -37,7 +37,7 @@ func sysbenchArgs(t bench.Task, operation string) []string {
 	return []string{
 		"memory", "--memory-oper=" + operation, "--memory-scope=global", "--memory-access-mode=seq",
 		"--memory-block-size=" + strconv.FormatInt(block, 10), "--memory-total-size=" + strconv.FormatInt(total, 10),
-		"--threads=" + party.Threads(t), "--time=0", "run",
+		"--threads=" + party.Threads(t), "--time=3600", "run",
 	}
 }
 

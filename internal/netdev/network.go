@@ -28,6 +28,7 @@ type Network struct {
 	index  int                 // of the bridge; 0 where there is none yet
 	subnet netip.Prefix        // of the bridge
 	taken  map[netip.Addr]bool // by containers
+	last   netip.Addr          // that was given out; the host's at first
 }
 
 // Check reports what of a Spec's bridge cannot be had where no engine makes it.
@@ -74,7 +75,7 @@ func (n *Network) Open() error {
 	if err := netlink.AddrAdd(link, addressOf(subnet.Addr().Next(), subnet)); err != nil {
 		return errors.Join(fmt.Errorf("address of interface %s: %w", n.bridge.Name, err), n.bridge.Remove())
 	}
-	n.index, n.subnet, n.taken = link.Index, subnet, map[netip.Addr]bool{}
+	n.index, n.subnet, n.taken, n.last = link.Index, subnet, map[netip.Addr]bool{}, subnet.Addr().Next()
 	return nil
 }
 
@@ -129,19 +130,29 @@ func addressOf(address netip.Addr, in netip.Prefix) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(in.Bits(), 32)}}
 }
 
-// take returns an address that no container has. The first is the host's, the
-// last that of all.
+// take returns an address that no container has, the one that was given back
+// longest ago: the kernel takes a namespace down some time after its last process
+// has ended, and until then it answers.
 func (n *Network) take() (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := n.subnet.Addr().Next().Next()
-	for ; n.subnet.Contains(a.Next()); a = a.Next() {
-		if !n.taken[a] {
-			n.taken[a] = true
+	a := n.last
+	for range 1 << (32 - n.subnet.Bits()) {
+		if a = n.after(a); !n.taken[a] {
+			n.taken[a], n.last = true, a
 			return a, nil
 		}
 	}
-	return a, fmt.Errorf("no address of %v is free", n.subnet)
+	return netip.Addr{}, fmt.Errorf("no address of %v is free", n.subnet)
+}
+
+// after is the container's address behind another one, in a circle. The first of
+// the subnet is the host's, and the last is that of all.
+func (n *Network) after(a netip.Addr) netip.Addr {
+	if a = a.Next(); n.subnet.Contains(a.Next()) {
+		return a
+	}
+	return n.subnet.Addr().Next().Next()
 }
 
 // Leave gives an address back; the zero Addr is none.

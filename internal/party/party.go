@@ -93,7 +93,7 @@ func (p *Party) Lines(ctx context.Context, n int) ([]byte, error) {
 	select {
 	case <-p.out.after(n):
 		cancel()
-		<-ended // who waits may write into the output
+		_ = <-ended // who waits may write into the output
 		return p.out.text(), p.out.overflow(p.named(errTooMuch))
 	case err := <-ended:
 		// It may have said all that was asked for, and then ended.

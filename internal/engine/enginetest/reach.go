@@ -79,6 +79,10 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 	t.Helper()
 	spec := s.spec("hold")
 	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, []bench.Port{p}
+	if s.Remote && w.network != "host" && w.reach != bench.ReachPublished {
+		s.refuses(t, spec) // that address is for its own machine
+		return
+	}
 	if s.refused(t, w.feature, spec) || s.Sandboxed { // whose network is not the kernel's
 		return
 	}

@@ -173,12 +173,13 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	c := &container{session: s, number: e.config.Link.number.Add(1)}
 	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	answer := make(chan error, 1)
+	answered := make(chan struct{})
 	go func() {
-		answer <- s.Call(asked, remote.OpCreate, remote.Request{Engine: e.config.Engine, Container: c.number, Spec: spec}, &c.id)
+		defer close(answered)
+		err = s.Call(asked, remote.OpCreate, remote.Request{Engine: e.config.Engine, Container: c.number, Spec: spec}, &c.id)
 	}()
 	select {
-	case err := <-answer:
+	case <-answered:
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +191,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := c.remove(limited); err != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	<-answer // it is removed, so it is answered
+	<-answered // since it is removed
 	return nil, ctx.Err()
 }
 

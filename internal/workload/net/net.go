@@ -67,7 +67,7 @@ func setUp(ctx context.Context, t bench.Task, by *tool) (bench.Fixture, error) {
 	port := 0
 	if ownNetwork(spec.Network) {
 		port = serverPort
-		s.server.Ports = []bench.Port{{Container: serverPort, Protocol: "tcp"}, {Container: serverPort, Protocol: "udp"}}
+		s.server.Ports = serverPorts()
 	}
 	if by != nil {
 		return s, by.server(s, port)
@@ -92,16 +92,23 @@ func network(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	if spec.Network != "" {
 		return spec, nil
 	}
+	_, remote := bench.As[bench.Remoter](t.Engine)
 	var err error
 	for _, spec.Network = range []string{"bridge", "host"} {
+		if spec.Reach, spec.Ports = "", nil; remote && spec.Network == "bridge" {
+			// Its own address is for its machine alone.
+			spec.Reach, spec.Ports = bench.ReachPublished, serverPorts()
+		}
 		if err = t.Engine.Prepare(ctx, spec); !errors.Is(err, bench.ErrUnsupported) {
 			break
 		}
 	}
-	if _, remote := bench.As[bench.Remoter](t.Engine); remote && spec.Network == "bridge" {
-		spec.Reach = bench.ReachPublished // its own address is for its machine alone
-	}
 	return spec, err
+}
+
+// serverPorts are those of a server that has a network of its own.
+func serverPorts() []bench.Port {
+	return []bench.Port{{Container: serverPort, Protocol: "tcp"}, {Container: serverPort, Protocol: "udp"}}
 }
 
 // Reset implements bench.Fixture: what is about to be made is prepared.

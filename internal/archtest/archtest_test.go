@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"cmd/tare-agent":                 {"internal/agent"},
 	"internal/agent":                 {"internal/load", "internal/load/*"},
 	"internal/load":                  {"internal/unit", "github.com/HdrHistogram/hdrhistogram-go"},
-	"internal/load/*":                {"internal/load", "golang.org/x/sys"},
+	"internal/load/*":                {"internal/load", "internal/unit", "golang.org/x/sys"},
 	"internal/party":                 {"internal/bench", "internal/load", "internal/agent", "internal/proc", "internal/cgroup", "internal/netpath", "golang.org/x/sys"},
 	"internal/archtest":              {},
 	"internal/bench":                 {},

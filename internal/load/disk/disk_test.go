@@ -136,9 +136,9 @@ func TestRefused(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"dir=" + dir + "/none", "no such file"},
 		{"size=900000000MiB dir=" + dir, "want a size"},
-		{"size=1000GiB dir=" + dir, "bytes free"},
+		{"size=1000GiB patterns=none dir=" + dir, "no room: the test file takes 1,000 GiB, with 50 GiB to spare, and this "},
 		{"size=10000 depth=1 block=1000 dir=" + dir, "multiple of 512"},
-		{"size=64KiB dir=" + dir, "take 131072"},
+		{"size=64KiB dir=" + dir, "32 requests of 4 KiB take 128 KiB"},
 		{"patterns=randread,randread", "each once"},
 		{"patterns=randred", "randread,read,randwrite,write,fsync"},
 		{"patterns=", "some of"},
@@ -177,7 +177,7 @@ func TestMemory(t *testing.T) {
 func TestFull(t *testing.T) {
 	dir := mountTmpfs(t, 32<<20)
 	_, err := Run(args("dir="+dir, "size=20MiB"))
-	if want := "has 33554432 bytes free, and the test file takes 20971520 and 16777216 more to spare"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "takes 20 MiB, with 16 MiB to spare, and this tmpfs has 32 MiB free: "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	empty(t, dir)

@@ -77,7 +77,8 @@ func (p *Plan) check() error {
 			return fmt.Errorf("a block of %d bytes: want a multiple of %d", block, sector)
 		}
 		if room := int64(block) * int64(p.Depth); p.Size < room {
-			return fmt.Errorf("size=%d: %d requests of %d bytes take %d; want a larger size, or less depth", p.Size, p.Depth, block, room)
+			return fmt.Errorf("size=%s: %d requests of %s take %s; want a larger size, or less depth",
+				inBytes(p.Size), p.Depth, inBytes(int64(block)), inBytes(room))
 		}
 	}
 	return nil

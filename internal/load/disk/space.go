@@ -3,6 +3,8 @@ package disk
 import (
 	"fmt"
 	"syscall"
+
+	"github.com/tare-bench/tare/internal/unit"
 )
 
 // room sees that a directory has space for the file and a margin, and returns
@@ -16,13 +18,15 @@ func room(dir string, size int64) (system string, err error) {
 	if s.Blocks == 0 { // a tmpfs without a limit
 		return system, nil
 	}
-	free := int64(s.Bavail) * int64(s.Bsize)
-	if need := size + margin(size); free < need {
-		return "", fmt.Errorf("%s (%s) has %d bytes free, and the test file takes %d and %d more to spare: want a smaller size, or another directory",
-			dir, system, free, size, need-size)
+	free, spare := int64(s.Bavail)*int64(s.Bsize), margin(size)
+	if free < size+spare {
+		return "", fmt.Errorf("no room: the test file takes %s, with %s to spare, and this %s has %s free: want a smaller size, or another disk than that of %s",
+			inBytes(size), inBytes(spare), system, inBytes(free), dir)
 	}
 	return system, nil
 }
+
+func inBytes(n int64) string { return unit.Format(float64(n), unit.Bytes) }
 
 // margin is what must stay free beside the file: no disk is as fast when it is
 // full, and others write too.

@@ -52,9 +52,13 @@ type Limits struct {
 	Pids   int64   `json:"pids,omitempty"`         // processes and threads
 }
 
+// SeccompDocker is the default profile that Docker and containerd have in common,
+// the same one in every engine.
+const SeccompDocker = "docker"
+
 // Security is what protects the host from the container.
 type Security struct {
-	Seccomp         string `json:"seccomp,omitempty"` // "unconfined"; empty = the engine's default
+	Seccomp         string `json:"seccomp,omitempty"` // "unconfined"; SeccompDocker; empty = the engine's default
 	UserNS          bool   `json:"userns,omitempty"`  // a user namespace of its own
 	ReadOnly        bool   `json:"read_only,omitempty"`
 	NoNewPrivileges bool   `json:"no_new_privileges,omitempty"`

@@ -81,7 +81,7 @@ func specKeys() []specKey {
 		factorOf(set("cpuset", "CPUs that it may run on, as the kernel lists them.", "cpuset: 0-1", or(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
 		factorOf(set("memory", "Memory limit. Swap is not limited by it.", "memory: 64MiB", or(size(), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Memory })),
 		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", or(count(1, 1<<22), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Pids })),
-		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter.", "seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
+		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter; `docker` is the default profile of Docker and containerd, the same one in every engine, also in runtimes that have none of their own.", "seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
 		factorOf(set("userns", "A user namespace of its own.", "userns: true", boolean(), func(s *s) *bool { return &s.Security.UserNS })),
 		factorOf(set("read_only", "A root file system that cannot be written to.", "read_only: true", boolean(), func(s *s) *bool { return &s.Security.ReadOnly })),
 		factorOf(set("no_new_privileges", "Programs inside gain no privileges by set-user-ID and the like.", "no_new_privileges: true", boolean(), func(s *s) *bool { return &s.Security.NoNewPrivileges })),
@@ -133,7 +133,7 @@ func networkKey() specKey {
 
 // seccomp knows a word for what an empty string means in a Spec.
 func seccomp() value[string] {
-	return convert(oneOf("seccomp profile", "default", "unconfined"), func(s string) string {
+	return convert(oneOf("seccomp profile", "default", "unconfined", bench.SeccompDocker), func(s string) string {
 		if s == "default" {
 			return ""
 		}

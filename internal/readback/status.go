@@ -101,6 +101,26 @@ func compare(theirs, ours Status, sameUser bool) bench.Security {
 	return s
 }
 
+// Filter is what the kernel says of a process's filter of system calls: the
+// engine's word, unless that has one where the kernel has none, or the other way
+// round. It is "filtered" where nobody asked for one.
+func Filter(pid int, word string) string {
+	theirs, err := StatusOf(pid)
+	if err != nil {
+		return word
+	}
+	ours, err := StatusOf(Self)
+	switch {
+	case err != nil:
+		return word
+	case theirs.Seccomp == 0:
+		return "unconfined"
+	case word == "unconfined" && theirs.Seccomp != ours.Seccomp:
+		return "filtered"
+	}
+	return word
+}
+
 // Withheld returns the kernel's capabilities that a process can never get: 0
 // for root's on most machines, but not in a container. An engine cannot start
 // a privileged container without them.

@@ -77,7 +77,7 @@ func TestConformance(t *testing.T) {
 			Unsupported: append(enginetest.OwnNetworks(),
 				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
-				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.UserNS, enginetest.Privileged,
+				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker, enginetest.UserNS, enginetest.Privileged,
 				enginetest.Layer, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs,
 			),
 		})

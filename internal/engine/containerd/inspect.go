@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // Inspect asks containerd for its record of the container (runtime, argv) and
@@ -63,6 +64,10 @@ func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
 		recorded(c.spec, &s, root, &a)
 	} else if err := fromKernel(pid, c.spec, root, &a); err != nil {
 		return a, err
+	}
+	// With no_new_privs, runtimes set the filter last, when the container starts.
+	if seccomp.Is(s.Linux.Seccomp) && (a.Security.Seccomp != "unconfined" || s.Process.NoNewPrivileges) {
+		a.Security.Seccomp = bench.SeccompDocker
 	}
 	a.Data, err = c.dataOn(&s, a.Storage)
 	return a, err

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/oci"
@@ -19,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/netdev"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // version is what the specification says it complies with: the oldest that has
@@ -41,8 +41,8 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case !slices.Contains(s.snapshotters, snapshotter):
 		return refuse("snapshotter %q: here work %s", snapshotter, strings.Join(s.snapshotters, ", "))
-	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
-		return refuse("seccomp %q: only unconfined, or containerd's default", spec.Security.Seccomp)
+	case seccomp.Check(spec.Security) != nil:
+		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
 		return refuse("user namespaces need the image's files to be owned by others than root")
 	}
@@ -62,11 +62,11 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 // Containerd's shims hand it no flags, with which it could do more.
 func (e *Engine) checkSandbox(spec bench.Spec) error {
 	for what, asked := range map[string]bool{
-		"network host":       spec.Network == "host",
-		"network bridge":     spec.Network == "bridge",
-		"seccomp unconfined": spec.Security.Seccomp != "",
-		"privileged":         spec.Security.Privileged,
-		"a limit of pids":    spec.Limits.Pids > 0, // its own threads would be counted
+		"network host":    spec.Network == "host",
+		"network bridge":  spec.Network == "bridge",
+		"seccomp":         spec.Security.Seccomp != "",
+		"privileged":      spec.Security.Privileged,
+		"a limit of pids": spec.Limits.Pids > 0, // its own threads would be counted
 	} {
 		if asked {
 			return fmt.Errorf("%w: %s: %s: not in gVisor's sandbox", bench.ErrUnsupported, e.cfg.Name, what)
@@ -114,10 +114,15 @@ func (c *running) specification(ctx context.Context) (*oci.Spec, error) {
 	switch {
 	case spec.Security.Privileged:
 		options = append(options, oci.WithPrivileged, oci.WithAllDevicesAllowed, oci.WithHostDevices)
-	case spec.Security.Seccomp == "":
-		options = append(options, seccomp.WithDefaultProfile()) // which looks at the capabilities
+	case spec.Security.Seccomp != "unconfined":
+		options = append(options, filtered) // which is containerd's default too
 	}
 	return oci.GenerateSpec(namespaces.WithNamespace(ctx, namespace), nil, &containers.Container{ID: c.id}, options...)
+}
+
+func filtered(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
+	s.Linux.Seccomp = seccomp.Profile()
+	return nil
 }
 
 // process is what runs inside.

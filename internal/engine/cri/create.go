@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // check reports what of spec this server cannot do.
@@ -44,8 +45,8 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 		return refuse("no runtime %q: the server's configuration names %s", runtime, strings.Join(s.handlers, ", "))
 	case spec.Snapshotter != "" && spec.Snapshotter != snapshotter:
 		return refuse("snapshotter %q: the server's configuration names %q, and CRI has no other", spec.Snapshotter, snapshotter)
-	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
-		return refuse("seccomp %q: only unconfined, or the server's default", spec.Security.Seccomp)
+	case seccomp.Check(spec.Security) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
 		return refuse("user namespaces: not with this driver")
 	case spec.Limits.Pids > 0 && !unified():
@@ -136,7 +137,7 @@ func (e *Engine) containerConfig(spec bench.Spec, l loaded, data *datadir.Dir, n
 		LogPath:    name + ".log",
 		Linux: &cri.LinuxContainerConfig{
 			Resources:       resources(spec.Limits),
-			SecurityContext: securityContext(spec),
+			SecurityContext: e.securityContext(spec),
 		},
 	}
 	if len(spec.Argv) > 0 {
@@ -152,7 +153,7 @@ func (e *Engine) containerConfig(spec bench.Spec, l loaded, data *datadir.Dir, n
 	return config
 }
 
-func securityContext(spec bench.Spec) *cri.LinuxContainerSecurityContext {
+func (e *Engine) securityContext(spec bench.Spec) *cri.LinuxContainerSecurityContext {
 	s := &cri.LinuxContainerSecurityContext{
 		NamespaceOptions: namespaceOptions(spec),
 		Privileged:       spec.Security.Privileged,
@@ -160,8 +161,11 @@ func securityContext(spec bench.Spec) *cri.LinuxContainerSecurityContext {
 		NoNewPrivs:       spec.Security.NoNewPrivileges,
 		Seccomp:          &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault},
 	}
-	if spec.Security.Seccomp == "unconfined" {
+	switch spec.Security.Seccomp {
+	case "unconfined":
 		s.Seccomp.ProfileType = cri.SecurityProfile_Unconfined
+	case bench.SeccompDocker:
+		s.Seccomp = &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Localhost, LocalhostRef: e.profile()}
 	}
 	return s
 }

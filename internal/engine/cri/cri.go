@@ -85,6 +85,9 @@ func New(cfg Config) *Engine {
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
+// profile is the file with the filter that the server is asked for by its name.
+func (e *Engine) profile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
+
 // logs is the directory of the containers' logs.
 func (e *Engine) logs() string { return filepath.Join(e.cfg.Dir, "logs-"+e.cfg.Name) }
 
@@ -160,7 +163,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	clear(e.loaded)
 	clear(e.sent)
-	err = errors.Join(err, os.RemoveAll(e.logs()), e.server.conn.Close())
+	err = errors.Join(err, os.RemoveAll(e.logs()), os.RemoveAll(e.profile()), e.server.conn.Close())
 	e.server = nil
 	return err
 }

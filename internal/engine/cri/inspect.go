@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // verbose is what is needed of what servers tell of a container or a sandbox
@@ -203,8 +204,11 @@ func securityOf(spec *specs.Spec) bench.Security {
 		NoNewPrivileges: spec.Process.NoNewPrivileges,
 		UserNS:          slices.ContainsFunc(spec.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.UserNamespace }),
 	}
-	if spec.Linux.Seccomp == nil {
+	switch {
+	case spec.Linux.Seccomp == nil:
 		s.Seccomp = "unconfined"
+	case seccomp.Is(spec.Linux.Seccomp):
+		s.Seccomp = bench.SeccompDocker
 	}
 	if c := spec.Process.Capabilities; c != nil {
 		s.Privileged = len(spec.Linux.MaskedPaths) == 0 && slices.Contains(c.Bounding, "CAP_SYS_ADMIN")

@@ -11,6 +11,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // grace is how long a call that makes something is waited for after its context
@@ -121,6 +122,11 @@ func (p *pod) create(ctx context.Context) (*running, error) {
 	}
 	longer, stop := outlast(ctx)
 	defer stop()
+	if p.spec.Security.Seccomp == bench.SeccompDocker {
+		if err := seccomp.Write(p.engine.profile()); err != nil {
+			return nil, p.engine.failed(ctx, "create "+c.name, err)
+		}
+	}
 	var err error
 	if c.data, err = p.engine.data.Take(p.spec); err != nil {
 		return nil, p.engine.failed(ctx, "create "+c.name, err)

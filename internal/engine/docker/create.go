@@ -19,6 +19,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // grace is how long Create waits for the engine's answer after its context has
@@ -46,8 +47,8 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 		return refuse("no runtime %[1]q: start the engine with `dockerd --add-runtime %[1]s=%[2]s`, or put \"runtimes\": {%[1]q: {\"path\": %[2]q}} into its daemon.json", spec.Runtime, pathOf(spec.Runtime))
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
 		return refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, info.Driver)
-	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
-		return refuse("seccomp %q: only unconfined, or the engine's default", spec.Security.Seccomp)
+	case seccomp.Check(spec.Security) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && !hasOption(info, "userns"):
 		return refuse("user namespaces are off: start the engine with userns-remap")
 	case spec.Security.UserNS && spec.Security.Privileged:
@@ -167,7 +168,11 @@ func (c *running) options(info *system.Info, name string) (client.ContainerCreat
 
 func securityOptions(s bench.Security) []string {
 	var options []string
-	if s.Seccomp != "" {
+	switch s.Seccomp {
+	case "":
+	case bench.SeccompDocker:
+		options = append(options, "seccomp="+seccomp.JSON())
+	default:
 		options = append(options, "seccomp="+s.Seccomp)
 	}
 	if s.NoNewPrivileges {

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // Inspect asks the engine. Of a container that is not started there is nothing
@@ -63,6 +64,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 
 // fromKernel replaces the engine's word by what the kernel holds for a process.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
+	a.Security.Seccomp = readback.Filter(pid, a.Security.Seccomp)
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}
@@ -101,13 +103,21 @@ func securityOf(h *container.HostConfig, remapped bool) bench.Security {
 	}
 	for _, option := range h.SecurityOpt {
 		if profile, ok := strings.CutPrefix(option, "seccomp="); ok {
-			s.Seccomp = profile
+			s.Seccomp = profileOf(profile)
 		}
 		s.NoNewPrivileges = s.NoNewPrivileges || slices.Contains([]string{
 			"no-new-privileges", "no-new-privileges=true", "no-new-privileges:true",
 		}, option)
 	}
 	return s
+}
+
+// profileOf is a filter's name, if it is the profile that tare knows.
+func profileOf(text string) string {
+	if text == seccomp.JSON() {
+		return bench.SeccompDocker
+	}
+	return text
 }
 
 // mountsOf returns those of the container's mounts that were asked for, as

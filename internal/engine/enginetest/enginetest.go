@@ -44,6 +44,7 @@ const (
 	ReadOnlyRoot    Feature = "read-only root"
 	NoNewPrivileges Feature = "no new privileges"
 	Unconfined      Feature = "seccomp unconfined"
+	SeccompDocker   Feature = "seccomp docker"
 	UserNS          Feature = "user namespace"
 	Privileged      Feature = "privileged"
 	StorageLayer    Feature = "storage layer"
@@ -145,6 +146,7 @@ func tests() []test {
 		{"read-only root", readOnlyRoot, true},
 		{"no new privileges", noNewPrivileges, true},
 		{"seccomp unconfined", unconfined, true},
+		{"seccomp docker", seccompDocker, true},
 		{"user namespace", userNamespace, true},
 		{"privileged", privileged, true},
 		{"fresh layer", freshLayer, true},

@@ -174,7 +174,7 @@ func (f *Fake) check(spec bench.Spec) error {
 		known("runtime", spec.Runtime, ""),
 		known("snapshotter", spec.Snapshotter, ""),
 		known("storage", spec.Storage, "", "layer", "volume", "bind", "tmpfs"),
-		known("seccomp", spec.Security.Seccomp, "", "unconfined"),
+		known("seccomp", spec.Security.Seccomp, "", "unconfined", bench.SeccompDocker),
 	}
 	for _, m := range spec.Mounts {
 		errs = append(errs, known("mount type", m.Type, "bind", "tmpfs"))

@@ -62,6 +62,33 @@ func unconfined(t *testing.T, s *suite) {
 	}
 }
 
+// One filter for all engines, with and without what makes runtimes set it last.
+func seccompDocker(t *testing.T, s *suite) {
+	spec := s.spec("facts")
+	spec.Security.Seccomp = bench.SeccompDocker
+	if s.refused(t, SeccompDocker, spec) {
+		return
+	}
+	for _, noNewPrivileges := range []bool{false, true} {
+		spec.Security.NoNewPrivileges = noNewPrivileges
+		if got := s.facts(t, spec).Seccomp; got != 2 {
+			t.Errorf("no_new_privs %v: seccomp mode %d inside, want 2, a filter", noNewPrivileges, got)
+		}
+		x := s.ready(t, s.holding(spec), "ready\n")
+		if a, err := x.Inspect(t.Context()); err != nil || a.Security.Seccomp != bench.SeccompDocker {
+			t.Errorf("Inspect of one that runs: %q, %v; want the filter", a.Security.Seccomp, err)
+		}
+	}
+	spec.Security.NoNewPrivileges, spec.Security.Privileged = false, true
+	s.refuses(t, spec)
+}
+
+// holding is spec with the task that waits.
+func (s *suite) holding(spec bench.Spec) bench.Spec {
+	spec.Argv = s.spec("hold").Argv
+	return spec
+}
+
 func userNamespace(t *testing.T, s *suite) {
 	spec := s.spec("facts")
 	spec.Security.UserNS = true

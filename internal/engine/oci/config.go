@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // version is what config.json says it complies with: the oldest that has what
@@ -42,8 +43,8 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":
 		return refuse("snapshotter %q: only overlayfs", spec.Snapshotter)
-	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
-		return refuse("seccomp %q: only unconfined", spec.Security.Seccomp)
+	case seccomp.Check(spec.Security) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
 		return refuse("user namespaces need the image's files to be owned by others than root")
 	}
@@ -120,6 +121,9 @@ func (l layout) specification(spec bench.Spec) *specs.Spec {
 			Namespaces:  l.namespaces(spec),
 			Resources:   resources(spec),
 		},
+	}
+	if spec.Security.Seccomp == bench.SeccompDocker {
+		s.Linux.Seccomp = seccomp.Profile()
 	}
 	if !spec.Security.Privileged {
 		s.Linux.MaskedPaths = maskedPaths()

@@ -63,5 +63,8 @@ func runscRefuses(spec bench.Spec) string {
 	if spec.Limits.Pids > 0 {
 		return "a limit of processes: it would count the sandbox's threads, not the processes inside"
 	}
+	if spec.Security.Seccomp == bench.SeccompDocker {
+		return "a filter of system calls: those of the processes inside go to a kernel of their own"
+	}
 	return ""
 }

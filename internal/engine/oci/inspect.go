@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // Inspect asks the kernel about the container's first process, which exists
@@ -56,6 +57,10 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 	}
 	a.Runtime, a.Cgroup = c.host.version.name, string(c.host.groups.Version())+" cgroupfs"
 	a.Image, a.Argv = c.bundle.image.Digest(), s.Process.Args
+	// With no_new_privs, runtimes set the filter last, when the container starts.
+	if seccomp.Is(s.Linux.Seccomp) && (a.Security.Seccomp != "unconfined" || s.Process.NoNewPrivileges) {
+		a.Security.Seccomp = bench.SeccompDocker
+	}
 	if c.spec.Storage != "" {
 		if a.Data, err = readback.Data(p.pid, "bind", c.bundle.data.At()); err != nil {
 			return a, err

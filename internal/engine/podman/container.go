@@ -21,6 +21,8 @@ type running struct {
 	spec   bench.Spec
 	data   *datadir.Dir // of the host; nil where none was asked for
 
+	profile string // the file with the filter that bench.SeccompDocker means
+
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/seccomp"
 )
 
 // grace is how long Create waits for Podman's answer after its context has
@@ -28,8 +30,8 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
 		return e.refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, c.Store.Driver)
-	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
-		return e.refuse("seccomp %q: only unconfined, or the engine's default", spec.Security.Seccomp)
+	case seccomp.Check(spec.Security) != nil:
+		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && !c.Host.Security.Rootless:
 		return e.refuse("user namespaces: run tare as an ordinary user, whose Podman always has one")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
@@ -75,7 +77,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, c.failed("create", err)
 	}
-	made := &running{client: c, image: l, spec: spec, data: data}
+	made := &running{client: c, image: l, spec: spec, data: data, profile: e.profile()}
 	if err := e.make(ctx, made); err != nil {
 		return nil, errors.Join(err, data.Remove())
 	}
@@ -84,6 +86,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // make makes the container, or leaves nothing.
 func (e *Engine) make(ctx context.Context, c *running) (err error) {
+	if c.spec.Security.Seccomp == bench.SeccompDocker {
+		if err := seccomp.Write(c.profile); err != nil {
+			return c.client.failed("write the seccomp profile", err)
+		}
+	}
 	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
 	r := e.requestOf(c.client, c.spec, c.image, c.data, name)
 	if err := e.connect(ctx, c.client, c.spec, &r); err != nil {
@@ -99,6 +106,9 @@ func (e *Engine) make(ctx context.Context, c *running) (err error) {
 	}
 	return nil
 }
+
+// profile is the file with the filter that Podman is asked for by its name.
+func (e *Engine) profile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
 
 // create asks for a container. A request that is broken off can leave one that
 // Podman was about to make, so this one goes on for a while when ctx ends, until

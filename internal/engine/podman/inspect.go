@@ -85,7 +85,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		Storage:  got.Driver,
 		Mounts:   mountsOf(c.spec.Mounts, got),
 		Limits:   limitsOf(got),
-		Security: securityOf(got, c.client.Host.Security.Rootless),
+		Security: c.securityOf(got),
 		Cgroup:   c.client.cgroup(),
 	}
 	if a.Network, err = c.client.networkOf(ctx, got); err != nil {
@@ -110,17 +110,20 @@ func limitsOf(got *inspection) bench.Limits {
 	return l
 }
 
-func securityOf(got *inspection, rootless bool) bench.Security {
+func (c *running) securityOf(got *inspection) bench.Security {
 	h := got.HostConfig
 	s := bench.Security{
 		ReadOnly:        h.ReadonlyRootfs,
 		Privileged:      h.Privileged,
-		UserNS:          rootless,
+		UserNS:          c.client.Host.Security.Rootless,
 		NoNewPrivileges: slices.Contains(h.SecurityOpt, "no-new-privileges"),
 	}
 	for _, option := range h.SecurityOpt {
 		if profile, ok := strings.CutPrefix(option, "seccomp="); ok {
 			s.Seccomp = profile
+			if profile == c.profile {
+				s.Seccomp = bench.SeccompDocker
+			}
 		}
 	}
 	return s
@@ -160,12 +163,7 @@ func tmpfsOf(target, options string) bench.Mount {
 // Podman's word stands where it cannot be asked, and on limits also if the
 // process is in the user's group: then Podman has not been asked for any.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
-	if status, err := readback.StatusOf(pid); err == nil {
-		a.Security.Seccomp = ""
-		if status.Seccomp == 0 {
-			a.Security.Seccomp = "unconfined"
-		}
-	}
+	a.Security.Seccomp = readback.Filter(pid, a.Security.Seccomp)
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}

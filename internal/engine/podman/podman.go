@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -139,7 +140,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 func (e *Engine) Close(ctx context.Context) error {
 	e.images.Lock()
 	defer e.images.Unlock()
-	err := errors.Join(e.data.Close(), e.closeNetwork(ctx))
+	err := errors.Join(e.data.Close(), os.RemoveAll(e.profile()), e.closeNetwork(ctx))
 	if len(e.sent) > 0 {
 		err = errors.Join(err, e.removeImages(ctx))
 	}

@@ -110,6 +110,9 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, data *datadir.D
 	if spec.Network != "" {
 		r.Network.Mode = spec.Network // but for macvlan, see connect
 	}
+	if r.Seccomp == bench.SeccompDocker {
+		r.Seccomp = e.profile()
+	}
 	if r.Seccomp != "" {
 		r.Annotations = map[string]string{annotationSeccomp: r.Seccomp}
 	}

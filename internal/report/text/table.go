@@ -188,17 +188,18 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 
 // toned writes a row each cell of which has a colour.
 func (p *printer) toned(cols []column, r *report.TableRow, name string) {
-	line := indent + indent
+	var line strings.Builder
+	line.WriteString(indent + indent)
 	for i, c := range cols {
 		if i > 0 {
-			line += strings.Repeat(" ", gap)
+			line.WriteString(strings.Repeat(" ", gap))
 		}
-		line += p.paint(pad(cell(r, c, name), c.width, c.right), tone(r.Tones[c.index]))
+		line.WriteString(p.paint(pad(cell(r, c, name), c.width, c.right), tone(r.Tones[c.index])))
 	}
 	if m := marks(r.Marks); m != "" {
-		line += strings.Repeat(" ", gap) + m
+		line.WriteString(strings.Repeat(" ", gap) + m)
 	}
-	p.line(line)
+	p.line(line.String())
 }
 
 func cell(r *report.TableRow, c column, name string) string {

@@ -88,14 +88,15 @@ func (p *Party) Applied() bench.Applied { return p.applied }
 func (p *Party) Lines(ctx context.Context, n int) ([]byte, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- p.ended(waiting) }()
+	var err error
+	ended := make(chan struct{})
+	go func() { err = p.ended(waiting); close(ended) }()
 	select {
 	case <-p.out.after(n):
 		cancel()
-		_ = <-ended // who waits may write into the output
+		<-ended // who waits may write into the output
 		return p.out.text(), p.out.overflow(p.named(errTooMuch))
-	case err := <-ended:
+	case <-ended:
 		// It may have said all that was asked for, and then ended.
 		if text := p.out.text(); lines(text) >= n {
 			return text, p.out.overflow(p.named(errTooMuch))

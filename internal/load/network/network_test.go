@@ -212,13 +212,8 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// A relay passes UDP on from a client to a server and back, and does with each
+// newRelay passes UDP on from a client to a server and back, and does with each
 // datagram what it is told.
-type relay struct {
-	conn   *net.UDPConn
-	server netip.AddrPort
-}
-
 func newRelay(t *testing.T, server netip.AddrPort, pass func(n int, datagram []byte, send func([]byte))) netip.AddrPort {
 	t.Helper()
 	front, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))

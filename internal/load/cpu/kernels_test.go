@@ -131,7 +131,7 @@ func TestStrings(t *testing.T) {
 	counts := make([]uint64, len(words))
 	countWords(counts, words, prose)
 	want := map[string]uint64{}
-	for _, w := range strings.Fields(prose) {
+	for w := range strings.FieldsSeq(prose) {
 		want[w]++
 	}
 	for i, w := range words {

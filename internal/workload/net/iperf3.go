@@ -20,8 +20,10 @@ func iperf3() *tool {
 			return []string{"-s", "-p", fmt.Sprint(o.port), "--forceflush"}
 		},
 		says: "Server listening", lines: 2,
-		ask:   iperfClient,
-		parse: func(output []byte, o toolOptions) (*load.Report, error) { return parseIperf(output, o.has("protocol", "udp")) },
+		ask: iperfClient,
+		parse: func(output []byte, o toolOptions) (*load.Report, error) {
+			return parseIperf(output, o.has("protocol", "udp"))
+		},
 		verify: func(o toolOptions) error {
 			if o.has("knee", "yes") {
 				return errors.New("it does not look for a knee: leave tool or knee out")

@@ -42,8 +42,8 @@ func (d *Document) sayMetrics(marks *marking) int {
 		case m.Role != bench.Primary && m.measured():
 			details = append(details, m)
 			continue
-		case m.Role != bench.Primary:
-			continue // an operation that this run does not do
+		case !m.measured() && (m.Role != bench.Primary || d.anyMeasured()):
+			continue // something that this run does not do
 		}
 		primary = append(primary, m)
 		comparisons += m.comparisons()
@@ -60,6 +60,11 @@ func (d *Document) sayMetrics(marks *marking) int {
 	}
 	d.Details = detailTables(details, marks)
 	return len(details)
+}
+
+// anyMeasured reports whether any primary metric has a value.
+func (d *Document) anyMeasured() bool {
+	return slices.ContainsFunc(d.Metrics, func(m Metric) bool { return m.Role == bench.Primary && m.measured() })
 }
 
 // manyMetrics is from how many primary metrics on they are also shown together,

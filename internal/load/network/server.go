@@ -154,7 +154,7 @@ func (s *Server) stream(w *wire, id *streamID) {
 		closeAll(fd)
 		return
 	}
-	send(fd, []byte(replyTo(nil)+"\n"))
+	_, _ = send(fd, []byte(replyTo(nil)+"\n")) // a stream that is not answered is the client's to notice
 }
 
 // admitTo makes a session the one that streams may join; nil for none.

@@ -159,8 +159,7 @@ func (t *talk) work(s *side) error {
 	r, err := t.next(opEnd, s.plan.Warmup+s.plan.Time+maxTime)
 	if err != nil {
 		s.halt()
-		<-told
-		return err
+		return errors.Join(err, <-told)
 	}
 	s.hush()
 	s.settle(r.Sent)

@@ -87,7 +87,7 @@ func TestConformance(t *testing.T) {
 		enginetest.Require(t, "runc", err)
 		enginetest.Run(t, enginetest.Options{
 			Open: far(nearRunc), Remote: true,
-			Unsupported: append(enginetest.BareNetworks(), enginetest.UserNS,
+			Unsupported: append(enginetest.BareNetworks(),
 				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs),
 		})
 	})

@@ -44,7 +44,7 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	case seccomp.Check(spec.Security) != nil:
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
-		return refuse("user namespaces need the image's files to be owned by others than root")
+		return refuse("user namespaces: not every snapshotter of containerd gives an image's files to others than root: use runc, crun or podman")
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {

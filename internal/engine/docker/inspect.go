@@ -65,6 +65,11 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 // fromKernel replaces the engine's word by what the kernel holds for a process.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 	a.Security.Seccomp = readback.Filter(pid, a.Security.Seccomp)
+	same, err := readback.SameNamespace("user", pid, readback.Self)
+	if err != nil {
+		return err
+	}
+	a.Security.UserNS = !same
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}

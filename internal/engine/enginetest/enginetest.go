@@ -208,7 +208,13 @@ func Use(t testing.TB, e bench.Engine) {
 // NewSite makes a site for one run in a temporary directory.
 func NewSite(t testing.TB, images *image.Library) Site {
 	t.Helper()
-	return newSite(t, filepath.Join(t.TempDir(), "runs"), images)
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} { // as the place of runs: the process inside need not be root
+		if err := os.Chmod(d, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newSite(t, filepath.Join(dir, "runs"), images)
 }
 
 // newSite makes the directory of a run below runs, where a machine's runs lie.

@@ -102,6 +102,35 @@ func userNamespace(t *testing.T, s *suite) {
 	if facts.UID != 0 {
 		t.Errorf("user %d inside, want 0", facts.UID)
 	}
+	filesOfNamespace(t, s, spec)
+}
+
+// filesOfNamespace wants the files of a container with a user namespace to be its
+// root's, and its data to be writable, in whatever network.
+func filesOfNamespace(t *testing.T, s *suite, spec bench.Spec) {
+	t.Helper()
+	spec.Argv = []string{agent.Path, "write", "/etc/passwd", "text"}
+	s.output(t, spec)
+	for _, on := range storages() {
+		if s.lacks(on.feature) {
+			continue
+		}
+		with := spec
+		with.Storage = on.word
+		x := s.keeper(t, with, "write", "text")
+		x.attach(t)
+		x.start(t)
+		if exit := x.wait(t); exit != (bench.Exit{}) {
+			t.Errorf("with data on %s: %v (stderr: %.300q), want the file written", on.word, exit, x.stderr.String())
+		}
+	}
+	if s.lacks(NetworkHost) {
+		return
+	}
+	spec.Network = "host"
+	if facts := s.facts(t, spec); facts.NetNS != namespace(t, "net") {
+		t.Error("with a user namespace, network host is not the host's")
+	}
 }
 
 // A privileged container has capabilities that others lack.

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/userns"
 )
 
 // A bundle is the directory that a runtime makes a container of, and the pipes
@@ -29,6 +30,7 @@ type bundle struct {
 	dir    string
 	cgroup string
 	image  *image.Image
+	userNS bool         // its files are those of a user namespace
 	base   string       // the unpacked image, the overlay's lower directory
 	data   *datadir.Dir // of the host, for the container's data; nil where it needs none
 	// configured is the Spec that config.json was made for, as JSON.
@@ -42,7 +44,7 @@ type bundle struct {
 func (b *bundle) path(name string) string { return filepath.Join(b.dir, name) }
 
 // stage makes a bundle that lacks only its config.json.
-func (e *Engine) stage(ctx context.Context, h *host, img *image.Image) (*bundle, error) {
+func (e *Engine) stage(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
 	base, err := img.Rootfs(ctx)
 	if err != nil {
 		return nil, err
@@ -56,6 +58,7 @@ func (e *Engine) stage(ctx context.Context, h *host, img *image.Image) (*bundle,
 		dir:    dir,
 		cgroup: groupOf(e.cfg.Run, e.cfg.Name, strconv.Itoa(number)),
 		image:  img,
+		userNS: userNS,
 		base:   base,
 	}
 	if err := b.open(); err != nil {
@@ -85,6 +88,9 @@ func (b *bundle) open() (err error) {
 			return err
 		}
 	}
+	if err := b.own(); err != nil {
+		return err
+	}
 	if err := b.mount(); err != nil {
 		return err
 	}
@@ -106,9 +112,33 @@ func (b *bundle) pipes() (err error) {
 	return err
 }
 
+// lower is what the writable layer lies over: the image, or what own makes of it.
+func (b *bundle) lower() string {
+	if b.userNS {
+		return b.path("lower")
+	}
+	return b.base
+}
+
+// own gives the files to the root of the user namespace, if there is to be one.
+func (b *bundle) own() (err error) {
+	if !b.userNS {
+		return nil
+	}
+	ns, err := userns.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ns.Close()) }()
+	if err := errors.Join(os.Mkdir(b.lower(), 0o755), os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
+		return err
+	}
+	return userns.Bind(b.base, b.lower(), ns)
+}
+
 // mount lays a fresh writable layer over the image.
 func (b *bundle) mount() error {
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.base), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.lower()), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
 	if err := unix.Mount("overlay", b.path("rootfs"), "overlay", 0, options); err != nil {
 		return &os.PathError{Op: "mount overlay", Path: b.path("rootfs"), Err: err}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/readback"
 	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/userns"
 )
 
 // version is what config.json says it complies with: the oldest that has what
@@ -45,8 +46,12 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 		return refuse("snapshotter %q: only overlayfs", spec.Snapshotter)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
+	case spec.Security.UserNS && spec.Security.Privileged:
+		return refuse("a privileged container has no user namespace of its own")
 	case spec.Security.UserNS:
-		return refuse("user namespaces need the image's files to be owned by others than root")
+		if err := userns.Passable(e.dir); err != nil {
+			return fmt.Errorf("%s: %w", e.cfg.Name, err)
+		}
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {
@@ -115,12 +120,16 @@ func (l layout) specification(spec bench.Spec) *specs.Spec {
 				Bounding: l.capabilities, Effective: l.capabilities, Permitted: l.capabilities,
 			},
 		},
-		Mounts: mounts(spec.Security.Privileged, l.mounts),
+		Mounts: append(systemMounts(spec), mountsOf(l.mounts)...),
 		Linux: &specs.Linux{
 			CgroupsPath: l.cgroup,
 			Namespaces:  l.namespaces(spec),
 			Resources:   resources(spec),
 		},
+	}
+	if spec.Security.UserNS {
+		ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: userns.First, Size: userns.Size}}
+		s.Linux.UIDMappings, s.Linux.GIDMappings = ids, ids
 	}
 	if spec.Security.Seccomp == bench.SeccompDocker {
 		s.Linux.Seccomp = seccomp.Profile()
@@ -137,6 +146,9 @@ func (l layout) namespaces(spec bench.Spec) []specs.LinuxNamespace {
 	if spec.Network != "host" {
 		types = append(types, specs.NetworkNamespace)
 	}
+	if spec.Security.UserNS {
+		types = append(types, specs.UserNamespace)
+	}
 	if l.cgroupNS {
 		types = append(types, specs.CgroupNamespace)
 	}
@@ -147,19 +159,33 @@ func (l layout) namespaces(spec bench.Spec) []specs.LinuxNamespace {
 	return list
 }
 
-func mounts(privileged bool, asked []bench.Mount) []specs.Mount {
-	sys := "ro"
-	if privileged {
-		sys = "rw"
-	}
-	list := []specs.Mount{
+// systemMounts are what programs expect to find.
+func systemMounts(spec bench.Spec) []specs.Mount {
+	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", sys}},
+		sys(spec),
 	}
+}
+
+// sys is a mount of sysfs. Who is root in a user namespace only may not make one
+// for the host's network, and gets the host's.
+func sys(spec bench.Spec) specs.Mount {
+	mode := "ro"
+	if spec.Security.Privileged {
+		mode = "rw"
+	}
+	if spec.Security.UserNS && spec.Network == "host" {
+		return specs.Mount{Destination: "/sys", Type: "bind", Source: "/sys", Options: []string{"rbind", "rprivate", "nosuid", "noexec", "nodev", mode}}
+	}
+	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", mode}}
+}
+
+func mountsOf(asked []bench.Mount) []specs.Mount {
+	var list []specs.Mount
 	for _, m := range asked {
 		list = append(list, mountOf(m))
 	}

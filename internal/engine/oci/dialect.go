@@ -63,6 +63,9 @@ func runscRefuses(spec bench.Spec) string {
 	if spec.Limits.Pids > 0 {
 		return "a limit of processes: it would count the sandbox's threads, not the processes inside"
 	}
+	if spec.Security.UserNS {
+		return "user namespaces: it has one of its own already, around its sandbox"
+	}
 	if spec.Security.Seccomp == bench.SeccompDocker {
 		return "a filter of system calls: those of the processes inside go to a kernel of their own"
 	}

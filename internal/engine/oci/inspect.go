@@ -73,7 +73,8 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 // checkRoot wants the root to lie on the image that was resolved.
 func (c *container) checkRoot(root proc.Mount) error {
 	lower, _ := root.Option("lowerdir")
-	if lower != c.bundle.base && lower != quoteOverlay(c.bundle.base) {
+	want := c.bundle.lower()
+	if lower != want && lower != quoteOverlay(want) || c.bundle.userNS && !readback.SameFile(want, c.bundle.base) {
 		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.bundle.image.Ref(), root.Type, lower)
 	}
 	return nil

@@ -122,6 +122,10 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s needs control groups: %w", bench.ErrUnsupported, e.cfg.Name, err)
 	}
+	// In a user namespace, what sets a container up has to pass through.
+	if err := os.MkdirAll(e.dir, 0o711); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(e.state(), 0o700); err != nil {
 		return nil, err
 	}
@@ -173,7 +177,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 			return err
 		}
 	}
-	b, err := e.take(ctx, h, spec)
+	b, err := e.take(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -192,7 +196,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := e.check(h, spec); err != nil {
 		return nil, err
 	}
-	b, err := e.take(ctx, h, spec)
+	b, err := e.take(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +213,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // take returns a bundle for spec: a staged one if there is one of that image,
 // with its config.json written anew if it was made for another spec.
-func (e *Engine) take(ctx context.Context, h *host, spec bench.Spec) (*bundle, error) {
+func (e *Engine) take(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
 	if errors.Is(err, image.ErrForeign) {
 		return nil, fmt.Errorf("%w: %s has no image store: name the image as oci:DIR, tar:FILE or host:PROGRAM: %w", bench.ErrUnsupported, e.cfg.Name, err)
@@ -217,7 +221,7 @@ func (e *Engine) take(ctx context.Context, h *host, spec bench.Spec) (*bundle, e
 	if err != nil {
 		return nil, err
 	}
-	b, err := e.bundleOf(ctx, h, img)
+	b, err := e.bundleOf(ctx, img, spec.Security.UserNS)
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +232,9 @@ func (e *Engine) take(ctx context.Context, h *host, spec bench.Spec) (*bundle, e
 }
 
 // bundleOf returns a staged bundle of the image, or a new one.
-func (e *Engine) bundleOf(ctx context.Context, h *host, img *image.Image) (*bundle, error) {
+func (e *Engine) bundleOf(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
 	e.mu.Lock()
-	i := slices.IndexFunc(e.staged, func(b *bundle) bool { return b.image.Digest() == img.Digest() })
+	i := slices.IndexFunc(e.staged, func(b *bundle) bool { return b.image.Digest() == img.Digest() && b.userNS == userNS })
 	if i >= 0 {
 		b := e.staged[i]
 		e.staged = slices.Delete(e.staged, i, i+1)
@@ -238,7 +242,7 @@ func (e *Engine) bundleOf(ctx context.Context, h *host, img *image.Image) (*bund
 		return b, nil
 	}
 	e.mu.Unlock()
-	return e.stage(ctx, h, img)
+	return e.stage(ctx, img, userNS)
 }
 
 // retire leaves a bundle whose container is deleted to the next sweep.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
@@ -153,13 +155,27 @@ func (c *running) Remove(ctx context.Context) error {
 // removeContainer kills at once and removes a container with its volumes. It
 // is not an error if there is none.
 func (c *client) removeContainer(ctx context.Context, id string) error {
-	if err := c.remove(ctx, "/containers/"+id+"?force=true&volumes=true&timeout=0"); err != nil {
+	remove := func() error { return c.remove(ctx, "/containers/"+id+"?force=true&volumes=true&timeout=0") }
+	err := remove()
+	for wait := time.Millisecond; busy(err) && wait < time.Second && ctx.Err() == nil; wait *= 2 {
+		time.Sleep(wait)
+		err = remove()
+	}
+	if err != nil {
 		return c.failed("remove "+id, err)
 	}
 	if err := c.endEvicted(ctx, id); err != nil {
 		return c.failed("remove "+id+": what Podman has left of it", err)
 	}
 	return nil
+}
+
+// busy reports whether Podman met itself: the process that it has clean up after
+// every container, of one with a user namespace later than it says, was unmounting
+// what was to be deleted.
+func busy(err error) bool {
+	e, ok := errors.AsType[*apiError](err)
+	return ok && strings.Contains(e.Message, "device or resource busy")
 }
 
 func (c *running) failed(call string, err error) error {

@@ -32,8 +32,8 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 		return e.refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, c.Store.Driver)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
-	case spec.Security.UserNS && !c.Host.Security.Rootless:
-		return e.refuse("user namespaces: run tare as an ordinary user, whose Podman always has one")
+	case spec.Security.UserNS && spec.Security.Privileged && !c.Host.Security.Rootless:
+		return e.refuse("a privileged container has no user namespace of its own")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
 		if err := e.checkPrivileged(ctx, c); err != nil {
 			return err

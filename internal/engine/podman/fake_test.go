@@ -222,7 +222,7 @@ func TestRefusals(t *testing.T) {
 		spec bench.Spec
 	}{
 		"limit without a control group": {`{"host":{"cgroupControllers":["cpu"]}}`, bench.Spec{Limits: bench.Limits{Memory: 1 << 20}}},
-		"user namespace of root":        {`{}`, bench.Spec{Security: bench.Security{UserNS: true}}},
+		"user namespace and privileges": {`{}`, bench.Spec{Security: bench.Security{UserNS: true, Privileged: true}}},
 		"another runtime":               {`{"host":{"ociRuntime":{"name":"crun"}}}`, bench.Spec{Runtime: "runc"}},
 		"another store":                 {`{"store":{"graphDriverName":"vfs"}}`, bench.Spec{Snapshotter: "overlay"}},
 	} {

@@ -40,6 +40,7 @@ type inspection struct {
 		CpusetCpus     string
 		Memory         int64
 		PidsLimit      int64
+		IDMappings     *struct{ UIDMap []string } // nil where there is no user namespace
 	}
 	NetworkSettings networking
 	Mounts          []struct {
@@ -115,7 +116,7 @@ func (c *running) securityOf(got *inspection) bench.Security {
 	s := bench.Security{
 		ReadOnly:        h.ReadonlyRootfs,
 		Privileged:      h.Privileged,
-		UserNS:          c.client.Host.Security.Rootless,
+		UserNS:          c.client.Host.Security.Rootless || h.IDMappings != nil,
 		NoNewPrivileges: slices.Contains(h.SecurityOpt, "no-new-privileges"),
 	}
 	for _, option := range h.SecurityOpt {
@@ -164,6 +165,11 @@ func tmpfsOf(target, options string) bench.Mount {
 // process is in the user's group: then Podman has not been asked for any.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 	a.Security.Seccomp = readback.Filter(pid, a.Security.Seccomp)
+	same, err := readback.SameNamespace("user", pid, readback.Self)
+	if err != nil {
+		return err
+	}
+	a.Security.UserNS = !same
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}

@@ -24,13 +24,12 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// unsupported lists what Podman lacks here. That of root makes no user
-// namespaces; that of an ordinary user has one always, and control groups only
-// where they are delegated to it.
+// unsupported lists what Podman lacks here. That of an ordinary user has control
+// groups only where they are delegated to it.
 func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
 	t.Helper()
 	if !slices.Contains(info.Facts, bench.Label{Key: "rootless", Value: "true"}) {
-		lacks := append(absent(), enginetest.UserNS)
+		lacks := absent()
 		if restricted(t) {
 			lacks = append(lacks, enginetest.Privileged)
 		}

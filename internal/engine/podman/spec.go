@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/userns"
 )
 
 // A request is the part of Podman's SpecGenerator that tare uses.
@@ -22,6 +23,8 @@ type request struct {
 	Network         namespace         `json:"netns"`
 	Networks        map[string]any    `json:"networks,omitempty"` // by name; none = Podman's own bridge, where the mode is bridge
 	Ports           []port            `json:"portmappings,omitempty"`
+	UserNS          *namespace        `json:"userns,omitempty"`
+	IDMappings      *idMappings       `json:"idmappings,omitempty"`
 	Mounts          []mount           `json:"mounts,omitempty"`
 	Volumes         []volume          `json:"volumes,omitempty"`
 	Privileged      bool              `json:"privileged,omitempty"`
@@ -34,6 +37,18 @@ type request struct {
 
 type namespace struct {
 	Mode string `json:"nsmode"`
+}
+
+// idMappings are the host's users that a user namespace has.
+type idMappings struct {
+	UIDMap []idMapping `json:"UIDMap"`
+	GIDMap []idMapping `json:"GIDMap"`
+}
+
+type idMapping struct {
+	Inside  int `json:"container_id"`
+	Outside int `json:"host_id"`
+	Size    int `json:"size"`
 }
 
 type port struct {
@@ -109,6 +124,10 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, data *datadir.D
 	}
 	if spec.Network != "" {
 		r.Network.Mode = spec.Network // but for macvlan, see connect
+	}
+	if spec.Security.UserNS && !c.Host.Security.Rootless { // an ordinary user's always has one
+		ids := []idMapping{{0, userns.First, userns.Size}}
+		r.UserNS, r.IDMappings = &namespace{Mode: "private"}, &idMappings{ids, ids}
 	}
 	if r.Seccomp == bench.SeccompDocker {
 		r.Seccomp = e.profile()

@@ -1,0 +1,87 @@
+// Package userns is the user namespace of containers whose engine leaves it to
+// tare: which users it has, and files that belong to its root.
+package userns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The host's users and groups that are 0 to Size-1 inside. Nobody has them: they
+// lie above what systemd gives to containers, where nothing is given to anybody.
+const (
+	First = 0x7000_0000
+	Size  = 1 << 16
+)
+
+// Open returns a user namespace of these users, in which there is no process.
+func Open() (ns *os.File, err error) {
+	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: First, Size: Size}}
+	// A process makes it, which is traced: so it stops before its first
+	// instruction, and what it would have executed does not matter.
+	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping, Ptrace: true, Pdeathsig: syscall.SIGKILL,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%w: make a user namespace: %w", bench.ErrUnsupported, err)
+	}
+	defer func() {
+		_, waitErr := p.Wait()
+		err = errors.Join(err, waitErr)
+	}()
+	ns, err = os.Open(filepath.Join("/proc", strconv.Itoa(p.Pid), "ns/user"))
+	return ns, errors.Join(err, p.Kill())
+}
+
+// Bind mounts the directory source at target, where its files belong to the
+// users of the namespace in place of the host's of the same numbers. The error
+// wraps bench.ErrUnsupported where the kernel or the file system cannot do that.
+func Bind(source, target string, ns *os.File) error {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return failed("open_tree", source, err)
+	}
+	defer func() { _ = unix.Close(tree) }() // the mount stays where it is moved to
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return failed("mount_setattr", source, err)
+	}
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return failed("move_mount", target, err)
+	}
+	return nil
+}
+
+func failed(op, path string, err error) error {
+	err = &os.PathError{Op: op, Path: path, Err: err}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("%w: files cannot be given to the users of a namespace here: a kernel from 5.19 on and a file system that can, such as ext4 or xfs, are needed: %w", bench.ErrUnsupported, err)
+	}
+	return err
+}
+
+// Passable wants everybody to be able to pass through a directory and those
+// above it: what sets a container up in a user namespace is nobody to them. The
+// error wraps bench.ErrUnsupported.
+func Passable(dir string) error {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("%w: user namespaces: only root may pass through %s: choose another place with --state, such as /var/lib/tare, or allow it with chmod o+x", bench.ErrUnsupported, at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}

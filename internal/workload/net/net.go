@@ -55,7 +55,7 @@ type stage struct {
 
 // setUp decides on what network the server is, and draws the token of the cell.
 func setUp(ctx context.Context, t bench.Task, by *tool) (bench.Fixture, error) {
-	spec, err := network(ctx, t)
+	spec, err := onNetwork(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +84,9 @@ func (s *stage) agentServer(port int) {
 	s.beside.Env = token
 }
 
-// network is the cell's specification with a network that a client reaches: where
+// onNetwork is the cell's specification with a network that a client reaches: where
 // the cell leaves it open a bridge, or the host's where the engine has none.
-func network(ctx context.Context, t bench.Task) (bench.Spec, error) {
+func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	spec := t.Spec
 	spec.Storage, spec.Data = "", "" // a server keeps none
 	if spec.Network != "" {

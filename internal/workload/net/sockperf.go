@@ -11,7 +11,9 @@ import (
 	"github.com/tare-bench/tare/internal/party"
 )
 
-// sockperf measures round trips. It is told how long, and not how many.
+// sockperf measures round trips. It is told how long, and not how many. Its
+// client does not let itself be kept on a CPU: --sender-affinity does nothing in
+// ping-pong.
 func sockperf() *tool {
 	return &tool{
 		Program: party.Program{Name: "sockperf", Package: "package sockperf"},
@@ -44,9 +46,6 @@ func sockperfClient(o toolOptions, server netip.AddrPort) []string {
 	args = append(args, sockperfProtocol(o)...)
 	if !o.has("rate", "0") {
 		args = append(args, "--mps="+o.params["rate"])
-	}
-	if o.client != "" {
-		args = append(args, "--sender-affinity", o.client)
 	}
 	return args
 }

@@ -1,0 +1,63 @@
+package net_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/workload/net"
+)
+
+// rounds is how many pairs a benchmark compares, at most: each takes some seconds.
+const rounds = 10
+
+// beside measures with tare's own load and with a tool, alternately and on the
+// same CPUs, and reports the medians of the ratios.
+func beside(b *testing.B, w bench.Workload, e bench.Engine, spec bench.Spec, tool string, given map[string]string, metrics ...string) {
+	b.Helper()
+	needTool(b, tool)
+	ratios := map[string][]float64{}
+	for round := range min(b.N, rounds) {
+		var ours, theirs []bench.Sample
+		with := maps.Clone(given)
+		with["tool"] = tool
+		if round%2 == 0 {
+			ours = measure(b, w, e, spec, given)
+		}
+		theirs = measure(b, w, e, spec, with)
+		if ours == nil {
+			ours = measure(b, w, e, spec, given)
+		}
+		for i := range ours {
+			for _, name := range metrics {
+				ratios[name] = append(ratios[name], value(b, w, ours[i], name)/value(b, w, theirs[i], name))
+			}
+		}
+	}
+	for _, name := range metrics {
+		slices.Sort(ratios[name])
+		b.ReportMetric(ratios[name][len(ratios[name])/2], name+"/"+tool)
+	}
+}
+
+// A network that both can be compared on.
+func networks() map[string]bench.Spec {
+	return map[string]bench.Spec{"loopback": {Network: "host"}, "bridge": {Network: "bridge"}}
+}
+
+func BenchmarkBesideIperf(b *testing.B) {
+	for name, spec := range networks() {
+		b.Run("tcp-"+name, func(b *testing.B) {
+			var e bench.Engine = openNative(b)
+			if name == "bridge" {
+				e = openDocker(b)
+			}
+			beside(b, net.NewThroughput(), e, spec, "iperf3", map[string]string{"time": "1s", "warmup": "100ms"}, "throughput.rate")
+		})
+	}
+	b.Run("udp-loopback", func(b *testing.B) {
+		given := map[string]string{"protocol": "udp", "time": "1s", "warmup": "100ms"}
+		beside(b, net.NewThroughput(), openNative(b), bench.Spec{Network: "host"}, "iperf3", given, "throughput.rate")
+	})
+}

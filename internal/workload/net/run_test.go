@@ -1,0 +1,295 @@
+package net_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/store/storetest"
+	"github.com/tare-bench/tare/internal/workload/net"
+)
+
+// still is a machine without counters.
+type still struct{}
+
+func (still) Before()                               {}
+func (still) After([]float64)                       {}
+func (still) Settle(context.Context, time.Duration) {}
+func (still) DropCaches(context.Context) error      { return nil }
+
+// params are the defaults, in a short form, and what is given.
+func params(w bench.Workload, given map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, p := range w.Params() {
+		all[p.Name] = p.Default
+	}
+	if w.Name() == "net-rtt" {
+		maps.Copy(all, map[string]string{"pings": "1500", "warmup": "10"})
+	} else {
+		maps.Copy(all, map[string]string{"time": "300ms", "warmup": "20ms"})
+	}
+	maps.Copy(all, given)
+	return all
+}
+
+// measure runs two trials of one cell, with plain processes for clients.
+func measure(t testing.TB, w bench.Workload, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
+	t.Helper()
+	p := bench.Plan{
+		Workload: w.Name(), MinBlocks: 1, MaxBlocks: 2, TrialTime: time.Minute, OpTime: 30 * time.Second,
+		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Spec: spec, Params: params(w, given)}},
+	}
+	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
+	store := storetest.NewMemory()
+	writer, err := store.Create(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = run.Run(t.Context(), run.Options{
+		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e}, Client: openNative(t),
+		Writer: writer, Machine: still{}, Clock: run.Monotonic(), Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(t.Context(), h.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Samples
+}
+
+func openNative(t testing.TB) *native.Engine {
+	t.Helper()
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func openDocker(t testing.TB) bench.Engine {
+	t.Helper()
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	enginetest.Use(t, e)
+	return e
+}
+
+// value is a metric of a sample, which must have it.
+func value(t testing.TB, w bench.Workload, s bench.Sample, name string) float64 {
+	t.Helper()
+	if s.Outcome != bench.OK {
+		t.Fatalf("%s: %s", s.Outcome, s.Reason)
+	}
+	v, ok := s.Value(slices.IndexFunc(w.Metrics(), func(m bench.Metric) bool { return m.Name == name }))
+	if !ok {
+		t.Fatalf("%s: no value", name)
+	}
+	return v
+}
+
+// complete holds samples to have succeeded, with values above zero, and to have
+// been applied the same.
+func complete(t *testing.T, w bench.Workload, samples []bench.Sample, metrics ...string) {
+	t.Helper()
+	for _, s := range samples {
+		for _, name := range metrics {
+			if v := value(t, w, s, name); v <= 0 {
+				t.Errorf("%s = %v", name, v)
+			}
+		}
+		if len(s.Applied.Path) == 0 {
+			t.Error("no path")
+		}
+	}
+	if diff := cmp.Diff(samples[0].Applied, samples[1].Applied); diff != "" {
+		t.Errorf("applied to the second (-first +second):\n%s", diff)
+	}
+}
+
+var (
+	times = []string{"rtt.p50", "rtt.p90", "rtt.p99", "rtt.max", "rtt.mean"}
+	rates = []string{"throughput.rate"}
+)
+
+func TestNative(t *testing.T) {
+	e := openNative(t)
+	for _, protocol := range []string{"udp", "tcp"} {
+		given := map[string]string{"protocol": protocol}
+		trips := measure(t, net.NewRTT(), e, bench.Spec{Network: "host"}, given)
+		complete(t, net.NewRTT(), trips, times...)
+		for _, s := range trips {
+			if len(s.Distributions) != 1 || s.Distributions[0].Metric != "rtt" {
+				t.Errorf("%s: distributions %v", protocol, s.Distributions)
+			}
+			if diff := cmp.Diff([]string{"loopback"}, s.Applied.Path); diff != "" {
+				t.Errorf("%s: path (-want +got):\n%s", protocol, diff)
+			}
+		}
+		complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), e, bench.Spec{Network: "host"}, given), rates...)
+	}
+}
+
+// TestDocker goes through every way that leads into a container.
+func TestDocker(t *testing.T) {
+	e := openDocker(t)
+	for name, spec := range map[string]bench.Spec{
+		"whatever is usual": {},
+		"host":              {Network: "host"},
+		"bridge":            {Network: "bridge"},
+		"published":         {Network: "bridge", Reach: bench.ReachPublished},
+		"peer":              {Network: "bridge", Reach: bench.ReachPeer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trips := measure(t, net.NewRTT(), e, spec, nil)
+			complete(t, net.NewRTT(), trips, times...)
+			if name == "whatever is usual" && trips[0].Applied.Network != "bridge" {
+				t.Errorf("its usual network is %q", trips[0].Applied.Network)
+			}
+			complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), e, spec, map[string]string{"protocol": "udp"}), rates...)
+		})
+	}
+}
+
+func needTool(t testing.TB, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("install %s to test with it", name)
+	}
+}
+
+func TestSockperf(t *testing.T) {
+	needTool(t, "sockperf")
+	for _, protocol := range []string{"udp", "tcp"} {
+		complete(t, net.NewRTT(), measure(t, net.NewRTT(), openNative(t), bench.Spec{}, map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
+	}
+}
+
+func TestIperf(t *testing.T) {
+	needTool(t, "iperf3")
+	for _, given := range []map[string]string{
+		{"protocol": "tcp", "direction": "both"},
+		{"protocol": "udp", "direction": "down", "rate": "1000000"},
+	} {
+		given["tool"] = "iperf3"
+		complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), openNative(t), bench.Spec{}, given), rates...)
+	}
+}
+
+// A publisher has the tools' servers in containers, by ports of the host.
+func TestToolsInDocker(t *testing.T) {
+	needTool(t, "sockperf")
+	needTool(t, "iperf3")
+	e := openDocker(t)
+	spec := bench.Spec{Network: "bridge", Reach: bench.ReachPublished}
+	complete(t, net.NewRTT(), measure(t, net.NewRTT(), e, spec, map[string]string{"tool": "sockperf"}), "rtt.p50")
+	complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
+}
+
+// A killer kills the first process that it made, some time after a client has
+// been started.
+type killer struct {
+	*native.Engine
+	mu    sync.Mutex
+	first bench.Container
+}
+
+func (k *killer) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	c, err := k.Engine.Create(ctx, spec)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.first = c
+	time.AfterFunc(500*time.Millisecond, func() { _ = k.Signal(ctx, c, syscall.SIGKILL) }) // it may have ended
+	return c, err
+}
+
+func TestServerThatIsKilled(t *testing.T) {
+	for _, given := range []map[string]string{{"pings": "1000000000"}, {"pings": "1000000000", "protocol": "tcp"}} {
+		s := measure(t, net.NewRTT(), &killer{Engine: openNative(t)}, bench.Spec{}, given)[0]
+		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") || !strings.Contains(s.Reason, "killed by signal 9") {
+			t.Errorf("%v: %s: %s", given, s.Outcome, s.Reason)
+		}
+	}
+}
+
+// unreachable is an engine without addresses.
+type unreachable struct{ bench.Engine }
+
+func TestCheck(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	e := openNative(t)
+	for name, test := range map[string]struct {
+		w      bench.Workload
+		engine bench.Engine
+		spec   bench.Spec
+		given  map[string]string
+		says   string // "" = it can run
+	}{
+		"round trips":  {net.NewRTT(), e, bench.Spec{}, nil, ""},
+		"throughput":   {net.NewThroughput(), e, bench.Spec{Network: "host"}, nil, ""},
+		"no addresses": {net.NewRTT(), unreachable{e}, bench.Spec{}, nil, "does not tell where"},
+		"no network":   {net.NewRTT(), e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
+		"image":        {net.NewRTT(), e, bench.Spec{Image: "oci:somewhere"}, nil, "leave image and argv out"},
+		"argv":         {net.NewThroughput(), e, bench.Spec{Argv: []string{"x"}}, nil, "leave image and argv out"},
+		"no sockperf":  {net.NewRTT(), e, bench.Spec{}, map[string]string{"tool": "sockperf"}, "install package sockperf"},
+		"no iperf3":    {net.NewThroughput(), e, bench.Spec{}, map[string]string{"tool": "iperf3"}, "install package iperf3"},
+		"no knee":      {net.NewThroughput(), e, bench.Spec{}, map[string]string{"tool": "iperf3", "knee": "yes"}, "leave tool or knee out"},
+	} {
+		err := test.w.Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: params(test.w, test.given)})
+		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestParams(t *testing.T) {
+	for _, w := range []bench.Workload{net.NewRTT(), net.NewThroughput()} {
+		for _, p := range w.Params() {
+			if err := p.Valid(p.Default); err != nil {
+				t.Errorf("%s: the default of %s: %v", w.Name(), p.Name, err)
+			}
+			for _, bad := range []string{"x", "-1", "1e99", "24h", "\x00"} {
+				if p.Valid(bad) == nil {
+					t.Errorf("%s: %s takes %q", w.Name(), p.Name, bad)
+				}
+			}
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range slices.Concat(net.NewRTT().Metrics(), net.NewThroughput().Metrics()) {
+		if m.Role == bench.Counter {
+			continue // both have them
+		}
+		if seen[m.Name] || m.Title == "" || m.Doc == "" {
+			t.Errorf("%s is declared twice, or says nothing", m.Name)
+		}
+		seen[m.Name] = true
+	}
+}

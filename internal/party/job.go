@@ -68,7 +68,7 @@ func Work(ctx context.Context, e bench.Engine, m bench.Meter, jobs []Job) error 
 		}
 		counts = append(counts, p.Count(ctx))
 		if i == 0 {
-			if err := m.Applied(j.Spec, p.Applied()); err != nil {
+			if err := m.Applied(j.Spec, p.Applied(ctx)); err != nil {
 				p.End()
 				return err
 			}

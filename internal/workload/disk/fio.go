@@ -50,7 +50,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	record(m, report)
 	party.Record(m, p.Count(ctx))
 	note(m, t, facts)
-	return apply(m, spec, p.Applied(), dir)
+	return apply(m, spec, p.Applied(ctx), dir)
 }
 
 // survey has the load check everything, and write nothing.

@@ -48,7 +48,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	record(m, reports[0])
 	party.Record(m, p.Count(ctx))
 	note(m, t, reports[0].Facts)
-	return apply(m, spec, p.Applied(), dir)
+	return apply(m, spec, p.Applied(ctx), dir)
 }
 
 // record tells the meter what a load reported.

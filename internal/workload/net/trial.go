@@ -56,7 +56,7 @@ func (v *meeting) addresses(ctx context.Context, protocols ...string) ([]netip.A
 		return nil, fmt.Errorf("%w: engine %s has no addresses", bench.ErrUnsupported, v.task.Engine.Name())
 	}
 	all := make([]netip.AddrPort, len(protocols))
-	applied := v.server.Applied()
+	applied := v.server.Applied(ctx)
 	_, err := v.meter.Step("address", func() (err error) {
 		for i, protocol := range protocols {
 			port := bench.Port{Container: v.port, Protocol: protocol}

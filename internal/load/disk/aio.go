@@ -9,8 +9,7 @@ import (
 // libaio wraps. With buffered files io_submit does block.
 type aio struct {
 	context  uintptr
-	requests []iocb  // one for each slot
-	line     []*iocb // in line
+	requests []iocb // one for each slot
 	events   []ioEvent
 }
 
@@ -43,7 +42,7 @@ const (
 
 func openAIO(w work) (*aio, error) {
 	n := len(w.slots)
-	a := &aio{requests: make([]iocb, n), line: make([]*iocb, 0, n), events: make([]ioEvent, n)}
+	a := &aio{requests: make([]iocb, n), events: make([]ioEvent, n)}
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_SETUP, uintptr(n), uintptr(unsafe.Pointer(&a.context)), 0); errno != 0 {
 		return nil, refused("io_setup", errno)
 	}
@@ -62,15 +61,23 @@ func openAIO(w work) (*aio, error) {
 // address of memory that the garbage collector does not manage.
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-func (a *aio) prepare(slot int, offset int64) {
+// The kernel reads the iocb before io_submit returns.
+func (a *aio) submit(slot int, offset int64) error {
 	a.requests[slot].offset = offset
-	a.line = append(a.line, &a.requests[slot])
+	line := &a.requests[slot]
+	for {
+		_, _, errno := syscall.RawSyscall(syscall.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&line)))
+		switch errno {
+		case 0:
+			return nil
+		case syscall.EINTR, syscall.EAGAIN:
+		default:
+			return refused("io_submit", errno)
+		}
+	}
 }
 
-func (a *aio) turn(done []completion) (int, error) {
-	if err := a.submit(); err != nil {
-		return 0, err
-	}
+func (a *aio) wait(done []completion) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, a.context, 1, uintptr(len(a.events)), uintptr(unsafe.Pointer(&a.events[0])), 0, 0)
 		if errno == syscall.EINTR {
@@ -84,24 +91,6 @@ func (a *aio) turn(done []completion) (int, error) {
 		}
 		return int(n), nil
 	}
-}
-
-// submit hands in what is in line. What the kernel has taken needs its iocb no
-// longer.
-func (a *aio) submit() error {
-	line := a.line
-	for len(line) > 0 {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_IO_SUBMIT, a.context, uintptr(len(line)), uintptr(unsafe.Pointer(&line[0])))
-		if errno == syscall.EINTR || errno == syscall.EAGAIN {
-			continue
-		}
-		if errno != 0 {
-			return refused("io_submit", errno)
-		}
-		line = line[n:]
-	}
-	a.line = a.line[:0]
-	return nil
 }
 
 // close waits for what is still under way.

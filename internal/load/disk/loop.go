@@ -9,11 +9,11 @@ import (
 // A ring hands requests to the kernel and tells which are done. It belongs to
 // the thread that made it.
 type ring interface {
-	// prepare puts the request of a slot in line.
-	prepare(slot int, offset int64)
-	// turn hands in what is in line, waits until at least one request is done,
-	// and returns how many are, at the beginning of done.
-	turn(done []completion) (int, error)
+	// submit hands in the request of a slot.
+	submit(slot int, offset int64) error
+	// wait waits until at least one request is done, and returns how many are, at
+	// the beginning of done.
+	wait(done []completion) (int, error)
 	// close gives up what is still under way.
 	close() error
 }
@@ -36,43 +36,43 @@ func (c completion) check(want int) error {
 	}
 }
 
-// turnover keeps a ring full: whatever is done is begun anew at once, until the
-// tally's time is over. The clock is read once for each turn.
+// turnover keeps a ring full: a request that is done is followed by another at
+// once, and by itself, until the tally's time is over. To hand in several at a time would cost
+// less, and leave the disk with less to do while they are gathered.
 func turnover(r ring, w work, t *tally) error {
-	next, block := w.cursor(), int(w.block())
+	next := w.cursor()
 	begun := make([]time.Duration, len(w.slots))
 	done := make([]completion, len(w.slots))
 	t.start()
-	for slot := range w.slots {
+	begin := func(slot int) error {
+		if w.write {
+			stamp(w.slots[slot])
+		}
 		begun[slot] = t.now()
-		r.prepare(slot, next.next())
+		return r.submit(slot, next.next())
+	}
+	for slot := range w.slots {
+		if err := begin(slot); err != nil {
+			return err
+		}
 	}
 	for under := len(w.slots); under > 0; {
-		n, err := r.turn(done)
+		n, err := r.wait(done)
 		if err != nil {
 			return err
 		}
 		now := t.now()
 		for _, c := range done[:n] {
-			if err := c.check(block); err != nil {
+			if err := c.check(int(w.block())); err != nil {
 				return err
 			}
 			t.add(now, now-begun[c.slot])
 			if t.over(now) {
 				under--
-				continue
+			} else if err := begin(c.slot); err != nil {
+				return err
 			}
-			w.prepare(r, c.slot, next.next())
-			begun[c.slot] = now
 		}
 	}
 	return nil
-}
-
-// prepare puts a request in line. No two writes are of the same bytes.
-func (w *work) prepare(r ring, slot int, offset int64) {
-	if w.write {
-		stamp(w.slots[slot])
-	}
-	r.prepare(slot, offset)
 }

@@ -55,11 +55,13 @@ func rings(t *testing.T) map[string]func(work) (ring, error) {
 func all(t *testing.T, r ring, block int, offsets []int64) []int {
 	t.Helper()
 	for slot, offset := range offsets {
-		r.prepare(slot, offset)
+		if err := r.submit(slot, offset); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var slots []int
 	for done := make([]completion, len(offsets)); len(slots) < len(offsets); {
-		n, err := r.turn(done)
+		n, err := r.wait(done)
 		if err != nil {
 			t.Fatal(err)
 		}

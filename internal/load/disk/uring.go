@@ -77,7 +77,6 @@ type uring struct {
 	results        []uringResult // the ring of completions
 	resultMask     uint32
 	head, produced *uint32
-	line           int // in line
 	opcode         uint8
 	file           int32
 	slots          [][]byte
@@ -145,7 +144,7 @@ func (u *uring) mmap(offset int64, size int) ([]byte, error) {
 
 func (u *uring) word(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&u.rings[offset])) }
 
-func (u *uring) prepare(slot int, offset int64) {
+func (u *uring) submit(slot int, offset int64) error {
 	u.entries[slot] = uringEntry{
 		opcode: u.opcode, fd: u.file, offset: uint64(offset), data: uint64(slot),
 		address: uint64(address(u.slots[slot])), bytes: uint32(len(u.slots[slot])),
@@ -153,21 +152,35 @@ func (u *uring) prepare(slot int, offset int64) {
 	tail := *u.tail // nobody else writes it
 	u.order[tail&u.orderMask] = uint32(slot)
 	atomic.StoreUint32(u.tail, tail+1)
-	u.line++
+	for {
+		// The kernel sorts out what is done on the way: it need not be asked again.
+		if n, err := u.enter(1, 0, enterGetEvents); n == 1 || err != nil {
+			return err
+		}
+	}
 }
 
-func (u *uring) turn(done []completion) (int, error) {
+func (u *uring) wait(done []completion) (int, error) {
 	for {
-		n, _, errno := syscall.RawSyscall6(sysUringEnter, u.fd, uintptr(u.line), 1, enterGetEvents, 0, 0)
-		if errno != 0 && errno != syscall.EINTR && errno != syscall.EAGAIN {
-			return 0, refused("io_uring_enter", errno)
-		}
-		if errno == 0 {
-			u.line -= int(n)
-		}
-		if n := u.reap(done); n > 0 && u.line == 0 {
+		if n := u.reap(done); n > 0 {
 			return n, nil
 		}
+		if _, err := u.enter(0, 1, enterGetEvents); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// enter returns how many requests the kernel took; none where it was interrupted.
+func (u *uring) enter(submit, complete, flags uintptr) (uintptr, error) {
+	n, _, errno := syscall.RawSyscall6(sysUringEnter, u.fd, submit, complete, flags, 0, 0)
+	switch errno {
+	case 0:
+		return n, nil
+	case syscall.EINTR, syscall.EAGAIN, syscall.EBUSY:
+		return 0, nil
+	default:
+		return 0, refused("io_uring_enter", errno)
 	}
 }
 

@@ -124,9 +124,7 @@ func patternOptions(plan disk.Plan, p disk.Pattern, facts map[string]string) []s
 		options[0] = "--rw=write"
 		return append(options, "--direct=0", "--ioengine=psync", "--fdatasync=1")
 	case facts[disk.FactIO] != disk.Threads:
-		// Whatever is done is begun anew at once, and together, as the load does it.
-		return append(options, direct, "--ioengine="+facts[disk.FactIO], "--iodepth="+depth,
-			"--iodepth_batch_submit="+depth, "--iodepth_batch_complete_min=1", "--iodepth_batch_complete_max="+depth)
+		return append(options, direct, "--ioengine="+facts[disk.FactIO], "--iodepth="+depth)
 	case p.Random:
 		return append(options, direct, "--ioengine=psync", "--numjobs="+depth, "--group_reporting=1")
 	default:

@@ -197,7 +197,7 @@ func (s *session) knock(i int) error {
 	}
 	datagram := make([]byte, headerBytes)
 	putHeader(datagram, s.key, knock, uint64(i))
-	for end := time.Now().Add(joinLimit); time.Now().Before(end); {
+	for end := time.Now().Add(knockLimit); time.Now().Before(end); {
 		_, _ = send(fd, datagram) // that it did not come the server will not say
 		select {
 		case a, ok := <-s.client.answers:
@@ -205,7 +205,7 @@ func (s *session) knock(i int) error {
 		case <-time.After(wakeEvery):
 		}
 	}
-	return fmt.Errorf("%w over UDP at %v: no datagram got through within %v, though TCP does", ErrUnreachable, s.client.udp, joinLimit)
+	return fmt.Errorf("%w over UDP at %v: no datagram got through within %v, though TCP does", ErrUnreachable, s.client.udp, knockLimit)
 }
 
 // joined checks what the server says to a knock.

@@ -33,10 +33,12 @@ const Version = 1
 // client and server share: on a command line, every user of a host could read it.
 const TokenVariable = "TARE_NET_TOKEN"
 
-// joinLimit is the longest time for the streams of a session to join it, and
-// replyLimit that for one message to be answered.
+// joinLimit is the longest time for the streams of a session to join it,
+// knockLimit that for one datagram to get through, so that the client gives up
+// before the server does, and replyLimit that for one message to be answered.
 const (
 	joinLimit  = 5 * time.Second
+	knockLimit = 3 * time.Second
 	replyLimit = 5 * time.Second
 )
 

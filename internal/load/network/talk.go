@@ -164,8 +164,10 @@ func (t *talk) work(s *side) error {
 	s.hush()
 	s.settle(r.Sent)
 	s.halt()
-	f := final{Sent: s.sent(), Tally: sum(s.flows)}
-	return errors.Join(<-told, s.trouble(), t.wire.tell(answer{Final: &f}))
+	if err := errors.Join(<-told, s.trouble()); err != nil {
+		return err
+	}
+	return t.wire.tell(answer{Final: &final{Sent: s.sent(), Tally: sum(s.flows)}})
 }
 
 // window tells the client what happened in the time that is measured.

@@ -196,12 +196,12 @@ func Check(spec bench.Spec) error {
 	return nil
 }
 
-// Archive is a tar archive of one directory, to which every user may write: for
-// engines whose containers' files are reached through them alone.
-func Archive(name string) ([]byte, error) {
+// Archive is a tar archive of bench.DataDir, to which every user may write, for
+// the root of containers whose files are reached through an engine alone.
+func Archive() ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o1777, ModTime: time.Unix(0, 0)})
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bench.DataDir[1:] + "/", Mode: 0o1777, ModTime: time.Unix(0, 0)})
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}

@@ -317,7 +317,7 @@ func TestMakeIn(t *testing.T) {
 }
 
 func TestArchive(t *testing.T) {
-	b, err := datadir.Archive("tare-data")
+	b, err := datadir.Archive()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker, enginetest.UserNS, enginetest.Privileged,
-				enginetest.Layer, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs,
+				enginetest.Layer, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData,
 			),
 		})
 	})
@@ -88,7 +88,7 @@ func TestConformance(t *testing.T) {
 		enginetest.Run(t, enginetest.Options{
 			Open: far(nearRunc), Remote: true,
 			Unsupported: append(enginetest.BareNetworks(),
-				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs),
+				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData),
 		})
 	})
 }

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 	enginetest.Require(t, "cri", err)
 	unsupported := []enginetest.Feature{
 		enginetest.NetworkNone, enginetest.NetworkMacvlan, enginetest.NetworkSlirp, enginetest.NetworkPasta,
-		enginetest.TmpfsMount, enginetest.UserNS, enginetest.StorageVolume, enginetest.StorageTmpfs,
+		enginetest.TmpfsMount, enginetest.UserNS, enginetest.StorageVolume, enginetest.StorageTmpfs, enginetest.ForeignData,
 	}
 	if !has(info, "pod network", "bridge") {
 		unsupported = append(unsupported, enginetest.NetworkBridge, enginetest.ReachPeer)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/seccomp"
 )
 
@@ -43,6 +44,8 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
+	case spec.Storage == "volume" && spec.Security.ReadOnly && !image.Own(spec.Image):
+		return refuse("storage volume with read_only: the engine gives users of image %q no place in it: use bind or tmpfs", spec.Image)
 	case spec.Runtime != "" && !hasRuntime:
 		return refuse("no runtime %[1]q: start the engine with `dockerd --add-runtime %[1]s=%[2]s`, or put \"runtimes\": {%[1]q: {\"path\": %[2]q}} into its daemon.json", spec.Runtime, pathOf(spec.Runtime))
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:

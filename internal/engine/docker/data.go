@@ -3,7 +3,6 @@ package docker
 import (
 	"bytes"
 	"context"
-	"path"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -34,23 +33,14 @@ func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 // openData makes bench.DataDir in the layer or in the volume, for every user.
 // Images of tare's own have it, and the engine has copied it.
 func (c *running) openData(ctx context.Context) error {
-	if image.Own(c.spec.Image) {
+	if image.Own(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
 	}
-	var to, name string
-	switch c.spec.Storage {
-	case "layer":
-		to, name = path.Split(bench.DataDir)
-	case "volume":
-		to, name = bench.DataDir, "."
-	default:
-		return nil
-	}
-	archive, err := datadir.Archive(name)
+	archive, err := datadir.Archive()
 	if err != nil {
 		return err
 	}
-	_, err = c.engine.client.CopyToContainer(ctx, c.id, client.CopyToContainerOptions{DestinationPath: to, Content: bytes.NewReader(archive)})
+	_, err = c.engine.client.CopyToContainer(ctx, c.id, client.CopyToContainerOptions{DestinationPath: "/", Content: bytes.NewReader(archive)})
 	if err != nil {
 		return c.failed("make "+bench.DataDir, err)
 	}

@@ -51,6 +51,9 @@ const (
 	StorageVolume   Feature = "storage volume"
 	StorageBind     Feature = "storage bind"
 	StorageTmpfs    Feature = "storage tmpfs"
+	// ForeignData is a place for data in a container of an image that is not tare's,
+	// which has none, for a user who is not root.
+	ForeignData Feature = "data of a foreign image"
 	// Layer is a writable root of its own for each container.
 	Layer Feature = "writable layer"
 	// CompleteOutput is all of it: a server that loses the end of long output
@@ -151,6 +154,7 @@ func tests() []test {
 		{"privileged", privileged, true},
 		{"fresh layer", freshLayer, true},
 		{"storage", storageOf, true},
+		{"storage for a foreign image", foreignData, true},
 		{"image digest", imageDigest, true},
 		{"host program", hostProgram, true},
 		{"cgroup", cgroupPath, true},

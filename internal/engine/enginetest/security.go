@@ -117,12 +117,7 @@ func filesOfNamespace(t *testing.T, s *suite, spec bench.Spec) {
 		}
 		with := spec
 		with.Storage = on.word
-		x := s.keeper(t, with, "write", "text")
-		x.attach(t)
-		x.start(t)
-		if exit := x.wait(t); exit != (bench.Exit{}) {
-			t.Errorf("with data on %s: %v (stderr: %.300q), want the file written", on.word, exit, x.stderr.String())
-		}
+		s.writesData(t, with)
 	}
 	if s.lacks(NetworkHost) {
 		return

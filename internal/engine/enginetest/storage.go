@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -111,6 +112,42 @@ func (s *suite) keepsOutside(t *testing.T) []string {
 	return found
 }
 
+// An image that is not tare's has no place for data, and may run as any user.
+func foreignData(t *testing.T, s *suite) {
+	spec := s.spec()
+	spec.Image = imagetest.Foreign(t, agentBinary(t))
+	spec.Storage = "layer"
+	if s.refused(t, ForeignData, spec) {
+		return
+	}
+	for _, on := range storages() {
+		if s.lacks(on.feature) {
+			continue
+		}
+		spec.Storage = on.word
+		s.writesData(t, spec)
+		readOnly := spec
+		readOnly.Security.ReadOnly = true
+		if err := s.engine.Prepare(t.Context(), readOnly); !errors.Is(err, bench.ErrUnsupported) { // or it is refused
+			s.writesData(t, readOnly)
+		}
+	}
+	if got := s.facts(t, spec); got.UID != 7 || got.GID != 8 {
+		t.Errorf("the user inside is %d:%d, want the image's, 7:8", got.UID, got.GID)
+	}
+}
+
+// writesData wants a container of spec to write to its data.
+func (s *suite) writesData(t *testing.T, spec bench.Spec) {
+	t.Helper()
+	x := s.keeper(t, spec, "write", "text")
+	x.attach(t)
+	x.start(t)
+	if exit := x.wait(t); exit != (bench.Exit{}) {
+		t.Errorf("data on %s, %+v: %v (stderr: %.300q), want the file written", spec.Storage, spec.Security, exit, x.stderr.String())
+	}
+}
+
 // A read-only root does not keep data from being written, unless it is there.
 func dataReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
@@ -122,12 +159,7 @@ func dataReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 	if s.lacks(ReadOnlyRoot) {
 		return
 	}
-	x := s.keeper(t, spec, "write", "text")
-	x.attach(t)
-	x.start(t)
-	if exit := x.wait(t); exit != (bench.Exit{}) {
-		t.Errorf("with a read-only root: %v (stderr: %.300q), want the file written", exit, x.stderr.String())
-	}
+	s.writesData(t, spec)
 }
 
 // The engine says what the kernel says: what is mounted there, and of which type.

@@ -19,15 +19,20 @@ const agentVariable = "TARE_TEST_AGENT"
 // library is where the suite's images come from.
 func library(t testing.TB) *image.Library {
 	t.Helper()
+	return image.NewLibrary(t.TempDir(), image.WithAgent(agentBinary(t)))
+}
+
+func agentBinary(t testing.TB) []byte {
+	t.Helper()
 	file := os.Getenv(agentVariable)
 	if file == "" {
-		return imagetest.Library(t)
+		return imagetest.Agent(t)
 	}
 	agent, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return image.NewLibrary(t.TempDir(), image.WithAgent(agent))
+	return agent
 }
 
 // AsOrdinaryUser runs the named test of the same package once more, as the

@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 // unsupported depends on whether this user may make cgroups.
 func unsupported(t *testing.T) []enginetest.Feature {
 	t.Helper()
-	none := append(enginetest.BareNetworks(), enginetest.StorageVolume, enginetest.SeccompDocker)
+	none := append(enginetest.BareNetworks(), enginetest.StorageVolume, enginetest.SeccompDocker, enginetest.ForeignData)
 	h, err := cgroup.Detect("/")
 	if err == nil {
 		err = h.Writable()

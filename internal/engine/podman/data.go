@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/url"
-	"path"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
@@ -16,23 +14,14 @@ import (
 // openData makes bench.DataDir in the layer or in the volume, for every user.
 // Images of tare's own have it, and Podman has copied it.
 func (c *running) openData(ctx context.Context) error {
-	if image.Own(c.spec.Image) {
+	if image.Own(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
 	}
-	var to, name string
-	switch c.spec.Storage {
-	case "layer":
-		to, name = path.Split(bench.DataDir)
-	case "volume":
-		to, name = bench.DataDir, "."
-	default:
-		return nil
-	}
-	archive, err := datadir.Archive(name)
+	archive, err := datadir.Archive()
 	if err != nil {
 		return err
 	}
-	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.id+"/archive?path="+url.QueryEscape(to), "application/x-tar", bytes.NewReader(archive))
+	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.id+"/archive?path=%2F", "application/x-tar", bytes.NewReader(archive))
 	if err != nil {
 		return c.failed("make "+bench.DataDir, err)
 	}

@@ -248,7 +248,7 @@ type Sandbox interface {
 type Leftover struct {
 	Run    string `json:"run"`
 	Engine string `json:"engine"`
-	Kind   string `json:"kind"` // "container", "sandbox", "image", "snapshot", "process", "mount", "cgroup", "directory", "network", "volume", "device"
+	Kind   string `json:"kind"` // "container", "sandbox", "image", "snapshot", "process", "mount", "cgroup", "directory", "data", "network", "volume", "device"
 	ID     string `json:"id"`
 }
 

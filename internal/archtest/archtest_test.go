@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"internal/engine/enginetest":     {"internal/image/imagetest", "github.com/google/go-cmp"},
 	"internal/engine/apitest":        {"internal/engine/enginetest"},
 	"internal/workload/*":            {"internal/bench", "internal/proc", "internal/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/party"},
+	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/storetest"},
 	"internal/run":                   {"internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/record":                {"internal/bench"},
 	"internal/store/*":               {"internal/bench", "internal/record"},

@@ -15,24 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
-
-// meter does what it is told at once, and keeps what is recorded.
-type meter struct {
-	bench.Meter
-	t      testing.TB
-	values map[string]float64
-}
-
-func (m *meter) Step(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
-
-func (m *meter) Record(metric string, v float64) { m.values[metric] = v }
-
-func (m *meter) Cleanup(op func(context.Context) error) {
-	if err := op(context.WithoutCancel(m.t.Context())); err != nil {
-		m.t.Errorf("clean-up: %v", err)
-	}
-}
 
 // engines returns one of each kind: no isolation, no daemon, a daemon.
 func engines(t *testing.T) map[string]bench.Engine {
@@ -54,7 +38,7 @@ func engines(t *testing.T) map[string]bench.Engine {
 }
 
 // start starts the agent with a task.
-func start(t testing.TB, e bench.Engine, l bench.Limits, task ...string) (*party.Party, *meter) {
+func start(t testing.TB, e bench.Engine, l bench.Limits, task ...string) (*party.Party, *workloadtest.Meter) {
 	t.Helper()
 	_, err := e.Probe(t.Context())
 	enginetest.Require(t, e.Name(), err)
@@ -62,7 +46,7 @@ func start(t testing.TB, e bench.Engine, l bench.Limits, task ...string) (*party
 	if err := e.Prepare(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	m := &meter{t: t, values: map[string]float64{}}
+	m := workloadtest.NewMeter(t)
 	p, err := party.Start(t.Context(), e, spec, m, "")
 	if err != nil {
 		t.Fatal(err)
@@ -83,11 +67,11 @@ func TestCount(t *testing.T) {
 			}
 			party.Record(m, p.Count(t.Context()))
 			for _, c := range party.Counters() {
-				if _, ok := m.values[c.Name]; !ok && !rare(c.Name) {
+				if _, ok := m.Values[c.Name]; !ok && !rare(c.Name) {
 					t.Errorf("no %s", c.Name)
 				}
 			}
-			v := m.values
+			v := m.Values
 			if cpu := v["inside.user_time"] + v["inside.system_time"]; cpu <= 0 || cpu > 10 {
 				t.Errorf("%v s of CPU time to fill %d MiB", cpu, size>>20)
 			}
@@ -125,10 +109,10 @@ func TestCountOfWhatEnds(t *testing.T) {
 				t.Fatalf("%q, %v", out, err)
 			}
 			party.Record(m, p.Count(t.Context()))
-			if m.values["inside.user_time"] <= 0 {
-				t.Errorf("no CPU time: %v", m.values)
+			if m.Values["inside.user_time"] <= 0 {
+				t.Errorf("no CPU time: %v", m.Values)
 			}
-			if stood := m.values["inside.throttled"]; (stood > 0) != (limits.CPUs > 0) || stood > 200e-3 {
+			if stood := m.Values["inside.throttled"]; (stood > 0) != (limits.CPUs > 0) || stood > 200e-3 {
 				t.Errorf("stood still for %v s of each 100 ms under %+v", stood, limits)
 			}
 		})
@@ -152,15 +136,15 @@ func TestRecord(t *testing.T) {
 	}
 	first, second := one.Count(t.Context()), two.Count(t.Context())
 	party.Record(m, first)
-	alone := maps.Clone(m.values)
+	alone := maps.Clone(m.Values)
 	party.Record(m, first, second)
-	if both := m.values["inside.page_faults"]; both < 1.5*alone["inside.page_faults"] {
+	if both := m.Values["inside.page_faults"]; both < 1.5*alone["inside.page_faults"] {
 		t.Errorf("%v page faults of two, %v of one", both, alone["inside.page_faults"])
 	}
-	clear(m.values)
+	clear(m.Values)
 	party.Record(m, first, gone.Count(t.Context()))
-	if len(m.values) != 0 {
-		t.Errorf("known of a process that ended at once: %v", m.values)
+	if len(m.Values) != 0 {
+		t.Errorf("known of a process that ended at once: %v", m.Values)
 	}
 }
 

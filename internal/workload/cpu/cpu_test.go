@@ -1,7 +1,6 @@
 package cpu_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	load "github.com/tare-bench/tare/internal/load/cpu"
 	"github.com/tare-bench/tare/internal/party"
 	"github.com/tare-bench/tare/internal/workload/cpu"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
 // program is the variable that makes this binary a program of the host, which
@@ -61,28 +61,6 @@ func host(t *testing.T, name, says string) (env []string) {
 	return []string{program + "=" + says}
 }
 
-// meter keeps what is recorded.
-type meter struct {
-	bench.Meter
-	t       testing.TB
-	values  map[string]float64
-	applied bench.Applied
-}
-
-func (m *meter) Step(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
-func (m *meter) Record(metric string, v float64)                    { m.values[metric] = v }
-
-func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
-	m.applied = got
-	return bench.Attest(want, got)
-}
-
-func (m *meter) Cleanup(op func(context.Context) error) {
-	if err := op(context.WithoutCancel(m.t.Context())); err != nil {
-		m.t.Errorf("clean-up: %v", err)
-	}
-}
-
 // engines are one without isolation, one without a runtime, and one with it.
 func engines(t *testing.T) []bench.Engine {
 	t.Helper()
@@ -100,21 +78,14 @@ func engines(t *testing.T) []bench.Engine {
 
 // task is a cell with options, and the defaults of the others.
 func task(e bench.Engine, spec bench.Spec, options ...string) bench.Task {
-	t := bench.Task{Engine: e, Spec: spec, Params: map[string]string{}}
-	for _, p := range cpu.New().Params() {
-		t.Params[p.Name] = p.Default
-	}
-	for i := 0; i < len(options); i += 2 {
-		t.Params[options[i]] = options[i+1]
-	}
-	return t
+	return workloadtest.Task(cpu.New(), e, spec, options...)
 }
 
 // trial does what the runner does for one trial of a cell.
-func trial(t *testing.T, task bench.Task) (*meter, error) {
+func trial(t *testing.T, task bench.Task) (*workloadtest.Meter, error) {
 	t.Helper()
 	w := cpu.New()
-	m := &meter{t: t, values: map[string]float64{}}
+	m := workloadtest.NewMeter(t)
 	if err := w.Check(t.Context(), task); err != nil {
 		return m, err
 	}
@@ -128,7 +99,7 @@ func trial(t *testing.T, task bench.Task) (*meter, error) {
 	}
 	task.Fixture = f
 	err = w.Run(t.Context(), task, m)
-	for name := range m.values {
+	for name := range m.Values {
 		if !slices.ContainsFunc(w.Metrics(), func(x bench.Metric) bool { return x.Name == name }) {
 			t.Errorf("%s is no metric", name)
 		}
@@ -143,11 +114,11 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v", e.Name(), err)
 		}
 		for _, metric := range cpu.New().Metrics() {
-			if v := m.values[metric.Name]; metric.Unit == "1/s" && v <= 0 {
+			if v := m.Values[metric.Name]; metric.Unit == "1/s" && v <= 0 {
 				t.Errorf("%s: %s = %v", e.Name(), metric.Name, v)
 			}
 		}
-		if len(m.applied.Argv) == 0 {
+		if len(m.Got.Argv) == 0 {
 			t.Errorf("%s: it is not known what was applied", e.Name())
 		}
 	}
@@ -163,7 +134,7 @@ func TestQuota(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.values["cpu.single"]
+		return m.Values["cpu.single"]
 	}
 	free, limited := 0.0, 0.0
 	for range 5 {
@@ -186,7 +157,7 @@ func TestThreads(t *testing.T) {
 			if err := e.Prepare(t.Context(), job.Spec); err != nil {
 				t.Fatal(err)
 			}
-			p, err := party.Start(t.Context(), e, job.Spec, &meter{t: t}, "")
+			p, err := party.Start(t.Context(), e, job.Spec, workloadtest.NewMeter(t), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,8 +199,8 @@ func TestTools(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, %s: %v", tool.name, e.Name(), err)
 			}
-			if m.values["cpu.single"] != tool.single || m.values["cpu.all"]/tool.all < 1-1e-9 || m.values["cpu.all"]/tool.all > 1+1e-9 {
-				t.Errorf("%s, %s: %v, want %v and %v", tool.name, e.Name(), m.values, tool.single, tool.all)
+			if m.Values["cpu.single"] != tool.single || m.Values["cpu.all"]/tool.all < 1-1e-9 || m.Values["cpu.all"]/tool.all > 1+1e-9 {
+				t.Errorf("%s, %s: %v, want %v and %v", tool.name, e.Name(), m.Values, tool.single, tool.all)
 			}
 		}
 		e := engines(t)[0]

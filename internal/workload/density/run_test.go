@@ -11,46 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/store/storetest"
 	"github.com/tare-bench/tare/internal/workload/density"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
-
-// still is a machine without counters.
-type still struct{}
-
-func (still) Before()                               {}
-func (still) After([]float64)                       {}
-func (still) Settle(context.Context, time.Duration) {}
-func (still) DropCaches(context.Context) error      { return nil }
 
 // measure runs one trial.
 func measure(t *testing.T, e bench.Engine, params map[string]string) bench.Sample {
 	t.Helper()
-	w := density.New()
-	p := bench.Plan{
-		Workload: w.Name(), MinBlocks: 1, MaxBlocks: 1, TrialTime: time.Minute, OpTime: 10 * time.Second,
-		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Params: params}},
-	}
-	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
-	store := storetest.NewMemory()
-	writer, err := store.Create(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = run.Run(t.Context(), run.Options{
-		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e},
-		Writer: writer, Machine: still{}, Clock: run.Monotonic(), Now: time.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Open(t.Context(), h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Samples[0]
+	return workloadtest.Trials{Workload: density.New(), Engine: e, Params: params, Op: 10 * time.Second}.Run(t)[0]
 }
 
 func value(t *testing.T, s bench.Sample, name string) float64 {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,59 +20,16 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/store/storetest"
 	"github.com/tare-bench/tare/internal/workload/disk"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
-
-// still is a machine without counters.
-type still struct{}
-
-func (still) Before()                               {}
-func (still) After([]float64)                       {}
-func (still) Settle(context.Context, time.Duration) {}
-func (still) DropCaches(context.Context) error      { return nil }
 
 // measure runs two trials of one cell.
 func measure(t *testing.T, e bench.Engine, spec bench.Spec, params map[string]string) []bench.Sample {
 	t.Helper()
-	w := disk.New()
 	all := map[string]string{"size": "4MiB", "depth": "4", "time": "200ms"}
 	maps.Copy(all, params)
-	p := bench.Plan{
-		Workload: w.Name(), MinBlocks: 1, MaxBlocks: 2, TrialTime: time.Minute, OpTime: 30 * time.Second,
-		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Spec: spec, Params: all}},
-	}
-	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
-	store := storetest.NewMemory()
-	writer, err := store.Create(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = run.Run(t.Context(), run.Options{
-		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e},
-		Writer: writer, Machine: still{}, Clock: run.Monotonic(), Now: time.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Open(t.Context(), h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Samples
-}
-
-// values are those that a sample has, by name.
-func values(s bench.Sample) map[string]float64 {
-	all := map[string]float64{}
-	for i, m := range disk.New().Metrics() {
-		if v, ok := s.Value(i); ok {
-			all[m.Name] = v
-		}
-	}
-	return all
+	return workloadtest.Trials{Workload: disk.New(), Engine: e, Spec: spec, Params: all, N: 2}.Run(t)
 }
 
 // figures are the metrics beside percentiles that a pattern has.
@@ -96,7 +52,7 @@ func complete(t *testing.T, samples []bench.Sample, patterns ...string) {
 		for _, d := range s.Distributions {
 			found = append(found, d.Metric)
 		}
-		v := values(s)
+		v := workloadtest.Values(disk.New(), s)
 		for _, p := range patterns {
 			for _, name := range []string{"disk." + p + ".p50", figures()[p]} {
 				if v[name] <= 0 {

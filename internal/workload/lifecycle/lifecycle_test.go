@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,46 +13,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
-	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/store/storetest"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
-
-// still is a machine without counters.
-type still struct{}
-
-func (still) Before()                               {}
-func (still) After([]float64)                       {}
-func (still) Settle(context.Context, time.Duration) {}
-func (still) DropCaches(context.Context) error      { return nil }
 
 // measure runs blocks of the workload on one engine in a bubble of fake time.
 func measure(t *testing.T, e bench.Engine, spec bench.Spec, clock func() time.Duration, blocks int) []bench.Sample {
 	t.Helper()
-	w := lifecycle.New()
-	p := bench.Plan{
-		Workload: w.Name(), MinBlocks: 1, MaxBlocks: blocks, TrialTime: 10 * time.Second, OpTime: 2 * time.Second,
-		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Spec: spec}},
-	}
-	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
-	store := storetest.NewMemory()
-	writer, err := store.Create(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = run.Run(t.Context(), run.Options{
-		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e},
-		Writer: writer, Machine: still{}, Clock: clock, Now: time.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Open(t.Context(), h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Samples
+	return workloadtest.Trials{
+		Workload: lifecycle.New(), Engine: e, Spec: spec, N: blocks, Clock: clock, Trial: 10 * time.Second, Op: 2 * time.Second,
+	}.Run(t)
 }
 
 // takes are latencies in whole milliseconds, so that sums are exact to see.

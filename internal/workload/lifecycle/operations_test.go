@@ -14,10 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
-	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/store/storetest"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
 // perform runs one block of a workload with options on one engine.
@@ -28,28 +26,9 @@ func perform(t *testing.T, w bench.Workload, e bench.Engine, clock func() time.D
 
 func performSpec(t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string, spec bench.Spec) bench.Sample {
 	t.Helper()
-	p := bench.Plan{
-		Workload: w.Name(), MinBlocks: 1, MaxBlocks: 1, TrialTime: 5 * time.Minute, OpTime: 2 * time.Minute,
-		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Params: params, Spec: spec}},
-	}
-	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
-	store := storetest.NewMemory()
-	writer, err := store.Create(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = run.Run(t.Context(), run.Options{
-		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e},
-		Writer: writer, Machine: still{}, Clock: clock, Now: time.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Open(t.Context(), h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Samples[0]
+	return workloadtest.Trials{
+		Workload: w, Engine: e, Spec: spec, Params: params, Clock: clock, Trial: 5 * time.Minute, Op: 2 * time.Minute,
+	}.Run(t)[0]
 }
 
 // named returns the values of a sample in milliseconds, by metric.

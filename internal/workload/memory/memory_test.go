@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"errors"
 	"math"
 	"os"
@@ -14,24 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/floor"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
-
-// meter keeps what is recorded.
-type meter struct {
-	bench.Meter
-	t      testing.TB
-	values map[string]float64
-}
-
-func (m *meter) Step(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
-func (m *meter) Record(metric string, v float64)                    { m.values[metric] = v }
-func (m *meter) Applied(want bench.Spec, got bench.Applied) error   { return bench.Attest(want, got) }
-
-func (m *meter) Cleanup(op func(context.Context) error) {
-	if err := op(context.WithoutCancel(m.t.Context())); err != nil {
-		m.t.Errorf("clean-up: %v", err)
-	}
-}
 
 // engines are one without isolation and one with it.
 func engines(t *testing.T) []bench.Engine {
@@ -49,20 +32,13 @@ func engines(t *testing.T) []bench.Engine {
 
 // task is a cell with options, and the defaults of the others.
 func task(e bench.Engine, spec bench.Spec, options ...string) bench.Task {
-	t := bench.Task{Engine: e, Spec: spec, Params: map[string]string{}}
-	for _, p := range New().Params() {
-		t.Params[p.Name] = p.Default
-	}
-	for i := 0; i < len(options); i += 2 {
-		t.Params[options[i]] = options[i+1]
-	}
-	return t
+	return workloadtest.Task(New(), e, spec, options...)
 }
 
 // trial does what the runner does for one trial of a cell.
-func trial(t *testing.T, task bench.Task) (*meter, error) {
+func trial(t *testing.T, task bench.Task) (*workloadtest.Meter, error) {
 	t.Helper()
-	m := &meter{t: t, values: map[string]float64{}}
+	m := workloadtest.NewMeter(t)
 	if err := New().Check(t.Context(), task); err != nil {
 		return m, err
 	}
@@ -74,7 +50,7 @@ func trial(t *testing.T, task bench.Task) (*meter, error) {
 		return m, err
 	}
 	err = New().Run(t.Context(), task, m)
-	for name := range m.values {
+	for name := range m.Values {
 		if !slices.ContainsFunc(New().Metrics(), func(x bench.Metric) bool { return x.Name == name }) {
 			t.Errorf("%s is no metric", name)
 		}
@@ -89,8 +65,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v", e.Name(), err)
 		}
 		for _, name := range []string{"memory.copy", "memory.latency", "memory.read", "memory.write", "memory.triad", "memory.latency.16KiB", "memory.latency.1MiB"} {
-			if m.values[name] <= 0 {
-				t.Errorf("%s: %s = %v", e.Name(), name, m.values[name])
+			if m.Values[name] <= 0 {
+				t.Errorf("%s: %s = %v", e.Name(), name, m.Values[name])
 			}
 		}
 	}
@@ -115,8 +91,8 @@ func TestSysbench(t *testing.T) {
 	}
 	for _, e := range engines(t) {
 		m, err := trial(t, task(e, bench.Spec{}, "tool", "sysbench", "total", "64MiB", "threads", "2"))
-		if err != nil || m.values["memory.read"] <= 0 || m.values["memory.write"] <= 0 {
-			t.Errorf("%s: %v, %v", e.Name(), m.values, err)
+		if err != nil || m.Values["memory.read"] <= 0 || m.Values["memory.write"] <= 0 {
+			t.Errorf("%s: %v, %v", e.Name(), m.Values, err)
 		}
 	}
 }

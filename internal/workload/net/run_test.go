@@ -20,19 +20,9 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/store/storetest"
 	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
-
-// still is a machine without counters.
-type still struct{}
-
-func (still) Before()                               {}
-func (still) After([]float64)                       {}
-func (still) Settle(context.Context, time.Duration) {}
-func (still) DropCaches(context.Context) error      { return nil }
 
 // params are the defaults, in a short form, and what is given.
 func params(w bench.Workload, given map[string]string) map[string]string {
@@ -52,28 +42,7 @@ func params(w bench.Workload, given map[string]string) map[string]string {
 // measure runs two trials of one cell, with plain processes for clients.
 func measure(t testing.TB, w bench.Workload, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
 	t.Helper()
-	p := bench.Plan{
-		Workload: w.Name(), MinBlocks: 1, MaxBlocks: 2, TrialTime: time.Minute, OpTime: 30 * time.Second,
-		Cells: []bench.Cell{{Name: e.Name(), Engine: e.Name(), Baseline: true, Spec: spec, Params: params(w, given)}},
-	}
-	h := bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: w.Metrics()}
-	store := storetest.NewMemory()
-	writer, err := store.Create(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = run.Run(t.Context(), run.Options{
-		Header: h, Workload: w, Engines: map[string]bench.Engine{e.Name(): e}, Client: openNative(t),
-		Writer: writer, Machine: still{}, Clock: run.Monotonic(), Now: time.Now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Open(t.Context(), h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Samples
+	return workloadtest.Trials{Workload: w, Engine: e, Client: openNative(t), Spec: spec, Params: params(w, given), N: 2}.Run(t)
 }
 
 func openNative(t testing.TB) *native.Engine {

@@ -1,0 +1,42 @@
+package workloadtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A Meter does what it is told at once, and keeps what is recorded. What it does
+// not implement here panics.
+type Meter struct {
+	bench.Meter
+	Values map[string]float64 // by metric
+	Got    bench.Applied      // the last
+
+	t testing.TB
+}
+
+// NewMeter returns a Meter whose clean-ups must not fail.
+func NewMeter(t testing.TB) *Meter {
+	return &Meter{Values: map[string]float64{}, t: t}
+}
+
+// Step implements bench.Meter.
+func (m *Meter) Step(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
+
+// Record implements bench.Meter.
+func (m *Meter) Record(metric string, v float64) { m.Values[metric] = v }
+
+// Applied implements bench.Meter.
+func (m *Meter) Applied(want bench.Spec, got bench.Applied) error {
+	m.Got = got
+	return bench.Attest(want, got)
+}
+
+// Cleanup implements bench.Meter.
+func (m *Meter) Cleanup(op func(context.Context) error) {
+	if err := op(context.WithoutCancel(m.t.Context())); err != nil {
+		m.t.Errorf("clean-up: %v", err)
+	}
+}

@@ -1,0 +1,107 @@
+// Package workloadtest runs workloads in tests: trials by the real runner, or
+// one trial with a Meter that keeps what it is told.
+package workloadtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/store/storetest"
+)
+
+// Trials are trials of one cell. What is left out has a default.
+type Trials struct {
+	Workload bench.Workload
+	Engine   bench.Engine
+	Client   bench.Engine // for a workload that has one
+	Spec     bench.Spec
+	Params   map[string]string    // beside the defaults
+	N        int                  // how many; 1
+	Trial    time.Duration        // the limit of one; a minute
+	Op       time.Duration        // the limit of one operation; 30 s
+	Clock    func() time.Duration // the real one
+}
+
+// Run runs them and returns their samples.
+func (x Trials) Run(t testing.TB) []bench.Sample {
+	t.Helper()
+	x = x.withDefaults()
+	h := x.header()
+	store := storetest.NewMemory()
+	writer, err := store.Create(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = run.Run(t.Context(), run.Options{
+		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine}, Client: x.Client,
+		Writer: writer, Machine: still{}, Clock: x.Clock, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Open(t.Context(), h.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Samples
+}
+
+func (x Trials) withDefaults() Trials {
+	if x.N == 0 {
+		x.N = 1
+	}
+	if x.Trial == 0 {
+		x.Trial = time.Minute
+	}
+	if x.Op == 0 {
+		x.Op = 30 * time.Second
+	}
+	if x.Clock == nil {
+		x.Clock = run.Monotonic()
+	}
+	return x
+}
+
+func (x Trials) header() bench.Header {
+	p := bench.Plan{
+		Workload: x.Workload.Name(), MinBlocks: 1, MaxBlocks: x.N, TrialTime: x.Trial, OpTime: x.Op,
+		Cells: []bench.Cell{{Name: x.Engine.Name(), Engine: x.Engine.Name(), Baseline: true, Spec: x.Spec, Params: x.Params}},
+	}
+	return bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics()}
+}
+
+// still is a machine without counters.
+type still struct{}
+
+func (still) Before()                               {}
+func (still) After([]float64)                       {}
+func (still) Settle(context.Context, time.Duration) {}
+func (still) DropCaches(context.Context) error      { return nil }
+
+// Values are those that a sample has, by name.
+func Values(w bench.Workload, s bench.Sample) map[string]float64 {
+	all := map[string]float64{}
+	for i, m := range w.Metrics() {
+		if v, ok := s.Value(i); ok {
+			all[m.Name] = v
+		}
+	}
+	return all
+}
+
+// Task is a cell with options, names and values in turn, and the defaults of the
+// others.
+func Task(w bench.Workload, e bench.Engine, spec bench.Spec, options ...string) bench.Task {
+	t := bench.Task{Engine: e, Spec: spec, Params: map[string]string{}}
+	for _, p := range w.Params() {
+		t.Params[p.Name] = p.Default
+	}
+	for i := 0; i < len(options); i += 2 {
+		t.Params[options[i]] = options[i+1]
+	}
+	return t
+}

@@ -49,6 +49,19 @@ func Check(spec bench.Spec) error {
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }
 
+// Address is where a client reaches a port of a container of this Spec, which has
+// the address own on a Network or, not valid, none. On the host's network the port
+// is the host's own.
+func Address(spec bench.Spec, own netip.Addr, p bench.Port) (netip.AddrPort, error) {
+	switch {
+	case spec.Network == "host":
+		return bench.OnLoopback(p.Container), nil
+	case !own.IsValid():
+		return netip.AddrPort{}, fmt.Errorf("%w: a container without a network has no address", bench.ErrUnsupported)
+	}
+	return netip.AddrPortFrom(own, p.Container), nil
+}
+
 // filtered reports whether packets from port to port of a bridge pass the rules
 // for what is forwarded, which drop them where Docker has been.
 func filtered() bool {

@@ -61,7 +61,7 @@ func beginThief(pid int, cpu string) error {
 	}
 	thief := exec.Command(self, strconv.Itoa(pid))
 	thief.Args[0] = self + "/thief"
-	thief.Env = append(os.Environ(), "CPU="+cpu)
+	thief.Env = append(os.Environ(), "CPU="+cpu, "GOMAXPROCS=1", "GOGC=off")
 	return thief.Start()
 }
 

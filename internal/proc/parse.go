@@ -17,81 +17,6 @@ const userHz = 100
 // sector is the unit of /proc/diskstats, whatever the disk's own is.
 const sector = 512
 
-// nextLine cuts the first line off text.
-func nextLine(text []byte) (line, rest []byte) {
-	if before, after, ok := bytes.Cut(text, []byte{'\n'}); ok {
-		return before, after
-	}
-	return text, nil
-}
-
-// nextField cuts the first blank-separated field off line. It is empty at the
-// end.
-func nextField(line []byte) (field, rest []byte) {
-	i := 0
-	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
-		i++
-	}
-	j := i
-	for j < len(line) && line[j] != ' ' && line[j] != '\t' {
-		j++
-	}
-	return line[i:j], line[j:]
-}
-
-// number reads a decimal number with an optional fraction; NaN if it is none.
-func number(field []byte) float64 {
-	n, scale, point := 0.0, 1.0, false
-	for _, c := range field {
-		switch {
-		case c >= '0' && c <= '9':
-			n = n*10 + float64(c-'0')
-			if point {
-				scale *= 10
-			}
-		case c == '.' && !point:
-			point = true
-		default:
-			return math.NaN()
-		}
-	}
-	if len(field) == 0 || len(field) > 40 {
-		return math.NaN()
-	}
-	return n / scale
-}
-
-// hex reads a hexadecimal number; NaN if it is none.
-func hex(field []byte) float64 {
-	n := 0.0
-	for _, c := range field {
-		switch {
-		case c >= '0' && c <= '9':
-			n = n*16 + float64(c-'0')
-		case c >= 'a' && c <= 'f':
-			n = n*16 + float64(c-'a') + 10
-		default:
-			return math.NaN()
-		}
-	}
-	if len(field) == 0 || len(field) > 16 {
-		return math.NaN()
-	}
-	return n
-}
-
-// numbers reads as many fields as dst holds and returns how many there were.
-func numbers(line []byte, dst []float64) int {
-	for i := range dst {
-		var f []byte
-		if f, line = nextField(line); len(f) == 0 {
-			return i
-		}
-		dst[i] = number(f)
-	}
-	return len(dst)
-}
-
 // add adds v to a field that is a sum over several lines or files.
 func (s *Snapshot) add(f Field, v float64) {
 	if math.IsNaN(s[f]) {
@@ -101,26 +26,22 @@ func (s *Snapshot) add(f Field, v float64) {
 }
 
 func parseStat(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		key, rest := nextField(line)
-		first, _ := nextField(rest)
+	for key, rest := range entries(text) {
 		switch string(key) {
 		case "cpu":
 			parseTimes(rest, s)
 		case "ctxt":
-			s[ContextSwitches] = number(first)
+			s[ContextSwitches] = first(rest)
 		case "intr":
-			s[Interrupts] = number(first)
+			s[Interrupts] = first(rest)
 		case "softirq":
-			s[Softirqs] = number(first)
+			s[Softirqs] = first(rest)
 		case "processes":
-			s[Forks] = number(first)
+			s[Forks] = first(rest)
 		case "procs_running":
-			s[Running] = number(first)
+			s[Running] = first(rest)
 		case "procs_blocked":
-			s[Blocked] = number(first)
+			s[Blocked] = first(rest)
 		}
 	}
 }
@@ -141,10 +62,7 @@ func parseTimes(line []byte, s *Snapshot) {
 // parseSchedstat adds up the lines "cpuN …", whose columns 7 to 9 are the time
 // on the CPU and the time waiting for it, in ns, and the number of timeslices.
 func parseSchedstat(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		key, rest := nextField(line)
+	for key, rest := range entries(text) {
 		var v [9]float64
 		if !bytes.HasPrefix(key, []byte("cpu")) || numbers(rest, v[:]) < len(v) {
 			continue
@@ -156,24 +74,20 @@ func parseSchedstat(text []byte, s *Snapshot) {
 }
 
 func parseVmstat(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		key, value := nextField(line)
-		value, _ = nextField(value)
+	for key, rest := range entries(text) {
 		switch string(key) {
 		case "pgfault":
-			s[PageFaults] = number(value)
+			s[PageFaults] = first(rest)
 		case "pgmajfault":
-			s[MajorFaults] = number(value)
+			s[MajorFaults] = first(rest)
 		case "pswpin":
-			s[SwapIns] = number(value)
+			s[SwapIns] = first(rest)
 		case "pswpout":
-			s[SwapOuts] = number(value)
+			s[SwapOuts] = first(rest)
 		case "oom_kill":
-			s[OOMKills] = number(value)
+			s[OOMKills] = first(rest)
 		case "allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable", "allocstall_device":
-			s.add(AllocStalls, number(value))
+			s.add(AllocStalls, first(rest))
 		}
 	}
 }
@@ -182,19 +96,18 @@ func parseVmstat(text []byte, s *Snapshot) {
 // "some" and "full" and end with the total in µs. A negative Field is not
 // wanted.
 func pressure(some, full Field) parser {
-	return func(text []byte, s *Snapshot) {
-		for len(text) > 0 {
-			var line []byte
-			line, text = nextLine(text)
-			key, _ := nextField(line)
-			_, total, ok := bytes.Cut(line, []byte("total="))
-			switch {
-			case !ok:
-			case string(key) == "some" && some >= 0:
-				s[some] = number(total) / 1e6
-			case string(key) == "full" && full >= 0:
-				s[full] = number(total) / 1e6
-			}
+	return func(text []byte, s *Snapshot) { parsePressure(text, some, full, s) }
+}
+
+func parsePressure(text []byte, some, full Field, s *Snapshot) {
+	for key, rest := range entries(text) {
+		_, total, ok := bytes.Cut(rest, []byte("total="))
+		switch {
+		case !ok:
+		case string(key) == "some" && some >= 0:
+			s[some] = number(total) / 1e6
+		case string(key) == "full" && full >= 0:
+			s[full] = number(total) / 1e6
 		}
 	}
 }
@@ -203,29 +116,28 @@ func pressure(some, full Field) parser {
 // columns are those of Documentation/admin-guide/iostats.rst, which counts
 // them from the name on.
 func diskstats(disks []string) parser {
-	return func(text []byte, s *Snapshot) {
-		for len(text) > 0 {
-			var line []byte
-			line, text = nextLine(text)
-			_, line = nextField(line) // major
-			_, line = nextField(line) // minor
-			name, line := nextField(line)
-			if !contains(disks, name) {
-				continue
-			}
-			var v [16]float64
-			n := numbers(line, v[:])
-			if n < 11 {
-				continue
-			}
-			s.add(DiskReads, v[0])
-			s.add(DiskReadBytes, v[2]*sector)
-			s.add(DiskWrites, v[4])
-			s.add(DiskWriteBytes, v[6]*sector)
-			s.add(DiskTime, v[9]/1e3)
-			if n == len(v) { // since Linux 5.5
-				s.add(DiskFlushes, v[15])
-			}
+	return func(text []byte, s *Snapshot) { parseDiskstats(text, disks, s) }
+}
+
+func parseDiskstats(text []byte, disks []string, s *Snapshot) {
+	for _, rest := range entries(text) { // each begins with the major number
+		_, rest = nextField(rest) // minor
+		name, rest := nextField(rest)
+		if !contains(disks, name) {
+			continue
+		}
+		var v [16]float64
+		n := numbers(rest, v[:])
+		if n < 11 {
+			continue
+		}
+		s.add(DiskReads, v[0])
+		s.add(DiskReadBytes, v[2]*sector)
+		s.add(DiskWrites, v[4])
+		s.add(DiskWriteBytes, v[6]*sector)
+		s.add(DiskTime, v[9]/1e3)
+		if n == len(v) { // since Linux 5.5
+			s.add(DiskFlushes, v[15])
 		}
 	}
 }
@@ -238,9 +150,7 @@ func contains(names []string, name []byte) bool {
 // parseNetDev reads lines "NAME: " with eight columns of what was received,
 // then eight of what was sent; bytes and packets come first in each.
 func parseNetDev(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
+	for line := range lines(text) {
 		colon := bytes.LastIndexByte(line, ':')
 		if colon < 0 {
 			continue // the two lines of headings
@@ -262,12 +172,9 @@ func parseNetDev(text []byte, s *Snapshot) {
 // parseSoftnet reads one line for each CPU: packets processed, dropped, and
 // how often time ran out, in hexadecimal.
 func parseSoftnet(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line, dropped, squeezed []byte
-		line, text = nextLine(text)
-		_, line = nextField(line)
-		dropped, line = nextField(line)
-		squeezed, _ = nextField(line)
+	for _, rest := range entries(text) {
+		dropped, rest := nextField(rest)
+		squeezed, _ := nextField(rest)
 		if len(squeezed) > 0 {
 			s.add(NetDrops, hex(dropped))
 			s.add(NetSqueezes, hex(squeezed))
@@ -277,10 +184,7 @@ func parseSoftnet(text []byte, s *Snapshot) {
 
 // parseSoftirqs reads lines "KIND: " with a count for each CPU.
 func parseSoftirqs(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		key, rest := nextField(line)
+	for key, rest := range entries(text) {
 		switch string(key) {
 		case "TIMER:":
 			s[TimerSoftirqs] = sum(rest)
@@ -292,18 +196,6 @@ func parseSoftirqs(text []byte, s *Snapshot) {
 			s[BlockSoftirqs] = sum(rest)
 		}
 	}
-}
-
-// sum adds the numbers of a line up.
-func sum(line []byte) float64 {
-	all := math.NaN()
-	for field, rest := nextField(line); len(field) > 0; field, rest = nextField(rest) {
-		if math.IsNaN(all) {
-			all = 0
-		}
-		all += number(field)
-	}
-	return all
 }
 
 // parseSNMP reads pairs of lines, "Tcp: NAME…" and "Tcp: NUMBER…".
@@ -339,9 +231,7 @@ func addSNMP(protocol, name string, value []byte, s *Snapshot) {
 // CPU, in hexadecimal. The number of entries is the same in all of them.
 func parseConntrack(text []byte, s *Snapshot) {
 	heading, text := nextLine(text)
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
+	for line := range lines(text) {
 		for names := heading; len(names) > 0 && len(line) > 0; {
 			var name, value []byte
 			name, names = nextField(names)
@@ -357,28 +247,23 @@ func parseConntrack(text []byte, s *Snapshot) {
 }
 
 func parseMeminfo(text []byte, s *Snapshot) {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		key, value := nextField(line)
-		value, _ = nextField(value)
+	for key, rest := range entries(text) {
 		const kB = 1024 // whatever it says
 		switch string(key) {
 		case "MemAvailable:":
-			s[MemoryAvailable] = number(value) * kB
+			s[MemoryAvailable] = first(rest) * kB
 		case "Dirty:":
-			s[Dirty] = number(value) * kB
+			s[Dirty] = first(rest) * kB
 		case "Writeback:":
-			s[Writeback] = number(value) * kB
+			s[Writeback] = first(rest) * kB
 		case "Cached:":
-			s[Cached] = number(value) * kB
+			s[Cached] = first(rest) * kB
 		}
 	}
 }
 
 func parseLoadavg(text []byte, s *Snapshot) {
-	one, _ := nextField(text)
-	s[Load1] = number(one)
+	s[Load1] = first(text)
 }
 
 // parseFrequency reads a scaling_cur_freq, in kHz, and keeps the highest of

@@ -158,10 +158,7 @@ func statColumn(text []byte, column int) float64 {
 // valueOf reads the number that follows key, and perhaps a colon, on a line of
 // its own; NaN if there is none.
 func valueOf(text []byte, key string) float64 {
-	for len(text) > 0 {
-		var line []byte
-		line, text = nextLine(text)
-		name, rest := nextField(line)
+	for name, rest := range entries(text) {
 		if string(name) != key {
 			continue
 		}

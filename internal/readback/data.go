@@ -34,6 +34,15 @@ func Data(pid int, kind, source string) (string, error) {
 	return dataOn(at, kind, source != "" && SameFile(inside, source)) + " " + at.Type, nil
 }
 
+// DataSeen is Data for drivers whose engine's processes may not be seen from here:
+// then pid is 0, and the engine's word stands, see DataSaid.
+func DataSeen(pid int, kind, source string) (string, error) {
+	if pid == 0 {
+		return DataSaid(kind, source), nil
+	}
+	return Data(pid, kind, source)
+}
+
 // DataSaid is Data of a process that is not there yet: an engine says that
 // bench.DataDir is of that kind, at source on this host where it lies there.
 func DataSaid(kind, source string) string {

@@ -45,6 +45,9 @@ func TestData(t *testing.T) {
 			if got, err := readback.Data(pid, test.kind, test.source); err != nil || got != test.want {
 				t.Errorf("Data = %q, %v; want %q", got, err, test.want)
 			}
+			if got, err := readback.DataSeen(pid, test.kind, test.source); err != nil || got != test.want {
+				t.Errorf("DataSeen = %q, %v; want %q", got, err, test.want)
+			}
 		})
 	}
 }
@@ -88,6 +91,9 @@ func TestDataSaid(t *testing.T) {
 	} {
 		if got := readback.DataSaid(test.kind, test.source); got != test.want {
 			t.Errorf("DataSaid(%q, %q) = %q, want %q", test.kind, test.source, got, test.want)
+		}
+		if got, err := readback.DataSeen(0, test.kind, test.source); err != nil || got != test.want {
+			t.Errorf("DataSeen(0, %q, %q) = %q, %v; want %q", test.kind, test.source, got, err, test.want)
 		}
 	}
 }

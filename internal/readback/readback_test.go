@@ -121,6 +121,29 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// The kernel's word is on the filter and the user namespace. The rest is kept.
+func TestSecuritySeen(t *testing.T) {
+	ours, err := readback.StatusOf(readback.Self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter := "unconfined"
+	if ours.Seccomp != 0 {
+		filter = bench.SeccompDocker // as it was said: there is one
+	}
+	for pid, apart := range map[int]bool{os.Getpid(): false, isolated(t, ""): true} {
+		word := bench.Security{Seccomp: bench.SeccompDocker, UserNS: !apart, Privileged: true, ReadOnly: true, NoNewPrivileges: true}
+		want := word
+		want.Seccomp, want.UserNS = filter, apart
+		if got, err := readback.SecuritySeen(pid, word); err != nil || got != want {
+			t.Errorf("SecuritySeen = %+v, %v; want %+v", got, err, want)
+		}
+	}
+	if got, err := readback.SecuritySeen(nobody, bench.Security{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("SecuritySeen of no process = %+v, %v", got, err)
+	}
+}
+
 func TestInterfaces(t *testing.T) {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {

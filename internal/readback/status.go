@@ -101,10 +101,23 @@ func compare(theirs, ours Status, sameUser bool) bench.Security {
 	return s
 }
 
-// Filter is what the kernel says of a process's filter of system calls: the
+// SecuritySeen is an engine's word on what protects the host from a process, with
+// what the kernel knows better. UserNS is whether the process's user namespace is
+// another one than this process's. Seccomp is "unconfined" where there is no filter
+// of system calls, and "filtered" where there is one that nobody asked for.
+func SecuritySeen(pid int, word bench.Security) (bench.Security, error) {
+	same, err := SameNamespace("user", pid, Self)
+	if err != nil {
+		return bench.Security{}, err
+	}
+	word.Seccomp, word.UserNS = filter(pid, word.Seccomp), !same
+	return word, nil
+}
+
+// filter is what the kernel says of a process's filter of system calls: the
 // engine's word, unless that has one where the kernel has none, or the other way
-// round. It is "filtered" where nobody asked for one.
-func Filter(pid int, word string) string {
+// round.
+func filter(pid int, word string) string {
 	theirs, err := StatusOf(pid)
 	if err != nil {
 		return word

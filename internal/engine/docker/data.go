@@ -11,7 +11,6 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/readback"
 )
 
 // mountsFor is what is mounted in a container. A volume is one of its own, which
@@ -60,21 +59,4 @@ func (c *running) dataOf(got container.InspectResponse) (kind, source string) {
 		return string(m.Type), m.Source
 	}
 	return "layer", ""
-}
-
-// dataOn says what bench.DataDir lies on: by the word of the kernel, if it knows
-// the process.
-func (c *running) dataOn(pid int, got container.InspectResponse, a *bench.Applied) (err error) {
-	if c.spec.Storage == "" {
-		return nil
-	}
-	kind, source := c.dataOf(got)
-	if pid == 0 {
-		a.Data = readback.DataSaid(kind, source)
-		return nil
-	}
-	if a.Data, err = readback.Data(pid, kind, source); err != nil {
-		return c.failed("inspect", err)
-	}
-	return nil
 }

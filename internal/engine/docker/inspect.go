@@ -56,7 +56,13 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if c.engine.sameProcesses(ctx) {
 		pid = got.State.Pid
 	}
-	if err = c.dataOn(pid, got, &a); err == nil && pid > 0 {
+	if c.spec.Storage != "" {
+		kind, source := c.dataOf(got)
+		if a.Data, err = readback.DataSeen(pid, kind, source); err != nil {
+			return a, c.failed("inspect", err)
+		}
+	}
+	if pid > 0 {
 		err = c.fromKernel(pid, &a)
 	}
 	return a, err
@@ -64,12 +70,9 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 
 // fromKernel replaces the engine's word by what the kernel holds for a process.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
-	a.Security.Seccomp = readback.Filter(pid, a.Security.Seccomp)
-	same, err := readback.SameNamespace("user", pid, readback.Self)
-	if err != nil {
+	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
 		return err
 	}
-	a.Security.UserNS = !same
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/readback"
 )
 
 // openData makes bench.DataDir in the layer or in the volume, for every user.
@@ -44,21 +43,4 @@ func (c *running) dataOf(got *inspection) (kind, source string) {
 		return m.Type, m.Source
 	}
 	return "layer", ""
-}
-
-// dataOn says what bench.DataDir lies on: by the word of the kernel, if it knows
-// the process.
-func (c *running) dataOn(pid int, got *inspection, a *bench.Applied) (err error) {
-	if c.spec.Storage == "" {
-		return nil
-	}
-	kind, source := c.dataOf(got)
-	if pid == 0 {
-		a.Data = readback.DataSaid(kind, source)
-		return nil
-	}
-	if a.Data, err = readback.Data(pid, kind, source); err != nil {
-		return c.failed("inspect", err)
-	}
-	return nil
 }

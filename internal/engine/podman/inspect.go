@@ -96,7 +96,13 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if c.client.sameProcesses(ctx) {
 		pid = got.State.Pid
 	}
-	if err = c.dataOn(pid, got, &a); err == nil && pid > 0 {
+	if c.spec.Storage != "" {
+		kind, source := c.dataOf(got)
+		if a.Data, err = readback.DataSeen(pid, kind, source); err != nil {
+			return a, c.failed("inspect", err)
+		}
+	}
+	if pid > 0 {
 		err = c.fromKernel(pid, &a)
 	}
 	return a, err
@@ -164,12 +170,9 @@ func tmpfsOf(target, options string) bench.Mount {
 // Podman's word stands where it cannot be asked, and on limits also if the
 // process is in the user's group: then Podman has not been asked for any.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
-	a.Security.Seccomp = readback.Filter(pid, a.Security.Seccomp)
-	same, err := readback.SameNamespace("user", pid, readback.Self)
-	if err != nil {
+	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
 		return err
 	}
-	a.Security.UserNS = !same
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}

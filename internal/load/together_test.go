@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
 // All threads run before any begins, and all are given the same time.
@@ -66,10 +67,7 @@ func TestThreads(t *testing.T) {
 		{[]string{"threads=1025"}, 1025, "threads=1025"},
 		{[]string{"threads=some"}, 0, "threads=some"},
 	} {
-		args, err := load.ParseArgs(test.words)
-		if err != nil {
-			t.Fatal(err)
-		}
+		args := loadtest.Args(test.words...)
 		if got := args.Threads("threads", "all"); got != test.want && test.err == "" {
 			t.Errorf("%v: %d threads, want %d", test.words, got, test.want)
 		}

@@ -6,20 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
-func arguments(t *testing.T, words ...string) *load.Args {
-	t.Helper()
-	args, err := load.ParseArgs(words)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return args
-}
-
 func TestRun(t *testing.T) {
-	r, err := Run(arguments(t, "time=20ms", "threads=3", "kernels=sort prime"))
+	r, err := Run(loadtest.Args("time=20ms", "threads=3", "kernels=sort prime"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +35,11 @@ func TestOptions(t *testing.T) {
 		"kernels=":          "want some of integer",
 		"speed=1":           `no option "speed"`,
 	} {
-		if err := Check(arguments(t, words)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Check(loadtest.Args(words)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", words, err, want)
 		}
 	}
-	if err := Check(arguments(t, "threads=all", "kernels=integer,vector")); err != nil {
+	if err := Check(loadtest.Args("threads=all", "kernels=integer,vector")); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
 // childVariable has the test program do something else, in this directory.
@@ -30,13 +31,13 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "write":
-		child(args("dir="+dir, "size=8MiB", "time=1m", "patterns=randwrite"))
+		child(loadtest.Args("dir="+dir, "size=8MiB", "time=1m", "patterns=randwrite"))
 	default:
 		if err := forbidUring(); err != nil {
 			fmt.Fprintln(os.Stderr, "seccomp:", err)
 			os.Exit(1)
 		}
-		child(args("dir="+dir, "patterns=none", "io="+what))
+		child(loadtest.Args("dir="+dir, "patterns=none", "io="+what))
 	}
 }
 
@@ -63,14 +64,6 @@ func childOf(t *testing.T, what, dir string) *exec.Cmd {
 	return cmd
 }
 
-func args(words ...string) *load.Args {
-	a, err := load.ParseArgs(words)
-	if err != nil {
-		panic(err)
-	}
-	return a
-}
-
 // empty sees that nothing is left in a directory.
 func empty(t *testing.T, dir string) {
 	t.Helper()
@@ -92,7 +85,7 @@ func TestRun(t *testing.T) {
 		}
 		for _, direct := range []string{Auto, No} {
 			dir := t.TempDir()
-			r, err := Run(args("dir="+dir, "size=4MiB", "depth=8", "time=250ms", "io="+q.name, "direct="+direct))
+			r, err := Run(loadtest.Args("dir="+dir, "size=4MiB", "depth=8", "time=250ms", "io="+q.name, "direct="+direct))
 			if err != nil {
 				t.Fatalf("%s, direct=%s: %v", q.name, direct, err)
 			}
@@ -121,7 +114,7 @@ func TestRun(t *testing.T) {
 // TestNone checks that nothing is written where nothing is to be measured.
 func TestNone(t *testing.T) {
 	dir := t.TempDir()
-	r, err := Run(args("dir="+dir, "patterns=none", "io=threads"))
+	r, err := Run(loadtest.Args("dir="+dir, "patterns=none", "io=threads"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +140,7 @@ func TestRefused(t *testing.T) {
 		{"depth=0", "1 to 256"},
 		{"speed=1", "no option"},
 	} {
-		_, err := Run(args(strings.Fields(tt.words)...))
+		_, err := Run(loadtest.Args(strings.Fields(tt.words)...))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.words, err, tt.want)
 		}
@@ -158,7 +151,7 @@ func TestRefused(t *testing.T) {
 // TestMemory uses a tmpfs, which has no disk to go to directly.
 func TestMemory(t *testing.T) {
 	dir := mountTmpfs(t, 64<<20)
-	r, err := Run(args("dir="+dir, "size=8MiB", "time=50ms", "patterns=randread,fsync"))
+	r, err := Run(loadtest.Args("dir="+dir, "size=8MiB", "time=50ms", "patterns=randread,fsync"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +159,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("facts %v", r.Facts)
 	}
 	empty(t, dir)
-	if _, err := Run(args("dir="+dir, "size=8MiB", "direct=yes")); err == nil || !strings.Contains(err.Error(), "direct I/O refused by tmpfs") {
+	if _, err := Run(loadtest.Args("dir="+dir, "size=8MiB", "direct=yes")); err == nil || !strings.Contains(err.Error(), "direct I/O refused by tmpfs") {
 		t.Errorf("direct=yes: %v", err)
 	}
 	empty(t, dir)
@@ -176,7 +169,7 @@ func TestMemory(t *testing.T) {
 // so after the look.
 func TestFull(t *testing.T) {
 	dir := mountTmpfs(t, 32<<20)
-	_, err := Run(args("dir="+dir, "size=20MiB"))
+	_, err := Run(loadtest.Args("dir="+dir, "size=20MiB"))
 	if want := "takes 20 MiB, with 16 MiB to spare, and this tmpfs has 32 MiB free: "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

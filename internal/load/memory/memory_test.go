@@ -9,20 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
-func arguments(t *testing.T, words ...string) *load.Args {
-	t.Helper()
-	args, err := load.ParseArgs(words)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return args
-}
-
 func TestRun(t *testing.T) {
-	r, err := Run(arguments(t, "time=20ms", "size=3MiB", "threads=3"))
+	r, err := Run(loadtest.Args("time=20ms", "size=3MiB", "threads=3"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +42,11 @@ func TestOptions(t *testing.T) {
 		"threads=-1":                   "threads=-1: want",
 		"size=1MiB threads=4 pages=no": "pages=no",
 	} {
-		err := Check(arguments(t, strings.Fields(words)...))
+		err := Check(loadtest.Args(strings.Fields(words)...))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", words, err, want)
 		}
-		if _, again := Run(arguments(t, strings.Fields(words)...)); again == nil || again.Error() != err.Error() {
+		if _, again := Run(loadtest.Args(strings.Fields(words)...)); again == nil || again.Error() != err.Error() {
 			t.Errorf("%s: Run says %v, Check %v", words, again, err)
 		}
 	}
@@ -152,7 +143,7 @@ func TestLatencyOf(t *testing.T) {
 // Huge pages: set aside ones where there are, and an error that says what to do
 // where there are none; and the kernel's own, which it must have made.
 func TestPages(t *testing.T) {
-	r, err := Run(arguments(t, "time=10ms", "size=1MiB", "pages=huge"))
+	r, err := Run(loadtest.Args("time=10ms", "size=1MiB", "pages=huge"))
 	if freeHugePages(t) >= 3 {
 		if err != nil || r.Facts[FactPages] != Huge {
 			t.Errorf("with huge pages free: %v", err)
@@ -160,7 +151,7 @@ func TestPages(t *testing.T) {
 	} else if err == nil || !strings.Contains(err.Error(), "sysctl vm.nr_hugepages") {
 		t.Errorf("without huge pages: %v", err)
 	}
-	r, err = Run(arguments(t, "time=10ms", "size=4MiB", "pages=transparent"))
+	r, err = Run(loadtest.Args("time=10ms", "size=4MiB", "pages=transparent"))
 	if err != nil {
 		if !strings.Contains(err.Error(), "transparent") {
 			t.Errorf("transparent: %v", err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/loadtest"
 	"github.com/tare-bench/tare/internal/load/network"
 )
 
@@ -113,11 +114,7 @@ func measure(t testing.TB, run func(*load.Args) (*load.Report, error), addr neti
 	t.Setenv(network.TokenVariable, token)
 	all := options{"addr": addr.String()}
 	maps.Copy(all, o)
-	args, err := load.ParseArgs(load.Words(all))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run(args)
+	return run(loadtest.Args(load.Words(all)...))
 }
 
 func TestRoundTrips(t *testing.T) {
@@ -369,12 +366,8 @@ func TestNoWayForDatagrams(t *testing.T) {
 func TestWrongToken(t *testing.T) {
 	s := listen(t)
 	bounded(t, network.ErrRefused, "token", func() error {
-		args, err := load.ParseArgs([]string{"addr=" + s.Address().String()})
-		if err != nil {
-			return err
-		}
 		t.Setenv(network.TokenVariable, "another-token-0123456789")
-		_, err = network.RTT(args)
+		_, err := network.RTT(loadtest.Args("addr=" + s.Address().String()))
 		return err
 	})
 }
@@ -545,17 +538,12 @@ func TestOptionsAreChecked(t *testing.T) {
 		"protocol":       {network.Throughput, []string{"addr=127.0.0.1:1", "protocol=sctp"}, "protocol"},
 		"bind":           {network.Serve, []string{"bind=somewhere"}, "bind"},
 	} {
-		args, err := load.ParseArgs(test.words)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := test.run(args); err == nil || !strings.Contains(err.Error(), test.says) {
+		if _, err := test.run(loadtest.Args(test.words...)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v does not say %q", name, err, test.says)
 		}
 	}
 	t.Setenv(network.TokenVariable, "")
-	args, _ := load.ParseArgs([]string{"addr=127.0.0.1:1"})
-	if _, err := network.RTT(args); err == nil || !strings.Contains(err.Error(), network.TokenVariable) {
+	if _, err := network.RTT(loadtest.Args("addr=127.0.0.1:1")); err == nil || !strings.Contains(err.Error(), network.TokenVariable) {
 		t.Errorf("without a token: %v", err)
 	}
 }

@@ -18,7 +18,8 @@ type Strain struct {
 	Refaults   int64         // pages that had to be read again soon after they were dropped
 	IOPressure time.Duration // time in which a thread of it waited for block devices; version 2
 	// Blocks are the limits on block devices and what was done under each, by
-	// device and kind, such as "8:0 wiops". It is empty where there are none.
+	// device and kind, such as "8:0 wiops". It is empty where there are none, and nil
+	// where nothing is known.
 	Blocks map[string]BlockLimit
 }
 
@@ -28,9 +29,14 @@ type BlockLimit struct {
 	Done  float64 // since the group was made
 }
 
+// NoStrain is that of a group of which nothing is known.
+func NoStrain() Strain {
+	return Strain{Throttled: Absent, LimitHits: Absent, Refaults: Absent, IOPressure: Absent}
+}
+
 // Strain reads the counts. Groups are by controller, as PathOf tells them.
 func (h *Hierarchy) Strain(paths map[string]string) Strain {
-	s := Strain{Throttled: Absent, LimitHits: Absent, Refaults: Absent, IOPressure: Absent}
+	s := NoStrain()
 	if path, ok := pathIn(paths, "cpu"); ok {
 		_, _, s.Throttled = h.throttling(path)
 		s.Throttled = noneAtRoot(s.Throttled, path)
@@ -50,6 +56,9 @@ func (h *Hierarchy) Strain(paths map[string]string) Strain {
 func (s Strain) Since(before Strain) Strain {
 	s.Throttled, s.IOPressure = since(s.Throttled, before.Throttled), since(s.IOPressure, before.IOPressure)
 	s.LimitHits, s.Refaults = since(s.LimitHits, before.LimitHits), since(s.Refaults, before.Refaults)
+	if s.Blocks == nil {
+		return s
+	}
 	all := map[string]BlockLimit{}
 	for key, b := range s.Blocks {
 		all[key] = BlockLimit{b.Limit, b.Done - before.Blocks[key].Done}

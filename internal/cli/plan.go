@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,8 @@ func workloads() []bench.Workload {
 // single lists the workloads that ask one question each of one container, in the
 // order in which a survey asks them.
 func single() []bench.Workload {
-	return []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+	token := rand.Text()
+	return []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(token), net.NewThroughput(token)}
 }
 
 // whole is the survey of all of them.

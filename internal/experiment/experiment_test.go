@@ -116,7 +116,7 @@ func TestPlans(t *testing.T) {
 
 // builtinWorkloads are those that the program has.
 func builtinWorkloads() []bench.Workload {
-	single := []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(), net.NewThroughput()}
+	single := []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT("token"), net.NewThroughput("token")}
 	var parts []survey.Part
 	for _, w := range single {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
 )
@@ -17,24 +18,18 @@ import (
 // Counts is what the kernel counted for a party since it was started. What it
 // does not tell is NaN, never zero.
 type Counts struct {
-	tally   proc.Tally // of its processes, added up
-	age     float64    // s, for which its first process has been there
-	strain  strain
+	tally   proc.Tally    // of its processes, added up
+	age     float64       // s, for which its first process has been there
+	strain  cgroup.Strain // of its control group
 	network proc.Snapshot // of its network namespace
 	queue   netpath.Queue
 	relayed float64 // s of CPU time of programs that pass its packets on
 }
 
-// strain is cgroup.Strain in numbers.
-type strain struct {
-	throttled, limitHits, refaults, ioPressure float64
-	blockUse                                   float64 // how much of its limit of a block device was used, where it is highest
-}
-
 // nothing is the Counts of a party that cannot be looked at.
 func nothing() Counts {
 	nan := math.NaN()
-	c := Counts{age: nan, strain: strain{nan, nan, nan, nan, nan}, relayed: nan}
+	c := Counts{age: nan, strain: cgroup.NoStrain(), relayed: nan}
 	c.tally = proc.Tally{
 		UserTime: nan, SystemTime: nan, PageFaults: nan, MajorFaults: nan, Reads: nan, Writes: nan,
 		WaitTime: nan, DiskTime: nan, Waits: nan, Preemptions: nan, Migrations: nan, Filters: nan,
@@ -44,6 +39,20 @@ func nothing() Counts {
 		c.network[i] = nan
 	}
 	return c
+}
+
+// since takes off what had been counted before; the zero Counts is nothing yet.
+func (c *Counts) since(before *Counts) *Counts {
+	d := *c
+	d.tally = c.tally.Minus(before.tally)
+	d.age -= before.age
+	d.strain = c.strain.Since(before.strain)
+	for i := range d.network {
+		d.network[i] -= before.network[i]
+	}
+	d.queue = netpath.Queue{Drops: c.queue.Drops - before.queue.Drops, HeldBack: c.queue.HeldBack - before.queue.HeldBack}
+	d.relayed -= before.relayed
+	return &d
 }
 
 // Count looks at what the kernel has counted for the party so far. It is to be

@@ -3,8 +3,10 @@ package party
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -53,19 +55,19 @@ func counters() []counter {
 	const s, n = "s", "1"
 	return []counter{
 		share("throttled", "standing still for its CPU quota, of each 100 ms", "Time for which its control group had used up its CPU quota, added up over CPUs, of each 100 ms of its life.",
-			func(c *Counts) float64 { return c.strain.throttled }),
+			func(c *Counts) float64 { return seconds(c.strain.Throttled) }),
 		share("cpu_wait", "waiting for a CPU, of each 100 ms", "Time for which its threads were ready to run while others ran, added up, of each 100 ms of its life (schedstat).",
 			func(c *Counts) float64 { return c.tally.WaitTime }),
 		share("io_wait", "waiting for block devices, of each 100 ms", "Time for which its threads waited for block devices, added up, of each 100 ms of its life; only where the kernel has delay accounting switched on.",
 			func(c *Counts) float64 { return c.tally.DiskTime }),
 		share("io_pressure", "with a thread waiting for disks, of each 100 ms", "Time in which at least one thread of its control group waited for a disk, of each 100 ms of its life; version 2 only.",
-			func(c *Counts) float64 { return c.strain.ioPressure }),
+			func(c *Counts) float64 { return seconds(c.strain.IOPressure) }),
 		most("block_limit", "share of its limit on a block device that it used", "What it did on a block device per second of its life, as a share of the limit that its control group has there; of the limit that it came nearest to. 0 without a limit.",
-			func(c *Counts) float64 { return c.strain.blockUse }),
+			(*Counts).blockUse),
 		count("memory_limit", "hits of its memory limit", n, "How often its control group met its memory limit, so that memory had to be freed first (memory.failcnt, memory.events).",
-			func(c *Counts) float64 { return c.strain.limitHits }),
+			func(c *Counts) float64 { return number(c.strain.LimitHits) }),
 		count("refaults", "pages dropped and read again, inside", n, "Pages that its control group dropped for want of memory and soon needed again (memory.stat workingset_refault).",
-			func(c *Counts) float64 { return c.strain.refaults }),
+			func(c *Counts) float64 { return number(c.strain.Refaults) }),
 		count("major_faults", "page faults that read from disk, inside", n, "Page faults that had to wait for a disk.",
 			func(c *Counts) float64 { return c.tally.MajorFaults }),
 		count("page_faults", "page faults inside", n, "Page faults, with and without a disk.",
@@ -101,6 +103,29 @@ func counters() []counter {
 
 func network(f proc.Field) func(*Counts) float64 {
 	return func(c *Counts) float64 { return c.network[f] }
+}
+
+// number turns Absent into NaN.
+func number(n int64) float64 {
+	if n == cgroup.Absent {
+		return math.NaN()
+	}
+	return float64(n)
+}
+
+func seconds(d time.Duration) float64 { return number(int64(d)) / float64(time.Second) }
+
+// blockUse is how much of its limit of a block device was used, where that is most.
+// It is NaN where nothing is known of the group.
+func (c *Counts) blockUse() float64 {
+	if c.strain.Blocks == nil {
+		return math.NaN()
+	}
+	use := 0.0
+	for _, b := range c.strain.Blocks {
+		use = max(use, b.Done/c.age/b.Limit)
+	}
+	return use
 }
 
 // count adds up.

@@ -16,8 +16,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/proc"
@@ -31,6 +32,8 @@ type Party struct {
 	container bench.Container
 	out, err  output
 	applied   bench.Applied
+	dir       string // that bench.DataDir is
+	path      []string
 
 	surroundings *surroundings
 	first        proc.Process // inside; zero until it was looked for
@@ -38,13 +41,17 @@ type Party struct {
 	last         Counts       // when it was last looked at
 }
 
-// Start makes and starts a container for the named role, such as "server". What
-// the engine applied is held to spec. If it fails, nothing is left behind; else
-// the caller calls End.
+// Start makes and starts a container for the named role, such as "server". Where
+// the engine keeps data in a directory of another name, arguments that begin a
+// path with bench.DataDir get that one. What the engine applied is held to spec.
+// If it fails, nothing is left behind; else the caller calls End.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string) (*Party, error) {
 	p := &Party{role: role, engine: e, meter: m, surroundings: look(), last: nothing()}
 	p.out.open(load.MaxReport)
 	p.err.open(maxErr)
+	if err := p.place(&spec); err != nil {
+		return nil, p.named(err)
+	}
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -60,6 +67,35 @@ func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, 
 		}
 	}
 	return p, nil
+}
+
+// place puts the directory that the data will be in into the arguments.
+func (p *Party) place(spec *bench.Spec) (err error) {
+	p.dir = bench.DataDir
+	if !slices.ContainsFunc(spec.Argv, func(arg string) bool { return strings.Contains(arg, bench.DataDir) }) {
+		return nil
+	}
+	p.dir, err = DataDir(p.engine, *spec)
+	spec.Argv = Renamed(spec.Argv, bench.DataDir, p.dir)
+	return err
+}
+
+// DataDir is where the next container that an engine makes of spec has its data.
+func DataDir(e bench.Engine, spec bench.Spec) (string, error) {
+	if k, ok := bench.As[bench.DataKeeper](e); ok {
+		return k.DataDir(spec)
+	}
+	return bench.DataDir, nil
+}
+
+// Renamed returns arguments with another name for the data's directory. It may
+// be another one in each trial, and is no difference between them.
+func Renamed(argv []string, from, to string) []string {
+	out := make([]string, len(argv))
+	for i, arg := range argv {
+		out[i] = strings.ReplaceAll(arg, from, to)
+	}
+	return out
 }
 
 func (p *Party) inspect(ctx context.Context, spec bench.Spec) (err error) {
@@ -80,8 +116,9 @@ func (p *Party) named(err error) error {
 func (p *Party) Container() bench.Container { return p.container }
 
 // Applied is what the engine applied, read back once more: of a container that
-// runs, some engines know from the kernel what they could only say before. Call
-// it when nothing is measured; it is for the caller to attest.
+// runs, some engines know from the kernel what they could only say before. Its
+// arguments and its path are as they were given to Start and Reached. Call it when
+// nothing is measured; it is for the caller to attest.
 func (p *Party) Applied(ctx context.Context) bench.Applied {
 	_, _ = p.meter.Step("inspect", func() error { // where it fails the process has ended, and what was known before stands
 		again, err := p.container.Inspect(ctx)
@@ -90,8 +127,18 @@ func (p *Party) Applied(ctx context.Context) bench.Applied {
 		}
 		return err
 	})
-	return p.applied
+	got := p.applied
+	if p.dir != bench.DataDir {
+		got.Argv = Renamed(got.Argv, p.dir, bench.DataDir)
+	}
+	if p.path != nil {
+		got.Path = p.path
+	}
+	return got
 }
+
+// Reached keeps the path that packets take to the container, for Applied.
+func (p *Party) Reached(path []string) { p.path = path }
 
 // Lines waits until the process inside has printed n whole lines to its
 // standard output, and returns all that it printed so far. A process that ends
@@ -160,17 +207,4 @@ func (p *Party) End() {
 	if p.container != nil {
 		p.meter.Cleanup(p.container.Remove)
 	}
-}
-
-// Loads returns the argv of the agent that runs loads, one after the other, each
-// a name followed by its options, and then stays until it is stopped.
-func Loads(loads ...[]string) []string {
-	argv := []string{agent.Path, "load"}
-	for i, l := range loads {
-		if i > 0 {
-			argv = append(argv, agent.LoadSeparator)
-		}
-		argv = append(argv, l...)
-	}
-	return argv
 }

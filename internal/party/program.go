@@ -27,7 +27,7 @@ func (p Program) Find() error {
 // Parse reads what it printed, which may be anything.
 func (p Program) Job(spec bench.Spec, args []string, parse func(output []byte) (*load.Report, error)) Job {
 	spec.Image, spec.Argv = "host:"+p.Name, append([]string{p.Name}, args...)
-	return Job{spec, func(ctx context.Context, party *Party) (*load.Report, error) {
+	return Job{Spec: spec, Read: func(ctx context.Context, party *Party) (*load.Report, error) {
 		output, err := party.Output(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)

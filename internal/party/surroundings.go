@@ -76,7 +76,7 @@ func (s *surroundings) of(first proc.Process) Counts {
 		c.queue.HeldBack -= s.queue.HeldBack
 	}
 	if s.hierarchy != nil {
-		c.strain = s.strainOf(first, c.age)
+		c.strain = s.strainOf(first)
 	}
 	return c
 }
@@ -109,19 +109,19 @@ func tallyOf(pids []int, none proc.Tally) proc.Tally {
 // strainOf is what the control groups of a process met. If they are tare's too,
 // what was counted before is taken off. If they are another parent's, such as a
 // service's that makes containers without groups, nothing is known.
-func (s *surroundings) strainOf(first proc.Process, age float64) strain {
+func (s *surroundings) strainOf(first proc.Process) cgroup.Strain {
 	theirs, err := s.hierarchy.PathOf(first.PID)
 	if err != nil {
-		return nothing().strain
+		return cgroup.NoStrain()
 	}
 	now := s.hierarchy.Strain(theirs)
 	if shared(theirs, s.groups) {
-		return numbers(now.Since(s.strain), age)
+		return now.Since(s.strain)
 	}
 	if parents, err := s.hierarchy.PathOf(first.Parent); err == nil && shared(theirs, parents) {
-		return nothing().strain
+		return cgroup.NoStrain()
 	}
-	return numbers(now, age)
+	return now
 }
 
 // shared reports whether two processes share a group that counts.
@@ -130,20 +130,4 @@ func shared(a, b map[string]string) bool {
 		group, ok := a[controller]
 		return ok && group == b[controller]
 	})
-}
-
-// numbers turns Absent into NaN.
-func numbers(s cgroup.Strain, age float64) strain {
-	count := func(n int64) float64 {
-		if n == cgroup.Absent {
-			return math.NaN()
-		}
-		return float64(n)
-	}
-	span := func(d time.Duration) float64 { return count(int64(d)) / float64(time.Second) }
-	use := 0.0
-	for _, b := range s.Blocks {
-		use = max(use, b.Done/age/b.Limit)
-	}
-	return strain{span(s.Throttled), count(s.LimitHits), count(s.Refaults), span(s.IOPressure), use}
 }

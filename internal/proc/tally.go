@@ -42,6 +42,15 @@ func (t Tally) Plus(u Tally) Tally {
 	return t
 }
 
+// Minus takes off what had been counted before; Filters stays as it is.
+func (t Tally) Minus(before Tally) Tally {
+	a, b := t.sums(), before.sums()
+	for i := range a {
+		*a[i] -= *b[i]
+	}
+	return t
+}
+
 // sums lists the fields that add up.
 func (t *Tally) sums() []*float64 {
 	return append(t.ofThreads(), &t.UserTime, &t.SystemTime, &t.PageFaults, &t.MajorFaults, &t.Reads, &t.Writes)

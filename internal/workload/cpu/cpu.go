@@ -89,25 +89,17 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	if t.Params["tool"] == passMarkName {
-		return newWorkshop(t)
-	}
-	return party.StageJobs(t.Engine, jobs(t)), nil
-}
-
-// Run implements bench.Workload.
-func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	return party.Work(ctx, t.Engine, m, jobs(t))
-}
-
-// jobs are what a trial does.
-func jobs(t bench.Task) []party.Job {
 	if name := t.Params["tool"]; name != "" {
-		return toolNamed(name).jobs(t)
+		return toolNamed(name).stage(t)
 	}
 	options := map[string]string{}
 	for _, key := range []string{"time", "threads", "kernels"} {
 		options[key] = t.Params[key]
 	}
-	return []party.Job{party.LoadJob(t.Spec, cpu.Name, options)}
+	return party.Stage(t.Engine, party.Job{Spec: t.Spec, Load: party.LoadOf(cpu.Name, options)}), nil
+}
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	return party.Work(ctx, t, m)
 }

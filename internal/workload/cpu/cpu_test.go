@@ -153,18 +153,22 @@ func TestThreads(t *testing.T) {
 			{CPUSet: "0"}: "1",
 			{CPUs: 0.5}:   strconv.Itoa(runtime.NumCPU()),
 		} {
-			job := party.LoadJob(bench.Spec{Limits: limits}, load.Name, map[string]string{"time": "10ms", "kernels": "prime"})
-			if err := e.Prepare(t.Context(), job.Spec); err != nil {
+			spec := bench.Spec{Limits: limits, Argv: party.Loads([]string{load.Name, "time=10ms", "kernels=prime"})}
+			if err := e.Prepare(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
-			p, err := party.Start(t.Context(), e, job.Spec, workloadtest.NewMeter(t), "")
+			p, err := party.Start(t.Context(), e, spec, workloadtest.NewMeter(t), "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			report, err := job.Read(t.Context(), p)
+			reports, err := p.Reports(t.Context(), 1)
 			p.End()
-			if err != nil || report.Facts[load.FactThreads] != want || report.Facts[load.FactCPUs] != want {
-				t.Errorf("%s, %+v: %+v, %v, want %s threads", e.Name(), limits, report, err, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report := reports[0]
+			if report.Facts[load.FactThreads] != want || report.Facts[load.FactCPUs] != want {
+				t.Errorf("%s, %+v: %+v, want %s threads", e.Name(), limits, report, want)
 			}
 		}
 	}

@@ -44,35 +44,10 @@ const passMarkName = "pt_linux"
 // resultsFile is what it writes into its working directory.
 const resultsFile = "results_cpu.yml"
 
-// passMarkJobs run the CPU tests once, at their shortest; they take as long as
-// they take. On the screen there is a picture, so the numbers are read from the
-// file that it leaves.
-func passMarkJobs(t bench.Task) []party.Job {
-	p, _ := passMark() // Check has seen to it
-	spec, dir := t.Spec, ""
-	if f, ok := t.Fixture.(*workshop); ok {
-		spec, dir = f.place(t), f.dir
-	}
-	spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
-	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", party.Threads(t)}
-	job := p.Job(spec, args, func([]byte) (*load.Report, error) {
-		text, err := takeResults(dir)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		values, missing := passMarkScores(text)
-		if missing != "" {
-			return nil, p.Foreign("number above zero for "+missing, text)
-		}
-		return report(values), nil
-	})
-	return []party.Job{job}
-}
-
 // A workshop is a directory of the host in which the cell's containers leave
 // their results.
 type workshop struct {
-	bench.Fixture
+	*party.Jobs
 	dir string
 }
 
@@ -82,9 +57,29 @@ func newWorkshop(t bench.Task) (bench.Fixture, error) {
 		return nil, err
 	}
 	w := &workshop{dir: dir}
-	t.Fixture = w
-	w.Fixture = party.StageJobs(t.Engine, passMarkJobs(t))
+	w.Jobs = party.Stage(t.Engine, w.job(t))
 	return w, nil
+}
+
+// job runs the CPU tests once, at their shortest; they take as long as they
+// take. On the screen there is a picture, so the numbers are read from the file
+// that it leaves.
+func (w *workshop) job(t bench.Task) party.Job {
+	p, _ := passMark() // Check has seen to it
+	spec := w.place(t)
+	spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
+	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", party.Threads(t)}
+	return p.Job(spec, args, func([]byte) (*load.Report, error) {
+		text, err := takeResults(w.dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		values, missing := passMarkScores(text)
+		if missing != "" {
+			return nil, p.Foreign("number above zero for "+missing, text)
+		}
+		return report(values), nil
+	})
 }
 
 // place has a container write into the directory: a plain process there, and
@@ -101,7 +96,7 @@ func (w *workshop) place(t bench.Task) bench.Spec {
 
 // Remove implements bench.Fixture.
 func (w *workshop) Remove(ctx context.Context) error {
-	return errors.Join(w.Fixture.Remove(ctx), os.RemoveAll(w.dir))
+	return errors.Join(w.Jobs.Remove(ctx), os.RemoveAll(w.dir))
 }
 
 // maxResults is more than any such file has.

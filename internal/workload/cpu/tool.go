@@ -14,17 +14,21 @@ import (
 
 // A tool is a program of the host that computes in place of the load.
 type tool struct {
-	name string
-	find func() error // wraps bench.ErrUnsupported where the host lacks it
-	jobs func(bench.Task) []party.Job
+	name  string
+	find  func() error // wraps bench.ErrUnsupported where the host lacks it
+	stage func(bench.Task) (bench.Fixture, error)
 }
 
 func tools() []tool {
 	return []tool{
-		{"sysbench", sysbench.Find, sysbenchJobs},
-		{"stress-ng", stressNG.Find, stressJobs},
-		{passMarkName, findPassMark, passMarkJobs},
+		{"sysbench", sysbench.Find, staged(sysbenchJobs)},
+		{"stress-ng", stressNG.Find, staged(stressJobs)},
+		{passMarkName, findPassMark, newWorkshop},
 	}
+}
+
+func staged(jobs func(bench.Task) []party.Job) func(bench.Task) (bench.Fixture, error) {
+	return func(t bench.Task) (bench.Fixture, error) { return party.Stage(t.Engine, jobs(t)...), nil }
 }
 
 // toolNamed is the tool of a name that was held to its rule.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
@@ -101,29 +100,20 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 }
 
 // optionsOf are the options of the load.
-func optionsOf(t bench.Task, dir string) []string {
+func optionsOf(t bench.Task, dir string) map[string]string {
 	options := maps.Clone(t.Params)
 	delete(options, "tool")
 	options["dir"] = dir
-	return load.Words(options)
+	return options
 }
 
 // planOf is what the load will make of them.
 func planOf(t bench.Task, dir string) (disk.Plan, error) {
-	args, err := load.ParseArgs(optionsOf(t, dir))
+	args, err := load.ParseArgs(load.Words(optionsOf(t, dir)))
 	if err != nil {
 		return disk.Plan{}, err
 	}
 	return disk.Read(args)
-}
-
-// place is where the next container finds its data.
-func place(t bench.Task) (spec bench.Spec, dir string, err error) {
-	if k, ok := bench.As[bench.DataKeeper](t.Engine); ok {
-		dir, err = k.DataDir(t.Spec)
-		return t.Spec, dir, err
-	}
-	return stored(t), bench.DataDir, nil
 }
 
 // stored is the cell's spec with a place for data, in the container's own
@@ -134,14 +124,4 @@ func stored(t bench.Task) bench.Spec {
 		spec.Storage = "layer"
 	}
 	return spec
-}
-
-// withoutDir takes the name of the data's directory out of a command line: it
-// may be another one in each trial, and is no difference between them.
-func withoutDir(argv []string, dir string) []string {
-	out := make([]string, len(argv))
-	for i, arg := range argv {
-		out[i] = strings.ReplaceAll(arg, dir, bench.DataDir)
-	}
-	return out
 }

@@ -3,7 +3,6 @@ package disk
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"strconv"
 	"strings"
@@ -18,11 +17,12 @@ import (
 // it has the same kind of directory, and says how much room there is and what
 // the file system and the kernel allow, so that fio is asked for nothing else.
 func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
-	facts, err := survey(ctx, t, m)
+	facts, err := check(ctx, t, m)
 	if err != nil {
 		return err
 	}
-	spec, dir, err := place(t)
+	spec := stored(t)
+	dir, err := party.DataDir(t.Engine, spec)
 	if err != nil {
 		return err
 	}
@@ -47,20 +47,17 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	record(m, report)
+	party.Tell(m, report)
 	party.Record(m, p.Count(ctx))
 	note(m, t, facts)
-	return apply(m, spec, p.Applied(ctx), dir)
+	got := p.Applied(ctx)
+	spec.Argv, got.Argv = party.Renamed(spec.Argv, dir, bench.DataDir), party.Renamed(got.Argv, dir, bench.DataDir)
+	return m.Applied(spec, got)
 }
 
-// survey has the load check everything, and write nothing.
-func survey(ctx context.Context, t bench.Task, m bench.Meter) (facts map[string]string, err error) {
-	spec, dir, err := place(t)
-	if err != nil {
-		return nil, err
-	}
-	spec.Argv = surveyArgv(t, dir)
-	p, err := party.Start(ctx, t.Engine, spec, m, "survey of the disk")
+// check has the load look at everything, and write nothing.
+func check(ctx context.Context, t bench.Task, m bench.Meter) (facts map[string]string, err error) {
+	p, err := party.Start(ctx, t.Engine, checking(t), m, "check of the disk")
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +69,11 @@ func survey(ctx context.Context, t bench.Task, m bench.Meter) (facts map[string]
 	return reports[0].Facts, nil
 }
 
-func surveyArgv(t bench.Task, dir string) []string {
-	params := maps.Clone(t.Params)
-	params["patterns"] = "none"
-	t.Params = params
-	return party.Loads(append([]string{disk.Name}, optionsOf(t, dir)...))
+func checking(t bench.Task) bench.Spec {
+	spec, options := stored(t), optionsOf(t, bench.DataDir)
+	options["patterns"] = "none"
+	spec.Argv = party.Loads(party.LoadOf(disk.Name, options))
+	return spec
 }
 
 // The jobs that fio does beside the patterns. Nobody looks at their numbers.

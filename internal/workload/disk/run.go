@@ -2,8 +2,6 @@ package disk
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
@@ -13,17 +11,17 @@ import (
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	spec := stored(t)
-	spec.Argv = loadArgv(t, bench.DataDir)
-	return party.Stage(t.Engine, spec), nil
-}
-
-// loadArgv runs the load or, where fio is to do it, what goes before.
-func loadArgv(t bench.Task, dir string) []string {
 	if t.Params["tool"] == fio {
-		return surveyArgv(t, dir)
+		return party.Stage(t.Engine, party.Job{Spec: checking(t)}), nil
 	}
-	return party.Loads(append([]string{disk.Name}, optionsOf(t, dir)...))
+	return party.Stage(t.Engine, party.Job{
+		Spec: stored(t), Load: party.LoadOf(disk.Name, optionsOf(t, bench.DataDir)),
+		Finish: func(_ context.Context, _ *party.Party, m bench.Meter, r *load.Report) error {
+			party.Tell(m, r)
+			note(m, t, r.Facts)
+			return nil
+		},
+	}), nil
 }
 
 // Run implements bench.Workload.
@@ -31,34 +29,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if t.Params["tool"] == fio {
 		return runFIO(ctx, t, m)
 	}
-	spec, dir, err := place(t)
-	if err != nil {
-		return err
-	}
-	spec.Argv = loadArgv(t, dir)
-	p, err := party.Start(ctx, t.Engine, spec, m, "")
-	if err != nil {
-		return err
-	}
-	defer p.End()
-	reports, err := p.Reports(ctx, 1)
-	if err != nil {
-		return err
-	}
-	record(m, reports[0])
-	party.Record(m, p.Count(ctx))
-	note(m, t, reports[0].Facts)
-	return apply(m, spec, p.Applied(ctx), dir)
-}
-
-// record tells the meter what a load reported.
-func record(m bench.Meter, r *load.Report) {
-	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
-		m.Record(name, r.Values[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Distributions)) {
-		m.Distribution(name, string(r.Distributions[name]))
-	}
+	return party.Work(ctx, t, m)
 }
 
 // note marks the sample with how it was done, where that was left open.
@@ -73,10 +44,4 @@ func note(m bench.Meter, t bench.Task, facts map[string]string) {
 	if t.Params["direct"] == disk.Auto && facts[disk.FactDirect] == disk.No {
 		m.Note(bench.NoteBufferedIO)
 	}
-}
-
-// apply tells the meter what the engine applied.
-func apply(m bench.Meter, want bench.Spec, got bench.Applied, dir string) error {
-	want.Argv, got.Argv = withoutDir(want.Argv, dir), withoutDir(got.Argv, dir)
-	return m.Applied(want, got)
 }

@@ -110,20 +110,15 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	return party.StageJobs(t.Engine, jobs(t)), nil
+	if t.Params["tool"] == sysbench.Name {
+		return party.Stage(t.Engine, sysbenchJobs(t)...), nil
+	}
+	return party.Stage(t.Engine, party.Job{Spec: t.Spec, Load: party.LoadOf(memory.Name, options(t))}), nil
 }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	return party.Work(ctx, t.Engine, m, jobs(t))
-}
-
-// jobs are what a trial does.
-func jobs(t bench.Task) []party.Job {
-	if t.Params["tool"] == sysbench.Name {
-		return sysbenchJobs(t)
-	}
-	return []party.Job{party.LoadJob(t.Spec, memory.Name, options(t))}
+	return party.Work(ctx, t, m)
 }
 
 // options are those of the load.

@@ -42,11 +42,11 @@ func trial(t *testing.T, task bench.Task) (*workloadtest.Meter, error) {
 	if err := New().Check(t.Context(), task); err != nil {
 		return m, err
 	}
-	f, err := workload{}.Setup(t.Context(), task)
-	if err != nil {
+	var err error
+	if task.Fixture, err = (workload{}).Setup(t.Context(), task); err != nil {
 		return m, err
 	}
-	if err := f.Reset(t.Context()); err != nil {
+	if err := task.Fixture.Reset(t.Context()); err != nil {
 		return m, err
 	}
 	err = New().Run(t.Context(), task, m)

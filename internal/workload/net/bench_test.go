@@ -53,11 +53,11 @@ func BenchmarkBesideIperf(b *testing.B) {
 			if name == "bridge" {
 				e = openDocker(b)
 			}
-			beside(b, net.NewThroughput(), e, spec, "iperf3", map[string]string{"time": "1s", "warmup": "100ms"}, "throughput.rate")
+			beside(b, net.NewThroughput(testToken), e, spec, "iperf3", map[string]string{"time": "1s", "warmup": "100ms"}, "throughput.rate")
 		})
 	}
 	b.Run("udp-loopback", func(b *testing.B) {
 		given := map[string]string{"protocol": "udp", "time": "1s", "warmup": "100ms"}
-		beside(b, net.NewThroughput(), openNative(b), bench.Spec{Network: "host"}, "iperf3", given, "throughput.rate")
+		beside(b, net.NewThroughput(testToken), openNative(b), bench.Spec{Network: "host"}, "iperf3", given, "throughput.rate")
 	})
 }

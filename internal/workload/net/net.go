@@ -8,11 +8,13 @@ package net
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/party"
 )
 
@@ -53,35 +55,50 @@ type stage struct {
 	options toolOptions
 }
 
-// setUp decides on what network the server is, and draws the token of the cell.
-func setUp(ctx context.Context, t bench.Task, by *tool) (bench.Fixture, error) {
+// setUp decides on what network the server is, and where the client.
+func setUp(ctx context.Context, t bench.Task) (*stage, error) {
 	spec, err := onNetwork(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{task: t, server: spec, client: t.Client, tool: by}
+	s := &stage{task: t, server: spec, client: t.Client}
 	if spec.Reach == bench.ReachPeer {
 		s.client, s.beside = t.Engine, spec
 		s.beside.Limits = bench.Limits{}
 	}
-	port := 0
 	if ownNetwork(spec.Network) {
-		port = serverPort
 		s.server.Ports = serverPorts()
 	}
-	if by != nil {
-		return s, by.server(s, port)
-	}
-	s.agentServer(port)
 	return s, nil
 }
 
-// agentServer serves with tare's own agent; port 0 is one that is free.
-func (s *stage) agentServer(port int) {
-	token := []string{tokenVariable + "=" + rand.Text()}
-	s.server.Env = append(s.server.Env, token...)
-	s.server.Argv = party.Loads([]string{"net-server", fmt.Sprintf("port=%d", port)})
-	s.beside.Env = token
+// port is where a server listens that has a network of its own; 0 else.
+func (s *stage) port() uint16 {
+	if len(s.server.Ports) == 0 {
+		return 0
+	}
+	return serverPort
+}
+
+// jobs are those of a trial with tare's own agent for client and server, who show
+// one another a token.
+func (s *stage) jobs(token, name, protocol string, options map[string]string) *party.Jobs {
+	env := []string{tokenVariable + "=" + token}
+	s.server.Env = append(slices.Clip(s.server.Env), env...)
+	s.beside.Env = env
+	return party.Stage(s.task.Engine, party.Job{
+		Role: "server", Spec: s.server, Serves: true,
+		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 is one that is free
+		Prepare: func(ctx context.Context) error { return s.client.Prepare(ctx, s.beside) },
+		Finish: func(ctx context.Context, server *party.Party, m bench.Meter, r *load.Report) error {
+			port, err := portOf(r)
+			if err != nil {
+				return err
+			}
+			v := &meeting{stage: s, meter: m, server: server, port: port}
+			return v.measure(ctx, name, protocol, maps.Clone(options))
+		},
+	})
 }
 
 // onNetwork is the cell's specification with a network that a client reaches: where
@@ -111,7 +128,7 @@ func serverPorts() []bench.Port {
 	return []bench.Port{{Container: serverPort, Protocol: "tcp"}, {Container: serverPort, Protocol: "udp"}}
 }
 
-// Reset implements bench.Fixture: what is about to be made is prepared.
+// Reset implements bench.Fixture, for tools: what is about to be made is prepared.
 func (s *stage) Reset(ctx context.Context) error {
 	if err := s.task.Engine.Prepare(ctx, s.server); err != nil {
 		return err
@@ -121,12 +138,3 @@ func (s *stage) Reset(ctx context.Context) error {
 
 // Remove implements bench.Fixture.
 func (*stage) Remove(context.Context) error { return nil }
-
-// staged returns the stage of a task.
-func staged(t bench.Task) (*stage, error) {
-	s, ok := t.Fixture.(*stage)
-	if !ok {
-		return nil, errors.New("the workload was not set up")
-	}
-	return s, nil
-}

@@ -8,10 +8,12 @@ import (
 	"github.com/tare-bench/tare/internal/party"
 )
 
-// NewRTT returns the workload of round trips.
-func NewRTT() bench.Workload { return rtt{} }
+// NewRTT returns the workload of round trips. Client and server show one another
+// the token, 16 to 128 letters and digits; workloads that have the same one can
+// share a server.
+func NewRTT(token string) bench.Workload { return rtt{token} }
 
-type rtt struct{}
+type rtt struct{ token string }
 
 func (rtt) Name() string { return "net-rtt" }
 
@@ -63,19 +65,22 @@ func (rtt) Check(_ context.Context, t bench.Task) error { return check(t, rttToo
 func rttTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], sockperf()) }
 
 // Setup implements bench.Fixturer.
-func (rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	return setUp(ctx, t, rttTool(t))
+func (w rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	s, err := setUp(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if tool := rttTool(t); tool != nil {
+		return s, tool.server(s)
+	}
+	options := pick(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")
+	return s.jobs(w.token, w.Name(), t.Params["protocol"], options), nil
 }
 
 // Run implements bench.Workload.
 func (rtt) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	s, err := staged(t)
-	if err != nil {
-		return err
-	}
-	if s.tool != nil {
+	if s, ok := t.Fixture.(*stage); ok {
 		return s.measureWith(ctx, m, s.tool)
 	}
-	options := pick(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")
-	return s.measure(ctx, m, "net-rtt", t.Params["protocol"], options)
+	return party.Work(ctx, t, m)
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
+const testToken = "token-of-these-tests"
+
 // params are the defaults, in a short form, and what is given.
 func params(w bench.Workload, given map[string]string) map[string]string {
 	all := map[string]string{}
@@ -106,8 +108,8 @@ func TestNative(t *testing.T) {
 	e := openNative(t)
 	for _, protocol := range []string{"udp", "tcp"} {
 		given := map[string]string{"protocol": protocol}
-		trips := measure(t, net.NewRTT(), e, bench.Spec{Network: "host"}, given)
-		complete(t, net.NewRTT(), trips, times...)
+		trips := measure(t, net.NewRTT(testToken), e, bench.Spec{Network: "host"}, given)
+		complete(t, net.NewRTT(testToken), trips, times...)
 		for _, s := range trips {
 			if len(s.Distributions) != 1 || s.Distributions[0].Metric != "rtt" {
 				t.Errorf("%s: distributions %v", protocol, s.Distributions)
@@ -116,7 +118,7 @@ func TestNative(t *testing.T) {
 				t.Errorf("%s: path (-want +got):\n%s", protocol, diff)
 			}
 		}
-		complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), e, bench.Spec{Network: "host"}, given), rates...)
+		complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, bench.Spec{Network: "host"}, given), rates...)
 	}
 }
 
@@ -131,12 +133,12 @@ func TestDocker(t *testing.T) {
 		"peer":              {Network: "bridge", Reach: bench.ReachPeer},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trips := measure(t, net.NewRTT(), e, spec, nil)
-			complete(t, net.NewRTT(), trips, times...)
+			trips := measure(t, net.NewRTT(testToken), e, spec, nil)
+			complete(t, net.NewRTT(testToken), trips, times...)
 			if name == "whatever is usual" && trips[0].Applied.Network != "bridge" {
 				t.Errorf("its usual network is %q", trips[0].Applied.Network)
 			}
-			complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), e, spec, map[string]string{"protocol": "udp"}), rates...)
+			complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"protocol": "udp"}), rates...)
 		})
 	}
 }
@@ -154,7 +156,7 @@ func needTool(t testing.TB, name string) {
 func TestSockperf(t *testing.T) {
 	needTool(t, "sockperf")
 	for _, protocol := range []string{"udp", "tcp"} {
-		complete(t, net.NewRTT(), measure(t, net.NewRTT(), openNative(t), bench.Spec{}, map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
+		complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), openNative(t), bench.Spec{}, map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
 	}
 }
 
@@ -165,7 +167,7 @@ func TestIperf(t *testing.T) {
 		{"protocol": "udp", "direction": "down", "rate": "1000000"},
 	} {
 		given["tool"] = "iperf3"
-		complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), openNative(t), bench.Spec{}, given), rates...)
+		complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), openNative(t), bench.Spec{}, given), rates...)
 	}
 }
 
@@ -175,8 +177,8 @@ func TestToolsInDocker(t *testing.T) {
 	needTool(t, "iperf3")
 	e := openDocker(t)
 	spec := bench.Spec{Network: "bridge", Reach: bench.ReachPublished}
-	complete(t, net.NewRTT(), measure(t, net.NewRTT(), e, spec, map[string]string{"tool": "sockperf"}), "rtt.p50")
-	complete(t, net.NewThroughput(), measure(t, net.NewThroughput(), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
+	complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), e, spec, map[string]string{"tool": "sockperf"}), "rtt.p50")
+	complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
 }
 
 // A killer kills the first process that it made, some time after a client has
@@ -198,7 +200,7 @@ func (k *killer) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 func TestServerThatIsKilled(t *testing.T) {
 	for _, given := range []map[string]string{{"pings": "1000000000"}, {"pings": "1000000000", "protocol": "tcp"}} {
-		s := measure(t, net.NewRTT(), &killer{Engine: openNative(t)}, bench.Spec{}, given)[0]
+		s := measure(t, net.NewRTT(testToken), &killer{Engine: openNative(t)}, bench.Spec{}, given)[0]
 		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") || !strings.Contains(s.Reason, "killed by signal 9") {
 			t.Errorf("%v: %s: %s", given, s.Outcome, s.Reason)
 		}
@@ -218,15 +220,15 @@ func TestCheck(t *testing.T) {
 		given  map[string]string
 		says   string // "" = it can run
 	}{
-		"round trips":  {net.NewRTT(), e, bench.Spec{}, nil, ""},
-		"throughput":   {net.NewThroughput(), e, bench.Spec{Network: "host"}, nil, ""},
-		"no addresses": {net.NewRTT(), unreachable{e}, bench.Spec{}, nil, "does not tell where"},
-		"no network":   {net.NewRTT(), e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
-		"image":        {net.NewRTT(), e, bench.Spec{Image: "oci:somewhere"}, nil, "leave image and argv out"},
-		"argv":         {net.NewThroughput(), e, bench.Spec{Argv: []string{"x"}}, nil, "leave image and argv out"},
-		"no sockperf":  {net.NewRTT(), e, bench.Spec{}, map[string]string{"tool": "sockperf"}, "install package sockperf"},
-		"no iperf3":    {net.NewThroughput(), e, bench.Spec{}, map[string]string{"tool": "iperf3"}, "install package iperf3"},
-		"no knee":      {net.NewThroughput(), e, bench.Spec{}, map[string]string{"tool": "iperf3", "knee": "yes"}, "leave tool or knee out"},
+		"round trips":  {net.NewRTT(testToken), e, bench.Spec{}, nil, ""},
+		"throughput":   {net.NewThroughput(testToken), e, bench.Spec{Network: "host"}, nil, ""},
+		"no addresses": {net.NewRTT(testToken), unreachable{e}, bench.Spec{}, nil, "does not tell where"},
+		"no network":   {net.NewRTT(testToken), e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
+		"image":        {net.NewRTT(testToken), e, bench.Spec{Image: "oci:somewhere"}, nil, "leave image and argv out"},
+		"argv":         {net.NewThroughput(testToken), e, bench.Spec{Argv: []string{"x"}}, nil, "leave image and argv out"},
+		"no sockperf":  {net.NewRTT(testToken), e, bench.Spec{}, map[string]string{"tool": "sockperf"}, "install package sockperf"},
+		"no iperf3":    {net.NewThroughput(testToken), e, bench.Spec{}, map[string]string{"tool": "iperf3"}, "install package iperf3"},
+		"no knee":      {net.NewThroughput(testToken), e, bench.Spec{}, map[string]string{"tool": "iperf3", "knee": "yes"}, "leave tool or knee out"},
 	} {
 		err := test.w.Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: params(test.w, test.given)})
 		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
@@ -236,7 +238,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestParams(t *testing.T) {
-	for _, w := range []bench.Workload{net.NewRTT(), net.NewThroughput()} {
+	for _, w := range []bench.Workload{net.NewRTT(testToken), net.NewThroughput(testToken)} {
 		for _, p := range w.Params() {
 			if err := p.Valid(p.Default); err != nil {
 				t.Errorf("%s: the default of %s: %v", w.Name(), p.Name, err)
@@ -252,7 +254,7 @@ func TestParams(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	seen := map[string]bool{}
-	for _, m := range slices.Concat(net.NewRTT().Metrics(), net.NewThroughput().Metrics()) {
+	for _, m := range slices.Concat(net.NewRTT(testToken).Metrics(), net.NewThroughput(testToken).Metrics()) {
 		if m.Role == bench.Counter {
 			continue // both have them
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/tare-bench/tare/internal/party"
 )
 
-// NewThroughput returns the workload of bytes per second.
-func NewThroughput() bench.Workload { return throughput{} }
+// NewThroughput returns the workload of bytes per second; its token is as NewRTT's.
+func NewThroughput(token string) bench.Workload { return throughput{token} }
 
-type throughput struct{}
+type throughput struct{ token string }
 
 func (throughput) Name() string { return "net-throughput" }
 
@@ -63,19 +63,22 @@ func (throughput) Check(_ context.Context, t bench.Task) error { return check(t,
 func throughputTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], iperf3()) }
 
 // Setup implements bench.Fixturer.
-func (throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	return setUp(ctx, t, throughputTool(t))
+func (w throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	s, err := setUp(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if tool := throughputTool(t); tool != nil {
+		return s, tool.server(s)
+	}
+	options := pick(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
+	return s.jobs(w.token, w.Name(), t.Params["protocol"], options), nil
 }
 
 // Run implements bench.Workload.
 func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	s, err := staged(t)
-	if err != nil {
-		return err
-	}
-	if s.tool != nil {
+	if s, ok := t.Fixture.(*stage); ok {
 		return s.measureWith(ctx, m, s.tool)
 	}
-	options := pick(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
-	return s.measure(ctx, m, "net-throughput", t.Params["protocol"], options)
+	return party.Work(ctx, t, m)
 }

@@ -51,14 +51,14 @@ func (t *tool) find(params map[string]string) error {
 
 // server is the tool's, for a stage. It has to be told its port: one that is free
 // where it has the host's, or where it is published.
-func (t *tool) server(s *stage, port int) error {
+func (t *tool) server(s *stage) error {
 	outside, err := freePort()
 	if err != nil {
 		return err
 	}
-	s.options = toolOptions{params: s.task.Params, port: outside}
-	if port != 0 {
-		s.options.port = uint16(port)
+	s.tool, s.options = t, toolOptions{params: s.task.Params, port: outside}
+	if inside := s.port(); inside != 0 {
+		s.options.port = inside
 	}
 	if s.server.Reach == bench.ReachPublished {
 		for i := range s.server.Ports {
@@ -118,39 +118,56 @@ func cpuNumbers(list string) []string {
 	return strings.FieldsFunc(strings.TrimSpace(list), func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// measureWith is measure with a tool.
+// measureWith is a trial with a tool.
 func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
-	v, err := s.meet(ctx, m, func(ctx context.Context, p *party.Party) (uint16, error) {
-		text, err := p.Lines(ctx, t.lines)
-		if err == nil && !strings.Contains(string(text), t.says) {
-			err = t.Foreign(strconv.Quote(t.says), text)
-		}
-		return s.options.port, err
-	})
+	server, err := party.Start(ctx, s.task.Engine, s.server, m, "server")
 	if err != nil {
 		return err
 	}
-	defer v.server.End()
+	defer server.End()
+	v := &meeting{stage: s, meter: m, server: server, port: s.options.port}
+	if _, err := m.Step("listen", func() error { return t.listens(ctx, server) }); err != nil {
+		return err
+	}
 	at, err := v.addresses(ctx, s.task.Params["protocol"])
 	if err != nil {
 		return err
 	}
 	argv := append([]string{t.Name}, t.ask(s.options, at[0])...)
-	return v.ask(ctx, argv, func(ctx context.Context, client *party.Party) error {
+	err = v.ask(ctx, argv, func(ctx context.Context, client *party.Party) error {
 		output, err := client.Output(ctx)
 		if err != nil {
 			return err
 		}
-		report, err := t.parse(output, s.options)
-		if err != nil {
-			return err
-		}
-		if s.options.has("pin", "yes") && s.options.client == "" {
-			report.Notes = append(report.Notes, bench.NoteSameCPU)
-		}
-		v.record(report)
-		return nil
+		return v.tell(t, output)
 	})
+	if err != nil {
+		return err
+	}
+	party.Record(m, server.Count(ctx))
+	return m.Applied(s.server, server.Applied(ctx))
+}
+
+// listens waits until the server says so.
+func (t *tool) listens(ctx context.Context, server *party.Party) error {
+	text, err := server.Lines(ctx, t.lines)
+	if err == nil && !strings.Contains(string(text), t.says) {
+		err = t.Foreign(strconv.Quote(t.says), text)
+	}
+	return err
+}
+
+// tell reports what a client of the tool's has printed.
+func (v *meeting) tell(t *tool, output []byte) error {
+	report, err := t.parse(output, v.options)
+	if err != nil {
+		return err
+	}
+	if v.options.has("pin", "yes") && v.options.client == "" {
+		report.Notes = append(report.Notes, bench.NoteSameCPU)
+	}
+	v.record(report)
+	return nil
 }
 
 // toolNamed is the tool of that name among some; nil for the empty name.

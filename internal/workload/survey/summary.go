@@ -13,7 +13,6 @@ import (
 // kernel counted in all of them, and joins what was applied.
 type summary struct {
 	bench.Meter
-	part     Part // that is under way
 	counters map[string]bool
 	counted  map[string]float64
 
@@ -31,13 +30,21 @@ func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
 	return s
 }
 
+// of returns the Meter of one part.
+func (s *summary) of(p Part) bench.Meter { return partMeter{s, p} }
+
+type partMeter struct {
+	*summary
+	part Part
+}
+
 // Record implements bench.Meter.
-func (s *summary) Record(metric string, value float64) {
-	if s.counters[metric] {
-		s.counted[metric] += value
+func (m partMeter) Record(metric string, value float64) {
+	if m.counters[metric] {
+		m.counted[metric] += value
 		return
 	}
-	s.Meter.Record(s.part.counter(metric), value)
+	m.Meter.Record(m.part.counter(metric), value)
 }
 
 // Applied implements bench.Meter. Each part is held to its own specification;

@@ -1,6 +1,7 @@
 // Package survey is the workload that asks several questions in one trial: it
 // takes a cell through other workloads, its parts, one after the other. So one
-// block, and one table, holds what a container costs in every respect.
+// block, and one table, holds what a container costs in every respect. Parts that
+// can share a container do, which leaves time for more blocks.
 package survey
 
 import (
@@ -97,116 +98,4 @@ func (s survey) Check(ctx context.Context, t bench.Task) error {
 		whys = append(whys, fmt.Errorf("%s: %w", p.Name, err))
 	}
 	return errors.Join(whys...)
-}
-
-// A part under way in one cell.
-type running struct {
-	Part
-	fixture bench.Fixture // nil where it has none
-	refused bool          // the engine cannot do what it asks for
-}
-
-// fixtures are the parts of one cell, with their fixtures.
-type fixtures []*running
-
-// Setup implements bench.Fixturer.
-func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	var all fixtures
-	for _, p := range s.parts {
-		r := &running{Part: p}
-		err := r.note(r.setUp(ctx, t))
-		if err != nil {
-			return nil, errors.Join(err, all.Remove(context.WithoutCancel(ctx)))
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
-func (r *running) setUp(ctx context.Context, t bench.Task) (err error) {
-	task := r.task(t)
-	if err := r.Workload.Check(ctx, task); err != nil {
-		return err
-	}
-	if f, ok := r.Workload.(bench.Fixturer); ok {
-		r.fixture, err = f.Setup(ctx, task)
-	}
-	return err
-}
-
-// note names the part in an error; that the engine cannot do something is none,
-// and ends the part.
-func (r *running) note(err error) error {
-	if err == nil || errors.Is(err, bench.ErrUnsupported) {
-		r.refused = r.refused || err != nil
-		return nil
-	}
-	return fmt.Errorf("%s: %w", r.Name, err)
-}
-
-func (f fixtures) Reset(ctx context.Context) error {
-	for _, r := range f {
-		if r.fixture == nil || r.refused {
-			continue
-		}
-		if err := r.note(r.fixture.Reset(ctx)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f fixtures) Rest(ctx context.Context) error {
-	return f.each(func(one bench.Fixture) error {
-		if r, ok := one.(bench.Rester); ok {
-			return r.Rest(ctx)
-		}
-		return nil
-	})
-}
-
-func (f fixtures) Remove(ctx context.Context) error {
-	return f.each(func(one bench.Fixture) error { return one.Remove(ctx) })
-}
-
-// each goes through the fixtures, whatever fails.
-func (f fixtures) each(do func(bench.Fixture) error) error {
-	var errs []error
-	for _, r := range f {
-		if r.fixture == nil {
-			continue
-		}
-		if err := do(r.fixture); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", r.Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Run implements bench.Workload.
-func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	parts, ok := t.Fixture.(fixtures)
-	if !ok {
-		return errors.New("the survey was not set up")
-	}
-	sum := newSummary(m, s.Metrics())
-	done := 0
-	for _, r := range parts {
-		if r.refused {
-			continue
-		}
-		sum.part = r.Part
-		task := r.task(t)
-		task.Fixture = r.fixture
-		if err := r.note(r.Workload.Run(ctx, task, sum)); err != nil {
-			return err
-		}
-		if !r.refused {
-			done++
-		}
-	}
-	if done < len(parts) {
-		m.Note(bench.NotePartly)
-	}
-	return sum.flush()
 }

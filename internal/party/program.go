@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
@@ -21,6 +23,21 @@ func (p Program) Find() error {
 		return fmt.Errorf("%w: there is no program %s here: install %s, or leave tool out", bench.ErrUnsupported, p.Name, p.Package)
 	}
 	return nil
+}
+
+// Unknown reports which of the options that mean nothing to it were set to other
+// than their defaults; the error wraps bench.ErrUnsupported.
+func (p Program) Unknown(params []bench.Param, given map[string]string, names ...string) error {
+	var set []string
+	for _, param := range params {
+		if slices.Contains(names, param.Name) && given[param.Name] != param.Default {
+			set = append(set, param.Name)
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s does not know %s: leave that out, or tool", bench.ErrUnsupported, p.Name, strings.Join(set, ", "))
 }
 
 // Job is a job of the program with arguments, packed into an image of its own.

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -99,7 +100,7 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 		return fmt.Errorf("%w: workload memory brings its own program: leave image and argv out", bench.ErrUnsupported)
 	}
 	if t.Params["tool"] == sysbench.Name {
-		return sysbench.Find()
+		return errors.Join(sysbench.Unknown(workload{}.Params(), t.Params, "pages"), sysbench.Find())
 	}
 	args, err := load.ParseArgs(load.Words(options(t)))
 	if err != nil {

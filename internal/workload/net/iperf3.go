@@ -2,7 +2,6 @@ package net
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 func iperf3() *tool {
 	return &tool{
 		Program: party.Program{Name: "iperf3", Package: "package iperf3"},
+		unknown: []string{"warmup", "batch", "knee"},
 		serve: func(o toolOptions) []string {
 			return []string{"-s", "-p", fmt.Sprint(o.port), "--forceflush"}
 		},
@@ -23,12 +23,6 @@ func iperf3() *tool {
 		ask: iperfClient,
 		parse: func(output []byte, o toolOptions) (*load.Report, error) {
 			return parseIperf(output, o.has("protocol", "udp"))
-		},
-		verify: func(o toolOptions) error {
-			if o.has("knee", "yes") {
-				return errors.New("it does not look for a knee: leave tool or knee out")
-			}
-			return nil
 		},
 	}
 }

@@ -28,7 +28,7 @@ const tokenVariable = "TARE_NET_TOKEN"
 func ownNetwork(network string) bool { return network != "" && network != "none" && network != "host" }
 
 // check is Check of both workloads.
-func check(t bench.Task, by *tool) error {
+func check(w bench.Workload, t bench.Task, by *tool) error {
 	spec := t.Spec
 	var why string
 	switch _, reachable := bench.As[bench.Addresser](t.Engine); {
@@ -39,7 +39,7 @@ func check(t bench.Task, by *tool) error {
 	case len(spec.Argv) > 0 || spec.Image != "" && spec.Image != bench.AgentImage:
 		why = "the workload brings its own server: leave image and argv out"
 	default:
-		return by.find(t.Params)
+		return by.find(w.Params(), t.Params)
 	}
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }

@@ -60,7 +60,7 @@ func (rtt) Params() []bench.Param {
 }
 
 // Check implements bench.Workload.
-func (rtt) Check(_ context.Context, t bench.Task) error { return check(t, rttTool(t)) }
+func (w rtt) Check(_ context.Context, t bench.Task) error { return check(w, t, rttTool(t)) }
 
 func rttTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], sockperf()) }
 

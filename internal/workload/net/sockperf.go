@@ -17,6 +17,7 @@ import (
 func sockperf() *tool {
 	return &tool{
 		Program: party.Program{Name: "sockperf", Package: "package sockperf"},
+		unknown: []string{"pings", "warmup", "timeout"},
 		serve: func(o toolOptions) []string {
 			args := append([]string{"server", "-i", "0.0.0.0", "-p", fmt.Sprint(o.port)}, sockperfProtocol(o)...)
 			if o.server != "" {
@@ -25,9 +26,8 @@ func sockperf() *tool {
 			return args
 		},
 		says: "to block on socket", lines: 5,
-		ask:    sockperfClient,
-		parse:  func(output []byte, _ toolOptions) (*load.Report, error) { return parseSockperf(output) },
-		verify: func(toolOptions) error { return nil },
+		ask:   sockperfClient,
+		parse: func(output []byte, _ toolOptions) (*load.Report, error) { return parseSockperf(output) },
 	}
 }
 

@@ -58,7 +58,9 @@ func (throughput) Params() []bench.Param {
 }
 
 // Check implements bench.Workload.
-func (throughput) Check(_ context.Context, t bench.Task) error { return check(t, throughputTool(t)) }
+func (w throughput) Check(_ context.Context, t bench.Task) error {
+	return check(w, t, throughputTool(t))
+}
 
 func throughputTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], iperf3()) }
 

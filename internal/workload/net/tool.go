@@ -21,12 +21,12 @@ import (
 // server in the container, its client beside it.
 type tool struct {
 	party.Program
-	serve  func(o toolOptions) []string // arguments of the server
-	says   string                       // what the server prints once it listens
-	lines  int                          // in how many lines
-	ask    func(o toolOptions, server netip.AddrPort) []string
-	parse  func(output []byte, o toolOptions) (*load.Report, error)
-	verify func(o toolOptions) error // what it cannot do, or nil
+	unknown []string                     // options of the workload
+	serve   func(o toolOptions) []string // arguments of the server
+	says    string                       // what the server prints once it listens
+	lines   int                          // in how many lines
+	ask     func(o toolOptions, server netip.AddrPort) []string
+	parse   func(output []byte, o toolOptions) (*load.Report, error)
 }
 
 // toolOptions are what a tool is asked for.
@@ -39,12 +39,12 @@ type toolOptions struct {
 func (o toolOptions) has(name, value string) bool { return o.params[name] == value }
 
 // find reports why a tool cannot be used; nil is none.
-func (t *tool) find(params map[string]string) error {
+func (t *tool) find(params []bench.Param, given map[string]string) error {
 	if t == nil {
 		return nil
 	}
-	if err := t.verify(toolOptions{params: params}); err != nil {
-		return fmt.Errorf("%w: %s: %w", bench.ErrUnsupported, t.Name, err)
+	if err := t.Unknown(params, given, t.unknown...); err != nil {
+		return err
 	}
 	return t.Find()
 }

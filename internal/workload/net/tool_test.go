@@ -1,6 +1,7 @@
 package net
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -126,5 +127,32 @@ func TestCPUNumbers(t *testing.T) {
 func TestNotes(t *testing.T) {
 	if network.NoteSameCPU != bench.NoteSameCPU || network.NoteClientBound != bench.NoteClientBound || network.TokenVariable != tokenVariable {
 		t.Error("the load and the workload use different words")
+	}
+}
+
+// An option that a tool does not know is refused, and not passed over.
+func TestUnknownOptions(t *testing.T) {
+	for _, test := range []struct {
+		w     bench.Workload
+		tool  *tool
+		given string
+	}{
+		{NewRTT(""), sockperf(), "pings"},
+		{NewRTT(""), sockperf(), "timeout"},
+		{NewThroughput(""), iperf3(), "knee"},
+		{NewThroughput(""), iperf3(), "batch"},
+	} {
+		params := map[string]string{}
+		for _, p := range test.w.Params() {
+			params[p.Name] = p.Default
+		}
+		if err := test.tool.find(test.w.Params(), params); err != nil && strings.Contains(err.Error(), "does not know") {
+			t.Errorf("%s with its defaults: %v", test.tool.Name, err)
+		}
+		params[test.given] = "other"
+		err := test.tool.find(test.w.Params(), params)
+		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.tool.Name+" does not know "+test.given) {
+			t.Errorf("%s with %s: %v", test.tool.Name, test.given, err)
+		}
 	}
 }

@@ -83,9 +83,9 @@ func (s *stage) port() uint16 {
 // jobs are those of a trial with tare's own agent for client and server, who show
 // one another a token.
 func (s *stage) jobs(token, name, protocol string, options map[string]string) *party.Jobs {
-	env := []string{tokenVariable + "=" + token}
-	s.server.Env = append(slices.Clip(s.server.Env), env...)
-	s.beside.Env = env
+	secret := tokenVariable + "=" + token
+	s.server.Env = append(slices.Clip(s.server.Env), secret)
+	s.beside.Env = []string{secret}
 	return party.Stage(s.task.Engine, party.Job{
 		Role: "server", Spec: s.server, Serves: true,
 		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 is one that is free

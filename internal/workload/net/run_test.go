@@ -228,7 +228,7 @@ func TestCheck(t *testing.T) {
 		"argv":         {net.NewThroughput(testToken), e, bench.Spec{Argv: []string{"x"}}, nil, "leave image and argv out"},
 		"no sockperf":  {net.NewRTT(testToken), e, bench.Spec{}, map[string]string{"tool": "sockperf"}, "install package sockperf"},
 		"no iperf3":    {net.NewThroughput(testToken), e, bench.Spec{}, map[string]string{"tool": "iperf3"}, "install package iperf3"},
-		"no knee":      {net.NewThroughput(testToken), e, bench.Spec{}, map[string]string{"tool": "iperf3", "knee": "yes"}, "leave tool or knee out"},
+		"no knee":      {net.NewThroughput(testToken), e, bench.Spec{}, map[string]string{"tool": "iperf3", "knee": "yes"}, "iperf3 does not know knee"},
 	} {
 		err := test.w.Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: params(test.w, test.given)})
 		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"math"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// aside says what holds for a whole table.
+func aside(m *Metric) string {
+	var parts []string
+	switch m.Better {
+	case bench.Lower:
+		parts = append(parts, "less is better")
+	case bench.Higher:
+		parts = append(parts, "more is better")
+	}
+	if len(m.Conditions) == 1 {
+		parts = append(parts, variation(m, &m.Conditions[0])...)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// variation says what differences are to be held against: the noise and, where it
+// is known, how far the blocks are apart.
+func variation(m *Metric, c *Condition) []string {
+	var parts []string
+	if s := noise(m, c); s != "" {
+		parts = append(parts, s)
+	}
+	switch {
+	case c.Spread == nil:
+	case m.Scale == bench.Difference:
+		parts = append(parts, "blocks ±"+unit.Format(*c.Spread, unitName(m.Unit)))
+	default:
+		parts = append(parts, "blocks ±"+unit.FormatPercent(roundTo(*c.Spread)))
+	}
+	return parts
+}
+
+// noise says how far apart the same thing came out.
+func noise(m *Metric, c *Condition) string {
+	n := c.Noise
+	switch {
+	case n == nil:
+		return ""
+	case n.Verdict == string(analysis.Different) && n.Estimate != nil:
+		return "control differs by " + effectText(n, m.effects())[0]
+	case n.Low == nil || n.High == nil:
+		return "noise not known"
+	case n.Scale == bench.Difference:
+		return "noise ±" + unit.Format((*n.High-*n.Low)/2, unitName(m.Unit))
+	default:
+		return "noise ±" + unit.FormatPercent(roundTo(math.Sqrt(*n.High / *n.Low)-1))
+	}
+}
+
+// roundTo leaves two significant digits of a share.
+func roundTo(v float64) float64 {
+	if v <= 0 {
+		return v
+	}
+	scale := math.Pow(10, 1-math.Floor(math.Log10(v)))
+	return math.Round(v*scale) / scale
+}

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// hostParts says what machine it was.
+func hostParts(h *bench.HostFacts) []string {
+	system, _, _ := strings.Cut(h.OS, " (")
+	model, _, _ := strings.Cut(h.CPU, " @ ")
+	model = strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "", " Processor", "").Replace(model)
+	return []string{
+		Clean(h.Hostname),
+		Clean(system + ", Linux " + h.Kernel),
+		fmt.Sprintf("%d × %s", h.CPUs, Clean(strings.TrimSpace(model))),
+		unit.Format(float64(h.Memory), unit.Bytes),
+		"cgroup " + Clean(h.Cgroup),
+	}
+}
+
+// cellNames lists what is compared. Beyond a dozen, the table does.
+func cellNames(cells []bench.Cell) string {
+	var names []string
+	control := ""
+	for _, c := range cells {
+		switch name := Clean(c.Name); {
+		case c.Control:
+			control = " + control"
+		case !slices.Contains(names, name):
+			names = append(names, name)
+		}
+	}
+	if len(names) > 12 {
+		return fmt.Sprintf("%d cells%s", len(names), control)
+	}
+	return strings.Join(names, ", ") + control
+}
+
+// runParts says how long it went on and why it ended.
+func runParts(r *Run) []string {
+	wall := time.Duration(r.Wall * float64(time.Second))
+	parts := []string{
+		fmt.Sprintf("%s in %s", plural(r.Blocks, "block"), unit.FormatDuration(wall.Round(100*time.Millisecond))),
+		fmt.Sprintf("seed %d", r.Seed),
+	}
+	switch bench.StopReason(r.Stopped) {
+	case bench.StopPrecision:
+		return append(parts, "stopped: ±"+unit.FormatPercent(r.Precision)+" reached")
+	case bench.StopBlocks:
+		return append(parts, "stopped: all blocks done")
+	case bench.StopBudget:
+		return append(parts, "stopped: time used up")
+	case bench.StopAllFailed:
+		return append(parts, "stopped: every cell failed")
+	default:
+		return append(parts, "not finished")
+	}
+}
+
+func engineParts(engines []bench.EngineInfo) []string {
+	var out []string
+	for _, e := range engines {
+		if e.Version != "" && len(engines) <= 12 {
+			out = append(out, Clean(e.Name+" "+e.Version))
+		}
+	}
+	return out
+}
+
+// awayParts says on which other machines containers were made, and of which
+// engines.
+func awayParts(engines []bench.EngineInfo) [][]string {
+	var lines [][]string
+	at := map[string]int{} // lines by address
+	for _, e := range engines {
+		if e.Away == nil {
+			continue
+		}
+		i, known := at[e.Away.Address]
+		if !known {
+			i = len(lines)
+			at[e.Away.Address] = i
+			where := fmt.Sprintf("at %s, %s away", Clean(e.Away.Address), unit.FormatDuration(e.Away.RoundTrip))
+			lines = append(lines, append([]string{"", where}, hostParts(&e.Away.Host)...))
+		}
+		lines[i][0] = strings.TrimPrefix(lines[i][0]+", "+Clean(e.Name), ", ")
+	}
+	return lines
+}

@@ -1,0 +1,64 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// comparisons counts a metric's comparisons: those that could be made.
+func (m *Metric) comparisons() int {
+	n := 0
+	for _, c := range m.tables() {
+		for _, r := range c.Rows {
+			if r.Effect != nil && r.Effect.Estimate != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// tables returns the conditions, and the summary if there is one.
+func (m *Metric) tables() []Condition {
+	if m.Summary == nil {
+		return m.Conditions
+	}
+	return append(slices.Clone(m.Conditions), *m.Summary)
+}
+
+// legend says in one line how to read the tables.
+func legend(comparisons int, tables []Table) string {
+	var parts []string
+	switch {
+	case !intervals(tables):
+	case comparisons == 0:
+		parts = append(parts, "[ ] 95 % interval of the median")
+	case comparisons == 1:
+		parts = append(parts, "[ ] is the 95 % interval of the comparison with the baseline")
+	default:
+		parts = append(parts, "[ ] is each one's 95 % interval")
+	}
+	if comparisons > 1 {
+		parts = append(parts, fmt.Sprintf("verdicts allow for all %d comparisons (Holm)", comparisons))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// intervalColumn is the name of the column of intervals, which every table has.
+const intervalColumn = "95 % interval"
+
+// intervals reports whether any table shows one.
+func intervals(tables []Table) bool {
+	for _, t := range tables {
+		column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == intervalColumn })
+		for _, g := range t.Groups {
+			for _, line := range g.Lines {
+				if strings.HasPrefix(line.Cells[column], "[") { // it says why where there is none
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

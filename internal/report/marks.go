@@ -1,0 +1,79 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A marking says which notes a row refers to.
+type marking struct {
+	cells  map[int][]placed
+	metric map[string][]int // of notes about a metric and no shown cell
+}
+
+type placed struct {
+	metric string // empty = all
+	mark   int
+}
+
+// of returns the marks of a cell in the table of a metric.
+func (m *marking) of(cell int, metric string) []int {
+	var out []int
+	for _, p := range m.cells[cell] {
+		if p.metric == "" || p.metric == metric {
+			out = append(out, p.mark)
+		}
+	}
+	return out
+}
+
+// note numbers the warnings that tables can refer to.
+func (d *Document) note(all []bench.Warning) *marking {
+	shown := d.shown()
+	m := &marking{cells: make(map[int][]placed), metric: make(map[string][]int)}
+	mark := 0
+	for _, w := range all {
+		n := Note{Text: Clean(w.Text), Hint: Clean(w.Hint)}
+		known := shown.metric[w.Metric]
+		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
+		switch {
+		case len(cells) > 0 && len(cells) <= most && (known || w.Metric == ""):
+			mark++
+			n.Mark = mark
+			for _, c := range cells {
+				m.cells[c] = append(m.cells[c], placed{w.Metric, mark})
+			}
+		case known:
+			mark++
+			n.Mark = mark
+			m.metric[w.Metric] = append(m.metric[w.Metric], mark)
+		}
+		d.Notes = append(d.Notes, n)
+	}
+	return m
+}
+
+// most is how many rows a note is marked at; one about more is about the table.
+const most = 12
+
+// shown says what has a row and what has a table: nothing where no block counts.
+func (d *Document) shown() (s struct {
+	cell   map[int]bool
+	metric map[string]bool
+},
+) {
+	s.cell, s.metric = make(map[int]bool), make(map[string]bool)
+	if d.Runs[0].Blocks == 0 {
+		return s
+	}
+	for _, m := range d.Metrics {
+		s.metric[m.Name] = true
+		for _, c := range m.Conditions {
+			for _, r := range c.Rows {
+				s.cell[r.index] = true
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// sayReasons puts the counters of each cell on a line, or on several where its
+// metrics have different reasons.
+func (d *Document) sayReasons() {
+	for rest := d.Reasons; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(r Reason) bool { return r.Cell != rest[0].Cell || r.Condition != rest[0].Condition })
+		if n < 0 {
+			n = len(rest)
+		}
+		d.Words.Reasons = append(d.Words.Reasons, d.explain(rest[:n])...)
+		rest = rest[n:]
+	}
+}
+
+// explain says the reasons of one cell. Metrics that have one in common share a
+// line; which they are is not said if that is all of them.
+func (d *Document) explain(reasons []Reason) (lines []Line) {
+	var titles [][]string // of the metrics of each line
+	for _, m := range d.Metrics {
+		var text []string
+		for _, r := range reasons {
+			if slices.ContainsFunc(r.For, func(e Explained) bool { return e.Metric == m.Name }) {
+				text = append(text, r.say())
+			}
+		}
+		if text == nil {
+			continue
+		}
+		known := func(t string) bool { return slices.Contains(text, t) }
+		i := slices.IndexFunc(lines, func(l Line) bool { return slices.ContainsFunc(l.Text, known) })
+		if i < 0 {
+			i = len(lines)
+			lines, titles = append(lines, Line{}), append(titles, nil)
+		}
+		for _, t := range text {
+			if !slices.Contains(lines[i].Text, t) {
+				lines[i].Text = append(lines[i].Text, t)
+			}
+		}
+		titles[i] = append(titles[i], Clean(m.Title))
+	}
+	for i := range lines {
+		lines[i].Name = Clean(nameIn(reasons[0].Cell, reasons[0].Condition))
+		if len(lines) > 1 {
+			lines[i].Name += ", " + strings.Join(titles[i], ", ")
+		}
+	}
+	return lines
+}
+
+// say writes a reason, such as "context switches ×35.3 (112 → 3,950)".
+func (r *Reason) say() string {
+	from, to := unit.Format(r.Baseline, unitName(r.Unit)), unit.Format(r.Value, unitName(r.Unit))
+	how := ""
+	if r.Effect.Scale == bench.Ratio && r.Effect.Estimate != nil {
+		how = " " + unit.FormatRatio(*r.Effect.Estimate)
+	}
+	return fmt.Sprintf("%s%s (%s → %s)", Clean(r.Title), how, from, to)
+}
+
+// nameIn is the name of a cell outside of the table of its condition.
+func nameIn(cell, condition string) string {
+	return analysis.CellName(&bench.Cell{Name: cell, Condition: condition})
+}
+
+// sayWays says how packets went and where data lay.
+func (d *Document) sayWays() {
+	for _, w := range d.Ways {
+		l := Line{Name: Clean(nameIn(w.Cell, w.Condition))}
+		if len(w.Path) > 0 {
+			l.Text = append(l.Text, "packets by "+Clean(strings.Join(w.Path, " → ")))
+		}
+		if w.Data != "" {
+			l.Text = append(l.Text, "data on "+Clean(w.Data))
+		}
+		d.Words.Ways = append(d.Words.Ways, l)
+	}
+}
+
+// sayFailures puts every trial that did not succeed into words.
+func (d *Document) sayFailures() {
+	for _, f := range d.Failed {
+		if f.Outcome == bench.Unsupported {
+			d.Words.Absent = append(d.Words.Absent, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(f.Reason)}})
+			continue
+		}
+		what := fmt.Sprintf("%s %s", plural(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
+		if f.Warmup > 0 {
+			what += fmt.Sprintf(" (%d while warming up)", f.Warmup)
+		}
+		if f.Operation != "" && !strings.HasPrefix(f.Reason, f.Operation+":") {
+			what += " in " + f.Operation
+		}
+		if f.Reason != "" {
+			what += ": " + f.Reason
+		}
+		d.Words.Failures = append(d.Words.Failures, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(what)}})
+	}
+}

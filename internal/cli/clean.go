@@ -217,6 +217,9 @@ func (a *app) printCleaned(found []leftover, dryRun bool) error {
 	return nil
 }
 
+// instancesFile keeps the engines of a run for 'tare clean'.
+const instancesFile = "engines.json"
+
 // saveInstances keeps the engines of a run beside what they make.
 func saveInstances(dir string, all []instance) error {
 	data, err := json.Marshal(all)

@@ -161,15 +161,6 @@ func pairs(flag string, values []string) ([]bench.Label, error) {
 	return out, nil
 }
 
-// planned is a plan with the engines that it was held to.
-type planned struct {
-	plan      bench.Plan
-	workload  bench.Workload
-	probed    []probed
-	instances []instance
-	site      site // where the engines work
-}
-
 // plan reads an experiment and expands it for this machine.
 func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*planned, error) {
 	e, err := a.experiment(name)

@@ -30,13 +30,7 @@ func open(t *testing.T) (*containerd.Engine, enginetest.Site) {
 	t.Helper()
 	site := enginetest.NewSite(t, imagetest.Library(t))
 	e := containerd.New(containerd.Config{Name: "containerd", Run: site.Run, Dir: site.Dir, Images: site.Images})
-	_, err := e.Probe(t.Context())
-	enginetest.Require(t, "containerd", err)
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	enginetest.Use(t, e)
 	return e, site
 }
 

@@ -2,7 +2,6 @@ package docker_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -171,18 +170,7 @@ func published(t *testing.T, host string, want []string) {
 	for _, protocol := range []string{"tcp", "udp"} {
 		port := bench.Port{Container: 80, Protocol: protocol}
 		spec := bench.Spec{Argv: []string{agent.Path, "hold"}, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{port}}
-		if err := e.Prepare(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-		c, err := e.Create(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := c.Remove(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
+		c := enginetest.Create(t, e, spec)
 		if err := c.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
@@ -207,6 +208,26 @@ func Use(t testing.TB, e bench.Engine) {
 			t.Errorf("Close: %v", err)
 		}
 	})
+}
+
+// Create makes a container, and removes it after the test.
+func Create(t testing.TB, e bench.Engine, spec bench.Spec) bench.Container {
+	t.Helper()
+	if err := e.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := c.Remove(ctx); err != nil {
+			t.Errorf("Remove: %v", err)
+		}
+	})
+	return c
 }
 
 // NewSite makes a site for one run in a temporary directory.

@@ -110,30 +110,13 @@ func TestLinkInImage(t *testing.T) {
 	if err := os.Symlink(host, filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	c := create(t, opened(t, s), bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "/link/deep"}}})
+	c := enginetest.Create(t, opened(t, s), bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "/link/deep"}}})
 	if err := c.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Join(host, "deep")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a mount's target was made on the host: %v", err)
 	}
-}
-
-func create(t *testing.T, e bench.Engine, spec bench.Spec) bench.Container {
-	t.Helper()
-	if err := e.Prepare(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	c, err := e.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Remove(context.Background()); err != nil {
-			t.Errorf("Remove: %v", err)
-		}
-	})
-	return c
 }
 
 // TestOddDirectory works where the options of an overlay need escapes.
@@ -145,7 +128,7 @@ func TestOddDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := opened(t, s)
-	c := create(t, e, bench.Spec{})
+	c := enginetest.Create(t, e, bench.Spec{})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == s.Run })
 	if err != nil || len(left) != 1 || left[0].ID != c.ID() {
 		t.Errorf("Leftovers = %v, %v; want %s", left, err, c.ID())
@@ -267,8 +250,8 @@ func TestKilledChild(t *testing.T) {
 	s := enginetest.Site{Run: filepath.Base(dir), Dir: dir, Images: imagetest.Library(t)}
 	e := open(t, s)
 	spec := bench.Spec{Argv: []string{agent.Path, "stubborn"}}
-	create(t, e, spec)
-	if err := create(t, e, spec).Start(t.Context()); err != nil {
+	enginetest.Create(t, e, spec)
+	if err := enginetest.Create(t, e, spec).Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stdout.WriteString("left\n"); err != nil {
@@ -281,7 +264,7 @@ func TestKilledChild(t *testing.T) {
 func TestEmptyGroup(t *testing.T) {
 	require(t)
 	s := enginetest.NewSite(t, imagetest.Library(t))
-	c := create(t, open(t, s), bench.Spec{})
+	c := enginetest.Create(t, open(t, s), bench.Spec{})
 	e := opened(t, s)
 	if _, err := e.Cgroup(t.Context(), c); errors.Is(err, bench.ErrUnsupported) {
 		return // there is none to leave
@@ -310,7 +293,7 @@ func TestOOM(t *testing.T) {
 		return // nothing is limited
 	}
 	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
-	c := create(t, e, bench.Spec{
+	c := enginetest.Create(t, e, bench.Spec{
 		Argv:   []string{agent.Path, "alloc", "1000000000"},
 		Limits: bench.Limits{Memory: 64 << 20},
 	})

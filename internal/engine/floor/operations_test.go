@@ -2,7 +2,6 @@ package floor_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,15 +24,7 @@ func holding(t *testing.T, spec bench.Spec) (*floor.Engine, bench.Container) {
 	}
 	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
 	spec.Argv = []string{agent.Path, "hold"}
-	c, err := e.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Remove(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	c := enginetest.Create(t, e, spec)
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

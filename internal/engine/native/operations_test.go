@@ -2,8 +2,6 @@ package native_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -21,15 +19,8 @@ import (
 func shell(t *testing.T) (*native.Engine, bench.Container) {
 	t.Helper()
 	e := open(t, enginetest.NewSite(t, imagetest.Library(t))).(*native.Engine)
-	c, err := e.Create(t.Context(), bench.Spec{Argv: []string{"sleep", "1000"}, Env: []string{"A=b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(c.Remove(context.Background()), e.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
+	enginetest.Use(t, e)
+	c := enginetest.Create(t, e, bench.Spec{Argv: []string{"sleep", "1000"}, Env: []string{"A=b"}})
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -23,20 +23,9 @@ func holding(t *testing.T, runtime string, spec bench.Spec) (*oci.Engine, bench.
 	t.Helper()
 	site := enginetest.NewSite(t, imagetest.Library(t))
 	e := oci.New(oci.Config{Name: runtime, Run: site.Run, Dir: site.Dir, Images: site.Images})
-	_, err := e.Probe(t.Context())
-	enginetest.Require(t, runtime, err)
+	enginetest.Use(t, e)
 	spec.Argv = []string{agent.Path, "hold"}
-	c, err := e.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := errors.Join(c.Remove(ctx), e.Close(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
+	c := enginetest.Create(t, e, spec)
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

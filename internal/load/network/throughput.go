@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -55,6 +56,9 @@ func (r *rater) measure(t target) (*load.Report, error) {
 	o, err := c.observe(r.plan)
 	if err != nil {
 		return nil, err
+	}
+	if o.client.Bytes+o.server.Bytes == 0 {
+		return nil, fmt.Errorf("nothing came within the %v that are measured: this machine is too busy, or the network lets nothing through; more time may help", r.plan.Time)
 	}
 	report := r.report(o)
 	if r.knee && r.plan.Protocol == udp {

@@ -32,9 +32,11 @@ func params(w bench.Workload, given map[string]string) map[string]string {
 	for _, p := range w.Params() {
 		all[p.Name] = p.Default
 	}
-	if w.Name() == "net-rtt" {
+	switch {
+	case given["tool"] != "": // which does not know all of them
+	case w.Name() == "net-rtt":
 		maps.Copy(all, map[string]string{"pings": "1500", "warmup": "10"})
-	} else {
+	default:
 		maps.Copy(all, map[string]string{"time": "300ms", "warmup": "20ms"})
 	}
 	maps.Copy(all, given)

@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"internal/readback":              {"internal/bench", "internal/proc", "internal/cgroup", "golang.org/x/sys"},
 	"internal/netpath":               {"internal/bench", "internal/proc", "internal/readback", "internal/netns", "internal/netdev", "github.com/vishvananda/netlink", "golang.org/x/sys"},
 	"internal/netns":                 {"golang.org/x/sys"},
+	"internal/syscalls":              {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
 	"internal/netdev":                {"internal/bench", "internal/proc", "internal/netns", "github.com/vishvananda/netlink"},
 	"internal/image":                 {"internal/bench", "internal/agent", "internal/image/pack", "github.com/google/go-containerregistry", "golang.org/x/sys"},
 	"internal/image/*":               {"internal/image", "internal/agent"},

@@ -24,6 +24,7 @@ type Plan struct {
 	TrialTime time.Duration `json:"trial_limit_ns"`      // longest time for one trial
 	OpTime    time.Duration `json:"operation_limit_ns"`  // longest time for one measured operation
 	Washout   time.Duration `json:"washout_limit_ns"`    // longest wait between trials for the machine to settle; 0 = do not wait
+	Syscalls  bool          `json:"syscalls,omitempty"`  // count the system calls of containers, which makes every system call of the machine slower
 	Hooks     []Hook        `json:"hooks,omitempty"`     // in this order
 	Labels    []Label       `json:"labels,omitempty"`    // the user's own, kept with the run
 	LeftOut   []string      `json:"left_out,omitempty"`  // engines that were found and, being too many for the experiment, left out

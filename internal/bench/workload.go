@@ -99,7 +99,7 @@ type Rester interface {
 
 // A Meter is how a workload measures. The runner makes one for each trial and
 // owns its clock. Reporting a metric that was not declared, or twice, fails
-// the trial. All methods but Now are for one goroutine.
+// the trial. Methods are for one goroutine unless they say otherwise.
 type Meter interface {
 	// Now is CLOCK_MONOTONIC of the host, the clock that processes in every
 	// container on this kernel share unless they run in a sandbox or a VM.
@@ -134,6 +134,11 @@ type Meter interface {
 	// Note attaches a stable code that qualifies the sample, such as
 	// NoteHostClock. The report turns it into a warning.
 	Note(code string)
+
+	// SystemCalls is how many system calls a process of this host has begun since
+	// its program was executed; NaN where that is not known or, as Plan.Syscalls
+	// says, not counted. It may be called from any goroutine.
+	SystemCalls(pid int) float64
 
 	// Cleanup runs op outside every measurement with a context of its own that
 	// outlives the trial's, and once more if it fails. If it fails again, its

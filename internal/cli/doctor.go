@@ -73,6 +73,7 @@ func (a *app) doctor(ctx context.Context) error {
 		d.Engines = append(d.Engines, stateOf(e))
 	}
 	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
+	d.Findings = append(d.Findings, callsFinding())
 	dead, err := deadRuns(state)
 	release(dead)
 	if err != nil {

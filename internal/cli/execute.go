@@ -33,9 +33,10 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 		Header: e.header, Workload: e.planned.workload, Engines: engines, Client: client,
 		Writer: e.writer, Machine: e.machine,
 		Clock: run.Monotonic(), Now: a.now,
-		Done:      e.done,
-		Precision: analysis.NewPrecision(e.header.Plan, e.header.Metrics),
-		Interrupt: a.interrupted, Observe: progress.observe,
+		Done:        e.done,
+		SystemCalls: e.machine.systemCalls(),
+		Precision:   analysis.NewPrecision(e.header.Plan, e.header.Metrics),
+		Interrupt:   a.interrupted, Observe: progress.observe,
 		Command: command,
 	})
 	progress.end()

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/syscalls"
 )
 
 // fsRoot is where the kernel's files are.
@@ -23,7 +24,8 @@ const fsRoot = "/"
 type machine struct {
 	counters *host.Counters
 	washout  *host.Washout
-	warm     func() // ends each washout; see warming
+	warm     func()            // ends each washout; see warming
+	calls    *syscalls.Counter // nil where system calls are not counted
 }
 
 var _ run.Machine = machine{}
@@ -37,7 +39,7 @@ func openMachine() (machine, error) {
 	if err != nil {
 		return machine{}, errors.Join(err, c.Close())
 	}
-	return machine{c, w, func() {}}, nil
+	return machine{counters: c, washout: w, warm: func() {}}, nil
 }
 
 func (m machine) Metrics() []bench.Metric { return m.counters.Metrics() }
@@ -75,8 +77,8 @@ func warming(ctx context.Context, images *image.Library) func() {
 
 func (m machine) DropCaches(ctx context.Context) error { return host.DropCaches(ctx) }
 
-// Close closes the kernel's files, which were only read.
-func (m machine) Close() { _ = errors.Join(m.counters.Close(), m.washout.Close()) }
+// Close closes the kernel's files, which were only read, and has it count no more.
+func (m machine) Close() { _ = errors.Join(m.counters.Close(), m.washout.Close(), m.stopCalls()) }
 
 // mountsBelow lists what is mounted at or below a directory.
 func mountsBelow(dir string) ([]string, error) {

@@ -99,6 +99,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.overrides.Primary, "primary", nil, "the `metrics` that decide, with commas")
 	f.IntVar(&o.warmup, "warmup", 0, "`blocks` to run first and not to count")
 	f.Uint64Var(&o.seed, "seed", 0, "`number` that decides the order of trials")
+	f.BoolVar(&o.overrides.Syscalls, "syscalls", false, "count the system calls of containers too, as a reason; every one of the machine is slower meanwhile")
 	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline twice to learn the noise floor")
 }
 

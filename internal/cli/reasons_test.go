@@ -94,6 +94,22 @@ func causes() map[string]cause {
 			// Of each frame of 1514 bytes, 66 are headers.
 			truth: value(100e6 / 8 * 1448 / 1514),
 		},
+		"requests of 4 KiB in place of 128": {
+			engine: "runc",
+			plant: func(t *testing.T, p *place) []string {
+				onDisk(t, p)
+				return []string{
+					"disk", "--engine", "runc", "--factor", "sequential_block=128KiB,4KiB", "--primary", "disk.read.rate", "--syscalls",
+					"--param", "patterns=read", "--param", "io=threads", "--param", "direct=no", "--param", "size=16MiB", "--param", "depth=1", "--param", "time=200ms",
+				}
+			},
+			metric: "disk.read.rate", reason: "inside.syscalls",
+			// One for each 4 KiB that were read in that time, in a tenth of it to warm up,
+			// and few others.
+			truth: func(cell report.Row, why report.Reason) (float64, float64, float64) {
+				return *cell.Low * 0.2 / 4096, why.Value, *cell.High*0.22/4096 + 3000
+			},
+		},
 		"a port that a program of the engine passes on": {
 			engine: "docker",
 			plant: func(*testing.T, *place) []string {

@@ -91,6 +91,9 @@ func (a *app) retake(ctx context.Context, stored *bench.Run, s site) (execution,
 		m.Close()
 		return execution{}, err
 	}
+	for _, w := range m.countCalls(p) {
+		a.notice("%s", w.Text)
+	}
 	return execution{header: stored.Header, planned: p, machine: m, done: stored.Samples}, nil
 }
 

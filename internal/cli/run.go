@@ -78,6 +78,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		if err != nil {
 			return err
 		}
+		notes := machine.countCalls(p)
 		defer machine.Close()
 		// Whatever can go wrong before the first trial goes wrong before there is a run.
 		dir, err := newRunDir(state, id, p.instances)
@@ -89,6 +90,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 			return errors.Join(err, dir.remove())
 		}
 		header := a.header(ctx, p, id, state, machine)
+		header.Warnings = append(header.Warnings, notes...)
 		w, err := out.create(ctx, s, header)
 		if err != nil {
 			return errors.Join(err, out.discard(), dir.remove())

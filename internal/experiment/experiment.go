@@ -94,6 +94,7 @@ type Overrides struct {
 	Warmup    *int
 	Seed      *uint64
 	Control   *bool
+	Syscalls  bool // true counts them; false leaves what the file says
 }
 
 // Levels are a factor and its levels.
@@ -159,6 +160,9 @@ func (o Overrides) fields() []yamldoc.Field {
 	}
 	if o.Control != nil {
 		add("control", strconv.FormatBool(*o.Control))
+	}
+	if o.Syscalls {
+		add("syscalls", "true")
 	}
 	if o.Primary != nil {
 		out = append(out, flagField("primary", flagList("--primary", o.Primary)))

@@ -32,6 +32,7 @@ type file struct {
 	timeouts  timeouts
 	washout   at[time.Duration]
 	seed      at[uint64]
+	syscalls  at[bool]
 	hooks     []bench.Hook
 	labels    []bench.Label
 }
@@ -64,6 +65,7 @@ func fileKeys() []key[file] {
 		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it. Default: `{trial: 60s, operation: 30s}`.", "timeouts: {trial: 60s, operation: 30s}", object("a mapping of trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
 		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.", "washout: 200ms", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.washout }),
 		fieldOf("seed", "Decides the order of trials. Default: drawn anew for each run, and stored with it.", "seed: 42", located(seed()), func(f *f) *at[uint64] { return &f.seed }),
+		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. Every system call of the machine is slower meanwhile. Default: `false`.", "syscalls: true", located(boolean()), func(f *f) *at[bool] { return &f.syscalls }),
 		fieldOf("hooks", "What happens on the host around trials, never timed.", "hooks: [{when: before-trial, do: drop-caches}]", listOf(hook()), func(f *f) *[]bench.Hook { return &f.hooks }),
 		fieldOf("labels", "Your own notes, kept with the run.", "labels: {ticket: X-1}", labels(), func(f *f) *[]bench.Label { return &f.labels }),
 	}

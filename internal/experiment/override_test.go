@@ -97,7 +97,7 @@ func TestOverrideFields(t *testing.T) {
 	p, err := overriddenPlan(t, experiment.Overrides{
 		Params: []bench.Label{{Key: "clients", Value: "4"}}, Labels: []bench.Label{{Key: "ticket", Value: "X-2"}}, Primary: []string{"rate"},
 		Blocks: "3..40", Precision: "5%", Smallest: "4%", Budget: "off", Washout: "1s", Trial: "9s", Operation: "8s",
-		Warmup: &warmup, Seed: &seed, Control: &control,
+		Warmup: &warmup, Seed: &seed, Control: &control, Syscalls: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestOverrideFields(t *testing.T) {
 	p.Factors, p.Cells = nil, nil
 	want := bench.Plan{
 		Name: "x", Workload: "burst", Seed: 9, Warmup: 2, MinBlocks: 8, MaxBlocks: 40, Precision: 0.05, Smallest: 0.04,
-		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Restrict: []string{"rate"},
+		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Restrict: []string{"rate"}, Syscalls: true,
 		Labels: []bench.Label{{Key: "owner", Value: "me"}, {Key: "ticket", Value: "X-2"}},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {

@@ -24,12 +24,13 @@ type Counts struct {
 	network proc.Snapshot // of its network namespace
 	queue   netpath.Queue
 	relayed float64 // s of CPU time of programs that pass its packets on
+	calls   float64 // system calls of its processes, added up
 }
 
 // nothing is the Counts of a party that cannot be looked at.
 func nothing() Counts {
 	nan := math.NaN()
-	c := Counts{age: nan, strain: cgroup.NoStrain(), relayed: nan}
+	c := Counts{age: nan, strain: cgroup.NoStrain(), relayed: nan, calls: nan}
 	c.tally = proc.Tally{
 		UserTime: nan, SystemTime: nan, PageFaults: nan, MajorFaults: nan, Reads: nan, Writes: nan,
 		WaitTime: nan, DiskTime: nan, Waits: nan, Preemptions: nan, Migrations: nan, Filters: nan,
@@ -52,6 +53,7 @@ func (c *Counts) since(before *Counts) *Counts {
 	}
 	d.queue = netpath.Queue{Drops: c.queue.Drops - before.queue.Drops, HeldBack: c.queue.HeldBack - before.queue.HeldBack}
 	d.relayed -= before.relayed
+	d.calls -= before.calls
 	return &d
 }
 
@@ -71,7 +73,7 @@ func (p *Party) count(ctx context.Context) (Counts, bool) {
 	if !p.find(ctx) {
 		return nothing(), false
 	}
-	c := p.surroundings.of(p.first)
+	c := p.surroundings.of(p.first, p.meter.SystemCalls)
 	c.relayed = p.relayed()
 	// A number is used again: what was read must have been of this process.
 	if now, err := proc.Find("/", p.first.PID); err != nil || now.Start != p.first.Start || now.State == 'Z' {

@@ -13,6 +13,9 @@ import (
 // Inside is what the names of the counters begin with.
 const Inside = "inside."
 
+// SystemCalls is the counter that is there only in a run that counts them.
+const SystemCalls = Inside + "syscalls"
+
 // Counters lists the metrics that Record reports, for a workload's Metrics.
 func Counters() []bench.Metric {
 	all := counters()
@@ -86,6 +89,8 @@ func counters() []counter {
 			func(c *Counts) float64 { return c.tally.Reads }),
 		count("writes", "writing system calls inside", n, "System calls that write files, pipes and, by write(2), sockets.",
 			func(c *Counts) float64 { return c.tally.Writes }),
+		count("syscalls", "system calls inside", n, "System calls of its processes, of each since it last executed a program; only in a run with --syscalls.",
+			func(c *Counts) float64 { return c.calls }),
 		most("seccomp_filters", "seccomp filters on its system calls", "How many seccomp filters each system call of the first process goes through.",
 			func(c *Counts) float64 { return c.tally.Filters }),
 		count("net_packets", "network packets inside", n, "Packets received and sent by the interfaces of its network namespace, but for loopback.", network(proc.NetPackets)),

@@ -60,11 +60,13 @@ func namespace(pid string) string {
 	return name
 }
 
-// of counts what belongs to a process and its descendants.
-func (s *surroundings) of(first proc.Process) Counts {
+// of counts what belongs to a process and its descendants; calls is as
+// bench.Meter.SystemCalls.
+func (s *surroundings) of(first proc.Process, calls func(pid int) float64) Counts {
 	c := nothing()
 	c.age = sinceBoot() - float64(first.Start)/ticks
 	if all, err := proc.Descendants("/", first.PID); err == nil {
+		c.calls = callsOf(all, calls)
 		c.tally = tallyOf(all, c.tally)
 	}
 	c.network, c.queue = proc.Network("/", first.PID), queue(first.PID)
@@ -102,6 +104,21 @@ func tallyOf(pids []int, none proc.Tally) proc.Tally {
 	}
 	if !found {
 		return none
+	}
+	return sum
+}
+
+// callsOf adds the system calls of processes up, leaving out those of which none
+// are known; NaN where that is so of all.
+func callsOf(pids []int, calls func(pid int) float64) float64 {
+	sum := math.NaN()
+	for _, pid := range pids {
+		switch n := calls(pid); {
+		case math.IsNaN(sum):
+			sum = n
+		case !math.IsNaN(n):
+			sum += n
+		}
 	}
 	return sum
 }

@@ -22,7 +22,8 @@ type meter struct {
 	cancel context.CancelCauseFunc
 	clock  func() time.Duration
 	limit  time.Duration
-	timer  *time.Timer // ends the trial when an operation takes too long
+	calls  func(pid int) float64 // nil where system calls are not counted
+	timer  *time.Timer           // ends the trial when an operation takes too long
 
 	index   map[string]int
 	values  []float64
@@ -164,6 +165,14 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 
 // Note implements bench.Meter.
 func (m *meter) Note(code string) { m.notes = append(m.notes, code) }
+
+// SystemCalls implements bench.Meter.
+func (m *meter) SystemCalls(pid int) float64 {
+	if m.calls == nil {
+		return math.NaN()
+	}
+	return m.calls(pid)
+}
 
 // Cleanup implements bench.Meter. What fails is tried once more: a daemon that
 // was busy with a failed start may have come to rest.

@@ -34,6 +34,8 @@ type Options struct {
 	Clock    func() time.Duration // CLOCK_MONOTONIC; see Monotonic
 	Now      func() time.Time     // the wall clock
 
+	// SystemCalls counts them; see bench.Meter. Nil does not.
+	SystemCalls func(pid int) float64
 	// Done are the samples that the run has already: it goes on after them.
 	Done []bench.Sample
 	// Precision ends the run when it is reached; nil never does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,7 @@ func (m *meter) Span(_ string, op func() error) (bench.Span, error) { return ben
 func (m *meter) Series(string, []float64)                           {}
 func (m *meter) Distribution(string, string)                        {}
 func (m *meter) Note(code string)                                   { m.notes = append(m.notes, code) }
+func (m *meter) SystemCalls(int) float64                            { return math.NaN() }
 func (m *meter) Cleanup(func(context.Context) error)                {}
 func (m *meter) Record(metric string, v float64)                    { m.values[metric] += v; m.values["of "+metric]++ }
 

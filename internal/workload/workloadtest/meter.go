@@ -2,6 +2,7 @@ package workloadtest
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -11,8 +12,9 @@ import (
 // not implement here panics.
 type Meter struct {
 	bench.Meter
-	Values map[string]float64 // by metric
-	Got    bench.Applied      // the last
+	Values map[string]float64    // by metric
+	Got    bench.Applied         // the last
+	Calls  func(pid int) float64 // counts system calls; nil does not
 
 	t testing.TB
 }
@@ -32,6 +34,14 @@ func (m *Meter) Record(metric string, v float64) { m.Values[metric] = v }
 func (m *Meter) Applied(want bench.Spec, got bench.Applied) error {
 	m.Got = got
 	return bench.Attest(want, got)
+}
+
+// SystemCalls implements bench.Meter.
+func (m *Meter) SystemCalls(pid int) float64 {
+	if m.Calls == nil {
+		return math.NaN()
+	}
+	return m.Calls(pid)
 }
 
 // Cleanup implements bench.Meter.

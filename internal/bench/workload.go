@@ -51,8 +51,8 @@ type Param struct {
 	Name    string // as in YAML
 	Default string
 	Doc     string
-	// Valid reports what is wrong with a value, or nil. It may be nil. Where the
-	// value is a list, its error may be a *WordError.
+	// Valid reports what is wrong with a value, without the option's name, or nil.
+	// It may be nil. Where the value is a list, its error may be a *WordError.
 	Valid func(value string) error
 }
 

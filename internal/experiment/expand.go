@@ -207,10 +207,20 @@ func (p *planner) checkOption(name string, s setting) {
 		}
 		p.Fail(s.name, fmt.Sprintf("workload %q has no option %s", p.workload.Name(), yamldoc.Quote(name)), hint)
 	case param.Valid != nil:
-		if err := param.Valid(s.text); err != nil {
-			p.Fail(s.placeOf(err), fmt.Sprintf("%s: %v", name, err), param.Doc)
-		}
+		p.checkValue(param, s)
 	}
+}
+
+func (p *planner) checkValue(param bench.Param, s setting) {
+	err := param.Valid(s.text)
+	if err == nil {
+		return
+	}
+	at, message := s.placeOf(err), err.Error()
+	if at.Flag == "" { // which names the option itself
+		message = param.Name + ": " + message
+	}
+	p.Fail(at, message, param.Doc)
 }
 
 // placeOf is where what err is about was written.

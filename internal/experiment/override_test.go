@@ -75,6 +75,8 @@ func TestOverride(t *testing.T) {
 		{"no levels", experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine"}}}, "--engine: factor \"engine\" has no levels"},
 		{"unknown engine", experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"dokcer"}}}}, "--engine: unknown engine \"dokcer\""},
 		{"unknown option", experiment.Overrides{Params: []bench.Label{{Key: "siez", Value: "7"}}}, "--param siez: workload \"burst\" has no option \"siez\""},
+		{"bad option", experiment.Overrides{Params: []bench.Label{{Key: "size", Value: "big"}}}, "--param size: \"big\" is not a number\n"},
+		{"bad level of an option", experiment.Overrides{Factors: []experiment.Levels{{Factor: "clients", Levels: []string{"1", "few"}, Flag: "--factor clients"}}}, "--factor clients: \"few\" is not a number"},
 		{"conflict", experiment.Overrides{Factors: []experiment.Levels{{Factor: "cpus", Levels: []string{"1"}}}}, "--cpus: factors \"shape\" and \"cpus\" both set cpus"},
 		{"unknown driver", experiment.Overrides{Instances: []experiment.Instance{{Name: "new", Driver: "dokcer"}}}, "--engine new: unknown driver \"dokcer\""},
 	} {

@@ -20,6 +20,25 @@ type Args struct {
 	err   error
 }
 
+// A ValueError is what is wrong with the value of an option.
+type ValueError struct {
+	Key, Value string
+	Want       string // what it should be
+}
+
+func (e *ValueError) Error() string { return fmt.Sprintf("%s=%.80s: want %s", e.Key, e.Value, e.Want) }
+
+// Valid says what is wrong with an option, seen by itself, by the rule of a load
+// for all of them. Its error does not name the option: who asks has done that.
+func Valid(key, value string, rule func(*Args) error) error {
+	err := rule(&Args{given: map[string]string{key: value}, asked: map[string]bool{}})
+	var wrong *ValueError
+	if errors.As(err, &wrong) && wrong.Key == key {
+		return fmt.Errorf("%.80q: want %s", value, wrong.Want)
+	}
+	return err
+}
+
 // ParseArgs reads KEY=VALUE words.
 func ParseArgs(words []string) (*Args, error) {
 	a := &Args{given: map[string]string{}, asked: map[string]bool{}}
@@ -91,7 +110,7 @@ func (a *Args) Word(key, otherwise string, words ...string) string {
 }
 
 func (a *Args) fail(key, text, want string) {
-	a.err = errors.Join(a.err, fmt.Errorf("%s=%.80s: want %s", key, text, want))
+	a.err = errors.Join(a.err, &ValueError{key, text, want})
 }
 
 // Err says what was wrong with the options asked for, and which were given

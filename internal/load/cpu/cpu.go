@@ -103,13 +103,13 @@ func choose(names string) (chosen []kernel, err error) {
 	for _, name := range strings.FieldsFunc(names, func(r rune) bool { return r == ' ' || r == ',' }) {
 		i := slices.IndexFunc(all, func(k kernel) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("kernels=%.80s: no kernel %.40q: want some of %s, each once", names, name, strings.Join(Kernels(), " "))
+			return nil, fmt.Errorf("no kernel %.40q: want some of %s, each once", name, strings.Join(Kernels(), " "))
 		}
 		chosen = append(chosen, all[i])
 		all = slices.Delete(all, i, i+1)
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("kernels=: want some of %s", strings.Join(Kernels(), " "))
+		return nil, &load.ValueError{Key: "kernels", Value: names, Want: "some of " + strings.Join(Kernels(), " ")}
 	}
 	return chosen, nil
 }

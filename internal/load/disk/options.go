@@ -84,11 +84,10 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// Valid says what is wrong with an option, seen by itself.
+// Valid says what is wrong with an option, seen by itself, without its name.
 func Valid(key, value string) error {
-	a, err := load.ParseArgs([]string{key + "=" + value})
-	if err == nil {
-		_, err = read(a)
-	}
-	return err
+	return load.Valid(key, value, func(a *load.Args) error {
+		_, err := read(a)
+		return err
+	})
 }

@@ -1,10 +1,11 @@
 package disk
 
 import (
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/load"
 )
 
 // A Pattern is what is done to the file.
@@ -46,7 +47,7 @@ func patternsOf(list string) ([]Pattern, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		p, ok := patternNamed(name)
 		if !ok || seen[name] {
-			return nil, fmt.Errorf("patterns=%.80s: want some of %s, each once, or none", list, allPatterns())
+			return nil, &load.ValueError{Key: "patterns", Value: list, Want: "some of " + allPatterns() + ", each once, or none"}
 		}
 		seen[name] = true
 		chosen = append(chosen, p)

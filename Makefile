@@ -9,6 +9,8 @@ LDFLAGS  = -s -w -X github.com/tare-bench/tare/internal/cli.version=$(VERSION)
 AGENTS   = internal/image/agentbin/tare-agent-linux-
 
 export CGO_ENABLED ?= 0
+# What any step compiles is what is released, so that each package is compiled once.
+export GOFLAGS ?= -trimpath
 
 .PHONY: run build install agent check lint test engines generate proofs bench fuzz cross FORCE
 

@@ -30,7 +30,7 @@ func TestDiskFull(t *testing.T) {
 	})
 	p.store = filepath.Join(disk, "tare.db")
 
-	args := small([]string{"native"}, "--blocks", "400", "--label", "disk=small")
+	args := small([]string{"native"}, "--blocks", "100", "--label", "disk=small")
 	said := p.tare(t, args...)
 	if said.code != 1 {
 		t.Errorf("exit code %d, want 1\n%s", said.code, said.stderr)

@@ -8,24 +8,43 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// runtime builds a runtime that misbehaves as its name says; see
+// runtime makes a runtime that misbehaves as its name says; see
 // testdata/runtime.
 func (p *place) runtime(t *testing.T, name string) string {
 	t.Helper()
+	program, err := misbehaving()
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(p.dir, name)
-	cmd := exec.Command("go", "build", "-o", path, "./testdata/runtime")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, out)
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
+
+// misbehaving is testdata/runtime, built once for all names.
+var misbehaving = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "tare-runtime-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // at worst a leftover in the temporary directory
+	path := filepath.Join(dir, "runtime")
+	cmd := exec.Command("go", "build", "-o", path, "./testdata/runtime")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build a runtime that misbehaves: %w\n%s", err, out)
+	}
+	return os.ReadFile(path)
+})
 
 // hasty is a run in which an operation may take a second, and native goes on
 // when the other engine does not.

@@ -57,13 +57,7 @@ func every() string { return strings.Join(cpu.Kernels(), " ") }
 
 // validBy holds a value to the load's own rule.
 func validBy(option string) func(string) error {
-	return func(value string) error {
-		args, err := load.ParseArgs([]string{option + "=" + value})
-		if err != nil {
-			return err
-		}
-		return cpu.Check(args)
-	}
+	return func(value string) error { return load.Valid(option, value, cpu.Check) }
 }
 
 func validTool(name string) error {

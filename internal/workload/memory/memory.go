@@ -66,13 +66,7 @@ func (workload) Params() []bench.Param {
 
 // validBy holds a value to the load's own rule.
 func validBy(option string) func(string) error {
-	return func(value string) error {
-		args, err := load.ParseArgs([]string{option + "=" + value})
-		if err != nil {
-			return err
-		}
-		return memory.Valid(args)
-	}
+	return func(value string) error { return load.Valid(option, value, memory.Valid) }
 }
 
 func validSize(s string) error {

@@ -23,7 +23,11 @@ func TestSystemCalls(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	defer counter.Close()
+	t.Cleanup(func() {
+		if err := counter.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	// For each child the agent asks for its own number and forks; the child asks
 	// for a signal and for its parent, and waits.
 	const children, each = 400, 5

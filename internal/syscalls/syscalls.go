@@ -131,7 +131,7 @@ func refusal(err error) error {
 	case strings.Contains(string(lock), "[confidentiality]"):
 		return fmt.Errorf("%w: this kernel is locked down (confidentiality), and runs no programs that look at processes: %w", bench.ErrUnsupported, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: needs root, or CAP_BPF and CAP_PERFMON: %w", bench.ErrUnsupported, err)
+		return fmt.Errorf("%w: needs root, or CAP_BPF and CAP_PERFMON", bench.ErrUnsupported)
 	default:
 		return fmt.Errorf("%w: this kernel refuses, where Linux 4.17 with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS would not: %w", bench.ErrUnsupported, err)
 	}

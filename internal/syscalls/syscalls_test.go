@@ -16,7 +16,7 @@ import (
 )
 
 // open counts, or ends the test where this is not allowed and nobody said it is.
-func open(t *testing.T) *syscalls.Counter {
+func open(t testing.TB) *syscalls.Counter {
 	t.Helper()
 	c, err := syscalls.Open()
 	if err != nil {
@@ -78,7 +78,9 @@ func TestCountOfAProgram(t *testing.T) {
 	if n := c.Count(pid); n < 2*lines || n > 2*lines+300 {
 		t.Errorf("%v system calls to copy %d times", n, lines)
 	}
-	in.Close()
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func again(t *testing.T, as *syscall.SysProcAttr, mark string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer self.Close()
+	defer func() { _ = self.Close() }() // it was only read
 	cmd := exec.Command("/proc/self/fd/3", "-test.run", "^"+t.Name()+"$")
 	cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = []*os.File{self}, as, "/"
 	cmd.Env = append(os.Environ(), mark+"=1")
@@ -153,11 +155,7 @@ func BenchmarkSystemCall(b *testing.B) {
 	}
 	b.Run("uncounted", run)
 	b.Run("counted", func(b *testing.B) {
-		c, err := syscalls.Open()
-		if err != nil {
-			b.Skip(err)
-		}
-		defer c.Close()
+		c := open(b)
 		run(b)
 		b.ReportMetric(float64(c.Cost().Nanoseconds()), "ns-said")
 	})

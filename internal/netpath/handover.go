@@ -32,7 +32,7 @@ func (t target) handover(ctx context.Context, pid int, own Link) ([]string, erro
 		return nil, err
 	}
 	rewritten, err := t.followed(from)
-	if errors.Is(err, fs.ErrPermission) && t.protocol == "tcp" {
+	if errors.Is(err, fs.ErrPermission) {
 		rewritten, err = t.left(from)
 	}
 	switch {
@@ -80,9 +80,15 @@ func protocolOf(number uint8) string {
 	return ""
 }
 
-// left reports whether a connection from that address has left this namespace: no
-// socket in it is its other end.
+// left is followed for an ordinary user. It reports whether a connection from that
+// address has left this namespace: no socket in it is its other end. A datagram
+// leaves nothing behind to be seen. It has not left if a program that this user
+// may look into, the only kind that proxy finds, listens: whoever started that
+// for the port cannot have the kernel rewrite addresses.
 func (t target) left(from netip.AddrPort) (bool, error) {
+	if t.protocol != "tcp" {
+		return false, nil
+	}
 	all, err := t.sockets()
 	return !slices.ContainsFunc(all, func(s socket) bool { return s.local == t.address && s.remote == from }), err
 }

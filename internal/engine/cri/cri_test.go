@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 		enginetest.TmpfsMount, enginetest.UserNS, enginetest.StorageVolume, enginetest.StorageTmpfs, enginetest.ForeignData,
 	}
 	if !has(info, "pod network", "bridge") {
-		unsupported = append(unsupported, enginetest.NetworkBridge, enginetest.ReachPeer)
+		unsupported = append(unsupported, enginetest.NetworkBridge, enginetest.ReachBridge, enginetest.ReachPeer)
 	}
 	if !has(info, "pod ports", "portmap") {
 		unsupported = append(unsupported, enginetest.ReachPublished)

@@ -34,6 +34,7 @@ const (
 	NetworkMacvlan  Feature = "network macvlan"
 	NetworkSlirp    Feature = "network slirp4netns"
 	NetworkPasta    Feature = "network pasta"
+	ReachBridge     Feature = "a bridge, from this host"
 	ReachPublished  Feature = "reach published"
 	ReachPeer       Feature = "reach peer"
 	BindMount       Feature = "bind mount"

@@ -35,7 +35,7 @@ func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
 		}
 		return lacks
 	}
-	lacks := append(absent(), enginetest.NetworkMacvlan)
+	lacks := append(absent(), enginetest.NetworkMacvlan, enginetest.ReachBridge)
 	if slices.Contains(info.Facts, bench.Label{Key: "cgroup", Value: "v1 cgroupfs"}) {
 		lacks = append(lacks, enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
@@ -34,14 +35,18 @@ func loaders() []loader {
 	}
 }
 
-// runLoads runs loads one after the other, prints the report of each, and then
-// stays until it is stopped: as long as the process is there, the kernel tells
-// what it used.
+// settleLimit is how long loads wait for the machine to come to rest.
+const settleLimit = 300 * time.Millisecond
+
+// runLoads runs loads one after the other, once the machine has come to rest,
+// prints the report of each, and then stays until it is stopped: as long as the
+// process is there, the kernel tells what it used.
 func runLoads(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return exitUsage
 	}
 	term := terminated()
+	load.Settle(settleLimit)
 	for len(args) > 0 {
 		end := slices.Index(args, LoadSeparator)
 		one := args

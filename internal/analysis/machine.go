@@ -159,9 +159,17 @@ func (w *warner) notes() {
 	}
 	for _, code := range slices.Sorted(maps.Keys(cells)) {
 		text, hint := noteText(code, w.names(cells[code]))
-		w.add(code, text, hint, "", cells[code]...)
+		w.add(code, text, hint, noteMetric(code), cells[code]...)
 	}
 	w.ways(cells)
+}
+
+// noteMetric is the metric that a mark of trials is about; empty = all.
+func noteMetric(code string) string {
+	if code == bench.NoteClientBound {
+		return bench.ClientBoundMetric
+	}
+	return ""
 }
 
 // noteText puts a mark of trials of some cells into words.

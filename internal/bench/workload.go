@@ -171,6 +171,8 @@ const (
 	// NoteClientBound marks a sample in which the client used all of its CPUs, and
 	// the server did not: the server could have done more.
 	NoteClientBound = "client-bound"
+	// ClientBoundMetric is what it limits.
+	ClientBoundMetric = "throughput.rate"
 	// NoteFull marks a sample of a host that was filled until a container could not
 	// be started, or ended by itself.
 	NoteFull = "full"

@@ -22,6 +22,8 @@ func beside(b *testing.B, w bench.Workload, e bench.Engine, spec bench.Spec, too
 		var ours, theirs []bench.Sample
 		with := maps.Clone(given)
 		with["tool"] = tool
+		delete(with, "warmup") // no tool knows these
+		delete(with, "pings")
 		if round%2 == 0 {
 			ours = measure(b, w, e, spec, given)
 		}
@@ -44,6 +46,21 @@ func beside(b *testing.B, w bench.Workload, e bench.Engine, spec bench.Spec, too
 // A network that both can be compared on.
 func networks() map[string]bench.Spec {
 	return map[string]bench.Spec{"loopback": {Network: "host"}, "bridge": {Network: "bridge"}}
+}
+
+func BenchmarkBesideSockperf(b *testing.B) {
+	for name, spec := range networks() {
+		for _, protocol := range []string{"udp", "tcp"} {
+			b.Run(protocol+"-"+name, func(b *testing.B) {
+				var e bench.Engine = openNative(b)
+				if name == "bridge" {
+					e = openDocker(b)
+				}
+				given := map[string]string{"protocol": protocol, "pings": "50000"}
+				beside(b, net.NewRTT(testToken), e, spec, "sockperf", given, "rtt.p50", "rtt.p99")
+			})
+		}
+	}
 }
 
 func BenchmarkBesideIperf(b *testing.B) {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/proc"
 )
 
 // A process is the first one of a container: a child of this process by
@@ -24,19 +26,11 @@ type process struct {
 }
 
 func openProcess(pid int) (*process, error) {
-	p := &process{pid: pid}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ENOSYS) {
-		return p, nil
+	file, err := proc.OpenProcess(pid)
+	if err != nil && !errors.Is(err, unix.ENOSYS) {
+		return nil, err
 	}
-	if err != nil {
-		return nil, os.NewSyscallError("pidfd_open", err)
-	}
-	if err := unix.SetNonblock(fd, true); err != nil { // or Go would not poll it
-		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
-	}
-	p.file = os.NewFile(uintptr(fd), "process")
-	return p, nil
+	return &process{pid: pid, file: file}, nil
 }
 
 // wait returns how the process ended. It is called once.

@@ -67,16 +67,16 @@ func (c *running) monitor() *os.File {
 	if err != nil || pid <= 1 {
 		return nil
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
+	file, err := proc.OpenProcess(pid)
 	if err != nil {
 		return nil
 	}
 	// The number could be another's by now, or have another meaning here.
-	if id, _ := monitored(pid); id != c.id || unix.SetNonblock(fd, true) != nil { // blocking, Go would not poll it
-		_ = unix.Close(fd) // nothing was written to it
+	if id, _ := monitored(pid); id != c.id {
+		_ = file.Close() // nothing was written to it
 		return nil
 	}
-	return os.NewFile(uintptr(fd), "conmon")
+	return file
 }
 
 // retire notes a container that was removed, and in which further processes ran.

@@ -18,18 +18,27 @@ const (
 // longer than limit: an engine goes on working for a container when that has
 // begun, and what is measured is the container, not that. Where the kernel does
 // not tell, as in a sandbox, it waits for that moment alone.
-func Settle(limit time.Duration) { settle(limit, idle, time.Sleep) }
+func Settle(limit time.Duration) { settle(limit, idle, pause) }
 
-func settle(limit time.Duration, idle func() (time.Duration, int), sleep func(time.Duration)) {
+func settle(limit time.Duration, idle func() (time.Duration, int), pause func(time.Duration) time.Duration) {
 	before, _ := idle()
-	for waited := time.Duration(0); waited < limit; waited += window {
-		sleep(window)
+	for waited := time.Duration(0); waited < limit; {
+		took := pause(window)
+		waited += took
 		now, cpus := idle()
-		if now-before >= time.Duration(cpus)*window-slack {
+		if now-before >= time.Duration(cpus)*took-slack {
 			return
 		}
 		before = now
 	}
+}
+
+// pause sleeps, and says for how long it was: a busy machine or a CPU quota makes
+// that longer, and some CPUs are idle for as long as all should have been.
+func pause(d time.Duration) time.Duration {
+	began := time.Now()
+	time.Sleep(d)
+	return time.Since(began)
 }
 
 // idle is for how long the CPUs have been idle since the machine started, added

@@ -12,35 +12,40 @@ import (
 type clock struct {
 	idle   time.Duration
 	script []time.Duration // idle in each window; the last goes on
+	late   time.Duration   // by how much it wakes
 	slept  int
 }
 
 func (c *clock) now() (time.Duration, int) { return c.idle, 2 }
 
-func (c *clock) sleep(time.Duration) {
+func (c *clock) pause(d time.Duration) time.Duration {
 	c.idle += c.script[min(c.slept, len(c.script)-1)]
 	c.slept++
+	return d + c.late
 }
 
 func TestSettle(t *testing.T) {
 	const all = 2 * window
 	for name, test := range map[string]struct {
 		script []time.Duration
+		late   time.Duration
 		want   int // windows
 	}{
-		"idle":                     {[]time.Duration{all}, 1},
-		"rounded":                  {[]time.Duration{all - slack}, 1},
-		"one CPU busy for a while": {[]time.Duration{window, window, window, all}, 4},
-		"busy for good":            {[]time.Duration{0}, 10},
+		"idle":                     {[]time.Duration{all}, 0, 1},
+		"rounded":                  {[]time.Duration{all - slack}, 0, 1},
+		"one CPU busy for a while": {[]time.Duration{window, window, window, all}, 0, 4},
+		"busy for good":            {[]time.Duration{0}, 0, 10},
+		"one CPU busy, woken late": {[]time.Duration{2 * window}, window, 5},
+		"idle, woken late":         {[]time.Duration{4 * window}, window, 1},
 	} {
-		c := &clock{script: test.script}
-		settle(10*window, c.now, c.sleep)
+		c := &clock{script: test.script, late: test.late}
+		settle(10*window, c.now, c.pause)
 		if c.slept != test.want {
 			t.Errorf("%s: waited for %d windows, want %d", name, c.slept, test.want)
 		}
 	}
 	windows := 0
-	settle(10*window, func() (time.Duration, int) { return 0, 0 }, func(time.Duration) { windows++ })
+	settle(10*window, func() (time.Duration, int) { return 0, 0 }, func(d time.Duration) time.Duration { windows++; return d })
 	if windows != 1 {
 		t.Errorf("waited for %d windows where nothing is known, want 1", windows)
 	}

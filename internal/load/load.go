@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -87,6 +88,9 @@ func parseLine(line []byte) (*Report, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(r); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReport, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: something follows it: %.80q", ErrReport, line)
 	}
 	for name, d := range r.Distributions {
 		if _, err := d.Histogram(); err != nil {

@@ -1,0 +1,39 @@
+package load_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// What loads print is read as it was, and nothing else is.
+func TestParse(t *testing.T) {
+	r := load.NewReport("cpu")
+	r.Values["cpu.single"], r.Facts["threads"] = 1234.5, "2"
+	line, err := r.Line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := load.Parse(append(line, line...))
+	if diff := cmp.Diff([]*load.Report{r, r}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for name, text := range map[string]string{
+		"another program":  "hello\n",
+		"another version":  "tare-load v2 {}\n",
+		"cut off":          string(line[:len(line)-1]),
+		"an unknown field": "tare-load v1 {\"more\":1}\n",
+		"text behind it":   "tare-load v1 {} more\n",
+		"two in one line":  "tare-load v1 {}{}\n",
+		"no number":        "tare-load v1 {\"values\":{\"a\":1e999}}\n",
+		"no distribution":  "tare-load v1 {\"distributions\":{\"a\":\"?\"}}\n",
+		"good, then bad":   string(line) + "hello\n",
+	} {
+		if got, err := load.Parse([]byte(text)); !errors.Is(err, load.ErrReport) || got != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -239,5 +240,24 @@ func TestClientBound(t *testing.T) {
 		if got := o.clientBound(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// A client that has gone before it hears of its session keeps nobody else out.
+func TestClientThatGoesAtOnce(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Close(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{}
+	gone := &talk{server: s, wire: &wire{file: w}}
+	if _, err := gone.open(plan{Protocol: tcp, Streams: 1, Direction: up}); err == nil {
+		t.Fatal("told of a session on a connection that is closed")
+	}
+	if err := s.admitTo(&side{}); err != nil {
+		t.Errorf("the next client: %v", err)
 	}
 }

@@ -83,7 +83,10 @@ func (t *talk) open(p plan) (*side, error) {
 	if err := t.server.admitTo(s); err != nil {
 		return nil, err
 	}
-	return s, t.wire.tell(answer{Key: key, CPUs: cpus})
+	if err := t.wire.tell(answer{Key: key, CPUs: cpus}); err != nil {
+		return nil, errors.Join(err, t.server.admitTo(nil)) // or nobody else would be let in
+	}
+	return s, nil
 }
 
 // newKey draws the key of a session.

@@ -1,8 +1,10 @@
 package cpu
 
 import (
+	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,4 +114,37 @@ func FuzzTools(f *testing.F) {
 			t.Errorf("missing %q, %d values", missing, len(values))
 		}
 	})
+}
+
+// Results are taken from where a container left them, and from nowhere else.
+func TestTakeResults(t *testing.T) {
+	elsewhere := t.TempDir()
+	outside := filepath.Join(elsewhere, resultsFile)
+	for name, test := range map[string]struct {
+		leave func(dir string) error
+		want  string
+	}{
+		"in it":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, resultsFile), []byte("own"), 0o600) }, "own"},
+		"nothing":          {func(string) error { return nil }, ""},
+		"a link":           {func(dir string) error { return os.Symlink(outside, filepath.Join(dir, resultsFile)) }, ""},
+		"a link to a path": {func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, "data")) }, ""},
+		"below it": {func(dir string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, "data"), 0o700), os.WriteFile(filepath.Join(dir, "data", resultsFile), []byte("own"), 0o600))
+		}, "own"},
+	} {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(outside, []byte("foreign"), 0o600), test.leave(dir)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := takeResults(dir)
+		if string(text) != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if _, err := os.Stat(outside); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := takeResults(dir); left != nil {
+			t.Errorf("%s: left %q", name, left)
+		}
+	}
 }

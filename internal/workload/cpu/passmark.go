@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -103,20 +103,25 @@ func (w *workshop) Remove(ctx context.Context) error {
 const maxResults = 64 << 10
 
 // takeResults reads and removes the file of results in dir or one level below.
-// Whoever wrote it may have been anybody: no link is followed.
-func takeResults(dir string) ([]byte, error) {
-	here, _ := filepath.Glob(filepath.Join(dir, resultsFile)) // the pattern is well formed, as is the next
-	below, _ := filepath.Glob(filepath.Join(dir, "*", resultsFile))
+// Whoever wrote it may have been anybody: no link leads out of dir.
+func takeResults(dir string) (text []byte, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	here, _ := fs.Glob(root.FS(), resultsFile) // the pattern is well formed, as is the next
+	below, _ := fs.Glob(root.FS(), "*/"+resultsFile)
 	found := append(here, below...)
 	if len(found) != 1 {
 		return nil, fmt.Errorf("it left %d files %s, want one", len(found), resultsFile)
 	}
-	f, err := os.OpenFile(found[0], os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := root.OpenFile(found[0], os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxResults))
-	return text, errors.Join(err, f.Close(), os.Remove(found[0]))
+	text, err = io.ReadAll(io.LimitReader(f, maxResults))
+	return text, errors.Join(err, f.Close(), root.Remove(found[0]))
 }
 
 // A passMarkTest is what a kernel is like.

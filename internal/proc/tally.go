@@ -18,9 +18,8 @@ type Tally struct {
 	SystemTime  float64 // s in the kernel, in steps of 10 ms
 	PageFaults  float64 // major ones included
 	MajorFaults float64 // that had to wait for a disk
-	// Of the process, its threads that have ended included.
-	Reads  float64 // system calls that read
-	Writes float64 // system calls that write
+	Reads       float64 // system calls that read
+	Writes      float64 // system calls that write
 	// Of the threads that there are.
 	WaitTime    float64 // s ready to run while others ran
 	DiskTime    float64 // s waiting for block devices, in steps of 10 ms; only with the kernel's delay accounting

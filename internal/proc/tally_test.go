@@ -35,6 +35,16 @@ func TestCount(t *testing.T) {
 	if n := after.Reads - before.Reads; n < reads {
 		t.Errorf("%v system calls that read, want at least %d", n, reads)
 	}
+	if err := exec.Command("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=5000").Run(); err != nil {
+		t.Fatal(err)
+	}
+	waited, err := proc.Count("/", os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := waited.Reads - after.Reads; n < 5000 {
+		t.Errorf("%v system calls that read, with those of a child that made 5000", n)
+	}
 	if n := after.PageFaults - before.PageFaults; n < pages/512 { // huge pages are of 512
 		t.Errorf("%v page faults", n)
 	}

@@ -53,6 +53,9 @@ func (o *output) tell() {
 
 func lines(text []byte) int { return bytes.Count(text, []byte("\n")) }
 
+// whole is the text without a last line that has not ended yet.
+func whole(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
+
 // text returns what was kept so far.
 func (o *output) text() []byte {
 	o.mu.Lock()

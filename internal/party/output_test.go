@@ -13,3 +13,11 @@ func TestLinesThatAreThereAlready(t *testing.T) {
 	<-second
 	<-o.after(2)
 }
+
+func TestWhole(t *testing.T) {
+	for text, want := range map[string]string{"": "", "one": "", "one\n": "one\n", "one\ntw": "one\n", "\n\n": "\n\n"} {
+		if got := string(whole([]byte(text))); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

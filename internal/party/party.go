@@ -195,7 +195,7 @@ func (p *Party) Reports(ctx context.Context, n int) ([]*load.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := load.Parse(text)
+	all, err := load.Parse(whole(text)) // the next load may be about to report
 	if err != nil {
 		return nil, p.named(err)
 	}

@@ -75,11 +75,16 @@ func value(t testing.TB, w bench.Workload, s bench.Sample, name string) float64 
 	if s.Outcome != bench.OK {
 		t.Fatalf("%s: %s", s.Outcome, s.Reason)
 	}
-	v, ok := s.Value(slices.IndexFunc(w.Metrics(), func(m bench.Metric) bool { return m.Name == name }))
+	v, ok := s.Value(index(w, name))
 	if !ok {
 		t.Fatalf("%s: no value", name)
 	}
 	return v
+}
+
+// index is where a metric is among those of a workload.
+func index(w bench.Workload, name string) int {
+	return slices.IndexFunc(w.Metrics(), func(m bench.Metric) bool { return m.Name == name })
 }
 
 // complete holds samples to have succeeded, with values above zero, and to have

@@ -82,18 +82,21 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 	var process *os.File
 	defer func() { _ = process.Close() }() // nothing is written to it; none is an error that means nothing
+	sought := false
 	for began := time.Now(); ; {
 		answer, err := c.pod.server.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.id})
 		if err != nil {
 			return nil, c.failed(ctx, "wait", err)
 		}
-		switch state := answer.GetStatus(); state.GetState() {
+		state := answer.GetStatus()
+		switch state.GetState() {
 		case cri.ContainerState_CONTAINER_EXITED:
 			return state, nil
 		case cri.ContainerState_CONTAINER_UNKNOWN:
 			return nil, c.failed(ctx, "wait", errors.New("the server has lost sight of it"))
 		}
-		if process == nil && time.Since(began) > moment {
+		if !sought && state.GetState() == cri.ContainerState_CONTAINER_RUNNING && time.Since(began) > moment {
+			sought = true // what is not found now will not be, and each search asks for much
 			if process = c.process(ctx); process != nil {
 				if err := proc.AwaitEnd(ctx, process); err != nil {
 					return nil, c.failed(ctx, "wait", err)

@@ -90,3 +90,38 @@ func TestLogWithoutEnd(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A process that cannot be seen from here is looked for once: the server is asked
+// for more than the state.
+func TestProcessThatIsNotSeen(t *testing.T) {
+	f, looks, searches := newFake(nil), 0, 0
+	e := with(t, f)
+	if err := e.Prepare(t.Context(), own()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Create(t.Context(), own())
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(300 * time.Millisecond)
+	f.answer("ContainerStatus", func(_ context.Context, request any) (any, error) {
+		looks++
+		if request.(*cri.ContainerStatusRequest).Verbose {
+			searches++
+		}
+		state := exited(0)
+		if time.Now().Before(until) {
+			state.Status.State = cri.ContainerState_CONTAINER_RUNNING
+		}
+		return state, nil
+	})
+	if _, err := c.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if searches != 1 || looks < 3 {
+		t.Errorf("looked %d times, and %d times for the process", looks, searches)
+	}
+	if err := c.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -33,10 +33,10 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 	f := &fixture{}
 	for _, p := range s.parts {
 		r := &running{Part: p, task: p.task(t)}
+		f.parts = append(f.parts, r) // what it set up before it failed is removed too
 		if err := r.note(r.setUp(ctx)); err != nil {
 			return nil, errors.Join(err, f.Remove(context.WithoutCancel(ctx)))
 		}
-		f.parts = append(f.parts, r)
 	}
 	f.stops = stops(t.Engine, f.parts)
 	return f, nil

@@ -71,5 +71,8 @@ func parseIdle(text []byte) (sum time.Duration, cpus int) {
 			sum += time.Duration(n) * tick
 		}
 	}
+	if sum == 0 {
+		return 0, 0 // older versions of gVisor have the file, with nothing but zeros
+	}
 	return sum, cpus
 }

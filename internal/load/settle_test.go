@@ -56,7 +56,7 @@ func TestParseIdle(t *testing.T) {
 	if sum, cpus := parseIdle([]byte(text)); sum != 3050*time.Millisecond || cpus != 2 {
 		t.Errorf("%v on %d CPUs", sum, cpus)
 	}
-	for _, bad := range []string{"", "cpu\n", "cpu  a b c d e f\n", "intr 1\n", "cpu 1 2 3 99999999999999999999999 5\n"} {
+	for _, bad := range []string{"", "cpu\n", "cpu  a b c d e f\n", "intr 1\n", "cpu 1 2 3 99999999999999999999999 5\n", "cpu  0 0 0 0 0 0\ncpu0 0 0 0 0 0 0\n"} {
 		if sum, cpus := parseIdle([]byte(bad)); sum != 0 || cpus != 0 {
 			t.Errorf("%q: %v on %d CPUs", bad, sum, cpus)
 		}

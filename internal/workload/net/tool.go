@@ -92,8 +92,9 @@ func freePort() (uint16, error) {
 	return 0, err
 }
 
-// apart are a CPU for the client, the first, and one for a server that may run
-// on those of a list; both are empty where there are no two.
+// apart are a CPU for the client, the first that the server does not have, and one
+// for a server that may run on those of a list; both are empty where there are no
+// two.
 func apart(set string) (client, server string) {
 	status, err := proc.ReadFile("/proc/self/status", 64<<10)
 	if err != nil || runtime.NumCPU() < 2 {
@@ -106,10 +107,20 @@ func apart(set string) (client, server string) {
 	if set != "" {
 		theirs = cpuNumbers(set)
 	}
-	if len(mine) == 0 || len(theirs) == 0 || mine[0] == theirs[len(theirs)-1] {
+	return twoOf(mine, theirs)
+}
+
+// twoOf takes the last of theirs, and the first of mine that is another one.
+func twoOf(mine, theirs []string) (client, server string) {
+	if len(theirs) == 0 {
 		return "", ""
 	}
-	return mine[0], theirs[len(theirs)-1]
+	server = theirs[len(theirs)-1]
+	i := slices.IndexFunc(mine, func(cpu string) bool { return cpu != server })
+	if i < 0 {
+		return "", ""
+	}
+	return mine[i], server
 }
 
 // cpuNumbers are the numbers that a list of the kernel's form names, such as 0

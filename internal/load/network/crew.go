@@ -21,7 +21,9 @@ type crew struct {
 // from: for signals, timers and the control connection.
 const room = 4
 
-// start runs every work on a thread of its own, which ends with it.
+// start runs every work on a thread of its own. The thread outlives it, for the
+// kernel forgets how often a thread waited, and for how long, when that ends: it
+// would be missing in what is counted for this process.
 func (c *crew) start(works ...func()) {
 	debug.SetGCPercent(-1) // a collection would wait for threads that wait for the network
 	if n := len(works) + room; runtime.GOMAXPROCS(0) < n {
@@ -29,9 +31,12 @@ func (c *crew) start(works ...func()) {
 	}
 	for _, work := range works {
 		c.busy.Go(func() {
-			runtime.LockOSThread() // and is never unlocked: the thread is not to be used again
-			pin(c.cpus)
+			runtime.LockOSThread()
+			unpin := pin(c.cpus)
 			work()
+			if unpin() == nil { // else the thread is not to be used again, and ends
+				runtime.UnlockOSThread()
+			}
 		})
 	}
 }
@@ -42,17 +47,21 @@ func (c *crew) end() {
 	c.busy.Wait()
 }
 
-// pin keeps this thread on some CPUs. Where that is forbidden it runs anywhere
-// it may, and takes the chances that it would have had without.
-func pin(cpus []int) {
-	if len(cpus) == 0 {
-		return
+// pin keeps this thread on some CPUs until the returned function is called. Where
+// that is forbidden it runs anywhere it may, and takes the chances that it would
+// have had without.
+func pin(cpus []int) (unpin func() error) {
+	var before, set unix.CPUSet
+	if len(cpus) == 0 || unix.SchedGetaffinity(0, &before) != nil {
+		return func() error { return nil }
 	}
-	var set unix.CPUSet
 	for _, cpu := range cpus {
 		set.Set(cpu)
 	}
-	_ = unix.SchedSetaffinity(0, &set)
+	if unix.SchedSetaffinity(0, &set) != nil {
+		return func() error { return nil }
+	}
+	return func() error { return unix.SchedSetaffinity(0, &before) }
 }
 
 // allowed lists the CPUs that this process may run on; none if nobody tells.

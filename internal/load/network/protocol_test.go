@@ -3,11 +3,14 @@ package network
 import (
 	"errors"
 	"os"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 const testToken = "a-token-of-a-test_0123"
@@ -259,5 +262,35 @@ func TestClientThatGoesAtOnce(t *testing.T) {
 	}
 	if err := s.admitTo(&side{}); err != nil {
 		t.Errorf("the next client: %v", err)
+	}
+}
+
+// A thread that has done its work stays, with what the kernel counted for it, and
+// may run anywhere again.
+func TestThreadsStay(t *testing.T) {
+	all := allowed()
+	if len(all) == 0 {
+		t.Skip("nobody tells on which CPUs this process may run")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // which a crew switches off
+	c := &crew{cpus: all[:1]}
+	threads := make([]int, 3)
+	var here sync.WaitGroup
+	here.Add(len(threads))
+	var works []func()
+	for i := range threads {
+		works = append(works, func() {
+			threads[i] = unix.Gettid()
+			here.Done()
+			here.Wait()
+		})
+	}
+	c.start(works...)
+	c.end()
+	for _, id := range threads {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(id, &set); err != nil || set.Count() != len(all) {
+			t.Errorf("thread %d: on %d CPUs of %d, %v", id, set.Count(), len(all), err)
+		}
 	}
 }

@@ -109,12 +109,15 @@ func (s *Shift) Work(ctx context.Context, m bench.Meter, listeners []Listener) e
 	defer p.End()
 	var before Counts
 	for i, l := range listeners {
-		if err := l.Err(s.jobs[i].done(ctx, p, l.Meter, s.nth[i])); err != nil {
+		failed := s.jobs[i].done(ctx, p, l.Meter, s.nth[i])
+		if err := l.Err(failed); err != nil {
 			return err
 		}
-		now := p.Count(ctx)
-		Record(l.Meter, now.since(&before))
-		before = *now
+		now, _ := p.count(ctx) // nothing where it cannot be looked at any more, and not what was known before
+		if failed == nil {
+			Record(l.Meter, now.since(&before))
+		}
+		before = now
 	}
 	return m.Applied(spec, p.Applied(ctx))
 }

@@ -113,9 +113,9 @@ func TestShiftGoesOn(t *testing.T) {
 	bad.Finish = func(context.Context, *party.Party, bench.Meter, *load.Report) error { return broken }
 	for swallow, want := range map[bool]error{true: nil, false: broken} {
 		shift, _ := party.Join(e, party.Stage(e, bad), party.Stage(e, good))
-		m := workloadtest.NewMeter(t)
+		m, failed := workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 		err := shift.Work(t.Context(), m, []party.Listener{
-			{Meter: workloadtest.NewMeter(t), Err: func(err error) error {
+			{Meter: failed, Err: func(err error) error {
 				if swallow {
 					return nil
 				}
@@ -125,6 +125,9 @@ func TestShiftGoesOn(t *testing.T) {
 		})
 		if !errors.Is(err, want) || (m.Values["cpu.single"] > 0) != swallow {
 			t.Errorf("swallow %v: %v, values %v", swallow, err, m.Values)
+		}
+		if len(failed.Values) > 0 {
+			t.Errorf("swallow %v: of the job that failed: %v", swallow, failed.Values)
 		}
 	}
 }

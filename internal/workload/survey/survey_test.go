@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,8 +186,11 @@ func TestPartThatFails(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "b: ") {
 			t.Errorf("%s: %v does not name the part", name, err)
 		}
-		if name != "check" && log[len(log)-1] != "b remove" && log[len(log)-1] != "a remove" {
-			t.Errorf("%s: ends with %q", name, log[len(log)-1])
+		for _, one := range []string{"a", "b"} {
+			made := slices.Contains(log, one+" setup time=1s") && (one == "a" || p.setup == nil)
+			if removed := slices.Contains(log, one+" remove"); removed != made {
+				t.Errorf("%s: %s was set up: %v, and removed: %v", name, one, made, removed)
+			}
 		}
 	}
 }

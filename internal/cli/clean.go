@@ -56,14 +56,16 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.leftovers(ctx, state, runs)
+	found, unasked, err := a.leftovers(ctx, state, runs)
 	if unknown := a.unknownRun(ctx, state, named, found); unknown != nil {
 		return errors.Join(unknown, err)
 	}
 	if !dryRun {
 		err = errors.Join(err, removeLeftovers(ctx, found))
 	}
-	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool { return !slices.Contains(runs, d.id) })
+	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool {
+		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id)
+	})
 	for _, path := range unborn(state, a.now()) {
 		if !dryRun {
 			err = errors.Join(err, removeTree(path))
@@ -118,38 +120,53 @@ func (a *app) stored(ctx context.Context, id string) bool {
 	return found || err != nil
 }
 
-// leftovers asks every engine, built-in or used by a dead run, what is left.
-func (a *app) leftovers(ctx context.Context, state string, runs []string) ([]leftover, error) {
-	return a.leftoversWith(ctx, instancesOf(state, runs), state, runs)
+// leftovers asks every engine, built-in or used by a dead run, what is left. The
+// runs whose own engines could not all be asked are unasked: there is an error for
+// them, and their directories have to stay, since nothing else tells of them.
+func (a *app) leftovers(ctx context.Context, state string, runs []string) (found []leftover, unasked []string, err error) {
+	found, silent, err := a.leftoversWith(ctx, instancesOf(state, runs), state, runs)
+	for _, id := range runs {
+		for _, used := range savedInstances(state, id) {
+			if why, ok := silent[used.Name]; ok {
+				unasked = append(unasked, id)
+				err = errors.Join(err, &hintError{
+					fmt.Errorf("%s cannot be asked what run %s left with it: %w", used.Name, id, why),
+					"'tare clean' again when it runs",
+				})
+			}
+		}
+	}
+	return found, unasked, err
 }
 
-// leftoversWith asks some engines what is left of runs.
-func (a *app) leftoversWith(ctx context.Context, instances []instance, state string, runs []string) ([]leftover, error) {
+// leftoversWith asks some engines what is left of runs; silent are, by name, those
+// that cannot be asked.
+func (a *app) leftoversWith(ctx context.Context, instances []instance, state string, runs []string) (found []leftover, silent map[string]error, err error) {
 	isDead := func(id string) bool { return slices.Contains(runs, id) }
-	var found []leftover
-	var errs []error
+	silent = map[string]error{}
 	for _, inst := range instances {
-		e, err := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
-		if err != nil {
-			errs = append(errs, err)
+		e, openErr := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
+		if openErr != nil {
+			err = errors.Join(err, openErr)
 			continue
 		}
 		c, ok := bench.As[bench.Cleaner](e)
 		if !ok {
 			continue
 		}
-		left, err := c.Leftovers(ctx, isDead)
+		left, askErr := c.Leftovers(ctx, isDead)
 		switch {
-		case errors.Is(err, bench.ErrUnsupported):
-			a.verbose("%s cannot be asked what is left with it: %v", inst.Name, err)
-		case err != nil:
-			errs = append(errs, fmt.Errorf("look for leftovers of %s: %w", inst.Name, err))
+		case errors.Is(askErr, bench.ErrUnsupported):
+			silent[inst.Name] = askErr
+			a.verbose("%s cannot be asked what is left with it: %v", inst.Name, askErr)
+		case askErr != nil:
+			err = errors.Join(err, fmt.Errorf("look for leftovers of %s: %w", inst.Name, askErr))
 		}
 		for _, l := range left {
 			found = append(found, leftover{Leftover: l, engine: c})
 		}
 	}
-	return found, errors.Join(errs...)
+	return found, silent, err
 }
 
 // sweep removes what a run of this process has left with its engines although
@@ -158,11 +175,7 @@ func (a *app) leftoversWith(ctx context.Context, instances []instance, state str
 func (a *app) sweep(ctx context.Context, p *planned, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	var used []instance
-	for _, e := range p.used() {
-		used = append(used, e.instance)
-	}
-	found, err := a.leftoversWith(ctx, used, filepath.Dir(filepath.Dir(p.site.dir)), []string{id})
+	found, _, err := a.leftoversWith(ctx, p.usedInstances(), filepath.Dir(filepath.Dir(p.site.dir)), []string{id})
 	for _, l := range found {
 		a.verbose("left by a trial that failed: %s %s of %s", l.Kind, printable(l.ID), l.Engine)
 	}
@@ -229,23 +242,28 @@ func saveInstances(dir string, all []instance) error {
 	return os.WriteFile(filepath.Join(dir, instancesFile), data, 0o600)
 }
 
-// instancesOf lists the built-in engines and those that dead runs declared. A
-// run's file that cannot be read counts as empty: it died before it wrote it.
+// instancesOf lists the built-in engines and those that dead runs used.
 func instancesOf(state string, runs []string) []instance {
 	all := builtinInstances()
 	for _, id := range runs {
-		data, err := os.ReadFile(filepath.Join(state, "runs", id, instancesFile))
-		var declared []instance
-		if errors.Is(err, fs.ErrNotExist) || json.Unmarshal(data, &declared) != nil {
-			continue
-		}
-		for _, d := range declared {
+		for _, used := range savedInstances(state, id) {
 			if !slices.ContainsFunc(all, func(e instance) bool {
-				return e.Name == d.Name && e.Driver == d.Driver && maps.Equal(e.Options, d.Options)
+				return e.Name == used.Name && e.Driver == used.Driver && maps.Equal(e.Options, used.Options)
 			}) {
-				all = append(all, d)
+				all = append(all, used)
 			}
 		}
 	}
 	return all
+}
+
+// savedInstances are the engines that a run used. A file that cannot be read
+// counts as empty: the run died before it wrote it.
+func savedInstances(state, id string) []instance {
+	data, err := os.ReadFile(filepath.Join(state, "runs", id, instancesFile))
+	var saved []instance
+	if err != nil || json.Unmarshal(data, &saved) != nil {
+		return nil
+	}
+	return saved
 }

@@ -188,6 +188,10 @@ func TestDockerDies(t *testing.T) {
 		t.Errorf("it does not say that 'tare clean' removes what is left:\n%s", said.stderr)
 	}
 
+	// As long as it does not answer, clean knows that it does not know.
+	if still := p.tare(t, "clean"); still.code == 0 || !strings.Contains(still.stderr, "mine cannot be asked what run") {
+		t.Errorf("clean without the daemon: exit code %d\n%s%s", still.code, still.stdout, still.stderr)
+	}
 	d.begin(t)
 	if text, ok := ask(t, d.socket, "/images/json"); !ok || !strings.Contains(text, p.last(t).Header.ID) {
 		t.Errorf("the daemon has nothing of the run, so that there is nothing to clean:\n%s", text)

@@ -50,6 +50,14 @@ func (p *planned) used() []probed {
 	return out
 }
 
+// usedInstances are the engines that the plan uses.
+func (p *planned) usedInstances() (all []instance) {
+	for _, e := range p.used() {
+		all = append(all, e.instance)
+	}
+	return all
+}
+
 // usable reports why an engine of the plan cannot be used here.
 func (p *planned) usable() error {
 	var errs []error

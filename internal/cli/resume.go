@@ -55,7 +55,7 @@ func (a *app) resume(ctx context.Context, s bench.Store, args []string, format f
 		return err
 	}
 	defer e.machine.Close()
-	dir, err := newRunDir(state, id, e.planned.instances)
+	dir, err := newRunDir(state, id, e.planned.usedInstances())
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (a *app) cleanDead(ctx context.Context, state, id string) error {
 	if _, err := toClean(state, ids(dead), []string{id}); err != nil {
 		return err
 	}
-	found, err := a.leftovers(ctx, state, []string{id})
+	found, _, err := a.leftovers(ctx, state, []string{id})
 	if err := errors.Join(err, removeLeftovers(ctx, found)); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		notes := machine.countCalls(p)
 		defer machine.Close()
 		// Whatever can go wrong before the first trial goes wrong before there is a run.
-		dir, err := newRunDir(state, id, p.instances)
+		dir, err := newRunDir(state, id, p.usedInstances())
 		if err != nil {
 			return err
 		}

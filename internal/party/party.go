@@ -42,8 +42,8 @@ type Party struct {
 }
 
 // Start makes and starts a container for the named role, such as "server". Where
-// the engine keeps data in a directory of another name, arguments that begin a
-// path with bench.DataDir get that one. What the engine applied is held to spec.
+// the engine keeps data in a directory of another name, arguments get that one
+// in place of bench.DataDir. What the engine applied is held to spec.
 // If it fails, nothing is left behind; else the caller calls End.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string) (*Party, error) {
 	p := &Party{role: role, engine: e, meter: m, surroundings: look(), last: nothing()}

@@ -88,20 +88,19 @@ func Count(root string, pid int) (Tally, error) {
 // addThread adds what is counted for one thread. One that ends meanwhile is
 // left out.
 func (t *Tally) addThread(dir string, delays bool) {
-	schedstat, err := readFile(filepath.Join(dir, "schedstat"))
-	if err != nil && !isDir(dir) {
-		return
-	}
+	one := Tally{DiskTime: math.NaN()}
+	schedstat, _ := readFile(filepath.Join(dir, "schedstat")) // nothing is read of what is not there
 	_, rest := nextField(schedstat)
 	waited, _ := nextField(rest)
-	t.WaitTime += number(waited) / 1e9
-	t.addSwitches(dir)
-	if !delays {
-		t.DiskTime = math.NaN()
-		return
+	one.WaitTime = number(waited) / 1e9
+	one.addSwitches(dir)
+	if delays {
+		stat, _ := readFile(filepath.Join(dir, "stat")) // as above
+		one.DiskTime = statColumn(stat, 42) / userHz
 	}
-	stat, _ := readFile(filepath.Join(dir, "stat")) // nothing is read of what is not there
-	t.DiskTime += statColumn(stat, 42) / userHz
+	if isDir(dir) {
+		*t = t.Plus(one)
+	}
 }
 
 // addSwitches takes one file for all where the kernel has it: they are dear.

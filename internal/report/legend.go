@@ -39,6 +39,9 @@ func legend(comparisons int, tables []Table) string {
 	default:
 		parts = append(parts, "[ ] is each one's 95 % interval")
 	}
+	if comparisons > 0 {
+		parts = append(parts, "ratios are of pairs within a block, not of the medians")
+	}
 	if comparisons > 1 {
 		parts = append(parts, fmt.Sprintf("verdicts allow for all %d comparisons (Holm)", comparisons))
 	}

@@ -55,7 +55,7 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 		s.want, s.applied = want, &got
 		return bench.Attest(want, got)
 	}
-	if s.applied.Data == "" {
+	if s.applied.Data == "" && got.Data != "" {
 		s.applied.Data, s.want.Storage = got.Data, want.Storage
 	}
 	if s.applied.Path == nil {

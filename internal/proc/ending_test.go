@@ -22,7 +22,7 @@ func TestAwaitEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { _ = f.Close() }) // nothing is written to it
 	gone := errors.New("nobody wants to know")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	waited := make(chan error)
@@ -35,7 +35,7 @@ func TestAwaitEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
+	t.Cleanup(func() { _ = g.Close() }) // nothing is written to it
 	go func() { waited <- proc.AwaitEnd(t.Context(), g) }()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

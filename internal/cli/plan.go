@@ -293,8 +293,9 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `Plan expands an experiment and shows its cells, the order in which they would
 run, and how long that may take. Nothing is measured.
 
-With --yaml it prints the experiment itself, to start one of your own from. A file
-for bucketbench is planned, and printed, as the experiment that does its work.`,
+With --yaml it prints the experiment itself, to start one of your own from: as it
+is written, so that no other flag goes with it. A file for bucketbench is planned,
+and printed, as the experiment that does its work.`,
 		Example: "  tare plan lifecycle --yaml > mine.yaml",
 		Args:    atMostOne("an experiment"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -303,11 +304,7 @@ for bucketbench is planned, and printed, as the experiment that does its work.`,
 				name = args[0]
 			}
 			if asYAML {
-				_, data, err := a.source(name)
-				if err == nil {
-					_, err = a.stdout.Write(data)
-				}
-				return err
+				return a.printSource(name, cmd.LocalNonPersistentFlags())
 			}
 			return a.showPlan(cmd.Context(), name, o)
 		},
@@ -318,4 +315,22 @@ for bucketbench is planned, and printed, as the experiment that does its work.`,
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
 	return cmd
+}
+
+// printSource prints an experiment as it is written.
+func (a *app) printSource(name string, flags *pflag.FlagSet) error {
+	var others []string
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Name != "yaml" {
+			others = append(others, "--"+f.Name)
+		}
+	})
+	if len(others) > 0 {
+		return &usageError{fmt.Errorf("--yaml prints the experiment as it is written, and %s would change it", strings.Join(others, ", ")), "leave that out, and change what is printed"}
+	}
+	_, data, err := a.source(name)
+	if err == nil {
+		_, err = a.stdout.Write(data)
+	}
+	return err
 }

@@ -53,7 +53,7 @@ func newRun(h *bench.Header, end *bench.End) Run {
 	r := Run{
 		ID: h.ID, Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name, Workload: h.Plan.Workload,
 		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Stopped: "incomplete",
-		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels,
+		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 	}
 	if r.Engines == nil {
 		r.Engines = []bench.EngineInfo{}

@@ -59,6 +59,7 @@ type Run struct {
 	Host        bench.HostFacts    `json:"host"`         // as in the record format
 	Engines     []bench.EngineInfo `json:"engines"`      // as in the record format
 	Labels      []bench.Label      `json:"labels"`       // the user's own
+	Programs    []string           `json:"programs"`     // of the host that measured in every cell, in place of what is built in: "fio" or, of a part, "disk fio"
 	Overhead    *bench.Overhead    `json:"overhead"`     // of tare itself; null where the run is incomplete
 }
 

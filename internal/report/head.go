@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,34 @@ func cellNames(cells []bench.Cell) string {
 		return fmt.Sprintf("%d cells%s", len(names), control)
 	}
 	return strings.Join(names, ", ") + control
+}
+
+// programs names those of the host that measured in place of what is built in,
+// where they did so in every cell: else the cells' names tell.
+func programs(cells []bench.Cell) []string {
+	names := []string{}
+	if len(cells) == 0 {
+		return names
+	}
+	for _, option := range slices.Sorted(maps.Keys(cells[0].Params)) {
+		name := cells[0].Params[option]
+		part, isTool := strings.CutSuffix(option, "tool")
+		if !isTool || name == "" || part != "" && !strings.HasSuffix(part, ".") {
+			continue
+		}
+		if !slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Params[option] != name }) {
+			names = append(names, strings.TrimSpace(strings.TrimSuffix(part, ".")+" "+name))
+		}
+	}
+	return names
+}
+
+// title is what was measured and, where it was not tare itself, by what.
+func title(r *Run) string {
+	if len(r.Programs) == 0 {
+		return Clean(r.Experiment)
+	}
+	return Clean(r.Experiment + " by " + strings.Join(r.Programs, ", "))
 }
 
 // runParts says how long it went on and why it ended.

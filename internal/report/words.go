@@ -13,7 +13,7 @@ import (
 func (d *Document) sayRun(r *analysis.Result) {
 	run := &d.Runs[0]
 	d.Head = [][]string{
-		append([]string{Clean(run.Experiment)}, hostParts(&run.Host)...),
+		append([]string{title(run)}, hostParts(&run.Host)...),
 		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run)...),
 		engineParts(run.Engines),
 	}

@@ -320,8 +320,8 @@ and printed, as the experiment that does its work.`,
 // printSource prints an experiment as it is written.
 func (a *app) printSource(name string, flags *pflag.FlagSet) error {
 	var others []string
-	flags.Visit(func(f *pflag.Flag) {
-		if f.Name != "yaml" {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "yaml" {
 			others = append(others, "--"+f.Name)
 		}
 	})

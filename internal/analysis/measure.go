@@ -368,28 +368,18 @@ func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
 	}
 }
 
-// settle estimates how many blocks, in all, would settle what is unclear, whether
-// one way or the other; 0 where it cannot be said. Amid noise, the noise must become
-// known better, too, before something is the same.
+// settle estimates how many blocks, in all, would settle what is unclear; 0
+// where it cannot be said. Amid noise, the noise must become known better, too.
 func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
-	apart := e.apart(m.family, m.blocks)
 	if !r.Noisy {
-		return soonest(apart, e.alike(r.Smallest, m.blocks))
+		return e.settle(r.Smallest, m.family, m.blocks)
 	}
 	limit := noisy * m.whole(c)
-	alike, quiet := e.alike(limit, m.blocks), c.noise.reach(limit, m.blocks)
-	if alike == 0 || quiet == 0 {
-		return apart
+	need, quiet := e.settle(limit, m.family, m.blocks), c.noise.reach(limit, m.blocks)
+	if need == 0 || quiet == 0 {
+		return 0
 	}
-	return soonest(apart, max(alike, quiet))
-}
-
-// soonest is the smaller of two numbers of blocks of which 0 is none.
-func soonest(a, b int) int {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
+	return max(need, quiet)
 }
 
 // noiseLimit is the difference of a control that means nothing.

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
 	"github.com/tare-bench/tare/internal/load/disk"
+	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/load/memory"
 	"github.com/tare-bench/tare/internal/load/network"
 )
@@ -29,6 +30,8 @@ func loaders() []loader {
 		{cpu.Name, cpu.Run},
 		{disk.Name, disk.Run},
 		{memory.Name, memory.Run},
+		{http.ServerName, http.Serve},
+		{http.Name, http.Run},
 		{"net-server", network.Serve},
 		{"net-rtt", network.RTT},
 		{"net-throughput", network.Throughput},

@@ -193,6 +193,18 @@ func noteText(code, cells string) (text, hint string) {
 	case bench.NoteClientBound:
 		return "the client was the bottleneck in " + cells + ": it used all of its CPU time, and the server did not",
 			"the container can do more than is shown: the numbers are those of the client, and more streams may help where there are more CPUs"
+	case bench.NoteLoadBound:
+		return "the client was the bottleneck in " + cells + ": it used all of its CPU time, and the server did not",
+			"the server can do more than is shown: give the client more CPUs, or compare at a rate that it can keep: --param rate=N"
+	case bench.NoteClosedLoop:
+		return "the client of " + cells + " waited for each answer before it sent the next request (closed loop): while a server stalls nothing is sent, so that a stall is in few of the times",
+			"to see what those would wait who came meanwhile, send at a rate: --param rate=N"
+	case bench.NoteRateMissed:
+		return "in " + cells + " more than 1 % of the requests that were due had no good answer before the end of the time",
+			"the server, or the client, cannot keep this rate: the times say how long a queue became, and not how quick the server is"
+	case bench.NoteFailedRequests:
+		return "requests of " + cells + " failed: they are counted, and are in no time and no rate",
+			"see http.failed and the kinds below it"
 	case bench.NoteFull:
 		return cells + " was filled until a container could not be started, or ended by itself", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:

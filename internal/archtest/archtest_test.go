@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"internal/agent":                 {"internal/load", "internal/load/*"},
 	"internal/load":                  {"internal/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/*":                {"internal/load", "internal/unit", "golang.org/x/sys"},
+	"internal/load/https":            {"internal/load/http"},
 	"internal/party":                 {"internal/bench", "internal/load", "internal/agent", "internal/proc", "internal/cgroup", "internal/netpath", "golang.org/x/sys"},
 	"internal/archtest":              {},
 	"internal/bench":                 {},
@@ -34,6 +35,7 @@ var allowed = map[string][]string{
 	"internal/yamldoc/yamldoctest":   {"internal/yamldoc", "github.com/google/go-cmp"},
 	"internal/experiment":            {"internal/bench", "internal/unit", "internal/yamldoc"},
 	"internal/bucketbench":           {"internal/unit", "internal/yamldoc"},
+	"internal/apachebench":           {"internal/load"},
 	"internal/experiment/schemagen":  {"internal/experiment"},
 	"internal/schedule":              {"internal/bench"},
 	"internal/proc":                  {"golang.org/x/sys"},
@@ -62,7 +64,7 @@ var allowed = map[string][]string{
 	"internal/engine/cri":            {"github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec", "google.golang.org/grpc", "k8s.io/cri-api"},
 	"internal/engine/enginetest":     {"internal/image/imagetest", "github.com/google/go-cmp"},
 	"internal/engine/apitest":        {"internal/engine/enginetest"},
-	"internal/workload/*":            {"internal/bench", "internal/proc", "internal/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/party"},
+	"internal/workload/*":            {"internal/bench", "internal/unit", "internal/proc", "internal/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/party"},
 	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/storetest"},
 	"internal/run":                   {"internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/record":                {"internal/bench"},
@@ -75,7 +77,7 @@ var allowed = map[string][]string{
 	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/unit", "internal/report"},
 	"internal/report/text":           {"golang.org/x/text"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
-	"internal/cli":                   {"internal/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
+	"internal/cli":                   {"internal/*", "internal/load/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
 	"internal/cli/*":                 {"internal/cli", "github.com/spf13/cobra"},
 }
 

@@ -173,6 +173,17 @@ const (
 	NoteClientBound = "client-bound"
 	// ClientBoundMetric is what it limits.
 	ClientBoundMetric = "throughput.rate"
+	// NoteLoadBound marks a sample of requests in which the client had no CPU time
+	// left, and the server had: see NoteClientBound.
+	NoteLoadBound = "load-bound"
+	// NoteClosedLoop marks a sample whose client sent nothing while it waited, so
+	// that a stall of the server is in few of its times.
+	NoteClosedLoop = "closed-loop"
+	// NoteRateMissed marks a sample in which more than 1 % of the requests that were
+	// due had no good answer in time.
+	NoteRateMissed = "rate-missed"
+	// NoteFailedRequests marks a sample in which requests failed.
+	NoteFailedRequests = "failed-requests"
 	// NoteFull marks a sample of a host that was filled until a container could not
 	// be started, or ended by itself.
 	NoteFull = "full"

@@ -25,7 +25,7 @@ func (a *app) agentCommand() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.agentServeCommand())
+	cmd.AddCommand(a.agentServeCommand(), a.agentLoadCommand())
 	return cmd
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
+	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
@@ -29,7 +30,7 @@ import (
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return append(single(), lifecycle.NewThroughput(), density.New(), whole())
+	return append(single(), lifecycle.NewThroughput(), density.New(), http.New(), whole())
 }
 
 // single lists the workloads that ask one question each of one container, in the

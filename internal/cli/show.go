@@ -30,7 +30,9 @@ part of one, or "last", which is also the default.
 
 With --trials it lists every trial, with --applied what the engines really
 applied to the containers of each cell. With --as bucketbench it prints the two
-tables of that program: rates by number of threads, and the times of each command.`,
+tables of that program: rates by number of threads, and the times of each command.
+With --as ab it prints, for each cell of a run of http, the block that users of
+ApacheBench know.`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(a.global.JSON); err != nil {
@@ -48,7 +50,7 @@ tables of that program: rates by number of threads, and the times of each comman
 				case err != nil:
 					return err
 				case as != "":
-					return a.showTables(r)
+					return a.showAs(as, r)
 				case trials:
 					return a.showTrials(r)
 				case applied:
@@ -62,9 +64,9 @@ tables of that program: rates by number of threads, and the times of each comman
 	format.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
-	cmd.Flags().StringVar(&as, "as", "", "print the tables of another `program`, from a run of throughput: bucketbench")
+	cmd.Flags().StringVar(&as, "as", "", "print a run in the form of another `program`: bucketbench, from a run of throughput; ab, from a run of http")
 	cmd.ValidArgsFunction = a.completeRuns
-	completeFlag(cmd, "as", completeFixed("bucketbench"))
+	completeFlag(cmd, "as", completeFixed(formBucketbench, formAB))
 	return cmd
 }
 

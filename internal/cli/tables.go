@@ -14,15 +14,29 @@ import (
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 
+// The programs whose forms a run can be shown in.
+const (
+	formBucketbench = "bucketbench"
+	formAB          = "ab"
+)
+
+// showAs prints a run in the form of another program.
+func (a *app) showAs(form string, r *bench.Run) error {
+	if form == formAB {
+		return a.showBlocks(r)
+	}
+	return a.showTables(r)
+}
+
 // checkForm refuses forms that there are not, and one together with another.
 func checkForm(as string, others bool) error {
 	switch {
 	case as == "":
 		return nil
-	case as != "bucketbench":
-		return &usageError{fmt.Errorf("--as %q", as), "the one form is bucketbench"}
+	case as != formBucketbench && as != formAB:
+		return &usageError{fmt.Errorf("--as %q", as), "the forms are bucketbench and ab"}
 	case others:
-		return &usageError{errors.New("--as bucketbench is text, and all of it"), "leave --json, --csv, --markdown, --trials and --applied out; 'tare export RUN -f json' has every value"}
+		return &usageError{fmt.Errorf("--as %s is text, and all of it", as), "leave --json, --csv, --markdown, --trials and --applied out; 'tare export RUN -f json' has every value"}
 	}
 	return nil
 }

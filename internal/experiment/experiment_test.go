@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
+	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
@@ -121,7 +122,7 @@ func builtinWorkloads() []bench.Workload {
 	for _, w := range single {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
 	}
-	return append(single, lifecycle.NewThroughput(), density.New(), survey.New(parts...))
+	return append(single, lifecycle.NewThroughput(), density.New(), http.New(), survey.New(parts...))
 }
 
 func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {

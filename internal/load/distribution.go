@@ -62,6 +62,18 @@ func (h *Histogram) Mean() float64 {
 	return h.h.Mean() / float64(time.Second)
 }
 
+// Min is the smallest value, in seconds; 0 where there are none.
+func (h *Histogram) Min() float64 { return h.seconds(h.h.Min()) }
+
+// StdDev is the standard deviation of all values, in seconds; 0 where there are
+// none.
+func (h *Histogram) StdDev() float64 {
+	if h.Count() == 0 {
+		return 0
+	}
+	return h.h.StdDev() / float64(time.Second)
+}
+
 // Distribution returns it as it is sent and stored.
 func (h *Histogram) Distribution() (Distribution, error) {
 	b, err := h.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)

@@ -1,0 +1,80 @@
+package apachebench_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/apachebench"
+	"github.com/tare-bench/tare/internal/load"
+)
+
+func histogram(d time.Duration) *load.Histogram {
+	h := load.NewHistogram()
+	h.Add(d)
+	return h
+}
+
+func TestWrite(t *testing.T) {
+	total := load.NewHistogram()
+	total.AddMany(time.Microsecond, 70)
+	total.AddMany(3*time.Microsecond, 30)
+	b := apachebench.Block{
+		Software: "nginx", Hostname: "docker", Path: "/document", Length: 1000, Concurrency: "16",
+		Elapsed: 2 * time.Second, Requests: 11, Failed: 3, Connect: 1, WrongLength: 1, Status: 1, KeepAlive: true, Transferred: 8192,
+		Connecting: histogram(time.Microsecond), Processing: histogram(time.Millisecond), Waiting: histogram(time.Millisecond),
+		Total: total,
+	}
+	const want = `Server Software:        nginx
+Server Hostname:        docker
+
+Document Path:          /document
+Document Length:        1000 bytes
+
+Concurrency Level:      16
+Time taken for tests:   2.000 seconds
+Complete requests:      11
+Failed requests:        2
+   (Connect: 1, Receive: 0, Length: 1, Exceptions: 0)
+Non-2xx responses:      1
+Keep-Alive requests:    8
+Total transferred:      8192 bytes
+HTML transferred:       8000 bytes
+Requests per second:    4.00 [#/sec] (mean)
+Time per request:       0.002 [ms] (mean)
+Time per request:       250.000 [ms] (mean, across all concurrent requests)
+Transfer rate:          4.00 [Kbytes/sec] received
+
+Connection Times (ms)
+                  min     mean  [+/-sd]   median      max
+Connect:        0.001    0.001    0.000    0.001    0.001
+Processing:     1.000    1.000    0.000    1.000    1.000
+Waiting:        1.000    1.000    0.000    1.000    1.000
+Total:          0.001    0.002    0.001    0.001    0.003
+
+Percentage of the requests served within a certain time (ms)
+  50%     0.001
+  66%     0.001
+  75%     0.003
+  80%     0.003
+  90%     0.003
+  95%     0.003
+  98%     0.003
+  99%     0.003
+ 100%     0.003 (longest request)
+`
+	var got strings.Builder
+	if err := b.Write(&got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	b.Total = nil // as of a tool, which tells no distribution
+	got.Reset()
+	if err := b.Write(&got); err != nil || strings.Contains(got.String(), "Percentage") || strings.Contains(got.String(), "NaN") {
+		t.Errorf("%v\n%s", err, got.String())
+	}
+}

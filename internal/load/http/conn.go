@@ -1,0 +1,243 @@
+package http
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// phase is what a connection is doing.
+type phase int
+
+const (
+	idle       phase = iota // nothing is under way; it may be open
+	connecting              // for a request
+	sending                 // the rest of a request that did not go out at once
+	receiving               // an answer
+	closing                 // until the server has closed it
+	resting                 // after a failure
+)
+
+// A conn is one connection, made again whenever it was closed.
+type conn struct {
+	key      int
+	fd       int // -1 = closed
+	phase    phase
+	deadline time.Duration // of what is under way, or until when it rests
+	fresh    bool          // it was made for the request that is under way
+
+	// Of the request that is under way, or was last.
+	origin   time.Duration // from when on it is timed
+	opened   time.Duration // when it began to connect
+	sent     time.Duration // when it began to send
+	first    time.Duration // when the first byte of the answer came; 0 = not yet
+	unsent   int           // bytes
+	got      int64         // bytes
+	response response
+}
+
+// The times that a connection is left alone.
+const (
+	restTime  = 10 * time.Millisecond // after a failure, so that failures cannot be millions
+	closeTime = time.Second           // for the server to close
+)
+
+// begin sends a request.
+func (w *worker) begin(c *conn, origin time.Duration) {
+	w.busy++
+	w.sent++
+	c.origin, c.deadline = origin, origin+w.plan.Timeout
+	c.first, c.got, c.unsent = 0, 0, len(w.request)
+	c.response.reset()
+	if c.fresh = c.fd < 0; !c.fresh {
+		w.send(c)
+		return
+	}
+	fd, errno := dial(&w.to)
+	if errno == 0 {
+		c.fd = fd
+		errno = w.poll.add(fd, c.key, edges)
+	}
+	if errno != 0 {
+		w.fail(c, FailedConnect, errno)
+		return
+	}
+	c.phase, c.opened = connecting, w.now
+}
+
+// handle is told what happened to a connection.
+func (w *worker) handle(c *conn, events uint32) {
+	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	switch c.phase {
+	case connecting:
+		if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+			w.fail(c, FailedConnect, trouble(c.fd))
+		} else if events&unix.EPOLLOUT != 0 {
+			w.now = w.clock()
+			w.tally.connect.Add(w.now - c.opened)
+			w.send(c)
+		}
+	case sending:
+		w.send(c)
+	case receiving:
+		w.receive(c, ended)
+		if ended && c.phase == idle {
+			w.drop(c) // it closed without a word, behind its answer
+		}
+	case closing:
+		w.drain(c)
+	case idle:
+		if c.fd >= 0 && events&(unix.EPOLLIN|unix.EPOLLRDHUP) != 0 {
+			w.drop(c) // nothing was asked, so it closed, or is no server
+		}
+	}
+}
+
+// send sends what is left of a request.
+func (w *worker) send(c *conn) {
+	if c.unsent == len(w.request) {
+		c.sent = w.now
+	}
+	n, errno := send(c.fd, w.request[len(w.request)-c.unsent:], 0)
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		n = 0
+	case errno != 0:
+		w.fail(c, kindOf(errno), errno)
+		return
+	}
+	if c.unsent -= n; c.unsent > 0 {
+		c.phase = sending
+		return
+	}
+	c.phase = receiving
+}
+
+// receive takes in what has come. A read that does not fill the buffer has taken
+// everything; what comes later is told anew.
+func (w *worker) receive(c *conn, ended bool) {
+	for c.phase == receiving {
+		n, errno := receive(c.fd, w.buffer)
+		if errno == unix.EAGAIN {
+			return
+		}
+		if errno == unix.EINTR {
+			continue
+		}
+		w.now = w.clock()
+		switch {
+		case errno != 0:
+			w.fail(c, kindOf(errno), errno)
+		case n == 0:
+			w.ended(c)
+		default:
+			w.take(c, w.buffer[:n])
+		}
+		if n < len(w.buffer) && !ended {
+			return
+		}
+	}
+}
+
+// take reads a part of an answer.
+func (w *worker) take(c *conn, p []byte) {
+	if c.first == 0 {
+		c.first = w.now
+	}
+	c.got += int64(len(p))
+	used, err := c.response.feed(p)
+	switch {
+	case err != nil:
+		w.fail(c, FailedRead, err)
+	case c.response.stage != whole:
+	case used < len(p):
+		w.fail(c, FailedLength, errMore)
+	default:
+		w.answered(c)
+	}
+}
+
+// ended takes the end of a connection for the end of an answer, if it is one.
+func (w *worker) ended(c *conn) {
+	if err := c.response.end(); err != nil {
+		w.fail(c, FailedRead, err)
+		return
+	}
+	w.answered(c)
+}
+
+// answered has a whole answer.
+func (w *worker) answered(c *conn) {
+	if k, err := verdict(c.response.status, c.response.body, &w.expect); err != nil {
+		if k != FailedStatus {
+			w.fail(c, k, err)
+			return
+		}
+		w.count(k, c.origin, err)
+	} else {
+		w.record(c)
+	}
+	w.busy--
+	if w.plan.KeepAlive && !c.response.closes {
+		c.phase = idle
+		w.free.push(c.key)
+		return
+	}
+	c.phase, c.deadline = closing, w.now+closeTime
+	w.drain(c)
+}
+
+// drain waits until the server has closed, so that the port which is taken for a
+// minute afterwards is not one of the client's.
+func (w *worker) drain(c *conn) {
+	if _, errno := receive(c.fd, w.buffer[:1]); errno == unix.EAGAIN || errno == unix.EINTR {
+		return
+	}
+	closeFD(c.fd)
+	c.fd = -1
+	w.release(c)
+}
+
+// fail ends a request that is under way, and its connection.
+func (w *worker) fail(c *conn, k Kind, why error) {
+	w.count(k, c.origin, why)
+	w.busy--
+	w.drop(c)
+	c.phase, c.deadline = resting, w.now+restTime
+}
+
+// drop closes a connection.
+func (w *worker) drop(c *conn) {
+	if c.fd >= 0 {
+		reset(c.fd)
+		c.fd = -1
+	}
+}
+
+// release makes a connection free again.
+func (w *worker) release(c *conn) {
+	c.phase = idle
+	w.free.push(c.key)
+}
+
+// A queue has room for a number of keys, and gives out first what came first.
+type queue struct {
+	keys        []int
+	head, count int
+}
+
+func newQueue(room int) queue { return queue{keys: make([]int, room)} }
+
+func (q *queue) len() int { return q.count }
+
+func (q *queue) push(key int) {
+	q.keys[(q.head+q.count)%len(q.keys)] = key
+	q.count++
+}
+
+func (q *queue) pop() int {
+	key := q.keys[q.head]
+	q.head = (q.head + 1) % len(q.keys)
+	q.count--
+	return key
+}

@@ -1,0 +1,330 @@
+package http_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/http"
+	"github.com/tare-bench/tare/internal/load/loadtest"
+)
+
+// A script is how a server answers the nth request of a connection, from 0; false
+// closes it.
+type script func(c net.Conn, n int) bool
+
+const page = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+func says(text string) script {
+	return func(c net.Conn, _ int) bool {
+		_, err := io.WriteString(c, text)
+		return err == nil
+	}
+}
+
+// serve answers by a script, and returns where.
+func serve(t testing.TB, answer script) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go converse(c, answer)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func converse(c net.Conn, answer script) {
+	defer func() { _ = c.Close() }()
+	in := bufio.NewReader(c)
+	for n := 0; ; n++ {
+		for line := ""; line != "\r\n"; {
+			var err error
+			if line, err = in.ReadString('\n'); err != nil {
+				return
+			}
+		}
+		if !answer(c, n) {
+			return
+		}
+	}
+}
+
+func run(t testing.TB, addr string, words ...string) (*load.Report, error) {
+	t.Helper()
+	return http.Run(loadtest.Args(append([]string{"addr=" + addr, "warmup=0s"}, words...)...))
+}
+
+func mustRun(t testing.TB, addr string, words ...string) *load.Report {
+	t.Helper()
+	r, err := run(t, addr, words...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Line(); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+// A number of requests is sent, no more and no less, over as many connections as
+// were asked for.
+func TestRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		words       []string
+		connections int64
+	}{
+		"kept alive":      {[]string{"connections=3"}, 3},
+		"on two threads":  {[]string{"connections=3", "cpus=0,0"}, 3},
+		"each of its own": {[]string{"connections=3", "keepalive=no"}, 100},
+	} {
+		var connections, requests atomic.Int64
+		addr := serve(t, func(c net.Conn, n int) bool {
+			requests.Add(1)
+			if n == 0 {
+				connections.Add(1)
+			}
+			_, err := io.WriteString(c, page)
+			return err == nil && test.connections == 3
+		})
+		r := mustRun(t, addr, append(test.words, "requests=100")...)
+		if requests.Load() != 100 || connections.Load() != test.connections || r.Values["http.requests"] != 100 || r.Values["http.failed"] != 0 {
+			t.Errorf("%s: %d requests on %d connections: %v", name, requests.Load(), connections.Load(), r.Values)
+		}
+		if r.Values["http.document"] != 5 || r.Values["http.bytes"] != float64(100*len(page)) {
+			t.Errorf("%s: %v bytes, bodies of %v", name, r.Values["http.bytes"], r.Values["http.document"])
+		}
+		for _, d := range []string{"http.time", "http.first_byte", "http.connect"} {
+			if h, err := r.Distributions[d].Histogram(); err != nil || d != "http.connect" && h.Count() != 100 {
+				t.Errorf("%s: %s: %v", name, d, err)
+			}
+		}
+	}
+}
+
+// Every way in which a server can be wrong is counted under its name, and never
+// timed; the good answers between are.
+func TestFailures(t *testing.T) {
+	for name, test := range map[string]struct {
+		bad  string // in place of every second answer of a connection; empty = it closes
+		kind string
+	}{
+		"closes early":            {"", "read"},
+		"closes within an answer": {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhel", "read"},
+		"another length":          {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhell", "length"},
+		"more than it says":       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more", "length"},
+		"garbage":                 {"\x16\x03\x01 what?\n", "read"},
+		"endless head":            {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-More: and more\r\n", 100_000), "read"},
+		"an error":                {"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", "status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := serve(t, func(c net.Conn, n int) bool {
+				if n%2 == 0 {
+					return says(page)(c, n)
+				}
+				_, err := io.WriteString(c, test.bad)
+				return err == nil && test.kind == "status"
+			})
+			r := mustRun(t, addr, "connections=1", "requests=20", "expect=5")
+			h, err := r.Distributions["http.time"].Histogram()
+			if err != nil || h.Count() != 10 || r.Values["http.failed"] != 10 || r.Values["http.failed."+test.kind] != 10 {
+				t.Errorf("%v %v", err, r.Values)
+			}
+			if !strings.Contains(strings.Join(r.Notes, " "), http.NoteFailed) {
+				t.Errorf("notes %v", r.Notes)
+			}
+		})
+	}
+}
+
+// A server that is no use at all is an error that says why, within bounds.
+func TestUselessServer(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for name, test := range map[string]struct{ addr, says string }{
+		"nobody listens": {closed.Addr().String(), "connection refused"},
+		"never answers":  {serve(t, func(net.Conn, int) bool { time.Sleep(time.Second); return false }), "timeout: "},
+		"always fails":   {serve(t, says("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")), "status 404"},
+	} {
+		_, err := run(t, test.addr, "connections=2", "time=200ms", "timeout=50ms")
+		if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v does not say %q", name, err, test.says)
+		}
+	}
+}
+
+// A request is a failure once its time is up, also where the server goes on and
+// on.
+func TestTimeout(t *testing.T) {
+	addr := serve(t, func(c net.Conn, n int) bool {
+		if n == 0 {
+			return says(page)(c, n)
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		for {
+			if _, err := io.WriteString(c, "x"); err != nil {
+				return false
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	r := mustRun(t, addr, "connections=1", "requests=6", "timeout=40ms")
+	if r.Values["http.failed.timeout"] != 3 || r.Values["http.time.max"] > 0.04 {
+		t.Errorf("%v", r.Values)
+	}
+}
+
+// What a stall does to requests that came meanwhile is seen in the open loop, and
+// in the closed loop hardly.
+func TestStall(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	var began, until atomic.Int64
+	addr := serve(t, func(c net.Conn, n int) bool {
+		now := time.Now().UnixNano()
+		if began.CompareAndSwap(0, now) {
+			until.Store(now + int64(stall+200*time.Millisecond))
+		}
+		if left := until.Load() - now; left > 0 && left < int64(stall) {
+			time.Sleep(time.Duration(left))
+		}
+		return says(page)(c, n)
+	})
+	open := mustRun(t, addr, "connections=4", "time=1s", "rate=2000")
+	// 30 % of the requests are due while nothing answers, evenly spread.
+	if p99 := open.Values["http.time.p99"]; p99 < 0.8*stall.Seconds() {
+		t.Errorf("open loop: p99 %v with a stall of %v", p99, stall)
+	}
+	if v := open.Values["http.requests"]; v != 2000 {
+		t.Errorf("open loop: %v requests of 2000", v)
+	}
+	began.Store(0)
+	closed := mustRun(t, addr, "connections=4", "time=1s")
+	if h, _ := closed.Distributions["http.time"].Histogram(); h.Count() > 1000 && closed.Values["http.time.p99"] > 0.1 {
+		t.Errorf("closed loop: p99 %v of %d requests", closed.Values["http.time.p99"], h.Count())
+	}
+	if !strings.Contains(strings.Join(closed.Notes, " "), http.NoteClosedLoop) || strings.Contains(strings.Join(open.Notes, " "), http.NoteClosedLoop) {
+		t.Errorf("closed loop: %v; open loop: %v", closed.Notes, open.Notes)
+	}
+}
+
+// A rate that the server cannot do is told, and so is the highest that it can.
+func TestRamp(t *testing.T) {
+	addr := serve(t, func(c net.Conn, n int) bool {
+		time.Sleep(4 * time.Millisecond) // two connections: at most 500 per second
+		return says(page)(c, n)
+	})
+	missed := mustRun(t, addr, "connections=2", "rate=2000", "time=300ms", "timeout=300ms")
+	if !strings.Contains(strings.Join(missed.Notes, " "), http.NoteRateMissed) || missed.Values["http.rate"] > 600 || missed.Values["http.offered"] != 2000 {
+		t.Errorf("%v %v", missed.Notes, missed.Values)
+	}
+	r := mustRun(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=1s", "time=60ms", "timeout=2s")
+	if v := r.Values["http.highest"]; v < 50 || v != r.Values["http.offered"] {
+		t.Errorf("highest rate %v", r.Values)
+	}
+	if _, err := run(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=1ms", "time=200ms", "timeout=300ms"); err == nil || !strings.Contains(err.Error(), "not even 50") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The built-in server serves what is there, and nothing else.
+func TestServer(t *testing.T) {
+	dir := t.TempDir()
+	for name, size := range map[string]int{"small": 1000, "large": 1_000_000, "empty": 0} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Serve(loadtest.Args("root="+dir, "cpus=0,0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := "127.0.0.1:" + r.Facts["port"]
+	for name, size := range map[string]int{"small": 1000, "large": 1_000_000, "empty": 0} {
+		for _, keepAlive := range []string{"yes", "no"} {
+			r := mustRun(t, addr, "path=/"+name, "expect="+strconv.Itoa(size), "requests=50", "connections=5", "keepalive="+keepAlive)
+			if r.Values["http.failed"] != 0 || r.Values["http.requests"] != 50 {
+				t.Errorf("%s, kept alive %s: %v", name, keepAlive, r.Values)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/link", "/../etc/passwd", "/missing"} {
+		if _, err := run(t, addr, "path="+path, "requests=2"); err == nil || !strings.Contains(err.Error(), "status 404") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for request, want := range map[string]string{
+		"POST /small HTTP/1.1\r\n\r\n":                      "HTTP/1.1 404",
+		"GET /small HTTP/1.0\r\n\r\n":                       "HTTP/1.1 200",
+		"GET /empty HTTP/1.1\r\nConnection: close\r\n\r\n":  "HTTP/1.1 200",
+		"GET /" + strings.Repeat("x", 10_000) + " HTTP/1.1": "",
+	} {
+		if got := answer(t, addr, request); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%.40q: %.80q", request, got)
+		}
+	}
+}
+
+// answer sends a request and reads until the connection closes.
+func answer(t *testing.T, addr, request string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, request); err != nil {
+		return ""
+	}
+	got, err := io.ReadAll(c)
+	if err != nil && len(got) > 0 {
+		t.Errorf("%.40q: %v", request, err)
+	}
+	return string(got)
+}
+
+func TestOptions(t *testing.T) {
+	for words, says := range map[string]string{
+		"addr=here":                               "want ADDRESS:PORT",
+		"addr=127.0.0.1:1 path=x":                 "begins with /",
+		"addr=127.0.0.1:1 host=a\nb":              "want a name",
+		"addr=127.0.0.1:1 cpus=x":                 "want numbers",
+		"addr=127.0.0.1:1 rate=5 requests=5":      "rate and requests",
+		"addr=127.0.0.1:1 ramp=yes requests=5":    "ramp and requests",
+		"addr=127.0.0.1:1 ramp=yes objective=60s": "objective",
+		"addr=127.0.0.1:1 connections=0":          "connections",
+		"addr=127.0.0.1:1 speed=1":                "no option",
+	} {
+		if _, err := http.Run(loadtest.Args(strings.Split(words, " ")...)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v does not say %q", words, err, says)
+		}
+	}
+	if _, err := http.Serve(loadtest.Args("root=/no/such/directory")); err == nil {
+		t.Error("it serves a directory that is not there")
+	}
+}

@@ -1,0 +1,131 @@
+package http
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A Client sends requests in place of this package's own, for what that does not
+// speak. Each lane has one request at a time, and a connection of its own.
+type Client interface {
+	// Ask sends a request and waits for its answer, until the context ends.
+	Ask(ctx context.Context, lane int) Answer
+	// CloseAll closes every connection.
+	CloseAll()
+}
+
+// An Answer is what became of one request. Times that there are none of are zero.
+type Answer struct {
+	Opened, Connected time.Time // of a connection that was made for it
+	Sent              time.Time // when it began to be sent
+	First             time.Time // when the first byte of the answer came
+	Status            int
+	Length            int64 // bytes of the body
+	Err               error // that there is no whole answer
+	Kind              Kind  // of that error
+}
+
+// lanes are the requests of one plan by a Client.
+type lanes struct {
+	plan   *Plan
+	client Client
+	origin time.Time
+
+	mu       sync.Mutex
+	pace     pace
+	tally    tally
+	expect   int64
+	sent     int64
+	lastGood time.Time
+	gaveUp   bool
+}
+
+// ask sends the requests of a plan through a Client, each connection's on a
+// goroutine of its own.
+func (p *Plan) ask(t *Target, c Client) *outcome {
+	defer c.CloseAll()
+	l := &lanes{plan: p, client: c, origin: time.Now(), tally: newTally(), expect: t.expect, lastGood: time.Now()}
+	l.pace = p.paceOf(0, 1, lead)
+	before := cpuTime()
+	var all sync.WaitGroup
+	for i := range p.Connections {
+		all.Go(func() {
+			for l.one(i) {
+			}
+		})
+	}
+	all.Wait()
+	o := &outcome{plan: *p, tally: l.tally, elapsed: p.Time, sent: l.sent, gaveUp: l.gaveUp}
+	o.close(l.pace.from)
+	o.used(time.Since(l.origin)-lead, cpuTime()-before, max(1, len(t.cpus)))
+	return o
+}
+
+// one sends the next request; false if there is none any more.
+func (l *lanes) one(lane int) bool {
+	due, ok := l.next()
+	if !ok {
+		return false
+	}
+	time.Sleep(due - time.Since(l.origin))
+	if l.plan.open() && due+l.plan.Timeout <= time.Since(l.origin) {
+		l.failed(FailedTime, due, errWaited)
+		return true
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), l.origin.Add(due+l.plan.Timeout))
+	defer cancel()
+	a := l.client.Ask(ctx, lane)
+	if a.Err != nil {
+		l.failed(a.Kind, due, a.Err)
+		time.Sleep(restTime)
+		return true
+	}
+	l.answered(&a, due)
+	return true
+}
+
+// next takes the next request, and says when it is due.
+func (l *lanes) next() (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := max(time.Since(l.origin), l.pace.begin)
+	l.gaveUp = l.gaveUp || time.Since(l.lastGood) > max(patience*l.plan.Timeout, leastPatience)
+	if l.gaveUp || l.pace.ended(now) {
+		return 0, false
+	}
+	if l.plan.open() {
+		now = l.pace.due() // the lane waits until then
+	}
+	l.sent++
+	return l.pace.next(now)
+}
+
+func (l *lanes) failed(k Kind, due time.Duration, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tally.fail(k, why, due >= l.pace.from)
+}
+
+// answered counts a whole answer.
+func (l *lanes) answered(a *Answer, due time.Duration) {
+	now := time.Since(l.origin)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k, err := verdict(a.Status, a.Length, &l.expect); err != nil {
+		l.tally.fail(k, err, due >= l.pace.from)
+		return
+	}
+	l.lastGood = time.Now()
+	began := due
+	if !l.plan.open() {
+		began = a.Sent.Sub(l.origin)
+	}
+	fresh := !a.Opened.IsZero()
+	if fresh {
+		l.tally.connect.Add(a.Connected.Sub(a.Opened))
+	}
+	if due >= l.pace.from {
+		l.tally.answer(times{due, began, a.First.Sub(l.origin), now}, fresh, a.Length, a.Length, now <= l.pace.until)
+	}
+}

@@ -1,0 +1,95 @@
+package http
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// What a ramp does.
+const (
+	firstRate = 1000 // where none was given
+	steps     = 6    // of the bisection: to within 1.6 % of the highest rate
+)
+
+// ramp looks for the highest rate of a plan that holds.
+func (l *loader) ramp(p Plan) (*load.Report, error) {
+	var sent int64 // at all rates
+	var span time.Duration
+	best, err := climb(&p, func(rate int64) (*outcome, error) {
+		p.Rate = rate
+		o, err := l.observe(&p)
+		if o != nil {
+			sent += o.sent
+			span += o.span
+		}
+		if o != nil && o.tally.good > 0 && errors.Is(err, ErrNoAnswer) {
+			err = nil // that it stops to answer is the end of the ramp, and no error
+		}
+		return o, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := best.report()
+	if err == nil {
+		r.Values["http.highest"] = float64(best.plan.Rate)
+		best.facts(r, sent, span)
+	}
+	return r, err
+}
+
+// A trier observes one rate.
+type trier func(rate int64) (*outcome, error)
+
+// climb doubles the rate until it does not hold any more, and then looks for the
+// highest that does between the last two.
+func climb(p *Plan, at trier) (*outcome, error) {
+	best, high, err := double(p, at)
+	for range steps {
+		if err != nil {
+			return nil, err
+		}
+		middle := (best.plan.Rate + high) / 2
+		if middle == best.plan.Rate {
+			break
+		}
+		var o *outcome
+		if o, err = at(middle); err == nil && o.holds() {
+			best = o
+		} else {
+			high = middle
+		}
+	}
+	return best, err
+}
+
+// double returns the highest rate that held, and the lowest that did not.
+func double(p *Plan, at trier) (best *outcome, high int64, err error) {
+	for high = cmp.Or(p.Rate, firstRate); ; high = min(2*high, maxRate) {
+		o, err := at(high)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case !o.holds() && best == nil:
+			return nil, 0, fmt.Errorf("not even %d requests per second held: p%v was %v, the objective is %v, and %.1f %% went without a good answer in time: begin with a lower rate",
+				high, p.Percentile, time.Duration(o.percentile()*float64(time.Second)), p.Objective, 100*o.missed(p.Objective.Seconds()))
+		case !o.holds():
+			return best, high, nil
+		case high == maxRate:
+			return o, high, nil
+		}
+		best = o
+	}
+}
+
+// holds tells whether the objective was met, by requests that were answered at the
+// rate.
+func (o *outcome) holds() bool {
+	return !o.gaveUp && o.percentile() <= o.plan.Objective.Seconds() && o.missed(o.plan.Objective.Seconds()) <= missed
+}
+
+func (o *outcome) percentile() float64 { return o.tally.total.Percentile(o.plan.Percentile) }

@@ -1,0 +1,51 @@
+package http
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limited is a server that can do so many requests per second, and after that
+// answers late.
+func limited(p *Plan, most int64, tried *[]int64) trier {
+	return func(rate int64) (*outcome, error) {
+		*tried = append(*tried, rate)
+		o := &outcome{plan: *p, tally: newTally()}
+		o.plan.Rate = rate
+		o.tally.timely = min(rate, most) * int64(p.Time/time.Second)
+		took := p.Objective / 2
+		if rate > most {
+			took = 2 * p.Objective
+		}
+		o.tally.total.AddMany(took, rate)
+		return o, nil
+	}
+}
+
+func TestClimb(t *testing.T) {
+	p := &Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: 99}
+	for _, most := range []int64{1000, 1001, 5000, 123_456, 2 * maxRate} {
+		var tried []int64
+		best, err := climb(p, limited(p, most, &tried))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := min(most, maxRate)
+		if got := best.plan.Rate; got > want || float64(got) < 0.98*float64(want) {
+			t.Errorf("a server of %d: the highest rate is %d, of %v", most, got, tried)
+		}
+		if len(tried) > 20 {
+			t.Errorf("a server of %d: tried %v", most, tried)
+		}
+	}
+	var tried []int64
+	if _, err := climb(p, limited(p, 900, &tried)); err == nil || !strings.Contains(err.Error(), "not even 1000 requests per second held: p99 was 20") {
+		t.Errorf("%v", err)
+	}
+	broken := errors.New("broken")
+	if _, err := climb(p, func(int64) (*outcome, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,107 @@
+package http
+
+import (
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// The notes of a report.
+const (
+	NoteClosedLoop = "closed-loop"     // it cannot see what a stall does to those who would have come meanwhile
+	NoteRateMissed = "rate-missed"     // fewer answers came than requests were due
+	NoteFailed     = "failed-requests" // some requests failed
+)
+
+// missed is what part of the requests that were due may go without an answer
+// before the rate counts as missed.
+const missed = 0.01
+
+func (o *outcome) report() (*load.Report, error) {
+	r := load.NewReport(Name)
+	t := &o.tally
+	seconds := o.elapsed.Seconds()
+	maps.Copy(r.Values, map[string]float64{
+		"http.rate":       float64(t.timely) / seconds,
+		"http.transfer":   float64(t.bytes) / seconds,
+		"http.requests":   float64(t.good + t.failures()),
+		"http.bytes":      float64(t.bytes),
+		"http.document":   float64(t.length),
+		"http.elapsed":    seconds,
+		"http.failed":     float64(t.failures()),
+		"http.client_cpu": o.cpu,
+	})
+	for k := range kinds {
+		r.Values["http.failed."+k.String()] = float64(t.failed[k])
+	}
+	o.notes(r)
+	for name, h := range map[string]*load.Histogram{"http.time": t.total, "http.first_byte": t.first, "http.connect": t.connect, "http.processing": t.process} {
+		if err := spread(r, name, h); err != nil {
+			return nil, err
+		}
+	}
+	o.facts(r, o.sent, o.span)
+	return r, nil
+}
+
+// facts tell how many requests the server had in all, and in what time.
+func (*outcome) facts(r *load.Report, sent int64, span time.Duration) {
+	r.Facts["sent"] = strconv.FormatInt(sent, 10)
+	r.Facts["span"] = strconv.FormatFloat(span.Seconds(), 'f', -1, 64)
+}
+
+func (o *outcome) notes(r *load.Report) {
+	if o.plan.open() {
+		r.Values["http.offered"] = float64(o.plan.Rate)
+		if o.missed(o.tally.total.Min()) > missed {
+			r.Notes = append(r.Notes, NoteRateMissed)
+		}
+	} else {
+		r.Notes = append(r.Notes, NoteClosedLoop)
+	}
+	if o.tally.failures() > 0 {
+		r.Notes = append(r.Notes, NoteFailed)
+	}
+}
+
+// missed is the part of the requests that were due that got no good answer before
+// the time was over. Those of its last moments need not have had one: grace is what
+// an answer may take, in seconds.
+func (o *outcome) missed(grace float64) float64 {
+	seconds := o.plan.Time.Seconds()
+	due := float64(o.plan.Rate) * (seconds - min(grace, seconds/2))
+	return max(0, 1-float64(o.tally.timely)/due)
+}
+
+// beyond is how many observations must lie beyond a percentile for it to mean
+// something.
+const beyond = 10
+
+// spread reports how times are spread.
+func spread(r *load.Report, name string, h *load.Histogram) error {
+	if h.Count() == 0 {
+		return nil
+	}
+	if name != "http.processing" { // whose percentiles would say little more than those of http.time
+		r.Values[name+".min"], r.Values[name+".max"] = h.Min(), h.Percentile(100)
+		r.Values[name+".mean"], r.Values[name+".sd"] = h.Mean(), h.StdDev()
+		for _, p := range Percentiles() {
+			if float64(h.Count())*(100-p)/100 >= beyond {
+				r.Values[PercentileName(name, p)] = h.Percentile(p)
+			}
+		}
+	}
+	d, err := h.Distribution()
+	r.Distributions[name] = d
+	return err
+}
+
+// Percentiles are those that are metrics.
+func Percentiles() []float64 { return []float64{50, 90, 99, 99.9} }
+
+// PercentileName is the metric of a percentile of some times.
+func PercentileName(times string, p float64) string {
+	return times + ".p" + strconv.FormatFloat(p, 'f', -1, 64)
+}

@@ -1,0 +1,198 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// ServerName is the load that serves files.
+const ServerName = "http-server"
+
+// Serve is the load http-server: it listens, reports where, and serves the files
+// of a directory for as long as the process is there.
+func Serve(a *load.Args) (*load.Report, error) {
+	root, list := a.Text("root", "/"), a.Text("cpus", "")
+	port := a.Int("port", 0, 0, 65_535)
+	cpus, err := parseCPUs(list)
+	if err = errors.Join(err, a.Err()); err != nil {
+		return nil, err
+	}
+	files, err := openFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{files: files}
+	if s.fd, s.port, err = listen(uint16(port)); err != nil {
+		return nil, err
+	}
+	threads := max(1, len(cpus))
+	load.Quiet(threads + room) // for as long as the process is there
+	for i := range threads {
+		w, err := s.newWaiter()
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			runtime.LockOSThread()
+			if len(cpus) > 0 {
+				pin(cpus[i])
+			}
+			w.run()
+		}()
+	}
+	r := load.NewReport(ServerName)
+	r.Facts["port"] = strconv.Itoa(int(s.port))
+	return r, nil
+}
+
+// listen opens a port on all addresses; 0 is one that is free.
+func listen(port uint16) (fd int, bound uint16, err error) {
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	const backlog = 4096
+	err = errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		unix.Bind(fd, &unix.SockaddrInet4{Port: int(port)}),
+		unix.Listen(fd, backlog))
+	if err != nil {
+		closeFD(fd)
+		return 0, 0, fmt.Errorf("listen on port %d: %w", port, err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if in4, ok := sa.(*unix.SockaddrInet4); ok && err == nil {
+		bound = uint16(in4.Port)
+	}
+	return fd, bound, err
+}
+
+// A file is one that is served.
+type file struct {
+	fd   int
+	size int64
+	head []byte // of the answer and, of a small file, all of it
+}
+
+// The bounds of what is served.
+const (
+	maxFiles  = 1000
+	smallFile = 64 << 10 // is sent together with its head
+)
+
+// openFiles opens the files of a directory; those of directories below it are not
+// served.
+func openFiles(root string) (map[string]*file, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]*file{}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if len(files) == maxFiles {
+			return nil, fmt.Errorf("%s has more than %d files", root, maxFiles)
+		}
+		f, err := openFile(filepath.Join(root, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files["/"+e.Name()] = f
+	}
+	return files, nil
+}
+
+func openFile(path string) (*file, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	f := &file{fd: fd, size: st.Size, head: headOf(200, "OK", st.Size)}
+	if f.size > smallFile {
+		return f, nil
+	}
+	body := make([]byte, f.size)
+	if n, err := unix.Pread(fd, body, 0); err != nil || n < len(body) {
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.Join(err, errEarly)}
+	}
+	f.head = append(f.head, body...)
+	return f, nil
+}
+
+func headOf(status int, reason string, size int64) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nServer: tare\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n", status, reason, size)
+}
+
+// A server is what its threads share.
+type server struct {
+	fd    int
+	port  uint16
+	files map[string]*file
+}
+
+// A waiter is one thread of the server with its connections.
+type waiter struct {
+	*server
+	poll   *poll
+	guests map[int]*guest // by socket
+	lost   *file          // what is said where there is no such file
+}
+
+// listener is the key under which the listening socket is watched.
+const listener = -1
+
+func (s *server) newWaiter() (*waiter, error) {
+	p, err := newPoll()
+	if err != nil {
+		return nil, err
+	}
+	if errno := p.add(s.fd, listener, unix.EPOLLIN|unix.EPOLLEXCLUSIVE); errno != 0 {
+		return nil, fmt.Errorf("epoll: %w", errno)
+	}
+	none := &file{head: headOf(404, "Not Found", 0)}
+	return &waiter{server: s, poll: p, guests: map[int]*guest{}, lost: none}, nil
+}
+
+// run serves without end.
+func (w *waiter) run() {
+	for {
+		for _, e := range w.poll.wait(lookEvery) {
+			if e.Fd == listener {
+				w.accept()
+			} else if g := w.guests[int(e.Fd)]; g != nil && !g.serve(w) {
+				closeFD(g.fd)
+				delete(w.guests, g.fd)
+			}
+		}
+	}
+}
+
+func (w *waiter) accept() {
+	for {
+		fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(w.fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		if errno != 0 {
+			return // another thread was faster, or there is no room: who waits is told of again
+		}
+		set(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		if w.poll.add(int(fd), int(fd), edges) != 0 {
+			closeFD(int(fd))
+			continue
+		}
+		w.guests[int(fd)] = &guest{fd: int(fd)}
+	}
+}

@@ -1,0 +1,180 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The calls below do not tell Go's scheduler that they may wait: see
+// load/network. A thread that uses them keeps a processor of Go's to itself.
+
+// send sends p, which is not empty, on a connected socket.
+func send(fd int, p []byte, flags int) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), uintptr(unix.MSG_NOSIGNAL|flags), 0, 0)
+	return int(n), errno
+}
+
+// receive reads into p, which is not empty, from a connected socket.
+func receive(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), 0, 0, 0)
+	return int(n), errno
+}
+
+// An address is where sockets connect to, as the kernel reads it.
+type address struct {
+	family int
+	raw    [unix.SizeofSockaddrInet6]byte
+	size   uintptr
+}
+
+func addressOf(to netip.AddrPort) address {
+	port := func(p *uint16) { *(*[2]byte)(unsafe.Pointer(p)) = [2]byte{byte(to.Port() >> 8), byte(to.Port())} }
+	var a address
+	if to.Addr().Is6() {
+		a.family, a.size = unix.AF_INET6, unix.SizeofSockaddrInet6
+		sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(&a.raw))
+		sa.Family, sa.Addr = unix.AF_INET6, to.Addr().As16()
+		port(&sa.Port)
+		return a
+	}
+	a.family, a.size = unix.AF_INET, unix.SizeofSockaddrInet4
+	sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&a.raw))
+	sa.Family, sa.Addr = unix.AF_INET, to.Addr().As4()
+	port(&sa.Port)
+	return a
+}
+
+// dial begins to connect; the socket can be written to once it has.
+func dial(to *address) (int, syscall.Errno) {
+	const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
+	fd, _, errno := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(to.family), kind, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	set(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	_, _, errno = syscall.RawSyscall(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&to.raw)), to.size)
+	if errno != 0 && errno != unix.EINPROGRESS {
+		closeFD(int(fd))
+		return -1, errno
+	}
+	return int(fd), 0
+}
+
+// set sets an option that a TCP socket always has.
+func set(fd, level, option int, value int32) {
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
+}
+
+// trouble is why a socket could not connect.
+func trouble(fd int) syscall.Errno {
+	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil || code == 0 {
+		return unix.ECONNABORTED
+	}
+	return syscall.Errno(code)
+}
+
+func closeFD(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// reset closes a connection that is of no use any more, so that neither side
+// keeps its port for a minute.
+func reset(fd int) {
+	linger := unix.Linger{Onoff: 1}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER, uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
+	closeFD(fd)
+}
+
+// A poll tells which of many sockets something happened to.
+type poll struct {
+	fd     int
+	events [128]unix.EpollEvent
+	coarse bool // the kernel waits for whole milliseconds only
+}
+
+// edges are the events that are told: each once, when it happens.
+const edges uint32 = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
+
+func newPoll() (*poll, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	return &poll{fd: fd}, nil
+}
+
+func (p *poll) close() { closeFD(p.fd) }
+
+// add has a socket watched until it is closed.
+func (p *poll) add(fd, key int, events uint32) syscall.Errno {
+	e := unix.EpollEvent{Events: events, Fd: int32(key)}
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&e)), 0, 0)
+	return errno
+}
+
+// wait waits for events, no longer than a time. Where the kernel cannot measure
+// less than a millisecond it does not wait for one: who has less to wait asks
+// again and again.
+func (p *poll) wait(limit time.Duration) []unix.EpollEvent {
+	limit = max(limit, 0)
+	if !p.coarse {
+		t := unix.NsecToTimespec(int64(limit))
+		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(&t)), 0, 0)
+		switch errno {
+		case 0:
+			return p.events[:n]
+		case unix.ENOSYS, unix.EPERM:
+			p.coarse = true
+		default:
+			return nil // interrupted
+		}
+	}
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(limit.Milliseconds()), 0, 0)
+	if errno != 0 {
+		return nil
+	}
+	return p.events[:n]
+}
+
+// pin keeps this thread on one CPU. Where that is forbidden it runs anywhere it
+// may, and takes the chances that it would have had without.
+func pin(cpu int) {
+	var set unix.CPUSet
+	set.Set(cpu)
+	_ = unix.SchedSetaffinity(0, &set)
+}
+
+// precise has the kernel wake this thread when it is time, and not up to 50 µs
+// later to save wake-ups.
+func precise() {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it all is as it was
+}
+
+// cpuTime is the user and system time of this process so far.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail: the arguments are valid
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// parseCPUs reads a list such as "0,2,3"; the empty one names none.
+func parseCPUs(list string) (cpus []int, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.ParseUint(word, 10, 10)
+		if err != nil {
+			return nil, errors.New("want numbers of CPUs with commas, such as 0,1")
+		}
+		cpus = append(cpus, int(n))
+	}
+	return cpus, nil
+}

@@ -1,0 +1,209 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A worker is one thread of the client with its connections.
+type worker struct {
+	plan    *Plan
+	to      address
+	request []byte
+	expect  int64 // bytes of a body; -1 until the first answer
+	origin  time.Time
+
+	poll   *poll
+	conns  []conn
+	free   queue // connections that nothing is under way on
+	busy   int   // connections that a request is under way on
+	buffer []byte
+	pace   pace
+	tally  tally
+
+	sent     int64         // requests, also those that do not count
+	now      time.Duration // since origin, when it was last looked at
+	looked   time.Duration // when the connections were last looked through
+	lastGood time.Duration
+	gaveUp   bool
+}
+
+// bufferBytes is how much is read at once.
+const bufferBytes = 256 << 10
+
+func newWorker(p *Plan, t *Target, origin time.Time, connections int) (*worker, error) {
+	poll, err := newPoll()
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{
+		plan: p, to: addressOf(t.At), request: t.request(p.KeepAlive), expect: t.expect, origin: origin,
+		poll: poll, conns: make([]conn, connections), free: newQueue(connections), buffer: make([]byte, bufferBytes), tally: newTally(),
+	}
+	for i := range w.conns {
+		w.conns[i] = conn{key: i, fd: -1, response: newResponse()}
+		w.free.push(i)
+	}
+	return w, nil
+}
+
+func (w *worker) clock() time.Duration { return time.Since(w.origin) }
+
+// run sends requests until there are no more, and every one was answered or has
+// failed.
+func (w *worker) run(p pace) {
+	w.pace, w.lastGood = p, p.begin
+	for w.now = w.clock(); !w.over(); w.now = w.clock() {
+		w.hand()
+		events := w.poll.wait(w.nap())
+		w.now = w.clock()
+		for i := range events {
+			w.handle(&w.conns[events[i].Fd], events[i].Events)
+			w.hand()
+		}
+		w.look()
+	}
+	w.end()
+}
+
+func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.pace.ended(w.now) }
+
+// hand gives requests to connections that are free. One that has waited for a
+// connection until its time was up has failed.
+func (w *worker) hand() {
+	for w.free.len() > 0 {
+		origin, ok := w.pace.next(w.now)
+		if !ok {
+			return
+		}
+		if origin+w.plan.Timeout <= w.now {
+			w.count(FailedTime, origin, errWaited)
+			continue
+		}
+		w.begin(&w.conns[w.free.pop()], origin)
+	}
+}
+
+var (
+	errWaited = errors.New("all connections were busy until its time was up")
+	errMore   = errors.New("more came than the answer has")
+)
+
+// lookEvery is how often connections are looked through for those whose time is
+// up.
+const lookEvery = 10 * time.Millisecond
+
+// nap is how long nothing has to be done unless something happens.
+func (w *worker) nap() time.Duration {
+	limit := w.looked + lookEvery - w.now
+	if w.pace.each > 0 && w.free.len() > 0 && !w.pace.ended(w.now) {
+		limit = min(limit, w.pace.due()-w.now)
+	}
+	return limit
+}
+
+// look sees to connections whose time is up: those that rest are free again, and
+// what is under way on others has failed.
+func (w *worker) look() {
+	if w.now-w.looked < lookEvery {
+		return
+	}
+	w.looked = w.now
+	for i := range w.conns {
+		c := &w.conns[i]
+		if c.phase == idle || c.deadline > w.now {
+			continue
+		}
+		switch c.phase {
+		case resting:
+			w.release(c)
+		case closing:
+			w.drop(c)
+			w.release(c)
+		default:
+			w.fail(c, FailedTime, unix.ETIMEDOUT)
+		}
+	}
+	w.gaveUp = w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
+}
+
+// patience is after how many times the time of one request nobody is asked any
+// more, if none was answered; leastPatience is how long that is at least.
+const (
+	patience      = 3
+	leastPatience = 3 * time.Second
+)
+
+// end closes everything. What is under way when nobody is asked any more has
+// failed.
+func (w *worker) end() {
+	for i := range w.conns {
+		c := &w.conns[i]
+		switch c.phase {
+		case connecting, sending, receiving:
+			w.count(FailedTime, c.origin, unix.ETIMEDOUT)
+		}
+		if c.fd >= 0 {
+			reset(c.fd)
+			c.fd = -1
+		}
+	}
+	w.poll.close()
+}
+
+// count counts a failure.
+func (w *worker) count(k Kind, origin time.Duration, why error) {
+	w.tally.fail(k, why, origin >= w.pace.from)
+}
+
+// record counts an answer that is whole, and what it took.
+func (w *worker) record(c *conn) {
+	w.lastGood = w.now
+	if c.origin < w.pace.from {
+		return
+	}
+	began := c.sent
+	if w.pace.each > 0 {
+		began = c.origin
+	}
+	w.tally.answer(times{c.origin, began, c.first, w.now}, c.fresh, c.got, c.response.body, w.now <= w.pace.until)
+}
+
+// verdict is why an answer that is whole is not a good one. Expect is how long its
+// body is to be; -1 takes the first for an example.
+func verdict(status int, body int64, expect *int64) (Kind, error) {
+	if status < 200 || status > 299 {
+		return FailedStatus, statusError(status)
+	}
+	if *expect < 0 {
+		*expect = body
+	}
+	if body != *expect {
+		return FailedLength, lengthError{body, *expect}
+	}
+	return 0, nil
+}
+
+// The errors below are made of numbers, since one may be made for each request.
+type (
+	statusError int
+	lengthError struct{ got, want int64 }
+)
+
+func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+
+func (e lengthError) Error() string {
+	return fmt.Sprintf("a body of %d bytes in place of %d", e.got, e.want)
+}
+
+// kindOf is what a system's error on a connection means.
+func kindOf(errno syscall.Errno) Kind {
+	if errno == unix.ETIMEDOUT {
+		return FailedTime
+	}
+	return FailedRead
+}

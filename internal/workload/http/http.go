@@ -1,0 +1,154 @@
+// Package http is the workload of a web server: it serves files from a container
+// and loads it.
+//
+// The server is what an image has, the host's nginx, or tare's own agent; the
+// content is made here and mounted read-only at the path that it has outside, so
+// that a plain process and every container are told the same. The client is
+// tare's agent beside the container, or one of the tools that others use.
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/http"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// Name is the workload's.
+const Name = "http"
+
+// New returns the workload.
+func New() bench.Workload { return workload{} }
+
+type workload struct{}
+
+func (workload) Name() string { return Name }
+
+func (workload) Doc() string {
+	return "A web server in the container, and a client beside it: requests per second, the times of their answers, failures, and what the server uses."
+}
+
+func (workload) Params() []bench.Param {
+	own := func(name, def, doc string) bench.Param {
+		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return load.Valid(name, v, http.Valid) }}
+	}
+	return []bench.Param{
+		{Name: "server", Default: "", Valid: oneOf("", nginx), Doc: "nginx: nginx with one small configuration, the same in every cell, of the image or else of this host; empty: what the image runs by itself, and without an image a server of tare's own"},
+		{Name: "root", Default: "/usr/share/nginx/html", Valid: validRoot, Doc: "where an image that runs its own server has its documents: the content is mounted there"},
+		{Name: "port", Default: "0", Valid: validPort, Doc: "where the server listens; 0: where an image runs its own server 80, else one that is free"},
+		{Name: "size", Default: "1MB", Valid: validSize, Doc: "of the file that is asked for: random bytes"},
+		{Name: "path", Default: "", Valid: validPath, Doc: "what is asked for; empty: the file of that size"},
+		own("connections", "16", "how many connections are open at once"),
+		own("requests", "0", "how many requests a trial sends; 0: for as long as time"),
+		own("time", "2s", "how long requests are sent, or how long each rate of a ramp is tried"),
+		own("rate", "0", "requests per second, each sent and timed from when it is due (open loop); 0: each connection sends the next when it has the answer (closed loop)"),
+		own("ramp", "no", "yes: look for the highest rate that holds, from rate (or 1000) up: times within the objective, and at most 1 % of the requests without a good answer in time"),
+		own("objective", "10ms", "of a ramp: what the percentile of times must not exceed"),
+		own("percentile", "99", "of a ramp: 50, 90, 99 or 99.9"),
+		own("keepalive", "yes", "yes: connections stay open; no: each request has one of its own"),
+		own("warmup", "200ms", "for how long requests are sent before any counts"),
+		own("timeout", "5s", "after how long a request without a whole answer has failed"),
+		{Name: "tls", Default: "no", Valid: oneOf("no", "yes"), Doc: "yes: over TLS, with a certificate made for the cell, which nobody checks; each connection's handshake is part of it"},
+		{Name: "http2", Default: "no", Valid: oneOf("no", "yes"), Doc: "yes: HTTP/2, one request at a time on each connection; without tls by prior knowledge"},
+		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two; a server that an image runs by itself runs where it may"},
+		{Name: "tool", Default: "", Valid: oneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or oha: the host's program in place of tare's own client"},
+	}
+}
+
+// oneOf accepts words.
+func oneOf(words ...string) func(string) error {
+	return func(s string) error {
+		if slices.Contains(words, s) {
+			return nil
+		}
+		return fmt.Errorf("%.40q is not one of %s", s, strings.TrimPrefix(strings.Join(words, ", "), ", "))
+	}
+}
+
+func validRoot(s string) error {
+	if !path.IsAbs(s) || path.Clean(s) != s || s == "/" {
+		return fmt.Errorf("%.80q is not an absolute path below /", s)
+	}
+	return nil
+}
+
+func validPort(s string) error {
+	if _, err := strconv.ParseUint(s, 10, 16); err != nil {
+		return fmt.Errorf("%.40q is not a port from 1 to 65535, or 0", s)
+	}
+	return nil
+}
+
+// maxSize is the largest file that is made.
+const maxSize = 1 << 30
+
+func validSize(s string) error {
+	if n, err := unit.ParseBytes(s); err != nil || n < 0 || n > maxSize {
+		return fmt.Errorf("%.40q is not a size up to 1GiB, such as 1MB", s)
+	}
+	return nil
+}
+
+func validPath(s string) error {
+	if s == "" {
+		return nil
+	}
+	return http.CheckPath(s)
+}
+
+// Check implements bench.Workload.
+func (w workload) Check(_ context.Context, t bench.Task) error {
+	if _, ok := bench.As[bench.Addresser](t.Engine); !ok {
+		return fmt.Errorf("%w: engine %s does not tell where its containers are reached", bench.ErrUnsupported, t.Engine.Name())
+	}
+	if t.Spec.Network == "none" {
+		return fmt.Errorf("%w: network none: nobody can reach the container: use network host or bridge", bench.ErrUnsupported)
+	}
+	_, plain := bench.As[bench.DataKeeper](t.Engine)
+	switch kind := kindOf(t); {
+	case kind != ownServer && len(t.Spec.Argv) > 0:
+		return fmt.Errorf("%w: %s has arguments of its own: leave argv out", bench.ErrUnsupported, kind)
+	case kind == builtIn && encrypted(t):
+		return fmt.Errorf("%w: tare's own server speaks plain HTTP/1.1: for tls and http2 use server=nginx, or an image", bench.ErrUnsupported)
+	case encrypted(t) && t.Spec.Reach == bench.ReachPeer:
+		return fmt.Errorf("%w: the client for tls and http2 is a program of this host, and reach peer has one in a container: use another reach", bench.ErrUnsupported)
+	case kind == ownServer && plain:
+		return fmt.Errorf("%w: nothing can be mounted for a plain process: use server=nginx", bench.ErrUnsupported)
+	}
+	if err := options(t); err != nil {
+		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
+	}
+	return toolOf(t).find(w.Params(), t.Params)
+}
+
+// encrypted tells whether the client has to be the one that speaks more than plain
+// HTTP/1.1.
+func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
+
+// options says which options contradict one another.
+func options(t bench.Task) error {
+	args, err := load.ParseArgs(load.Words(clientOptions(t)))
+	if err != nil {
+		return err
+	}
+	p, err := http.Read(args)
+	return errors.Join(err, p.Check())
+}
+
+// clientOptions are those of the load.
+func clientOptions(t bench.Task) map[string]string {
+	all := maps.Clone(t.Params)
+	for _, name := range []string{"server", "root", "port", "size", "pin", "tool", "path", "tls", "http2"} {
+		delete(all, name)
+	}
+	return all
+}

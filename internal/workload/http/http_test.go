@@ -1,0 +1,288 @@
+package http_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/https"
+	"github.com/tare-bench/tare/internal/workload/http"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
+)
+
+// TestMain makes this program the client for TLS and HTTP/2, as tare itself is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 4 && slices.Equal(os.Args[1:4], []string{"agent", "load", "https"}) {
+		os.Exit(client(os.Args[4:]))
+	}
+	os.Exit(m.Run())
+}
+
+func client(words []string) int {
+	args, err := load.ParseArgs(words)
+	if err == nil {
+		var report *load.Report
+		if report, err = https.Run(args); err == nil {
+			var line []byte
+			line, err = report.Line()
+			_, _ = os.Stdout.Write(line) // who started it reads all of it
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// params are the defaults in a short form, and what is given.
+func params(given map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, p := range http.New().Params() {
+		all[p.Name] = p.Default
+	}
+	if given["tool"] == "" { // which does not know a warm-up
+		maps.Copy(all, map[string]string{"time": "200ms", "warmup": "20ms", "size": "1KB"})
+	}
+	maps.Copy(all, given)
+	return all
+}
+
+// measure runs two trials of one cell.
+func measure(t testing.TB, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
+	t.Helper()
+	return workloadtest.Trials{Workload: http.New(), Engine: e, Client: openNative(t), Spec: spec, Params: params(given), N: 2}.Run(t)
+}
+
+func openNative(t testing.TB) *native.Engine {
+	t.Helper()
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func openDocker(t testing.TB) bench.Engine {
+	t.Helper()
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	enginetest.Use(t, e)
+	return e
+}
+
+// complete holds samples to have succeeded, without failures and with values above
+// zero, and to have been applied the same.
+func complete(t *testing.T, samples []bench.Sample, metrics ...string) map[string]float64 {
+	t.Helper()
+	var values map[string]float64
+	for _, s := range samples {
+		if s.Outcome != bench.OK {
+			t.Fatalf("%s: %s", s.Outcome, s.Reason)
+		}
+		values = workloadtest.Values(http.New(), s)
+		for _, name := range append(metrics, http.Rate, http.Requests, http.Elapsed) {
+			if values[name] <= 0 {
+				t.Errorf("%s = %v", name, values[name])
+			}
+		}
+		if values[http.Failed] != 0 || len(s.Applied.Path) == 0 {
+			t.Errorf("%v failed; path %v", values[http.Failed], s.Applied.Path)
+		}
+	}
+	if diff := cmp.Diff(samples[0].Applied, samples[1].Applied); diff != "" {
+		t.Errorf("applied to the second (-first +second):\n%s", diff)
+	}
+	return values
+}
+
+var server = []string{"http.memory_rest", "http.memory_load", "http.time.p50", "http.first_byte.p50", "http.connect.min", "http.document"}
+
+func needProgram(t testing.TB, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("install %s to test with it", name)
+	}
+}
+
+func TestNative(t *testing.T) {
+	e := openNative(t)
+	for name, given := range map[string]map[string]string{
+		"tare's own":   {},
+		"by number":    {"requests": "500", "size": "1MB"},
+		"open loop":    {"rate": "2000"},
+		"ramp":         {"ramp": "yes", "rate": "500", "objective": "1s", "time": "100ms", "connections": "2"},
+		"without pins": {"pin": "no", "keepalive": "no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			samples := measure(t, e, bench.Spec{Network: "host"}, given)
+			v := complete(t, samples, server...)
+			if want := map[string]float64{"1MB": 1e6}[given["size"]]; want > 0 && v["http.document"] != want || given["requests"] != "" && v[http.Requests] != 500 {
+				t.Errorf("%v", v)
+			}
+			if len(samples[0].Distributions) < 3 {
+				t.Errorf("distributions %v", samples[0].Distributions)
+			}
+			isOpen := given["rate"] != ""
+			if slices.Contains(samples[0].Notes, bench.NoteClosedLoop) == isOpen {
+				t.Errorf("notes %v", samples[0].Notes)
+			}
+		})
+	}
+}
+
+// The host's nginx, with the same configuration beside a container and in it.
+func TestNginx(t *testing.T) {
+	needProgram(t, "/usr/sbin/nginx")
+	given := map[string]string{"server": "nginx"}
+	complete(t, measure(t, openNative(t), bench.Spec{Network: "host"}, given), server...)
+	d := openDocker(t)
+	complete(t, measure(t, d, bench.Spec{Network: "bridge", Reach: bench.ReachPeer}, given), server...)
+	complete(t, measure(t, d, bench.Spec{Image: "host:nginx", Network: "bridge", Reach: bench.ReachPublished}, nil), server...)
+}
+
+// TLS and HTTP/2, each alone and together.
+func TestEncrypted(t *testing.T) {
+	needProgram(t, "/usr/sbin/nginx")
+	for _, given := range []map[string]string{{"tls": "yes"}, {"http2": "yes"}, {"tls": "yes", "http2": "yes"}} {
+		given["server"], given["size"], given["requests"] = "nginx", "100KB", "200"
+		complete(t, measure(t, openNative(t), bench.Spec{Network: "host"}, given), server...)
+	}
+}
+
+func TestDocker(t *testing.T) {
+	complete(t, measure(t, openDocker(t), bench.Spec{}, nil), server...)
+}
+
+// An image's own server has the content where it looks for documents, and may be
+// any user.
+func TestOwnServer(t *testing.T) {
+	spec := bench.Spec{
+		Image: imagetest.Foreign(t, imagetest.Agent(t)),
+		Argv:  []string{"/tare-agent", "load", "http-server", "port=8081", "root=/usr/share/nginx/html"},
+	}
+	v := complete(t, measure(t, openDocker(t), spec, map[string]string{"port": "8081"}), server...)
+	if v["http.document"] != 1000 {
+		t.Errorf("%v", v)
+	}
+}
+
+func TestTools(t *testing.T) {
+	for _, tool := range []string{"ab", "wrk"} {
+		t.Run(tool, func(t *testing.T) {
+			needProgram(t, tool)
+			complete(t, measure(t, openNative(t), bench.Spec{}, map[string]string{"tool": tool, "time": "1s", "size": "1KB"}), "http.time.p50", "http.time.p99", "http.time.mean")
+		})
+	}
+}
+
+// A server that ends, and one whose port is taken, say so.
+func TestServerThatEnds(t *testing.T) {
+	l, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	s := measure(t, openNative(t), bench.Spec{}, map[string]string{"port": port})[0]
+	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "address already in use") {
+		t.Errorf("%s: %s", s.Outcome, s.Reason)
+	}
+	needProgram(t, "/usr/sbin/nginx")
+	s = measure(t, openNative(t), bench.Spec{}, map[string]string{"port": port, "server": "nginx"})[0]
+	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "server: ") {
+		t.Errorf("%s: %s", s.Outcome, s.Reason)
+	}
+}
+
+// Nothing is left in the directory for temporary files.
+func TestNothingIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	measure(t, openNative(t), bench.Spec{}, nil)
+	left, err := filepath.Glob(filepath.Join(dir, "tare-http-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
+// unreachable is an engine without addresses.
+type unreachable struct{ bench.Engine }
+
+func TestCheck(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	e := openNative(t)
+	for name, test := range map[string]struct {
+		engine bench.Engine
+		spec   bench.Spec
+		given  map[string]string
+		says   string // "" = it can run
+	}{
+		"tare's own":   {e, bench.Spec{}, nil, ""},
+		"nginx":        {e, bench.Spec{Image: "host:nginx"}, nil, ""},
+		"no addresses": {unreachable{e}, bench.Spec{}, nil, "does not tell where"},
+		"no network":   {e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
+		"argv":         {e, bench.Spec{Argv: []string{"x"}}, nil, "leave argv out"},
+		"own server":   {e, bench.Spec{Image: "host:caddy"}, nil, "use server=nginx"},
+		"no ab":        {e, bench.Spec{}, map[string]string{"tool": "ab"}, "install package apache2-utils"},
+		"no rate":      {e, bench.Spec{}, map[string]string{"tool": "ab", "rate": "5"}, "ab does not know rate"},
+		"no TLS":       {e, bench.Spec{}, map[string]string{"tls": "yes"}, "use server=nginx"},
+		"two ends":     {e, bench.Spec{}, map[string]string{"requests": "5", "rate": "5"}, "rate and requests"},
+	} {
+		given := map[string]string{}
+		for _, p := range http.New().Params() {
+			given[p.Name] = p.Default
+		}
+		maps.Copy(given, test.given)
+		err := http.New().Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: given})
+		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+func TestParams(t *testing.T) {
+	for _, p := range http.New().Params() {
+		if err := p.Valid(p.Default); err != nil {
+			t.Errorf("the default of %s: %v", p.Name, err)
+		}
+		for _, bad := range []string{"x", "-1", "1e99", "24h", "\x00"} {
+			if p.Valid(bad) == nil {
+				t.Errorf("%s takes %q", p.Name, bad)
+			}
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range http.New().Metrics() {
+		if seen[m.Name] || m.Title == "" || m.Doc == "" {
+			t.Errorf("%s is declared twice, or says nothing", m.Name)
+		}
+		seen[m.Name] = true
+	}
+}

@@ -1,0 +1,87 @@
+package http
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// nginx is the program, and the server of that name.
+const nginx = "nginx"
+
+// nginx writes the configuration, and returns the arguments. It is the same in
+// every cell: workers run as root because an image need not have another user, and
+// nothing is written for a request.
+func (s *stage) nginx() ([]string, error) {
+	connections, err := strconv.Atoi(s.task.Params["connections"])
+	if err != nil {
+		return nil, err
+	}
+	listen, certificate, err := s.listen()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(s.site.config(), "nginx.conf")
+	text := fmt.Sprintf(nginxConfig, s.workers(), max(leastConnections, 2*connections), listen, certificate, s.site.content())
+	argv := []string{nginx, "-e", "stderr", "-p", s.site.state(), "-c", file}
+	return argv, s.site.write(file, text)
+}
+
+const leastConnections = 1024
+
+const nginxConfig = `daemon off;
+pid nginx.pid;
+error_log stderr error;
+user root root;
+%s
+events { worker_connections %d; }
+http {
+  access_log off;
+  log_not_found off;
+  default_type application/octet-stream;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_timeout 65s;
+  keepalive_requests 1000000000;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  server {
+    listen %s backlog=4096;
+    %sroot %s;
+  }
+}
+`
+
+// workers has one worker for each CPU of the server, and keeps it there.
+func (s *stage) workers() string {
+	if len(s.cpus.server) == 0 {
+		return "worker_processes 1;"
+	}
+	masks := make([]string, len(s.cpus.server))
+	for i, cpu := range s.cpus.server {
+		masks[i] = "1" + strings.Repeat("0", cpu)
+	}
+	return fmt.Sprintf("worker_processes %d;\nworker_cpu_affinity %s;", len(masks), strings.Join(masks, " "))
+}
+
+// listen says what is spoken on the port, and where the certificate is, if that
+// needs one.
+func (s *stage) listen() (listen, certificate string, err error) {
+	listen = strconv.Itoa(int(s.port))
+	if s.task.Params["tls"] == "yes" {
+		cert, key, err := s.site.certify()
+		if err != nil {
+			return "", "", err
+		}
+		listen += " ssl"
+		certificate = fmt.Sprintf("ssl_certificate %s;\n    ssl_certificate_key %s;\n    ", cert, key)
+	}
+	if s.task.Params["http2"] == "yes" {
+		listen += " http2"
+	}
+	return listen, certificate, nil
+}

@@ -1,0 +1,186 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load/http"
+	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// A server is one of the kinds that a cell can have.
+type server int
+
+const (
+	builtIn     server = iota // the agent's
+	nginxServer               // nginx, with the configuration that is made here
+	ownServer                 // what the image runs
+)
+
+func (s server) String() string {
+	return [...]string{"tare's own server", "server nginx", "the image's own server"}[s]
+}
+
+func kindOf(t bench.Task) server {
+	name, isHost := strings.CutPrefix(t.Spec.Image, "host:")
+	switch {
+	case t.Params["server"] == nginx || isHost && filepath.Base(name) == nginx:
+		return nginxServer
+	case t.Spec.Image == "" || t.Spec.Image == bench.AgentImage:
+		return builtIn
+	default:
+		return ownServer
+	}
+}
+
+// A stage is what the trials of one cell have in common.
+type stage struct {
+	task   bench.Task
+	site   site
+	kind   server
+	server bench.Spec   // of the container
+	port   uint16       // of the server; 0 = it says
+	client bench.Engine // that makes the client
+	beside bench.Spec   // of the client, but for its arguments
+	cpus   struct{ client, server []int }
+}
+
+// Setup implements bench.Fixturer.
+func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	spec, err := onNetwork(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	size, err := unit.ParseBytes(t.Params["size"])
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{task: t, kind: kindOf(t), server: spec, client: t.Client}
+	if spec.Reach == bench.ReachPeer {
+		s.client, s.beside = t.Engine, spec
+		s.beside.Limits, s.beside.Image, s.beside.Argv, s.beside.Mounts, s.beside.Env = bench.Limits{}, "", nil, nil, nil
+	}
+	if t.Params["pin"] == "yes" {
+		s.cpus.client, s.cpus.server = party.Apart(spec.Limits.CPUSet)
+	}
+	if s.site, err = newSite(size); err != nil {
+		return nil, err
+	}
+	if err := s.serve(); err != nil {
+		return nil, errors.Join(err, s.site.remove())
+	}
+	return s, nil
+}
+
+// serve decides what the container runs.
+func (s *stage) serve() (err error) {
+	own := ownNetwork(s.server.Network)
+	if s.port, err = s.portFor(s.task.Params["port"], own); err != nil {
+		return err
+	}
+	if own {
+		s.server.Ports = []bench.Port{{Container: s.port, Protocol: "tcp"}}
+	}
+	mounts := s.site.mounts(s.task.Engine)
+	switch s.kind {
+	case builtIn:
+		options := map[string]string{"root": s.site.content(), "port": strconv.Itoa(int(s.port)), "cpus": list(s.cpus.server)}
+		s.server.Argv = party.Loads(party.LoadOf(http.ServerName, options))
+	case nginxServer:
+		if s.server.Image == "" {
+			s.server.Image = "host:" + nginx
+		}
+		s.server.Argv, err = s.nginx()
+	default:
+		mounts = []bench.Mount{{Type: "bind", Source: s.site.content(), Target: s.task.Params["root"], ReadOnly: true}}
+	}
+	s.server.Mounts = slices.Concat(s.server.Mounts, mounts)
+	return err
+}
+
+// ownNetwork tells whether containers have ports of their own there.
+func ownNetwork(network string) bool { return network != "" && network != "none" && network != "host" }
+
+// The ports of servers in a network of their own.
+const (
+	ourPort   = 8080
+	imagePort = 80
+	tlsPort   = 443
+)
+
+// portFor is where a server listens.
+func (s *stage) portFor(asked string, own bool) (uint16, error) {
+	port, err := strconv.ParseUint(asked, 10, 16)
+	switch {
+	case err != nil:
+		return 0, err
+	case port != 0:
+		return uint16(port), nil
+	case s.kind == ownServer && s.task.Params["tls"] == "yes":
+		return tlsPort, nil
+	case s.kind == ownServer:
+		return imagePort, nil
+	case own:
+		return ourPort, nil
+	default:
+		return party.FreePort()
+	}
+}
+
+// onNetwork is the cell's specification with a network that a client reaches: where
+// the cell leaves it open a bridge, or the host's where the engine has none.
+func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
+	spec := t.Spec
+	spec.Storage, spec.Data = "", "" // a server keeps none
+	if spec.Network != "" {
+		return spec, nil
+	}
+	var err error
+	probe := bench.Spec{Limits: spec.Limits, Security: spec.Security, Runtime: spec.Runtime, Snapshotter: spec.Snapshotter}
+	for _, network := range []string{"bridge", "host"} {
+		probe.Network = network
+		if err = t.Engine.Prepare(ctx, probe); !errors.Is(err, bench.ErrUnsupported) {
+			spec.Network = network
+			break
+		}
+	}
+	return spec, err
+}
+
+func list(cpus []int) string {
+	words := make([]string, len(cpus))
+	for i, cpu := range cpus {
+		words[i] = strconv.Itoa(cpu)
+	}
+	return strings.Join(words, ",")
+}
+
+// Reset implements bench.Fixture: what is about to be made is prepared.
+func (s *stage) Reset(ctx context.Context) error {
+	if err := s.task.Engine.Prepare(ctx, s.server); err != nil {
+		return err
+	}
+	return s.client.Prepare(ctx, s.beside)
+}
+
+// Remove implements bench.Fixture.
+func (s *stage) Remove(context.Context) error { return s.site.remove() }
+
+// path is what is asked for, and how long the answer is; -1 where that is not
+// known.
+func (s *stage) path() (string, int64) {
+	if p := s.task.Params["path"]; p != "" {
+		return p, -1
+	}
+	size, err := unit.ParseBytes(s.task.Params["size"])
+	if err != nil {
+		return "/" + document, -1 // it was held to its rule
+	}
+	return "/" + document, size
+}

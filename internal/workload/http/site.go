@@ -1,0 +1,80 @@
+package http
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A site is a directory of the host with what a server needs: its content, its
+// configuration, and a place for what it writes.
+type site struct{ dir string }
+
+func (s site) content() string { return filepath.Join(s.dir, "content") }
+func (s site) config() string  { return filepath.Join(s.dir, "config") }
+func (s site) state() string   { return filepath.Join(s.dir, "state") }
+
+// The files of the content: the one that is asked for, and a small page that
+// servers look for.
+const (
+	document = "document"
+	index    = "index.html"
+)
+
+// newSite makes the content: a document of a size, of random bytes, so that
+// nothing on the way can make it smaller. Every user may read it.
+func newSite(size int64) (s site, err error) {
+	if s.dir, err = os.MkdirTemp("", "tare-http-"); err != nil {
+		return s, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.remove())
+		}
+	}()
+	if err := os.Chmod(s.dir, 0o755); err != nil {
+		return s, err
+	}
+	for dir, mode := range map[string]os.FileMode{s.content(): 0o755, s.config(): 0o755, s.state(): 0o777 | os.ModeSticky} {
+		if err := errors.Join(os.Mkdir(dir, mode.Perm()), os.Chmod(dir, mode)); err != nil {
+			return s, err
+		}
+	}
+	if err := writeRandom(filepath.Join(s.content(), document), size); err != nil {
+		return s, err
+	}
+	return s, s.write(filepath.Join(s.content(), index), "<!doctype html><title>tare</title>\n")
+}
+
+func (s site) remove() error { return os.RemoveAll(s.dir) }
+
+// write writes a file that every user may read, whatever the umask.
+func (site) write(file, text string) error {
+	return errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(file, 0o644))
+}
+
+func writeRandom(file string, size int64) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(f, rand.Reader, size)
+	return errors.Join(err, f.Chmod(0o644), f.Close())
+}
+
+// mounts makes the site visible inside, at the same paths. A plain process sees
+// it as it is.
+func (s site) mounts(e bench.Engine) []bench.Mount {
+	if _, plain := bench.As[bench.DataKeeper](e); plain {
+		return nil
+	}
+	return []bench.Mount{
+		{Type: "bind", Source: s.content(), Target: s.content(), ReadOnly: true},
+		{Type: "bind", Source: s.config(), Target: s.config(), ReadOnly: true},
+		{Type: "bind", Source: s.state(), Target: s.state()},
+	}
+}

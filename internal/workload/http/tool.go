@@ -1,0 +1,150 @@
+package http
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/party"
+)
+
+// A tool is a program of the host that is the client in place of tare's own.
+type tool struct {
+	party.Program
+	unknown []string // options of the workload
+	ask     func(o question) []string
+	parse   func(output []byte, o question) (*load.Report, error)
+}
+
+// A question is what a tool is asked.
+type question struct {
+	params  map[string]string
+	server  netip.AddrPort
+	path    string
+	threads int
+}
+
+func (q question) url() string {
+	if q.params["tls"] == "yes" {
+		return "https://" + q.server.String() + q.path
+	}
+	return "http://" + q.server.String() + q.path
+}
+
+// seconds is an option that is a duration, in whole seconds, at least one.
+func (q question) seconds(name string) string {
+	d, _ := time.ParseDuration(q.params[name]) // was held to its rule
+	return strconv.FormatInt(int64(max(1, math.Ceil(d.Seconds()))), 10)
+}
+
+func (q question) keepAlive() bool { return q.params["keepalive"] == "yes" }
+
+// isOpen tells whether requests are sent when they are due.
+func (q question) isOpen() bool { return q.params["rate"] != "0" }
+
+func tools() []*tool { return []*tool{ab(), wrk(), oha()} }
+
+func toolNames() []string {
+	var names []string
+	for _, t := range tools() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// toolOf is the tool of a cell; nil where it has none.
+func toolOf(t bench.Task) *tool {
+	all := tools()
+	i := slices.IndexFunc(all, func(o *tool) bool { return o.Name == t.Params["tool"] })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// find reports why a tool cannot be used; nil is none.
+func (t *tool) find(params []bench.Param, given map[string]string) error {
+	if t == nil {
+		return nil
+	}
+	if err := t.Unknown(params, given, t.unknown...); err != nil {
+		return err
+	}
+	return t.Find()
+}
+
+// askWith runs a tool until it has ended.
+func (v *visit) askWith(ctx context.Context, t *tool) (*load.Report, error) {
+	path, _ := v.path()
+	q := question{params: v.task.Params, server: v.at, path: path, threads: max(1, len(v.cpus.client))}
+	spec := v.beside
+	spec.Image, spec.Argv = "host:"+t.Name, append([]string{t.Name}, t.ask(q)...)
+	client, err := party.Start(ctx, v.client, spec, v.meter, "client")
+	if err != nil {
+		return nil, err
+	}
+	defer client.End()
+	output, err := client.Output(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return t.read(output, q)
+}
+
+// read makes a report of what a tool printed.
+func (t *tool) read(output []byte, q question) (*load.Report, error) {
+	r, err := t.parse(output, q)
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range r.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			return nil, t.Foreign("possible "+name, output)
+		}
+	}
+	if r.Values[Requests] <= r.Values[Failed] {
+		return nil, fmt.Errorf("%s: not one good answer of %v", t.Name, r.Values[Requests])
+	}
+	if r.Values[Failed] > 0 {
+		r.Notes = append(r.Notes, bench.NoteFailedRequests)
+	}
+	if !q.isOpen() {
+		r.Notes = append(r.Notes, bench.NoteClosedLoop)
+	}
+	r.Facts["sent"] = strconv.FormatFloat(r.Values[Requests], 'f', -1, 64)
+	r.Facts["span"] = strconv.FormatFloat(r.Values[Elapsed], 'f', -1, 64)
+	return r, nil
+}
+
+// A reader takes numbers out of a text that people read, and keeps what it did not
+// find.
+type reader struct {
+	text    []byte
+	missing string
+}
+
+// number is what a form captures, or is named as missing.
+func (r *reader) number(what string, form *regexp.Regexp) float64 {
+	v, ok := r.maybe(form)
+	if !ok && r.missing == "" {
+		r.missing = what
+	}
+	return v
+}
+
+// maybe is what a form captures, where it is there.
+func (r *reader) maybe(form *regexp.Regexp) (float64, bool) {
+	found := form.FindSubmatch(r.text)
+	if found == nil {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(found[1]), 64)
+	return v, err == nil
+}

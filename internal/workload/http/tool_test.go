@@ -1,0 +1,164 @@
+package http
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load/http"
+)
+
+func read(tb testing.TB, name string) []byte {
+	tb.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func questionOf(given ...string) question {
+	q := question{params: map[string]string{}, server: netip.MustParseAddrPort("127.0.0.1:8080"), path: "/document", threads: 2}
+	for _, p := range (workload{}).Params() {
+		q.params[p.Name] = p.Default
+	}
+	for i := 0; i < len(given); i += 2 {
+		q.params[given[i]] = given[i+1]
+	}
+	return q
+}
+
+func near(a, b float64) bool { return a == b || max(a-b, b-a) < 1e-9*max(a, b) }
+
+func TestAsk(t *testing.T) {
+	for _, test := range []struct {
+		tool  *tool
+		given []string
+		want  string
+	}{
+		{ab(), []string{"requests", "1000"}, "-q -r -c 16 -s 5 -e /dev/stdout -n 1000 -k http://127.0.0.1:8080/document"},
+		{ab(), []string{"time", "1500ms", "keepalive", "no"}, "-q -r -c 16 -s 5 -e /dev/stdout -t 2 -n 20000000 http://127.0.0.1:8080/document"},
+		{wrk(), nil, "--latency -t 2 -c 16 -d 2s --timeout 5s http://127.0.0.1:8080/document"},
+		{wrk(), []string{"connections", "1", "keepalive", "no"}, "--latency -t 1 -c 1 -d 2s --timeout 5s -H Connection: close http://127.0.0.1:8080/document"},
+		{oha(), []string{"rate", "100", "keepalive", "no"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -z 2s -q 100 --latency-correction --disable-keepalive http://127.0.0.1:8080/document"},
+		{oha(), []string{"requests", "7"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -n 7 http://127.0.0.1:8080/document"},
+	} {
+		if got := strings.Join(test.tool.ask(questionOf(test.given...)), " "); got != test.want {
+			t.Errorf("%s %v:\n%s, want\n%s", test.tool.Name, test.given, got, test.want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for name, test := range map[string]struct {
+		tool *tool
+		want map[string]float64
+	}{
+		"ab-2.3.txt": {ab(), map[string]float64{
+			Rate: 2000 / 0.143, "http.transfer": 2480000 / 0.143, Elapsed: 0.143, Bytes: 2480000, Document: 1000,
+			Requests: 2000, Failed: 0, Failed + ".status": 0, Time + ".mean": 1.144 / 1e3,
+			Time + ".min": 0.000215, Time + ".p50": 0.000854, Time + ".p90": 0.001787, Time + ".p99": 0.004563,
+		}},
+		"wrk-4.1.txt": {wrk(), map[string]float64{
+			Rate: 16284.75, "http.transfer": 19.46 * (1 << 20) / 1.01, Elapsed: 1.01, Bytes: 19.46 * (1 << 20),
+			Requests: 16453, Failed: 0, Failed + ".status": 0,
+			Time + ".mean": 0.0019, Time + ".sd": 0.00397, Time + ".max": 0.03736,
+			Time + ".p50": 0.000701, Time + ".p90": 0.00375, Time + ".p99": 0.02443,
+		}},
+		"oha-1.9.json": {oha(), map[string]float64{
+			Rate: 77470 / 2.0012836, "http.transfer": 77475000 / 2.0012836, Elapsed: 2.0012836, Bytes: 77475000, Document: 1000,
+			Requests: 77477, Failed: 7, Failed + ".status": 5,
+			Time + ".mean": 0.000412, Time + ".min": 0.000081, Time + ".max": 0.004321,
+			Time + ".p50": 0.0004, Time + ".p90": 0.0006, Time + ".p99": 0.0009, Time + ".p99.9": 0.0021,
+			"http.connect.mean": 0.00021, "http.connect.min": 0.0001, "http.connect.max": 0.0005,
+		}},
+	} {
+		r, err := test.tool.read(read(t, name), questionOf())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(test.want, r.Values, cmp.Comparer(near)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Answers with a bad status are no good ones, whatever a tool calls them.
+func TestNotOneGoodAnswer(t *testing.T) {
+	for name, tool := range map[string]*tool{"ab-2.3-status.txt": ab(), "wrk-4.1-status.txt": wrk()} {
+		if _, err := tool.read(read(t, name), questionOf()); err == nil || !strings.Contains(err.Error(), "not one good answer") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An output that is not what is known is an error, and nothing of it is taken.
+func TestForeignOutput(t *testing.T) {
+	for _, tool := range tools() {
+		for text, says := range map[string]string{
+			"": "another than what tare knows", "all is well\n": "another than what tare knows",
+			"{}": "another than what tare knows", "null": "another than what tare knows",
+		} {
+			if _, err := tool.read([]byte(text), questionOf()); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s %q: %v does not say %q", tool.Name, text, err, says)
+			}
+		}
+	}
+}
+
+// Whatever a tool prints, there is an error or a report that can be sent.
+func FuzzTools(f *testing.F) {
+	entries, err := os.ReadDir("testdata")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			f.Add(read(f, e.Name()))
+		}
+	}
+	f.Fuzz(func(t *testing.T, output []byte) {
+		for _, tool := range tools() {
+			r, err := tool.read(output, questionOf())
+			if err != nil {
+				continue
+			}
+			if _, err := r.Line(); err != nil {
+				t.Error(err)
+			}
+			for name := range r.Values {
+				if !slices.ContainsFunc(workload{}.Metrics(), func(m bench.Metric) bool { return m.Name == name }) {
+					t.Errorf("%s: %s is not declared", tool.Name, name)
+				}
+			}
+		}
+	})
+}
+
+// An option that a tool does not know is refused, and not passed over.
+func TestUnknownOptions(t *testing.T) {
+	for tool, given := range map[*tool][]string{ab(): {"rate", "100"}, wrk(): {"requests", "5"}, oha(): {"ramp", "yes"}} {
+		params := workload{}.Params()
+		if err := tool.find(params, questionOf().params); err != nil && strings.Contains(err.Error(), "does not know") {
+			t.Errorf("%s with its defaults: %v", tool.Name, err)
+		}
+		err := tool.find(params, questionOf(given...).params)
+		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), tool.Name+" does not know "+given[0]) {
+			t.Errorf("%s with %s: %v", tool.Name, given[0], err)
+		}
+	}
+}
+
+// What the load says is what the report has words for.
+func TestNotes(t *testing.T) {
+	if http.NoteClosedLoop != bench.NoteClosedLoop || http.NoteRateMissed != bench.NoteRateMissed || http.NoteFailed != bench.NoteFailedRequests {
+		t.Error("the load and the workload use different words")
+	}
+}

@@ -1,0 +1,233 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/http"
+	"github.com/tare-bench/tare/internal/load/https"
+	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/proc"
+)
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	s, ok := t.Fixture.(*stage)
+	if !ok {
+		return errors.New("the workload was not set up")
+	}
+	server, err := party.Start(ctx, t.Engine, s.server, m, "server")
+	if err != nil {
+		return err
+	}
+	defer server.End()
+	v := &visit{stage: s, meter: m, server: server, port: s.port}
+	if err := v.whileItRuns(ctx, v.measure); err != nil {
+		return err
+	}
+	party.Record(m, server.Count(ctx))
+	return m.Applied(s.server, server.Applied(ctx))
+}
+
+// A visit is one trial: a server that runs, and where it is reached.
+type visit struct {
+	*stage
+	meter  bench.Meter
+	server *party.Party
+	port   uint16
+	at     netip.AddrPort
+}
+
+// whileItRuns ends what is done with the server when that ends, and says how it
+// did: a client tells only that it does not answer.
+func (v *visit) whileItRuns(ctx context.Context, do func(context.Context) error) error {
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end(v.server.Ended(running))
+	}()
+	err := do(running)
+	if cause := context.Cause(running); err != nil && cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	end(nil)
+	<-ended // who waits may write into the output
+	return err
+}
+
+func (v *visit) measure(ctx context.Context) error {
+	if err := v.find(ctx); err != nil {
+		return err
+	}
+	rest, known := v.server.Use(ctx)
+	if known {
+		v.meter.Record(memoryRest, float64(rest.PSS))
+	}
+	w := v.watch(ctx)
+	report, err := v.load(ctx)
+	busy, still := w.stop(ctx)
+	if err != nil {
+		return err
+	}
+	if known && still {
+		v.account(report, rest, busy)
+	}
+	if v.task.Params["pin"] == "yes" && len(v.cpus.client) == 0 {
+		report.Notes = append(report.Notes, bench.NoteSameCPU)
+	}
+	party.Tell(v.meter, report)
+	return nil
+}
+
+// find waits until the server answers, and learns the way there.
+func (v *visit) find(ctx context.Context) (err error) {
+	if v.port == 0 {
+		reports, err := v.server.Reports(ctx, 1)
+		if err != nil {
+			return err
+		}
+		port, err := strconv.ParseUint(reports[0].Facts["port"], 10, 16)
+		if err != nil || port == 0 {
+			return fmt.Errorf("server: it does not say where it listens: %.80q", reports[0].Facts["port"])
+		}
+		v.port = uint16(port)
+	}
+	if v.at, err = v.server.Address(ctx, v.port); err != nil {
+		return err
+	}
+	if err := v.ready(ctx); err != nil {
+		return fmt.Errorf("the server is not ready: %w", err)
+	}
+	return v.server.Look(ctx, v.port)
+}
+
+// readyTime is how long a server has to answer its first request.
+const readyTime = 20 * time.Second
+
+// ready waits for the first good answer: this host asks or, where it cannot reach
+// the server, a client that can.
+func (v *visit) ready(ctx context.Context) error {
+	if v.stage.server.Reach == bench.ReachPeer {
+		once := map[string]string{"requests": "1", "connections": "1", "warmup": "0s", "wait": readyTime.String(), "timeout": "1s"}
+		_, err := v.ask(ctx, once)
+		return err
+	}
+	_, err := v.meter.Step("ready", func() error {
+		ctx, cancel := context.WithTimeout(ctx, readyTime)
+		defer cancel()
+		path, _ := v.path()
+		scheme := map[string]string{"yes": "https", "no": "http"}[v.task.Params["tls"]]
+		return https.Ready(ctx, scheme+"://"+v.at.String()+path, v.task.Params["http2"] == "yes")
+	})
+	return err
+}
+
+// load has the client do its work.
+func (v *visit) load(ctx context.Context) (*load.Report, error) {
+	if tool := toolOf(v.task); tool != nil {
+		return v.askWith(ctx, tool)
+	}
+	options := clientOptions(v.task)
+	options["cpus"] = list(v.cpus.client)
+	return v.ask(ctx, options)
+}
+
+// ask runs the agent's client until it has reported.
+func (v *visit) ask(ctx context.Context, options map[string]string) (report *load.Report, err error) {
+	path, size := v.path()
+	options["addr"], options["path"], options["expect"] = v.at.String(), path, strconv.FormatInt(size, 10)
+	spec := v.beside
+	if spec.Argv, err = v.program(options); err != nil {
+		return nil, err
+	}
+	client, err := party.Start(ctx, v.client, spec, v.meter, "client")
+	if err != nil {
+		return nil, err
+	}
+	defer client.End()
+	reports, err := client.Reports(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return reports[0], nil
+}
+
+// program is the client: the agent or, for what that does not speak, tare itself.
+func (v *visit) program(options map[string]string) ([]string, error) {
+	if !encrypted(v.task) {
+		return party.Loads(party.LoadOf(http.Name, options)), nil
+	}
+	options["tls"], options["http2"] = v.task.Params["tls"], v.task.Params["http2"]
+	file, err := os.Executable()
+	return append([]string{file, "agent", "load"}, party.LoadOf("https", options)...), err
+}
+
+// account reports what the server used.
+func (v *visit) account(r *load.Report, before, after proc.Usage) {
+	v.meter.Record(memoryLoad, float64(after.PSS))
+	sent, err1 := strconv.ParseFloat(r.Facts["sent"], 64)
+	span, err2 := strconv.ParseFloat(r.Facts["span"], 64)
+	if err1 != nil || err2 != nil || !(sent > 0 && span > 0) {
+		return
+	}
+	cpu := max(0, after.CPU-before.CPU).Seconds()
+	share := cpu / span
+	v.meter.Record(serverCPU, share)
+	if cpu > 0 {
+		v.meter.Record(cpuEach, cpu/sent)
+	}
+	// The client is the limit where it has no CPU time left, and the server has.
+	const full, clearly = 0.95, 0.10
+	if client, ok := r.Values["http.client_cpu"]; ok && client >= full && share/float64(max(1, len(v.cpus.server))) <= client-clearly {
+		r.Notes = append(r.Notes, bench.NoteLoadBound)
+	}
+}
+
+// A watch keeps the largest that a server was seen to use.
+type watch struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	server *party.Party
+	most   int64 // bytes
+}
+
+// watchEvery is how often: each look takes some 100 µs of CPU time.
+const watchEvery = 500 * time.Millisecond
+
+func (v *visit) watch(ctx context.Context) *watch {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watch{cancel: cancel, ended: make(chan struct{}), server: v.server}
+	go func() {
+		defer close(w.ended)
+		for tick := time.NewTicker(watchEvery); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				if u, ok := w.server.Use(ctx); ok {
+					w.most = max(w.most, u.PSS)
+				}
+			}
+		}
+	}()
+	return w
+}
+
+// stop returns what the server has used, of its memory the most.
+func (w *watch) stop(ctx context.Context) (proc.Usage, bool) {
+	w.cancel()
+	<-w.ended
+	u, ok := w.server.Use(ctx)
+	u.PSS = max(u.PSS, w.most)
+	return u, ok
+}

@@ -233,8 +233,8 @@ func TestNothingIsLeft(t *testing.T) {
 type unreachable struct{ bench.Engine }
 
 func TestCheck(t *testing.T) {
+	e := openNative(t) // which is built first
 	t.Setenv("PATH", t.TempDir())
-	e := openNative(t)
 	for name, test := range map[string]struct {
 		engine bench.Engine
 		spec   bench.Spec

@@ -381,3 +381,18 @@ func BenchmarkAnalyze(b *testing.B) {
 		}
 	}
 }
+
+// How loud the machine is does not matter to a difference that is far larger: what
+// it waits for is the number of blocks that any verdict takes.
+func TestLargeDifferenceAmidNoise(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 5, Blocks: 6, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 40}},
+		Metrics: analysistest.Lifecycle()[:2],
+		Noise:   func(r *rand.Rand) float64 { return 0.4 * r.NormFloat64() },
+	})
+	c := analyze(t, run).Metrics[0].Conditions[0]
+	got := c.Cells[1].Comparison
+	if !c.Noisy || got.Verdict != analysis.Unclear || got.Blocks != 7 {
+		t.Errorf("noisy %v, %s until %d blocks, want noise, and unclear until 7", c.Noisy, got.Verdict, got.Blocks)
+	}
+}

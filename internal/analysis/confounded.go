@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/unit"
 )
 
 // nothing explains why the runs cannot be compared.
@@ -51,7 +52,7 @@ func (c *comparer) warn() {
 			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
 		}
 		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
-			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", count(n, "trial"), t.run.Header.ID),
+			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", unit.FormatCount(n, "trial"), t.run.Header.ID),
 				"see why: tare show "+t.run.Header.ID, "")
 		}
 	}

@@ -109,26 +109,27 @@ func (v Verdict) unless(noisy bool) Verdict {
 // beyond it, it is no advice.
 const maxBlocks = 100_000
 
-// settle estimates how many of a run's blocks it takes until the verdict is
-// clear, if the estimate stays what it is: the interval gets short enough
-// either to exclude no difference or to lie inside ±delta. It is an order of
-// magnitude: the interval is the plain one, the test is one of a family.
-func (e *effect) settle(delta float64, family, blocks int) int {
-	if !e.cmp.HasInterval {
+// apart estimates how many of a run's blocks it takes until the interval excludes
+// no difference, if the estimate stays what it is; 0 where it cannot be said. It is
+// an order of magnitude: the interval is the plain one, the test is one of a family.
+func (e *effect) apart(family, blocks int) int {
+	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
+	if !e.cmp.HasInterval || size == 0 {
 		return 0
 	}
-	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
+	return e.inBlocks(max(pairsFor(e.d, size), stat.MinPairs(confidence, family)), blocks)
+}
+
+// alike is the same for an interval that lies inside ±delta.
+func (e *effect) alike(delta float64, blocks int) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
-	need := maxBlocks + 1
-	if size > 0 {
-		need = max(pairsFor(e.d, size), stat.MinPairs(confidence, family))
+	room := delta - math.Abs(toDistance(e.cmp.Estimate, e.scale))
+	if !e.cmp.HasInterval || room <= 0 {
+		return 0
 	}
-	if delta > size {
-		need = min(need, pairsFor(e.d, delta-size))
-	}
-	return e.inBlocks(need, blocks)
+	return e.inBlocks(pairsFor(e.d, room), blocks)
 }
 
 // reach estimates how many of a run's blocks it takes until the interval is as

@@ -205,6 +205,9 @@ func noteText(code, cells string) (text, hint string) {
 	case bench.NoteFailedRequests:
 		return "requests of " + cells + " failed: they are counted, and are in no time and no rate",
 			"see http.failed and the kinds below it"
+	case bench.NoteNoKnee:
+		return "at every rate that was tried, some datagrams of " + cells + " were lost: no rate is known to be without loss",
+			"give each trial more time, or send fewer at once: --param time=5s"
 	case bench.NoteFull:
 		return cells + " was filled until a container could not be started, or ended by itself", "the number of containers is a result here"
 	case bench.NoteSeriesLeftOut:

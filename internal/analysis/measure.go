@@ -368,18 +368,28 @@ func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
 	}
 }
 
-// settle estimates how many blocks, in all, would settle what is unclear; 0
-// where it cannot be said. Amid noise, the noise must become known better, too.
+// settle estimates how many blocks, in all, would settle what is unclear, whether
+// one way or the other; 0 where it cannot be said. Amid noise, the noise must become
+// known better, too, before something is the same.
 func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
+	apart := e.apart(m.family, m.blocks)
 	if !r.Noisy {
-		return e.settle(r.Smallest, m.family, m.blocks)
+		return soonest(apart, e.alike(r.Smallest, m.blocks))
 	}
 	limit := noisy * m.whole(c)
-	need, quiet := e.settle(limit, m.family, m.blocks), c.noise.reach(limit, m.blocks)
-	if need == 0 || quiet == 0 {
-		return 0
+	alike, quiet := e.alike(limit, m.blocks), c.noise.reach(limit, m.blocks)
+	if alike == 0 || quiet == 0 {
+		return apart
 	}
-	return max(need, quiet)
+	return soonest(apart, max(alike, quiet))
+}
+
+// soonest is the smaller of two numbers of blocks of which 0 is none.
+func soonest(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // noiseLimit is the difference of a control that means nothing.

@@ -150,17 +150,9 @@ func (w *warner) budget(blocks int) string {
 
 func (w *warner) incomplete() {
 	if w.Incomplete() {
-		w.add(CodeIncomplete, fmt.Sprintf("the run was not finished: it has %s of at most %d", count(w.Blocks, "block"), w.Header.Plan.MaxBlocks),
+		w.add(CodeIncomplete, fmt.Sprintf("the run was not finished: it has %s of at most %d", unit.FormatCount(w.Blocks, "block"), w.Header.Plan.MaxBlocks),
 			"finish it: tare resume "+w.Header.ID, "")
 	}
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (w *warner) failed() {
@@ -181,7 +173,7 @@ func (w *warner) failed() {
 		hint += "; what is shown is only how the others went"
 	}
 	if n > 0 {
-		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: left out of every number", count(n, "trial"), w.names(cells)), hint, "", cells...)
+		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: left out of every number", unit.FormatCount(n, "trial"), w.names(cells)), hint, "", cells...)
 	}
 }
 
@@ -352,7 +344,7 @@ func (w *warner) zero() {
 		}
 		if dropped > 0 {
 			w.add(CodeZero, fmt.Sprintf("%s: %s of %s were dropped because a value is zero, negative or infinite and has no ratio",
-				m.result.Metric.Title, count(dropped, "pair"), w.names(cells)),
+				m.result.Metric.Title, unit.FormatCount(dropped, "pair"), w.names(cells)),
 				"look at the values: tare export "+w.Header.ID, m.result.Metric.Name, cells...)
 		}
 	}

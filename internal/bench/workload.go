@@ -184,6 +184,9 @@ const (
 	NoteRateMissed = "rate-missed"
 	// NoteFailedRequests marks a sample in which requests failed.
 	NoteFailedRequests = "failed-requests"
+	// NoteNoKnee marks a sample in which datagrams were lost at every rate that was
+	// tried, so that the highest rate without loss has no value.
+	NoteNoKnee = "no-knee"
 	// NoteFull marks a sample of a host that was filled until a container could not
 	// be started, or ended by itself.
 	NoteFull = "full"

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/run"
 )
 
@@ -44,7 +45,16 @@ func flagError(cmd *cobra.Command, err error) error {
 		err = fmt.Errorf("--%s %q: %w", flag.GetFlag().Name, flag.GetValue(), number.Err)
 		return &usageError{err, fmt.Sprintf("--%s takes a %s: %s", flag.GetFlag().Name, name, usage)}
 	}
-	return &usageError{err, cmd.CommandPath() + " --help lists the flags"}
+	hint := cmd.CommandPath() + " --help lists the flags"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if near, ok := experiment.Nearest(unknown.GetSpecifiedName(), known); ok {
+			hint = fmt.Sprintf("did you mean --%s? %s", near, hint)
+		}
+	}
+	return &usageError{err, hint}
 }
 
 // hintError is an error with what to do about it.

@@ -77,7 +77,8 @@ func warming(ctx context.Context, images *image.Library) func() {
 
 func (m machine) DropCaches(ctx context.Context) error { return host.DropCaches(ctx) }
 
-// Close closes the kernel's files, which were only read, and has it count no more.
+// Close closes the kernel's files, which were only read, and has it count no more:
+// without that it would stop when tare ends.
 func (m machine) Close() { _ = errors.Join(m.counters.Close(), m.washout.Close(), m.stopCalls()) }
 
 // mountsBelow lists what is mounted at or below a directory.

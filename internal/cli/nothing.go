@@ -22,7 +22,29 @@ func outcome(r *bench.Run) error {
 	case failedTrials(r) > 0:
 		return errTrialsFailed
 	default:
+		return groundless(r)
+	}
+}
+
+// groundless is the error of a run whose baseline cannot run what it asks for, so
+// that nothing was compared; nil where there is one that can.
+func groundless(r *bench.Run) error {
+	without := -1
+	for i, s := range r.Samples {
+		switch cell := r.Header.Plan.Cells[s.Trial.Cell]; {
+		case !cell.Baseline:
+		case s.Outcome == bench.OK:
+			return nil
+		case without < 0:
+			without = i
+		}
+	}
+	if without < 0 {
 		return nil
+	}
+	return &hintError{
+		&kindError{fmt.Sprintf("run %s compared nothing: %s", r.Header.ID, whyFailed(r, r.Samples[without])), bench.ErrUnsupported},
+		"choose another cell to compare with: --baseline CELL",
 	}
 }
 

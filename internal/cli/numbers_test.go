@@ -258,24 +258,31 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 	case c.Unreliable:
 		e.Verdict = "unreliable"
 	case e.Verdict == "unclear" && noisy:
-		e.Blocks = d.settlesAmidNoise(e, m, 10*percent, family, cell)
+		e.Blocks = d.settles(e, m, 10*percent, d.quiets(m, 10*percent), family, cell)
 	case e.Verdict == "unclear":
-		e.Blocks = d.settles(e, m, e.Smallest, family, cell)
+		e.Blocks = d.settles(e, m, e.Smallest, 0, family, cell)
 	}
 }
 
-// settlesAmidNoise is settles where the noise must come to ±delta as well.
-func (d *exported) settlesAmidNoise(e *report.Effect, m report.Metric, delta float64, family int, cell string) int {
-	need := d.settles(e, m, delta, family, cell)
-	noise := d.distances(m.Name, slices.IndexFunc(d.Header.Plan.Cells, func(c bench.Cell) bool { return c.Control }), d.baseline(), m.Scale)
+// mostBlocks is the largest estimate that is given.
+const mostBlocks = 100_000
+
+// pairsFor is how many pairs bring an interval to the half width, at most one
+// more than mostBlocks.
+func pairsFor(diffs []float64, halfWidth float64) int {
+	if n := stat.PairsFor(diffs, halfWidth, 0.95); n > 0 {
+		return min(n, mostBlocks+1)
+	}
+	return mostBlocks + 1
+}
+
+// quiets is how many pairs bring the noise to ±delta.
+func (d *exported) quiets(m report.Metric, delta float64) int {
+	control := slices.IndexFunc(d.Header.Plan.Cells, func(c bench.Cell) bool { return c.Control })
 	if m.Scale == bench.Ratio {
 		delta = math.Log1p(delta)
 	}
-	quiet := stat.PairsFor(noise, delta, 0.95)
-	if need == 0 || quiet == 0 || quiet > 100_000 {
-		return 0
-	}
-	return max(need, twoDigits(quiet), len(d.blocks())+1)
+	return pairsFor(d.distances(m.Name, control, d.baseline(), m.Scale), delta)
 }
 
 // twoDigits rounds an estimate up to two digits.
@@ -306,32 +313,24 @@ func verdict(e *report.Effect, better bench.Direction, delta float64) string {
 	}
 }
 
-// settles is how many blocks would settle what is unclear: as many as bring
-// the interval off no difference, or inside the smallest effect worth knowing.
-func (d *exported) settles(e *report.Effect, m report.Metric, delta float64, family int, cell string) int {
+// settles is how many blocks would settle what is unclear: as many as bring the
+// interval off no difference, or inside ±delta while the noise is known, too.
+func (d *exported) settles(e *report.Effect, m report.Metric, delta float64, quiet, family int, cell string) int {
 	cells := d.Header.Plan.Cells
 	at := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Name == cell })
-	baseline := d.baseline()
-	diffs := d.distances(m.Name, at, baseline, m.Scale)
+	diffs := d.distances(m.Name, at, d.baseline(), m.Scale)
 	size := math.Abs(*e.Estimate)
 	if m.Scale == bench.Ratio {
 		size, delta = math.Abs(math.Log(*e.Estimate)), math.Log1p(delta)
 	}
-	const most = 100_000
-	need := most + 1
-	pairs := func(halfWidth float64) int {
-		if n := stat.PairsFor(diffs, halfWidth, 0.95); n > 0 {
-			return min(n, most+1)
-		}
-		return most + 1
-	}
+	need := mostBlocks + 1
 	if size > 0 {
-		need = max(pairs(size), stat.MinPairs(0.95, family))
+		need = max(pairsFor(diffs, size), stat.MinPairs(0.95, family))
 	}
 	if delta > size {
-		need = min(need, pairs(delta-size))
+		need = min(need, max(pairsFor(diffs, delta-size), quiet))
 	}
-	if need > most {
+	if need > mostBlocks {
 		return 0
 	}
 	return max(twoDigits(need), len(d.blocks())+1)

@@ -180,12 +180,8 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 	if p.instances, err = a.instancesAt(ctx, o.remote, e.Instances()); err != nil {
 		return nil, err
 	}
-	if p.probed, err = probe(ctx, s, knownDrivers(p.instances)); err != nil {
+	if err := p.expand(ctx, e); err != nil {
 		return nil, err
-	}
-	p.plan, err = e.Plan(known(p), randomSeed())
-	if err != nil {
-		return nil, &usageError{err: err}
 	}
 	p.workload = workloadNamed(p.plan.Workload)
 	return p, nil
@@ -219,16 +215,11 @@ func knownDrivers(all []instance) []instance {
 	})
 }
 
-// known is what an experiment is held to on this machine.
-func known(p *planned) experiment.Known {
+// known is what an experiment is held to in this build of tare.
+func known() experiment.Known {
 	k := experiment.Known{Workloads: workloads(), Engines: names(builtinInstances()), Rank: rank()}
 	for _, d := range drivers() {
 		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
-	}
-	for _, e := range p.probed {
-		if e.err == nil {
-			k.Found = append(k.Found, e.instance.Name)
-		}
 	}
 	return k
 }
@@ -269,11 +260,7 @@ func (a *app) experimentSource(name string) (file string, data []byte, err error
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(name) == name && filepath.Ext(name) == "" {
-		var known []string
-		for _, b := range experiment.Builtins() {
-			known = append(known, b.Name)
-		}
-		return "", nil, &usageError{fmt.Errorf("no experiment %q", name), "built in are " + strings.Join(known, ", ") + "; or give a YAML file"}
+		return "", nil, noExperiment(name)
 	}
 	if err != nil {
 		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
@@ -283,6 +270,19 @@ func (a *app) experimentSource(name string) (file string, data []byte, err error
 		return "", nil, &usageError{err, "give a YAML file, or the name of a built-in experiment"}
 	}
 	return name, data, nil
+}
+
+// noExperiment is the error of a name that is none, and of no file.
+func noExperiment(name string) error {
+	var known []string
+	for _, b := range experiment.Builtins() {
+		known = append(known, b.Name)
+	}
+	hint := "built in are " + strings.Join(known, ", ") + "; or give a YAML file"
+	if near, ok := experiment.Nearest(name, known); ok {
+		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+	}
+	return &usageError{fmt.Errorf("no experiment %q", name), hint}
 }
 
 func (a *app) planCommand() *cobra.Command {

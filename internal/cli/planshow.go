@@ -55,7 +55,7 @@ func (a *app) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration 
 	_ = a.withRuns(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
 	var block time.Duration
 	for _, c := range plan.Cells {
-		d, ok := took[c.Engine]
+		d, ok := took[kindOfTrial(c)]
 		if !ok {
 			return 0
 		}
@@ -64,7 +64,11 @@ func (a *app) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration 
 	return block
 }
 
-// earlier fills in the median time of a trial by engine, from the newest runs
+// kindOfTrial is the same for cells whose trials take about as long: those of one
+// engine with the same options.
+func kindOfTrial(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) }
+
+// earlier fills in the median time of a trial by its kind, from the newest runs
 // of this host with the plan's workload.
 func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
 	const looks = 5
@@ -81,17 +85,17 @@ func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[strin
 		if err != nil {
 			return err
 		}
-		byEngine := map[string][]time.Duration{}
+		byKind := map[string][]time.Duration{}
 		for _, sample := range stored.Samples {
 			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
-				engine := stored.Header.Plan.Cells[sample.Trial.Cell].Engine
-				byEngine[engine] = append(byEngine[engine], sample.Elapsed)
+				kind := kindOfTrial(stored.Header.Plan.Cells[sample.Trial.Cell])
+				byKind[kind] = append(byKind[kind], sample.Elapsed)
 			}
 		}
-		for engine, all := range byEngine {
-			if _, known := took[engine]; !known {
+		for kind, all := range byKind {
+			if _, known := took[kind]; !known {
 				slices.Sort(all)
-				took[engine] = all[len(all)/2]
+				took[kind] = all[len(all)/2]
 			}
 		}
 	}
@@ -185,12 +189,12 @@ func engineVersion(name string, p *planned) string {
 func stopRule(p bench.Plan) string {
 	var rules []string
 	if p.Precision > 0 && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
-		rules = append(rules, fmt.Sprintf("once every primary comparison is known to ±%s (at least %d blocks)", unit.FormatPercent(p.Precision), p.MinBlocks))
+		rules = append(rules, fmt.Sprintf("once every primary comparison is known to ±%s (at least %s)", unit.FormatPercent(p.Precision), unit.FormatCount(p.MinBlocks, "block")))
 	}
 	if p.Budget > 0 {
 		rules = append(rules, "after "+unit.FormatDuration(p.Budget))
 	}
-	rules = append(rules, fmt.Sprintf("after %d blocks", p.MaxBlocks))
+	rules = append(rules, "after "+unit.FormatCount(p.MaxBlocks, "block"))
 	return strings.Join(rules, ", or ")
 }
 

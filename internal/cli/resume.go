@@ -78,7 +78,7 @@ func (a *app) retake(ctx context.Context, stored *bench.Run, s site) (execution,
 	}
 	p, err := a.replan(ctx, stored.Header.Plan, declared, s)
 	if err == nil {
-		err = p.usable()
+		err = p.usable(ctx)
 	}
 	if err != nil {
 		return execution{}, err
@@ -87,12 +87,13 @@ func (a *app) retake(ctx context.Context, stored *bench.Run, s site) (execution,
 	if err != nil {
 		return execution{}, err
 	}
-	if err := sameMetrics(stored.Header.Metrics, append(p.workload.Metrics(), m.Metrics()...)); err != nil {
+	err = sameMetrics(stored.Header.Metrics, append(p.workload.Metrics(), m.Metrics()...))
+	if err == nil {
+		err = m.countAgain(p, stored.Header.Warnings)
+	}
+	if err != nil {
 		m.Close()
 		return execution{}, err
-	}
-	for _, w := range m.countCalls(p) {
-		a.notice("%s", w.Text)
 	}
 	return execution{header: stored.Header, planned: p, machine: m, done: stored.Samples}, nil
 }

@@ -70,7 +70,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 	if err != nil {
 		return err
 	}
-	if err := p.usable(); err != nil {
+	if err := p.usable(ctx); err != nil {
 		return err
 	}
 	return a.withStore(ctx, func(s bench.Store) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,21 +20,41 @@ func (m *machine) countCalls(p *planned) []bench.Warning {
 	if !p.plan.Syscalls {
 		return nil
 	}
-	err := countsInside(p.workload)
+	err := countsInside(p)
 	if err == nil {
 		m.calls, err = syscalls.Open()
 	}
 	if err != nil {
 		return []bench.Warning{{
-			Code: "syscalls-not-counted",
+			Code: codeNotCounted,
 			Text: "system calls were not counted: " + err.Error(),
 		}}
 	}
 	return []bench.Warning{{
-		Code: "syscalls-counted",
+		Code: codeCounted,
 		Text: "system calls were counted: " + dearer(m.calls),
 		Hint: "leave --syscalls out where the times themselves matter",
 	}}
+}
+
+// What a run says of counting.
+const (
+	codeCounted    = "syscalls-counted"
+	codeNotCounted = "syscalls-not-counted"
+)
+
+// countAgain goes on as a stored run began, which said so: trials that were
+// counted are not to be compared with trials that were not.
+func (m *machine) countAgain(p *planned, said []bench.Warning) error {
+	if !slices.ContainsFunc(said, func(w bench.Warning) bool { return w.Code == codeCounted }) {
+		return nil
+	}
+	for _, now := range m.countCalls(p) {
+		if now.Code == codeNotCounted {
+			return &hintError{errors.New("the run counted system calls; now " + now.Text), "resume it as the user who began it"}
+		}
+	}
+	return nil
 }
 
 // dearer says what counting costs.
@@ -41,8 +62,12 @@ func dearer(c *syscalls.Counter) string {
 	return fmt.Sprintf("each of this machine takes about %s longer meanwhile", unit.FormatDuration(c.Cost()))
 }
 
-// countsInside refuses a workload whose containers nobody looks into.
-func countsInside(w bench.Workload) error {
+// countsInside refuses containers that nobody here looks into.
+func countsInside(p *planned) error {
+	w := p.workload
+	if slices.ContainsFunc(p.usedInstances(), func(i instance) bool { return i.Driver == remoteDriver }) {
+		return fmt.Errorf("%w: the containers are on another machine", bench.ErrUnsupported)
+	}
 	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool { return strings.HasSuffix(m.Name, party.SystemCalls) }) {
 		return nil
 	}

@@ -87,13 +87,13 @@ func autoLimit(name string) (most int, ok bool) {
 	return int(digit[0] - '0'), true
 }
 
-// found returns the engines that a level of auto stands for, in the order in
-// which they are shown, and those that its limit leaves out.
-func (p *planner) found(l level) (in, out []string) {
+// choose returns which of the engines that were found a level of auto stands for,
+// in the order in which they are shown, and those that its limit leaves out.
+func (p *planner) choose(found []string, l level) (in, out []string) {
 	most, _ := l.autoLimit()
-	ranked := slices.DeleteFunc(slices.Clone(p.known.Rank), func(name string) bool { return !slices.Contains(p.known.Found, name) })
+	ranked := slices.DeleteFunc(slices.Clone(p.known.Rank), func(name string) bool { return !slices.Contains(found, name) })
 	chosen := ranked[:min(most, len(ranked))]
-	for _, name := range p.known.Found {
+	for _, name := range found {
 		if name == native || most == math.MaxInt || slices.Contains(chosen, name) {
 			in = append(in, name)
 		} else {
@@ -115,10 +115,11 @@ func (p *planner) expandAuto(levels []level) []level {
 			add(l)
 			continue
 		}
-		if len(p.known.Found) == 0 {
+		found := p.known.Found()
+		if len(found) == 0 {
 			p.Fail(l.at, "no engine was found on this machine", "`tare doctor` says why; or name engines instead of auto")
 		}
-		in, left := p.found(l)
+		in, left := p.choose(found, l)
 		p.leftOut = append(p.leftOut, left...)
 		for _, name := range in {
 			add(level{name: name, at: l.at, settings: []setting{engineSetting(name, l.at)}})
@@ -170,7 +171,7 @@ func (p *planner) isUnknownFactor(f factor) bool {
 	}
 	known := append(factorNames(), p.paramNames()...)
 	hint := suggest(f.name, "factors", known)
-	if _, near := nearest(f.name, known); !near {
+	if _, near := Nearest(f.name, known); !near {
 		hint += "; the levels of a factor of your own are mappings: {name: NAME, …}"
 	}
 	p.Fail(f.at, fmt.Sprintf("unknown factor %s", yamldoc.Quote(f.name)), hint)

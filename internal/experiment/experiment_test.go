@@ -70,7 +70,7 @@ func known() experiment.Known {
 			{Name: "oci", Options: []string{"binary"}},
 			{Name: "docker", Options: []string{"host"}},
 		},
-		Found: []string{"native", "floor", "runc"},
+		Found: func() []string { return []string{"native", "floor", "runc"} },
 	}
 }
 
@@ -227,7 +227,7 @@ func TestNothingFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := known()
-	k.Found = nil
+	k.Found = func() []string { return nil }
 	if _, err := e.Plan(k, 1); err == nil || !strings.Contains(err.Error(), "no engine was found on this machine") {
 		t.Errorf("error %v", err)
 	}

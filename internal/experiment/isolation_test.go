@@ -43,7 +43,7 @@ func TestPlainProcessIsOneCell(t *testing.T) {
 // the order in which engines are shown, and says which it leaves out.
 func TestAutoLimit(t *testing.T) {
 	known := known()
-	known.Found = []string{"native", "floor", "runc", "docker"}
+	known.Found = func() []string { return []string{"native", "floor", "runc", "docker"} }
 	known.Rank = []string{"podman", "docker", "runc", "floor"}
 	for _, tt := range []struct{ level, want, left string }{
 		{"auto", "native floor runc docker", ""},

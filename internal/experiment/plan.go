@@ -29,8 +29,10 @@ type Known struct {
 	Workloads []bench.Workload
 	Engines   []string // the names of the built-in engines, installed here or not
 	Drivers   []Driver // what instances can be made of
-	Found     []string // the engines that `engine: auto` stands for, in this order
-	Rank      []string // which engines `engine: auto-4` prefers, best first; native is always in
+	// Found returns the engines that `engine: auto` stands for, in this order. It is
+	// asked only where the experiment says auto, since finding them costs time.
+	Found func() []string
+	Rank  []string // which engines `engine: auto-4` prefers, best first; native is always in
 }
 
 // Plan expands the experiment. Seed is used where neither the file nor a flag

@@ -6,9 +6,9 @@ import (
 )
 
 // suggest says what an unknown word may have meant: the nearest known one, or
-// else all of them.
+// else all of them after what they are, such as "engines: runc, crun".
 func suggest(word string, what string, known []string) string {
-	if best, ok := nearest(word, known); ok {
+	if best, ok := Nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	const most = 30
@@ -21,9 +21,9 @@ func suggest(word string, what string, known []string) string {
 	return fmt.Sprintf("%s: %s", what, strings.Join(known, ", "))
 }
 
-// nearest returns the known word within a third of the word's length in
+// Nearest returns the known word within a third of the word's length in
 // edits; the first of several.
-func nearest(word string, known []string) (string, bool) {
+func Nearest(word string, known []string) (string, bool) {
 	if len(word) > 64 {
 		return "", false
 	}

@@ -191,7 +191,7 @@ func (r *reader) unknownKey(f yamldoc.Field, known []string) {
 
 // meant says what an unknown key may have meant, here or elsewhere.
 func meant(name string, known []string) string {
-	if _, near := nearest(name, known); !near {
+	if _, near := Nearest(name, known); !near {
 		if elsewhere, ok := belongs(name, known); ok {
 			return elsewhere
 		}

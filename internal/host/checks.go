@@ -85,7 +85,7 @@ func (m *machine) steal() Finding {
 	}
 	// A clock's tick is 10 ms, so a short look sees one tick of noise.
 	share := stolen / total
-	if !(total > 0) || m.facts.Virtual == "" && stolen == 0 {
+	if m.since == "" || !(total > 0) || m.facts.Virtual == "" && stolen == 0 {
 		return Finding{}
 	}
 	if share > 0.01 && stolen > 0.02 {

@@ -34,7 +34,7 @@ type Examination struct {
 	Facts bench.HostFacts // as Facts returned them; zero = they are read
 	Dirs  []string        // directories whose file systems will be written to
 	// Watch is how long to look for what only shows over time, such as time
-	// taken by the hypervisor; 0 = judge by the counts since the machine started.
+	// taken by the hypervisor; 0 = it is not looked for.
 	Watch time.Duration
 }
 
@@ -91,15 +91,13 @@ type machine struct {
 	tree
 	root  string
 	facts bench.HostFacts
-	// first and last were taken at the ends of the time watched; first is all
-	// zero, the machine's start, where nothing was watched.
+	// first and last were taken at the ends of the time watched.
 	first, last proc.Snapshot
-	since       string // what the time between them is called
+	since       string // what the time between them is called; empty = nothing was watched
 }
 
 // watch takes the snapshots.
 func (m *machine) watch(ctx context.Context, d time.Duration) {
-	m.since = "since the machine started"
 	m.last = nothing()
 	s, err := proc.Open(m.root, proc.Stat, proc.Meminfo, proc.Loadavg)
 	if err != nil {

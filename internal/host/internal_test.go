@@ -80,6 +80,11 @@ func TestSteal(t *testing.T) {
 	if got := m.steal(); got.Status != Disturb || !strings.Contains(got.Text, "10.0 % of the CPU time in the last 1s") {
 		t.Errorf("0.2 of 2 s stolen: %+v", got)
 	}
+	m.since = "" // what was stolen before tare came says nothing of now
+	if got := m.steal(); got.Name != "" {
+		t.Errorf("without a look: %+v", got)
+	}
+	m.since = "in the last 1s"
 	m.last[proc.StealTime] = 100.01 // one tick
 	if got := m.steal(); got.Status != Good {
 		t.Errorf("one tick stolen: %+v", got)

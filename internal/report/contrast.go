@@ -56,7 +56,7 @@ func runHead(letter string, r *Run) []string {
 	wall := time.Duration(r.Wall * float64(time.Second)).Round(100 * time.Millisecond)
 	return []string{
 		letter + ": " + Clean(r.ID), Clean(r.Experiment), Clean(r.Host.Hostname), Clean("Linux " + r.Host.Kernel),
-		fmt.Sprintf("%s in %s", plural(r.Blocks, "block"), unit.FormatDuration(wall)), r.Began.Format(time.DateOnly),
+		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall)), r.Began.Format(time.DateOnly),
 	}
 }
 

@@ -75,7 +75,7 @@ func title(r *Run) string {
 func runParts(r *Run) []string {
 	wall := time.Duration(r.Wall * float64(time.Second))
 	parts := []string{
-		fmt.Sprintf("%s in %s", plural(r.Blocks, "block"), unit.FormatDuration(wall.Round(100*time.Millisecond))),
+		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall.Round(100*time.Millisecond))),
 		fmt.Sprintf("seed %d", r.Seed),
 	}
 	switch bench.StopReason(r.Stopped) {

@@ -13,8 +13,8 @@ const signs = "✗ worse  ✓ better  ≠ different  = same  ? not settled"
 // matrix shows several metrics at once, a row for each and a column for each
 // cell: the baseline's median, and what the others differ from it by, with a
 // sign for the verdict. Where there are several conditions, each is a group.
-func matrix(title string, metrics []Metric, marks *marking) Table {
-	t := Table{Title: title, Aside: signs, Headed: true, Columns: []Column{{Name: "metric"}}}
+func matrix(title, aside string, metrics []Metric, marks *marking) Table {
+	t := Table{Title: title, Aside: aside, Headed: true, Columns: []Column{{Name: "metric"}}}
 	names := matrixCells(metrics)
 	for _, n := range names {
 		t.Columns = append(t.Columns, Column{Name: Clean(n), Right: true})

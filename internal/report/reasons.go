@@ -95,7 +95,7 @@ func (d *Document) sayFailures() {
 			d.Words.Absent = append(d.Words.Absent, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(f.Reason)}})
 			continue
 		}
-		what := fmt.Sprintf("%s %s", plural(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
+		what := fmt.Sprintf("%s %s", unit.FormatCount(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
 		if f.Warmup > 0 {
 			what += fmt.Sprintf(" (%d while warming up)", f.Warmup)
 		}

@@ -98,7 +98,7 @@ func effectText(e *Effect, in scale) [2]string {
 	if e.Low == nil || e.High == nil {
 		why := ""
 		if e.Pairs > 0 {
-			why = "only " + plural(e.Pairs, "pair")
+			why = "only " + unit.FormatCount(e.Pairs, "pair")
 		}
 		if e.Scale == bench.Difference {
 			return [2]string{signed(in.text(e.Estimate)), why}
@@ -152,7 +152,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "same (" + margin(m, e) + ")", Plain
 	case analysis.Unclear:
 		if e.Blocks > 0 {
-			return "unclear until ~" + plural(e.Blocks, "block"), Doubtful
+			return "unclear until ~" + unit.FormatCount(e.Blocks, "block"), Doubtful
 		}
 		return "unclear", Doubtful
 	case analysis.Unreliable:
@@ -179,13 +179,16 @@ func noDifference(s bench.Scale) float64 {
 }
 
 // detailTables shows the medians of the details, a column for each. Many are
-// shown as rows, with what the cells differ by.
+// shown as rows, with what the cells differ by; and so are those whose names are
+// code words, and no heads of columns.
 func detailTables(details []Metric, marks *marking) []Table {
 	switch {
 	case len(details) == 0:
 		return nil
-	case len(details) >= manyDetails && details[0].comparisons() > 0:
-		return []Table{matrix("details", details, marks)}
+	case details[0].comparisons() == 0:
+		return []Table{matrix("details", "medians", details, marks)}
+	case len(details) >= manyDetails || slices.ContainsFunc(details, func(m Metric) bool { return strings.Contains(m.Name, ".") }):
+		return []Table{matrix("details", signs, details, marks)}
 	}
 	t := Table{Title: "details", Aside: "medians", Headed: true, Columns: []Column{{Name: "cell"}}}
 	for _, m := range details {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/unit"
 )
 
 // sayRun puts one run into words.
@@ -53,7 +52,7 @@ func (d *Document) sayMetrics(marks *marking) int {
 		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
 	}
 	if len(primary) >= manyMetrics && comparisons > 0 {
-		d.Tables = slices.Insert(d.Tables, 0, matrix("at a glance", primary, marks))
+		d.Tables = slices.Insert(d.Tables, 0, matrix("at a glance", signs, primary, marks))
 	}
 	d.Details = detailTables(details, marks)
 	return len(details)
@@ -76,12 +75,4 @@ const (
 // spread reports whether it is said how far blocks are apart.
 func (m *Metric) spread() bool {
 	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Spread != nil })
-}
-
-// plural writes a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return unit.Format(float64(n), unit.Count) + " " + thing + "s"
 }

@@ -122,6 +122,15 @@ func Format(value float64, unit string) string {
 	return Scale(unit, value).Format(value)
 }
 
+// FormatCount writes how many of a thing there are, such as "1 block" or
+// "1,200 blocks".
+func FormatCount(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Format(float64(n), Count) + " " + thing + "s"
+}
+
 // number writes v with three significant digits, and digits before the point
 // in full.
 func number(v float64) string {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -204,8 +205,28 @@ func TestKnee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if knee, has := r.Values["throughput.knee"]; !has || knee < 0 || knee > r.Values["throughput.offered"]*1.01 {
+	knee, has := r.Values["throughput.knee"]
+	if has == slices.Contains(r.Notes, network.NoteNoKnee) || has && knee <= 0 || knee > r.Values["throughput.offered"]*1.01 {
 		t.Errorf("the knee is at %v, %v", knee, r.Values)
+	}
+}
+
+// One datagram in four is lost, however few are sent.
+func TestNoKnee(t *testing.T) {
+	_, addr := start(t)
+	through := newRelay(t, addr, func(n int, p []byte, send func([]byte)) {
+		if n%4 != 3 {
+			send(p)
+		}
+	})
+	r, err := measure(t, network.Throughput, addr, options{
+		"udp": through.String(), "protocol": "udp", "knee": "yes", "size": "1000", "time": "200ms", "warmup": "10ms",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if knee, has := r.Values["throughput.knee"]; has || !slices.Contains(r.Notes, network.NoteNoKnee) {
+		t.Errorf("the knee is at %v, marked %v", knee, r.Notes)
 	}
 }
 

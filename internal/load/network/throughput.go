@@ -66,6 +66,10 @@ func (r *rater) measure(t target) (*load.Report, error) {
 		if err != nil {
 			return nil, err
 		}
+		if knee == 0 {
+			report.Notes = append(report.Notes, NoteNoKnee)
+			return report, nil
+		}
 		report.Values["throughput.knee"] = knee
 	}
 	return report, nil
@@ -179,6 +183,9 @@ func (o *outcome) offered(size int) float64 {
 	return float64(o.sent) * float64(size) / max(o.duration, 1).Seconds()
 }
 
+// NoteNoKnee says that datagrams were lost at every rate that was tried.
+const NoteNoKnee = "no-knee"
+
 // NoteClientBound says that the client could not do more, and the server could.
 const NoteClientBound = "client-bound"
 
@@ -196,7 +203,7 @@ const (
 )
 
 // findKnee looks for the highest rate at which hardly anything is lost, between
-// none and what got sent as fast as possible.
+// none and what got sent as fast as possible. It is 0 where there is no such rate.
 func (r *rater) findKnee(c *client, first outcome) (float64, error) {
 	if r.plan.Rate == 0 && first.loss() <= kneeLoss {
 		return first.offered(r.plan.Size), nil

@@ -33,8 +33,8 @@ func (rtt) Metrics() []bench.Metric {
 	}
 	return append([]bench.Metric{
 		m("rtt.p50", "round trip, median", "Median", bench.Primary),
-		m("rtt.p99", "round trip, p99", "99th percentile", bench.Primary),
 		m("rtt.p90", "round trip, p90", "90th percentile", bench.Detail),
+		m("rtt.p99", "round trip, p99", "99th percentile", bench.Primary),
 		m("rtt.p99.9", "round trip, p99.9", "99.9th percentile", bench.Detail),
 		m("rtt.max", "round trip, longest", "Longest", bench.Detail),
 		m("rtt.mean", "round trip, mean", "Mean", bench.Detail),

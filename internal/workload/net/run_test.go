@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/proc"
 	"github.com/tare-bench/tare/internal/workload/net"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
@@ -188,26 +188,32 @@ func TestToolsInDocker(t *testing.T) {
 	complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
 }
 
-// A killer kills the first process that it made, some time after a client has
-// been started.
-type killer struct {
-	*native.Engine
-	mu    sync.Mutex
-	first bench.Container
+// A killer kills each server that it makes, once that is busy with a client.
+type killer struct{ *native.Engine }
+
+func (k killer) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	c, err := k.Engine.Create(ctx, spec)
+	go k.kill(ctx, c)
+	return c, err
 }
 
-func (k *killer) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
-	c, err := k.Engine.Create(ctx, spec)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.first = c
-	time.AfterFunc(500*time.Millisecond, func() { _ = k.Signal(ctx, c, syscall.SIGKILL) }) // it may have ended
-	return c, err
+// kill waits until the server has used more CPU time than beginning takes.
+func (k killer) kill(ctx context.Context, c bench.Container) {
+	for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+		pid, err := k.Pid(ctx, c)
+		if err != nil {
+			continue // it has not been started
+		}
+		if used, err := proc.Count("/", pid); err != nil || used.UserTime+used.SystemTime > 0.2 {
+			_ = k.Signal(ctx, c, syscall.SIGKILL) // it may have ended
+			return
+		}
+	}
 }
 
 func TestServerThatIsKilled(t *testing.T) {
 	for _, given := range []map[string]string{{"pings": "1000000000"}, {"pings": "1000000000", "protocol": "tcp"}} {
-		s := measure(t, net.NewRTT(testToken), &killer{Engine: openNative(t)}, bench.Spec{}, given)[0]
+		s := measure(t, net.NewRTT(testToken), killer{openNative(t)}, bench.Spec{}, given)[0]
 		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") || !strings.Contains(s.Reason, "killed by signal 9") {
 			t.Errorf("%v: %s: %s", given, s.Outcome, s.Reason)
 		}

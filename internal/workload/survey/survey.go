@@ -89,13 +89,17 @@ func (s survey) Check(ctx context.Context, t bench.Task) error {
 	var whys []error
 	for _, p := range s.parts {
 		err := p.Workload.Check(ctx, p.task(t))
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, bench.ErrUnsupported):
-			return fmt.Errorf("%s: %w", p.Name, err)
+		if err == nil {
+			continue
 		}
-		whys = append(whys, fmt.Errorf("%s: %w", p.Name, err))
+		err = fmt.Errorf("%s: %w", p.Name, err)
+		if !errors.Is(err, bench.ErrUnsupported) {
+			return err
+		}
+		whys = append(whys, err)
+	}
+	if len(whys) < len(s.parts) {
+		return nil
 	}
 	return errors.Join(whys...)
 }

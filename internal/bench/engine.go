@@ -215,6 +215,14 @@ type (
 		DataDir(spec Spec) (string, error)
 	}
 
+	// An ImageSaver gives away images of the engine's own store.
+	ImageSaver interface {
+		// SaveImage writes the image that the engine knows by this name as an archive:
+		// what "docker save" writes, or an OCI image layout. It fetches nothing and
+		// changes nothing. What it has written before an error is worthless.
+		SaveImage(ctx context.Context, name string, w io.Writer) error
+	}
+
 	// A Restarter restarts the engine's daemon and returns when it answers
 	// again, for experiments that ask for it.
 	Restarter interface {

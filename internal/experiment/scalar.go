@@ -169,6 +169,8 @@ func imageRef() value[string] {
 		switch {
 		case name == "" && (scheme == "oci" || scheme == "tar" || scheme == "host"):
 			return "", fmt.Errorf("%s is not complete: want oci:DIR, tar:FILE or host:PROGRAM", yamldoc.Quote(s))
+		case s == "docker://":
+			return "", fmt.Errorf("%s is not complete: want docker://REF", yamldoc.Quote(s))
 		case scheme == "host" && strings.Contains(name, "/") && !path.IsAbs(name):
 			return "", fmt.Errorf("%s is neither the name of a program nor an absolute path", yamldoc.Quote(name))
 		}

@@ -66,7 +66,7 @@ func bareFactorOf(k specKey) specKey { k.factor, k.bare = true, true; return k }
 func specKeys() []specKey {
 	type s = bench.Spec
 	return []specKey{
-		bareFactorOf(set("image", "Image to run: `agent` (tare's own, the default), `oci:DIR`, `tar:FILE`, `host:PROGRAM` (a program of this host with everything that it needs, by its name or absolute path; `native` runs it where it is), or a name in the engine's own store.", "image: host:fio", imageRef(), func(s *s) *string { return &s.Image })),
+		bareFactorOf(set("image", "Image to run: `agent` (tare's own, the default), `oci:DIR`, `tar:FILE`, `docker://REF` (in a registry), `host:PROGRAM` (a program of this host with everything that it needs, by its name or absolute path; `native` runs it where it is), or a name in the engine's own store.", "image: host:fio", imageRef(), func(s *s) *string { return &s.Image })),
 		bareFactorOf(set("argv", "Program and arguments; there is no shell. Default: the image's own.", "argv: [/usr/bin/true]", listOf(anyText()), func(s *s) *[]string { return &s.Argv })),
 		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(), func(s *s) *[]string { return &s.Env }),
 		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(), func(s *s) *string { return &s.Dir }),

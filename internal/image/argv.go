@@ -25,6 +25,6 @@ func (i *Image) WithArgv(argv ...string) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", i.ref, err)
 	}
-	other.ref, other.lib, other.packed = i.ref, i.lib, i.packed
+	other.ref, other.lib, other.packed, other.pinned = i.ref, i.lib, i.packed, i.pinned
 	return other, nil
 }

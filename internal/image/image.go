@@ -1,7 +1,7 @@
-// Package image reads container images from local files and turns them into
-// what engines need: a root file system or an archive to load. It uses no
-// registry and no network. Tare's own image, whose only program is the agent,
-// is made here from the binary that is embedded in tare.
+// Package image reads container images from local files and registries and
+// turns them into what engines need: a root file system or an archive to load.
+// Tare's own image, whose only program is the agent, is made here from the
+// binary that is embedded in tare.
 //
 // Images come from anywhere, so everything read from one is bounded, every
 // digest is verified, and nothing is written outside the directory it is
@@ -36,6 +36,7 @@ type Image struct {
 	config v1.Config
 	layers []layer   // bottom first
 	packed *pack.Set // what was taken from this host; nil unless it is an image of its program
+	pinned string    // see Pinned
 
 	size atomic.Int64
 }
@@ -106,7 +107,8 @@ func (i *Image) Size() int64 { return i.size.Load() }
 // WriteDockerArchive writes the image in the format of "docker save", under
 // the name tag if that is not empty. Layers are written as they are stored,
 // and verified on the way as far as the source gives a digest of that. Who
-// loads the archive verifies the rest.
+// loads the archive verifies the rest. Those in zstd, which not every engine
+// reads, are written uncompressed.
 func (i *Image) WriteDockerArchive(w io.Writer, tag string) error {
 	if err := i.writeArchive(w, tag); err != nil {
 		return fmt.Errorf("image %s: write archive: %w", i.ref, err)
@@ -126,7 +128,7 @@ func (i *Image) writeArchive(w io.Writer, tag string) error {
 	for _, l := range i.layers {
 		name := l.diffID.Hex + ".tar"
 		if !slices.Contains(m.Layers, name) {
-			if err := l.writeTo(tw, name); err != nil {
+			if err := l.writeTo(tw, name, i.lib.limits.Bytes); err != nil {
 				return err
 			}
 		}

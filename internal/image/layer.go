@@ -10,8 +10,6 @@ import (
 	"io"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // ErrDigest is wrapped by the error for content that is not what its digest
@@ -27,34 +25,73 @@ type layer struct {
 	diffID v1.Hash // uncompressed
 }
 
-// writeTo adds the layer, as it is stored, to an archive.
-func (l layer) writeTo(tw *tar.Writer, name string) error {
-	r, err := l.Compressed()
+// writeTo adds the layer to an archive, as it is stored. Only what is
+// compressed with zstd is unpacked, at most most bytes: docker 20.10 cannot.
+func (l layer) writeTo(tw *tar.Writer, name string, most int64) error {
+	compression, err := l.compression()
+	if err != nil {
+		return err
+	}
+	open, size := l.stored, l.size
+	if compression == Zstd {
+		open = func() (io.ReadCloser, error) { return l.uncompressed() }
+		if size, err = l.length(most); err != nil {
+			return err
+		}
+	}
+	r, err := open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read from
-	return writeFile(tw, name, r, l.size)
+	return writeFile(tw, name, r, size)
+}
+
+// length reads the layer to learn how long it is, uncompressed.
+func (l layer) length(most int64) (int64, error) {
+	r, err := l.uncompressed()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	n, err := io.Copy(io.Discard, io.LimitReader(r, most+1))
+	if err == nil && n > most {
+		err = fmt.Errorf("layer %s: %w: more than %d bytes uncompressed", l.file, ErrHostile, most)
+	}
+	return n, err
 }
 
 // uncompressed opens the layer's archive. What is read from it is verified
 // when its end is reached.
 func (l layer) uncompressed() (io.ReadCloser, error) {
-	extended, err := partial.CompressedToLayer(l)
+	stored, err := l.stored()
 	if err != nil {
 		return nil, err
 	}
-	r, err := extended.Uncompressed() // gzip, zstd or plain, by its first bytes
+	r, err := decompress(stored)
 	if err != nil {
-		return nil, fmt.Errorf("layer %s: %w", l.file, err)
+		return nil, errors.Join(fmt.Errorf("layer %s: %w", l.file, err), stored.Close())
 	}
 	return verified(r, l.diffID, l.file), nil
 }
 
-// The methods below make a layer a partial.CompressedLayer.
+// compression is how the layer is stored, by its first bytes.
+func (l layer) compression() (Compression, error) {
+	r, err := l.stored()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	var head [maxMagic]byte
+	n, err := io.ReadFull(r, head[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) && !errors.Is(err, ErrDigest) {
+		return "", fmt.Errorf("layer %s: %w", l.file, err)
+	}
+	return compressionOf(head[:n]), nil
+}
 
-// Compressed opens the layer as it is stored.
-func (l layer) Compressed() (io.ReadCloser, error) {
+// stored opens the layer as it is stored.
+func (l layer) stored() (io.ReadCloser, error) {
 	r, size, err := l.source.open(l.file)
 	if err != nil {
 		return nil, fmt.Errorf("layer: %w", err)
@@ -67,15 +104,6 @@ func (l layer) Compressed() (io.ReadCloser, error) {
 	}
 	return verified(r, l.digest, l.file), nil
 }
-
-// Digest is the digest of the layer as it is stored.
-func (l layer) Digest() (v1.Hash, error) { return l.digest, nil }
-
-// Size is the number of bytes stored.
-func (l layer) Size() (int64, error) { return l.size, nil }
-
-// MediaType is not needed by anything that is done with a layer here.
-func (l layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
 
 // verified returns r with an error instead of its end if what was read is not
 // what want says.

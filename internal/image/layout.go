@@ -26,8 +26,11 @@ const maxNesting = 4
 const maxLayers = 1000
 
 func checkPlatform(os, arch string) error {
-	if os == "linux" && arch == runtime.GOARCH {
+	switch {
+	case os == "linux" && arch == runtime.GOARCH:
 		return nil
+	case os == "" && arch == "":
+		return fmt.Errorf("%w: it does not say what it is for", ErrPlatform)
 	}
 	return fmt.Errorf("%w: it is for %s/%s", ErrPlatform, os, arch)
 }
@@ -99,25 +102,40 @@ func openLayout(src source) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no OCI image layout: %w", err)
 	}
-	f := finder{source: src, seen: make(map[v1.Hash]bool)}
+	f := finder{
+		files: src, seen: make(map[v1.Hash]bool),
+		read: func(d v1.Descriptor) ([]byte, error) { return readBlob(src, d) },
+	}
 	if err := f.index(raw, 0); err != nil {
 		return nil, err
 	}
-	switch len(f.images) {
-	case 0:
-		return nil, fmt.Errorf("%w: it is for %s", ErrPlatform, strings.Join(f.others, ", "))
-	case 1:
-		return f.images[0], nil
-	}
-	return nil, fmt.Errorf("the layout holds %d images for linux/%s: keep exactly one", len(f.images), runtime.GOARCH)
+	return f.only()
 }
 
-// A finder collects the images of a layout that run here.
+// A finder collects the images below an index that run here.
 type finder struct {
-	source source
-	seen   map[v1.Hash]bool // one image may have several names, and indexes may share what they list
+	files  source                              // where the layers are, or will be
+	read   func(v1.Descriptor) ([]byte, error) // a document, verified
+	seen   map[v1.Hash]bool                    // one image may have several names, and indexes may share what they list
 	images []*Image
+	plain  []*Image // those of them for every CPU of the architecture
 	others []string // platforms that do not run here
+}
+
+// only returns the one image that was found. An index may have more of them for
+// newer CPUs; what engines take as a rule, and what runs everywhere, is the plain one.
+func (f *finder) only() (*Image, error) {
+	switch {
+	case len(f.images) == 1:
+		return f.images[0], nil
+	case len(f.plain) == 1:
+		return f.plain[0], nil
+	case len(f.images) > 0:
+		return nil, fmt.Errorf("there are %d images for linux/%s: keep one, or name one by its digest", len(f.images), runtime.GOARCH)
+	case len(f.others) == 0:
+		return nil, fmt.Errorf("%w, nor for anything else", ErrPlatform)
+	}
+	return nil, fmt.Errorf("%w: it is for %s", ErrPlatform, strings.Join(f.others, ", "))
 }
 
 func (f *finder) index(raw []byte, depth int) error {
@@ -147,7 +165,7 @@ func (f *finder) descriptor(d v1.Descriptor, depth int) error {
 	f.seen[d.Digest] = true
 	switch {
 	case d.MediaType.IsIndex():
-		raw, err := readBlob(f.source, d)
+		raw, err := f.read(d)
 		if err != nil {
 			return err
 		}
@@ -167,7 +185,7 @@ func (f *finder) other(platform string) {
 }
 
 func (f *finder) image(d v1.Descriptor) error {
-	raw, err := readBlob(f.source, d)
+	raw, err := f.read(d)
 	if err != nil {
 		return err
 	}
@@ -175,34 +193,54 @@ func (f *finder) image(d v1.Descriptor) error {
 	if err != nil {
 		return fmt.Errorf("manifest %s: %w", d.Digest, err)
 	}
-	config, err := readBlob(f.source, m.Config)
+	if kind := m.Config.MediaType; kind != "" && !kind.IsConfig() {
+		return fmt.Errorf("%s is no image that can be run, but %.100q", d.Digest, kind)
+	}
+	config, err := f.read(m.Config)
 	if err != nil {
 		return err
 	}
-	if len(m.Layers) > maxLayers {
-		return tooManyLayers(len(m.Layers))
+	layers, err := layersOf(m)
+	if err != nil {
+		return err
 	}
-	var layers []layer
-	for _, l := range m.Layers {
-		if !l.MediaType.IsDistributable() {
-			return fmt.Errorf("layer %s is not in the image but at another place (%s)", l.Digest, l.MediaType)
-		}
-		file, err := blobPath(l.Digest)
-		if err != nil {
-			return err
-		}
-		layers = append(layers, layer{file: file, size: l.Size, digest: l.Digest})
-	}
-	i, err := newImage(f.source, config, layers)
+	i, err := newImage(f.files, config, layers)
 	switch {
 	case errors.Is(err, ErrPlatform) && d.Platform == nil:
 		f.other(platformOf(config))
 	case err != nil:
 		return err
 	default:
-		f.images = append(f.images, i)
+		f.found(i, d.Platform)
 	}
 	return nil
+}
+
+// found keeps an image that runs here, if it is not one for newer CPUs it is plain.
+func (f *finder) found(i *Image, p *v1.Platform) {
+	f.images = append(f.images, i)
+	if p == nil || p.Variant == "" || p.Variant == "v1" || p.Architecture == "arm64" && p.Variant == "v8" {
+		f.plain = append(f.plain, i)
+	}
+}
+
+// layersOf are the layers that a manifest lists.
+func layersOf(m *v1.Manifest) ([]layer, error) {
+	if len(m.Layers) > maxLayers {
+		return nil, tooManyLayers(len(m.Layers))
+	}
+	var layers []layer
+	for _, l := range m.Layers {
+		if !l.MediaType.IsDistributable() {
+			return nil, fmt.Errorf("layer %s is not in the image but at another place (%s)", l.Digest, l.MediaType)
+		}
+		file, err := blobPath(l.Digest)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer{file: file, size: l.Size, digest: l.Digest})
+	}
+	return layers, nil
 }
 
 // platformOf names the platform of a configuration that newImage could parse.

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // Agent is the reference of tare's own image; so is the empty reference.
@@ -18,7 +21,7 @@ const Agent = "agent"
 // ErrForeign is wrapped by Resolve's error for a reference that names nothing
 // a Library can read: a name in an engine's own store, which only that engine
 // can resolve.
-var ErrForeign = errors.New("not an image in a file")
+var ErrForeign = errors.New("not an image that tare can read")
 
 // Limits bound what unpacking one image may use. A zero field means its
 // default.
@@ -45,13 +48,14 @@ func (l Limits) withDefaults() Limits {
 // a reference meant when it was first resolved, it means for as long as the
 // Library lives. Its methods may be called concurrently.
 type Library struct {
-	dir    string
-	limits Limits
-	agent  func() ([]byte, error)
+	dir      string
+	limits   Limits
+	patience patience
+	agent    func() ([]byte, error)
 
 	mu     sync.Mutex
 	images map[string]*Image        // by reference
-	locks  map[string]chan struct{} // by digest; holding one allows to unpack
+	locks  map[string]chan struct{} // by reference and by digest; holding one allows to find the image, or to unpack it
 }
 
 // An Option changes a new Library.
@@ -71,11 +75,12 @@ func WithLimits(limits Limits) Option {
 // private directory. It makes dir when it needs it; who made the run removes it.
 func NewLibrary(dir string, options ...Option) *Library {
 	l := &Library{
-		dir:    dir,
-		limits: Limits{}.withDefaults(),
-		agent:  AgentBinary,
-		images: make(map[string]*Image),
-		locks:  make(map[string]chan struct{}),
+		dir:      dir,
+		limits:   Limits{}.withDefaults(),
+		patience: patience{idle: 30 * time.Second, pause: time.Second},
+		agent:    AgentBinary,
+		images:   make(map[string]*Image),
+		locks:    make(map[string]chan struct{}),
 	}
 	for _, o := range options {
 		o(l)
@@ -85,11 +90,14 @@ func NewLibrary(dir string, options ...Option) *Library {
 
 // Resolve finds the image that ref names:
 //
-//	agent      tare's own image; so does ""
-//	oci:DIR    a directory in the OCI image layout
-//	tar:FILE   an archive, from "docker save" or of an OCI image layout
-//	host:NAME  a program of this host with what it needs, as package pack finds it;
-//	           NAME is an absolute path, or looked for in PATH, /usr/sbin and /sbin
+//	agent         tare's own image; so does ""
+//	oci:DIR       a directory in the OCI image layout
+//	tar:FILE      an archive, from "docker save" or of an OCI image layout
+//	docker://REF  from a registry, with the credentials of the usual Docker
+//	              configuration; what a tag means is asked once, and everything
+//	              fetched by digest
+//	host:NAME     a program of this host with what it needs, as package pack finds it;
+//	              NAME is an absolute path, or looked for in PATH, /usr/sbin and /sbin
 //
 // Of several platforms it takes Linux on this machine's architecture. Any
 // other reference gives an error that wraps ErrForeign.
@@ -97,9 +105,13 @@ func (l *Library) Resolve(ctx context.Context, ref string) (*Image, error) {
 	if ref == "" {
 		ref = Agent
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := l.images[ref]; i != nil {
+	// To fetch one image takes its time: others need not wait for it.
+	unlock, err := l.take(ctx, "reference "+ref)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if i := l.known(ref); i != nil {
 		return i, nil
 	}
 	i, err := l.open(ctx, ref)
@@ -107,13 +119,40 @@ func (l *Library) Resolve(ctx context.Context, ref string) (*Image, error) {
 		return nil, fmt.Errorf("image %q: %w", ref, err)
 	}
 	i.ref, i.lib = ref, l
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.images[ref] = i
 	return i, nil
+}
+
+func (l *Library) known(ref string) *Image {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.images[ref]
+}
+
+// CheckProgram reports that a container of spec would have nothing to run. Of an
+// image that only its engine can resolve, that is for the engine to say.
+func (l *Library) CheckProgram(ctx context.Context, spec bench.Spec) error {
+	if len(spec.Argv) > 0 {
+		return nil
+	}
+	img, err := l.Resolve(ctx, spec.Image)
+	if err == nil {
+		_, err = img.Argv(spec)
+	}
+	if errors.Is(err, ErrForeign) {
+		return nil
+	}
+	return err
 }
 
 func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	if ref == Agent {
 		return l.openAgent(ctx)
+	}
+	if remote, ok := strings.CutPrefix(ref, registryScheme); ok {
+		return l.openRegistry(ctx, remote)
 	}
 	scheme, path, _ := strings.Cut(ref, ":")
 	switch {
@@ -124,7 +163,7 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	case scheme == hostScheme && path != "":
 		return l.openHost(ctx, path)
 	}
-	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
+	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
 }
 
 // Own reports whether the image that ref names is one that a Library makes
@@ -137,13 +176,11 @@ func Own(ref string) bool {
 // unpacked returns the directory with i's files and the number of bytes in
 // them, and unpacks them first if nobody did.
 func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size int64, err error) {
-	lock := l.lock(i.Digest())
-	select {
-	case lock <- struct{}{}:
-		defer func() { <-lock }()
-	case <-ctx.Done():
-		return "", 0, context.Cause(ctx)
+	unlock, err := l.take(ctx, i.Digest())
+	if err != nil {
+		return "", 0, err
 	}
+	defer unlock()
 	dir := filepath.Join(l.dir, "images", i.digest.Hex)
 	rootfs = filepath.Join(dir, "rootfs")
 	// Written last and renamed into place with the files: what is there is whole.
@@ -154,13 +191,24 @@ func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size i
 	return rootfs, size, err
 }
 
-func (l *Library) lock(digest string) chan struct{} {
+// take waits until nobody else works on what name says.
+func (l *Library) take(ctx context.Context, name string) (unlock func(), err error) {
+	lock := l.lock(name)
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (l *Library) lock(name string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.locks[digest] == nil {
-		l.locks[digest] = make(chan struct{}, 1)
+	if l.locks[name] == nil {
+		l.locks[name] = make(chan struct{}, 1)
 	}
-	return l.locks[digest]
+	return l.locks[name]
 }
 
 // unpackInto makes dir with everything in it, or not at all.

@@ -112,6 +112,9 @@ func indexArchive(ctx context.Context, file string) (*archive, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read from
+	if err := refuseCompressed(f); err != nil {
+		return nil, err
+	}
 	a := &archive{file: file, members: make(map[string]member)}
 	for n, tr := 0, tar.NewReader(f); ; n++ {
 		h, err := tr.Next()
@@ -132,6 +135,20 @@ func indexArchive(ctx context.Context, file string) (*archive, error) {
 		}
 		a.add(h, offset)
 	}
+}
+
+// refuseCompressed refuses an archive that is compressed as a whole: its members
+// could be found only by unpacking it.
+func refuseCompressed(f *os.File) error {
+	var head [maxMagic]byte
+	n, err := f.ReadAt(head[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if c := compressionOf(head[:n]); c != Plain {
+		return fmt.Errorf("%s: not an uncompressed tar archive, but compressed with %s: unpack it first", f.Name(), c)
+	}
+	return nil
 }
 
 func (a *archive) add(h *tar.Header, offset int64) {

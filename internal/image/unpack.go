@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path"
-	"strings"
 	"syscall"
 )
 
@@ -30,162 +28,59 @@ func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int
 		return 0, err
 	}
 	defer func() { _ = root.Close() }() // only a handle for the kernel
-	u := &unpacker{root: root, limits: limits, owner: os.Geteuid() == 0}
-	for _, l := range layers {
-		if err := u.layer(ctx, l); err != nil {
-			return 0, err
-		}
-	}
-	return u.written, nil
+	u := &unpacker{root: root, owner: os.Geteuid() == 0, layer: -1}
+	return walk(ctx, layers, limits, u.entry)
 }
 
 // An unpacker applies layers to a root. All access goes through os.Root,
 // which follows no symbolic link out of it.
 type unpacker struct {
-	root   *os.Root
-	limits Limits
-	owner  bool // apply owners and setuid bits
-
-	made    map[string]bool // what the current layer made, which its white-outs spare
-	read    int64           // uncompressed bytes of all layers
-	written int64           // bytes of all files; more than read where files are sparse
-	entries int
-	names   int64 // bytes of all names, which made keeps in memory
+	root    *os.Root
+	owner   bool            // apply owners and setuid bits
+	layer   int             // the current one
+	made    map[string]bool // what it made, which its white-outs spare
+	implied int             // directories that it made, or put something into, without an entry
 }
-
-// maxNames bounds the memory for names: a million of them, and long ones.
-const maxNames = 256 << 20
-
-func (u *unpacker) layer(ctx context.Context, l layer) error {
-	r, err := l.uncompressed()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }() // only read from
-	u.made = make(map[string]bool)
-	bounded := u.bound(ctx, r)
-	for tr := tar.NewReader(bounded); ; {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("layer %s: %w", l.diffID, err)
-		}
-		if err := u.entry(h, tr); err != nil {
-			return fmt.Errorf("layer %s: %.300q: %w", l.diffID, h.Name, err)
-		}
-	}
-	// To the very end, where the digest is verified.
-	if _, err := io.Copy(io.Discard, bounded); err != nil {
-		return fmt.Errorf("layer %s: %w", l.diffID, err)
-	}
-	return nil
-}
-
-// bound returns r with an end when all layers together have said too much, or
-// when the context has ended.
-func (u *unpacker) bound(ctx context.Context, r io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		n, err := r.Read(p)
-		u.read += int64(n)
-		if u.read > u.limits.Bytes {
-			return 0, fmt.Errorf("%w: more than %d bytes uncompressed", ErrHostile, u.limits.Bytes)
-		}
-		return n, err
-	})
-}
-
-type readerFunc func(p []byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // entry applies one entry of a layer.
-func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
-	if h.Typeflag == tar.TypeXGlobalHeader {
-		return nil
+func (u *unpacker) entry(e Entry, content io.Reader) error {
+	if e.Layer != u.layer {
+		u.layer, u.made = e.Layer, make(map[string]bool)
 	}
-	if err := u.count(h); err != nil {
+	switch e.Kind {
+	case Whiteout:
+		return u.hide(e.Path)
+	case Opaque:
+		return u.hideChildren(e.Path)
+	}
+	if err := u.place(e.Path, e.Kind == Directory); err != nil {
 		return err
 	}
-	name, err := localPath(h.Name)
-	if err != nil {
-		return err
+	switch e.Kind {
+	case Directory:
+		return u.directory(e.Path, e.Header)
+	case File:
+		return u.file(e.Path, e.Header, content)
+	case Symlink:
+		return u.symlink(e)
+	default:
+		return u.root.Link(e.Target, e.Path)
 	}
-	if hidden, ok := strings.CutPrefix(path.Base(name), whiteout); ok {
-		return u.whiteout(path.Dir(name), hidden)
-	}
-	if err := u.place(name, h.Typeflag == tar.TypeDir); err != nil {
-		return err
-	}
-	switch h.Typeflag {
-	case tar.TypeDir:
-		return u.directory(name, h)
-	case tar.TypeReg, tar.TypeGNUSparse:
-		return u.file(name, h, content)
-	case tar.TypeSymlink:
-		return u.symlink(name, h)
-	case tar.TypeLink:
-		return u.link(name, h)
-	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return fmt.Errorf("%w: it is a device or FIFO; take it out of the image, engines make their own", ErrHostile)
-	}
-	return fmt.Errorf("%w: unknown kind of entry %q", ErrHostile, h.Typeflag)
-}
-
-// count books an entry and reports when it is one too many, or too long.
-func (u *unpacker) count(h *tar.Header) error {
-	u.entries++
-	u.names += int64(len(h.Name))
-	if h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse {
-		u.written += h.Size
-	}
-	switch l := u.limits; {
-	case u.entries > l.Entries:
-		return fmt.Errorf("%w: more than %d entries", ErrHostile, l.Entries)
-	case len(h.Name) > l.Path || len(h.Linkname) > l.Path:
-		return fmt.Errorf("%w: path longer than %d bytes", ErrHostile, l.Path)
-	case u.names > maxNames:
-		return fmt.Errorf("%w: names of more than %d bytes in all", ErrHostile, maxNames)
-	case h.Size < 0 || u.written > l.Bytes || u.written < 0:
-		return fmt.Errorf("%w: files of more than %d bytes in all", ErrHostile, l.Bytes)
-	case !validID(h.Uid) || !validID(h.Gid):
-		return fmt.Errorf("%w: owner %d:%d", ErrHostile, h.Uid, h.Gid)
-	}
-	return nil
-}
-
-// validID reports whether the kernel takes id for a user or group; -1, and
-// what is cut to it, means none.
-func validID(id int) bool { return id >= 0 && id < math.MaxUint32 }
-
-// localPath returns an entry's name without decoration such as "./". A name
-// that tries to leave the root is refused and not bent into shape: no honest
-// tool writes one.
-func localPath(name string) (string, error) {
-	if name == "" || strings.HasPrefix(name, "/") {
-		return "", fmt.Errorf("%w: path is not relative to the root", ErrHostile)
-	}
-	for element := range strings.SplitSeq(name, "/") {
-		if element == ".." {
-			return "", fmt.Errorf("%w: path contains \"..\"", ErrHostile)
-		}
-	}
-	return path.Clean(name), nil
 }
 
 // place makes room for an entry: its parents are there, and nothing has its
 // name unless that is a directory and stays one.
 func (u *unpacker) place(name string, directory bool) error {
 	parent := path.Dir(name)
+	u.made[name] = true
+	for dir := parent; dir != "." && !u.made[dir]; dir = path.Dir(dir) {
+		u.made[dir] = true
+		if u.implied++; u.implied > MaxImplied {
+			return fmt.Errorf("%w: more than %d directories without an entry", ErrHostile, MaxImplied)
+		}
+	}
 	if err := u.root.MkdirAll(parent, 0o755); err != nil {
 		return err
-	}
-	for dir := name; dir != "." && !u.made[dir]; dir = path.Dir(dir) {
-		u.made[dir] = true
 	}
 	info, err := u.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -267,20 +162,12 @@ func setCapability(f *os.File, h *tar.Header) error {
 
 // symlink keeps the link as it is, also one that points out of the root or
 // nowhere: inside a container it means something else.
-func (u *unpacker) symlink(name string, h *tar.Header) error {
-	if err := u.root.Symlink(h.Linkname, name); err != nil {
+func (u *unpacker) symlink(e Entry) error {
+	if err := u.root.Symlink(e.Target, e.Path); err != nil {
 		return err
 	}
 	if !u.owner {
 		return nil
 	}
-	return u.root.Lchown(name, h.Uid, h.Gid)
-}
-
-func (u *unpacker) link(name string, h *tar.Header) error {
-	target, err := localPath(h.Linkname)
-	if err != nil {
-		return fmt.Errorf("hard link to %.300q: %w", h.Linkname, err)
-	}
-	return u.root.Link(target, name)
+	return u.root.Lchown(e.Path, e.Header.Uid, e.Header.Gid)
 }

@@ -142,6 +142,7 @@ func TestUnpackRefuses(t *testing.T) {
 		{"FIFO", []entry{{kind: tar.TypeFifo, name: "run/pipe"}}, "run/pipe"},
 		{"unknown kind", []entry{{kind: 'Z', name: "strange"}}, "strange"},
 		{"name too long for the kernel", []entry{file(strings.Repeat("x", 256), "x")}, "xxx"},
+		{"path too deep", []entry{file(strings.Repeat("x/", 300)+"x", "x")}, "deeper than"},
 		{"path too long", []entry{file(strings.Repeat("x/", 2100)+"x", "x")}, "longer than"},
 		{"link target too long", []entry{symlink("l", strings.Repeat("x/", 2100))}, "longer than"},
 		{"owner too large", []entry{{kind: tar.TypeReg, name: "a", uid: 1 << 32}}, "4294967296"},

@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker, enginetest.UserNS, enginetest.Privileged,
-				enginetest.Layer, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData,
+				enginetest.Layer, enginetest.AnyImage, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData,
 			),
 		})
 	})

@@ -146,6 +146,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 			return err
 		}
 	}
+	if err := e.cfg.Images.CheckProgram(ctx, spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	i, err := e.imageOf(ctx, s, spec)
 	if err != nil {
 		return err

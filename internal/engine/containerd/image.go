@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,30 +98,59 @@ func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Im
 	return got, nil
 }
 
-// adopt copies an image of the namespace that the user's own tools work in:
-// CONTAINERD_NAMESPACE, or "default". Containerd holds its content once.
+// adopt copies an image of the namespace that the user's own tools work in.
+// Containerd holds its content once.
 func (e *Engine) adopt(ctx context.Context, s *server, ref string) (containerd.Image, error) {
-	theirs := os.Getenv("CONTAINERD_NAMESPACE")
-	if theirs == "" {
-		theirs = namespaces.Default
-	}
-	there := namespaces.WithNamespace(ctx, theirs)
-	found, err := s.client.ImageService().Get(there, ref)
-	if gone(err) {
-		return nil, fmt.Errorf("%s has no image %q in namespace %s: name one as `ctr --namespace %s images ls` does, or one in a file as oci:DIR or tar:FILE: %w",
-			e.cfg.Name, ref, theirs, theirs, err)
-	}
+	found, err := e.theirs(ctx, s, ref)
 	if err != nil {
-		return nil, e.failed("find image "+ref, err)
+		return nil, err
 	}
 	name := e.nameOf(found.Target.Digest.String())
-	got, err := e.receive(ctx, s, name, func(w io.Writer) error {
-		return s.client.Export(there, w, archive.WithPlatform(containerd.NewImage(s.client, found).Platform()), archive.WithManifest(found.Target, name))
-	})
+	got, err := e.receive(ctx, s, name, func(w io.Writer) error { return export(ctx, s, found, name, w) })
 	if err != nil {
-		return nil, e.failed("copy image "+ref+" from namespace "+theirs, err)
+		return nil, e.failed("copy image "+ref+" from namespace "+userNamespace(), err)
 	}
 	return got, nil
+}
+
+// userNamespace is the one that the user's own tools work in.
+func userNamespace() string { return cmp.Or(os.Getenv("CONTAINERD_NAMESPACE"), namespaces.Default) }
+
+// theirs finds an image in the user's namespace.
+func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Image, error) {
+	space := userNamespace()
+	found, err := s.client.ImageService().Get(namespaces.WithNamespace(ctx, space), ref)
+	if gone(err) {
+		return found, fmt.Errorf("%s has no image %q in namespace %s: name one as `ctr --namespace %s images ls` does, or docker://REF from a registry, or one in a file as oci:DIR or tar:FILE: %w",
+			e.cfg.Name, ref, space, space, err)
+	}
+	if err != nil {
+		return found, e.failed("find image "+ref, because(ctx, err))
+	}
+	return found, nil
+}
+
+// export writes an image of the user's namespace, under a name.
+func export(ctx context.Context, s *server, found images.Image, name string, w io.Writer) error {
+	there := namespaces.WithNamespace(ctx, userNamespace())
+	platform := containerd.NewImage(s.client, found).Platform()
+	return s.client.Export(there, w, archive.WithPlatform(platform), archive.WithManifest(found.Target, name))
+}
+
+// SaveImage implements bench.ImageSaver.
+func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error {
+	s, err := e.server(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := e.theirs(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if err := export(ctx, s, found, name, w); err != nil {
+		return e.failed("export image "+name, because(ctx, err))
+	}
+	return nil
 }
 
 // nameOf is the name in tare's namespace for the image with a digest.

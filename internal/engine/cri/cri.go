@@ -108,6 +108,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.pause(ctx, s); err != nil {
 		return err
 	}
+	if err := e.cfg.Images.CheckProgram(ctx, spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	l, err := e.imageOf(ctx, s, spec.Image)
 	if err != nil {
 		return err

@@ -18,7 +18,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -79,9 +81,12 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// bound keeps an answer from filling the memory.
+// bound keeps an answer from filling the memory. An image is read in pieces.
 func bound(r *http.Response) {
-	const most = 64 << 20
+	most := int64(64 << 20)
+	if r.Request != nil && strings.HasSuffix(r.Request.URL.Path, "/images/get") {
+		most = math.MaxInt64
+	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
@@ -124,6 +129,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	if _, err := e.modeOf(ctx, spec); err != nil {
 		return err
+	}
+	if err := e.cfg.Images.CheckProgram(ctx, spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	l, err := e.imageOf(ctx, spec.Image)
 	if err != nil {

@@ -56,12 +56,29 @@ func (e *Engine) forget(ref string) {
 func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
 	found, err := e.client.ImageInspect(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `docker pull %s`, or name one in a file as oci:DIR or tar:FILE: %w", e.cfg.Name, ref, ref, err)
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `docker pull %s`, or name it docker://%s, or one in a file as oci:DIR or tar:FILE: %w", e.cfg.Name, ref, ref, ref, err)
 	}
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+ref, err)
 	}
 	return loaded{name: ref, id: found.ID, digest: found.ID}, nil
+}
+
+// SaveImage implements bench.ImageSaver.
+func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error {
+	if _, err := e.ask(ctx); err != nil {
+		return err
+	}
+	if _, err := e.own(ctx, name); err != nil {
+		return err
+	}
+	answer, err := e.client.ImageSave(ctx, []string{name})
+	if err != nil {
+		return e.failed("save image "+name, err)
+	}
+	defer func() { _ = answer.Close() }() // it was only read
+	_, err = io.Copy(w, answer)
+	return err
 }
 
 // load hands an image to the engine, and verifies what it made of it.

@@ -56,6 +56,9 @@ const (
 	// ForeignData is a place for data in a container of an image that is not tare's,
 	// which has none, for a user who is not root.
 	ForeignData Feature = "data of a foreign image"
+	// AnyImage is an image that tare has not made: in an OCI image layout, in an
+	// archive, or in a registry.
+	AnyImage Feature = "any image"
 	// Layer is a writable root of its own for each container.
 	Layer Feature = "writable layer"
 	// CompleteOutput is all of it: a server that loses the end of long output
@@ -159,6 +162,9 @@ func tests() []test {
 		{"storage for a foreign image", foreignData, true},
 		{"image digest", imageDigest, true},
 		{"host program", hostProgram, true},
+		{"any image", anyImage, true},
+		{"wrong image", wrongImage, true},
+		{"save image", savesImage, true},
 		{"cgroup", cgroupPath, true},
 
 		{"pause and resume", pauses, false},

@@ -235,7 +235,7 @@ func (e *Engine) check(spec bench.Spec) error {
 	var what string
 	switch {
 	case spec.Image != "" && spec.Image != image.Agent && !strings.HasPrefix(spec.Image, "host:"):
-		what = fmt.Sprintf("image %q: a program of the host is host:PROGRAM", spec.Image)
+		what = fmt.Sprintf("image %q: a process has the host's files and no other root: a program of the host is host:PROGRAM", spec.Image)
 	case len(spec.Mounts) > 0:
 		what = "mounts"
 	case spec.Storage != "" && spec.Storage != "bind":

@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 			enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 			enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
 			enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker, enginetest.UserNS, enginetest.Privileged,
-			enginetest.Layer, enginetest.ForeignData, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageTmpfs,
+			enginetest.Layer, enginetest.AnyImage, enginetest.ForeignData, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageTmpfs,
 		),
 	})
 }

@@ -216,7 +216,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 func (e *Engine) take(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
 	if errors.Is(err, image.ErrForeign) {
-		return nil, fmt.Errorf("%w: %s has no image store: name the image as oci:DIR, tar:FILE or host:PROGRAM: %w", bench.ErrUnsupported, e.cfg.Name, err)
+		return nil, fmt.Errorf("%w: %s has no image store: name the image as docker://REF, oci:DIR, tar:FILE or host:PROGRAM: %w", bench.ErrUnsupported, e.cfg.Name, err)
 	}
 	if err != nil {
 		return nil, err

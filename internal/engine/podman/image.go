@@ -72,12 +72,31 @@ func (e *Engine) forget(ref string) {
 func (c *client) stored(ctx context.Context, ref string) (loaded, error) {
 	found, err := c.inspectImage(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `podman pull %s`, or name one in a file as oci:DIR or tar:FILE: %w", c.name, ref, ref, err)
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `podman pull %s`, or name it docker://%s, or one in a file as oci:DIR or tar:FILE: %w", c.name, ref, ref, ref, err)
 	}
 	if err != nil {
 		return loaded{}, c.failed("inspect image "+ref, err)
 	}
 	return loaded{name: ref, digest: found.digest()}, nil
+}
+
+// SaveImage implements bench.ImageSaver.
+func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) (err error) {
+	c, done, err := e.borrow(ctx)
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
+	}
+	if _, err := c.stored(ctx, name); err != nil {
+		return err
+	}
+	answer, err := c.send(ctx, http.MethodGet, imagePath(name)+"/get?format=docker-archive", "", nil)
+	if err != nil {
+		return c.failed("save image "+name, err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	_, err = io.Copy(w, answer.Body)
+	return ended(ctx, err)
 }
 
 // load hands an image to Podman, and verifies what it made of it.

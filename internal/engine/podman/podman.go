@@ -121,6 +121,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 			return err
 		}
 	}
+	if err := e.cfg.Images.CheckProgram(ctx, spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	l, err := e.imageOf(ctx, c, spec.Image)
 	if err != nil {
 		return err

@@ -1,0 +1,100 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// An image of several layers, stored in every way that there is, is the same in
+// every engine: its files, its program and its digest, in a directory as in a
+// registry.
+func anyImage(t *testing.T, s *suite) {
+	layout := imagetest.Layered(t, agentBinary(t))
+	if s.refused(t, AnyImage, bench.Spec{Image: layout}) {
+		return
+	}
+	for _, ref := range []string{layout, imagetest.Registry(t, layout)} {
+		img, err := s.site.Images.Resolve(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, exit := s.run(t, bench.Spec{Image: ref})
+		if out := x.stdout.String(); out != "second" || exit != (bench.Exit{}) || x.applied.Image != img.Digest() {
+			t.Errorf("%s: %q, %v, image %s; want second, success and %s (stderr: %.300q)", ref, out, exit, x.applied.Image, img.Digest(), x.stderr.String())
+		}
+		gone := bench.Spec{Image: ref, Argv: []string{agent.Path, "cat", "/etc/gone"}}
+		if _, exit := s.run(t, gone); exit.Code == 0 {
+			t.Errorf("%s: a file is there that the third layer has taken away", ref)
+		}
+	}
+}
+
+// An image of another architecture is refused before anything is made of it,
+// and one without a program when there is none to run.
+func wrongImage(t *testing.T, s *suite) {
+	if s.lacks(AnyImage) {
+		return
+	}
+	other := bench.Spec{Image: imagetest.LayeredWith(t, agentBinary(t), "s390x", nil)}
+	if err := s.engine.Prepare(t.Context(), other); err == nil || !errors.Is(err, image.ErrPlatform) && !s.Remote {
+		t.Errorf("Prepare of an image for s390x: %v, want an error that wraps image.ErrPlatform", err)
+	}
+	idle := bench.Spec{Image: imagetest.LayeredWith(t, agentBinary(t), runtime.GOARCH, nil)}
+	err := s.engine.Prepare(t.Context(), idle)
+	if err == nil {
+		var c bench.Container
+		if c, err = s.engine.Create(t.Context(), idle); err == nil {
+			s.adopt(t, c, idle, "")
+		}
+	}
+	if !strings.Contains(fmt.Sprint(err), "neither entry point nor command") {
+		t.Errorf("an image without a program: %v, want an error that says so", err)
+	}
+}
+
+// An image that the engine gives away is the one that it was given.
+func savesImage(t *testing.T, s *suite) {
+	saver, ok := bench.As[bench.ImageSaver](s.engine)
+	if !ok {
+		return
+	}
+	t.Setenv("CONTAINERD_NAMESPACE", "tare") // where that engine has what it loads
+	img, err := s.site.Images.Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.prepared(t, s.spec("exit", "0"))
+	if err := saver.SaveImage(t.Context(), "tare.invalid/none:1", io.Discard); err == nil || !strings.Contains(err.Error(), "tare.invalid/none:1") {
+		t.Errorf("an image that is not there: %v, want an error that names it", err)
+	}
+	var errs []error
+	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {
+		name = fmt.Sprintf("tare.local/%s/%s/%s:latest", s.site.Run, s.engine.Name(), name)
+		file := filepath.Join(t.TempDir(), "saved.tar")
+		f, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(saver.SaveImage(t.Context(), name, f), f.Close()); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		got, err := s.site.Images.Resolve(t.Context(), "tar:"+file)
+		if err != nil || got.Digest() != img.Digest() {
+			t.Errorf("%s was saved as %v (%v), want %s", name, got, err, img.Digest())
+		}
+		return
+	}
+	t.Error(errors.Join(errs...))
+}

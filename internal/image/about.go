@@ -1,0 +1,37 @@
+package image
+
+import (
+	"bytes"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// ConfigFile is the image's whole configuration, in a copy of its own.
+func (i *Image) ConfigFile() (*v1.ConfigFile, error) {
+	return v1.ParseConfigFile(bytes.NewReader(i.raw))
+}
+
+// A Layer is what can be told of a layer without reading it.
+type Layer struct {
+	DiffID      string // digest of its archive, uncompressed: two images share a layer if this is the same
+	Stored      int64  // bytes, compressed as the image is
+	Compression Compression
+}
+
+// Layers are the image's layers, the bottom one first.
+func (i *Image) Layers() ([]Layer, error) {
+	var all []Layer
+	for _, l := range i.layers {
+		c, err := l.compression()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Layer{DiffID: l.diffID.String(), Stored: l.size, Compression: c})
+	}
+	return all, nil
+}
+
+// OpenLayer opens the archive of a layer, uncompressed; 0 is the bottom one. It
+// is verified at its end, and not bounded.
+func (i *Image) OpenLayer(n int) (io.ReadCloser, error) { return i.layers[n].uncompressed() }

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/inspect"
+)
+
+func (a *app) imageCommand() *cobra.Command {
+	var engine string
+	cmd := &cobra.Command{
+		Use:   "image REF...",
+		Short: "Say what is in images, and what differs between them",
+		Long: `Image reads images through and shows their sizes, layers, packages, C library and
+configuration; of several, what they share and what differs. Nothing in them is run.
+
+A reference is docker://REF (in a registry), oci:DIR (an OCI image layout), tar:FILE
+(from 'docker save', or an archive of a layout), host:PROGRAM (a program of this
+host, packed), agent (tare's own), or with --engine a name in that engine's store.`,
+		Example: `  tare image docker://nginx docker://nginx:alpine
+  tare image --engine docker nginx:1.27 host:nginx
+  tare image tar:web.tar --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{errors.New("tare image takes the images to look into"), "tare image --help shows how they are named"}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.images(cmd.Context(), args, engine) },
+	}
+	cmd.Flags().StringVarP(&engine, "engine", "e", "", "the engine whose store has images of plain names: `name` of docker, podman, containerd or an instance of them")
+	return cmd
+}
+
+// images inspects images, with a directory for what has to be fetched.
+func (a *app) images(ctx context.Context, refs []string, engine string) (err error) {
+	dir, err := os.MkdirTemp("", "tare-image-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s := a.newSite("image", dir)
+	store, done, err := openStore(ctx, s, engine)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	var all []*inspect.Report
+	for _, ref := range refs {
+		a.verbose("reading %s", ref)
+		r, err := inspectOne(ctx, s, store, ref)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	c := inspect.Compare(all)
+	if a.global.JSON {
+		return a.printJSON(c)
+	}
+	return writeImages(a.stdout, c, a.lineWidth())
+}
+
+// openStore opens the engine whose store is meant; nil if none is.
+func openStore(ctx context.Context, s site, flag string) (bench.ImageSaver, func() error, error) {
+	none := func() error { return nil }
+	if flag == "" {
+		return nil, none, nil
+	}
+	chosen, declared, err := parseEngines([]string{flag})
+	if err != nil {
+		return nil, none, err
+	}
+	if len(chosen) != 1 {
+		return nil, none, &usageError{fmt.Errorf("--engine %q", flag), "name one engine"}
+	}
+	i := *declare(chosen[0])
+	if len(declared) > 0 {
+		i = declared[0]
+	}
+	e, err := openEngine(s, i)
+	if err != nil {
+		return nil, none, err
+	}
+	done := func() error { return closeEngines(ctx, map[string]bench.Engine{i.Name: e}) }
+	store, ok := bench.As[bench.ImageSaver](e)
+	if !ok {
+		return nil, none, errors.Join(&usageError{fmt.Errorf("--engine %s: it has no store of images", i.Name), "docker, podman and containerd have one"}, done())
+	}
+	return store, done, nil
+}
+
+// inspectOne inspects an image, which an engine saves first if it is its own.
+func inspectOne(ctx context.Context, s site, store bench.ImageSaver, ref string) (*inspect.Report, error) {
+	img, err := s.images.Resolve(ctx, ref)
+	if errors.Is(err, image.ErrForeign) {
+		img, err = saved(ctx, s, store, ref, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := inspect.Inspect(ctx, img)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
+	r.Ref = ref
+	return r, nil
+}
+
+// saved is an image of an engine's store. Foreign says why it is none of others.
+func saved(ctx context.Context, s site, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
+	if store == nil {
+		return nil, &hintError{foreign, fmt.Sprintf("--engine docker if it is in the store of that engine; docker://%s if it is in a registry", ref)}
+	}
+	f, err := os.CreateTemp(s.dir, "saved-*.tar")
+	if err != nil {
+		return nil, err
+	}
+	err = store.SaveImage(ctx, ref, &boundedWriter{f, maxSaved})
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	img, err := s.images.Resolve(ctx, "tar:"+f.Name())
+	if err != nil {
+		// The file is nobody's business.
+		return nil, fmt.Errorf("image %q: %s", ref, strings.ReplaceAll(err.Error(), f.Name(), filepath.Base(f.Name())))
+	}
+	return img, nil
+}
+
+// maxSaved is how many bytes an engine may write of an image.
+const maxSaved = 32 << 30
+
+// boundedWriter refuses more than some bytes.
+type boundedWriter struct {
+	io.Writer
+	left int64
+}
+
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, fmt.Errorf("the image is larger than %d bytes", int64(maxSaved))
+	}
+	return b.Writer.Write(p)
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/inspect"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// writeImages prints what is in images: a column for each.
+func writeImages(w io.Writer, c inspect.Comparison, width int) error {
+	writeGrid(w, overview(c), width)
+	fmt.Fprintln(w, "\nLayers, from the bottom")
+	writeGrid(w, layerRows(c), width)
+	for _, r := range c.Images {
+		for _, n := range r.Notes {
+			writeWrapped(w, "! ", printable(r.Ref+": "+n), width)
+		}
+	}
+	if len(c.Images) == 1 {
+		writePackages(w, c.Images[0], width)
+		return nil
+	}
+	writeDifferences(w, c, width)
+	return nil
+}
+
+// overview has a line for each fact.
+func overview(c inspect.Comparison) [][]string {
+	rows := [][]string{
+		{"image"},
+		{"digest"},
+		{"platform"},
+		{"created"},
+		{"compressed"},
+		{"unpacked"},
+		{"files"},
+		{"layers"},
+		{"shared"},
+		{"system"},
+		{"libc"},
+		{"packages"},
+		{"user"},
+		{"entry point"},
+		{"command"},
+		{"directory"},
+		{"ports"},
+		{"volumes"},
+		{"environment"},
+	}
+	for i, r := range c.Images {
+		for n, cell := range []string{
+			r.Ref, shortDigest(r.Digest), r.Platform, createdText(r.Created), compressedText(r), bytesText(r.Unpacked),
+			filesText(r), fmt.Sprint(len(r.Layers)), sharedText(c, i), r.System, libcText(r), countsText(r),
+			cmp.Or(r.Config.User, "root"), inspect.Words(r.Config.Entrypoint), inspect.Words(r.Config.Cmd), cmp.Or(r.Config.Dir, "/"),
+			strings.Join(r.Config.Ports, " "), strings.Join(r.Config.Volumes, " "), strings.Join(r.Config.Env, " "),
+		} {
+			rows[n] = append(rows[n], cmp.Or(printable(cell), "–"))
+		}
+	}
+	if len(c.Images) == 1 {
+		rows = slices.DeleteFunc(rows, func(row []string) bool { return row[0] == "shared" })
+	}
+	return rows
+}
+
+// shortDigest is enough of a digest to tell images apart.
+func shortDigest(d string) string {
+	algorithm, hex, _ := strings.Cut(d, ":")
+	return algorithm + ":" + hex[:min(12, len(hex))]
+}
+
+func createdText(t time.Time) string {
+	if t.Unix() <= 0 {
+		return "" // made the same every time
+	}
+	return t.UTC().Format("2006-01-02 15:04")
+}
+
+func bytesText(n int64) string { return unit.Format(float64(n), unit.Bytes) }
+
+// compressedText marks a size with "~" that includes layers which are stored
+// uncompressed, and were compressed to learn it.
+func compressedText(r *inspect.Report) string {
+	if slices.ContainsFunc(r.Layers, func(l inspect.Layer) bool { return l.Compression == image.Plain }) {
+		return "~" + bytesText(r.Compressed)
+	}
+	return bytesText(r.Compressed)
+}
+
+func filesText(r *inspect.Report) string {
+	return fmt.Sprintf("%d, %d links, %d directories", r.Files, r.Links, r.Dirs)
+}
+
+// sharedText says how much of an image others have too.
+func sharedText(c inspect.Comparison, image int) string {
+	n, sum := 0, int64(0)
+	for _, l := range c.Shared {
+		if slices.Contains(l.Images, image) {
+			n, sum = n+1, sum+l.Bytes
+		}
+	}
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d layers, %s", n, bytesText(sum))
+}
+
+func libcText(r *inspect.Report) string {
+	var all []string
+	for _, l := range r.Libc {
+		all = append(all, strings.TrimSpace(l.Name+" "+l.Version))
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
+}
+
+// countsText says how many packages each manager has.
+func countsText(r *inspect.Report) string {
+	counts := map[string]int{}
+	for _, p := range r.Packages {
+		counts[p.Manager]++
+	}
+	var all []string
+	for _, manager := range []string{"dpkg", "apk", "rpm"} {
+		if counts[manager] > 0 {
+			all = append(all, fmt.Sprintf("%d of %s", counts[manager], manager))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "none listed")
+}
+
+// layerRows has a line for each layer of each image.
+func layerRows(c inspect.Comparison) [][]string {
+	rows := [][]string{{"LAYER", "STORED", "AS", "UNPACKED", "FILES", "IMAGE"}}
+	for i, r := range c.Images {
+		for _, l := range r.Layers {
+			in := fmt.Sprint(i + 1)
+			at := slices.IndexFunc(c.Shared, func(s inspect.SharedLayer) bool { return s.DiffID == l.DiffID })
+			if at >= 0 {
+				if c.Shared[at].Images[0] != i {
+					continue // listed with the first
+				}
+				in = oneBased(c.Shared[at].Images)
+			}
+			rows = append(rows, []string{shortDigest(l.DiffID), bytesText(l.Stored), string(l.Compression), bytesText(l.Unpacked), fmt.Sprint(l.Files), in})
+		}
+	}
+	return rows
+}
+
+// oneBased counts images as people do.
+func oneBased(images []int) string {
+	var all []string
+	for _, i := range images {
+		all = append(all, fmt.Sprint(i+1))
+	}
+	return strings.Join(all, " ")
+}
+
+// writePackages lists the packages of a single image.
+func writePackages(w io.Writer, r *inspect.Report, width int) {
+	if len(r.Packages) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nPackages")
+	rows := [][]string{}
+	for _, p := range r.Packages {
+		rows = append(rows, []string{printable(p.Name), printable(p.Version), printable(p.Arch)})
+	}
+	writeGrid(w, rows, width)
+}
+
+// writeDifferences says what is in one image alone, and what is not the same.
+func writeDifferences(w io.Writer, c inspect.Comparison, width int) {
+	fmt.Fprintln(w, "\nWhat differs")
+	if len(c.Packages)+len(c.Config) == 0 {
+		fmt.Fprintln(w, "  neither packages nor configuration")
+		return
+	}
+	for i, r := range c.Images {
+		writeOnly(w, c.Packages, i, r.Ref, width)
+	}
+	writeChanges(w, c, width)
+}
+
+// writeChanges lists the packages that several images have in versions of their
+// own, and the settings that are not the same.
+func writeChanges(w io.Writer, c inspect.Comparison, width int) {
+	head := []string{"PACKAGE OR SETTING"}
+	for i := range c.Images {
+		head = append(head, fmt.Sprintf("IMAGE %d", i+1))
+	}
+	rows := [][]string{head}
+	for _, d := range c.Packages {
+		if d.OnlyIn() < 0 {
+			rows = append(rows, differenceRow(d))
+		}
+	}
+	for _, d := range c.Config {
+		rows = append(rows, differenceRow(d))
+	}
+	if len(rows) > 1 {
+		writeGrid(w, rows, width)
+	}
+}
+
+// writeOnly lists the packages that one image alone has.
+func writeOnly(w io.Writer, packages []inspect.Difference, image int, ref string, width int) {
+	var only []string
+	for _, d := range packages {
+		if d.OnlyIn() == image {
+			only = append(only, d.What+" "+d.Values[image])
+		}
+	}
+	if len(only) > 0 {
+		head := fmt.Sprintf("  packages only in %s (%d): ", printable(ref), len(only))
+		writeWrapped(w, "    ", printable(head+strings.Join(only, ", ")), width)
+	}
+}
+
+func differenceRow(d inspect.Difference) []string {
+	row := []string{printable(d.What)}
+	for _, v := range d.Values {
+		row = append(row, cmp.Or(printable(v), "–"))
+	}
+	return row
+}

@@ -1,0 +1,189 @@
+// Package inspect says what is in an image, and what differs between images. It
+// reads their layers as they are, through and without unpacking them to disk: a
+// tree in memory stands for the root file system, with white-outs applied and
+// links followed inside of it alone.
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// A Report is what is in one image.
+type Report struct {
+	Ref      string    `json:"ref"`
+	Digest   string    `json:"digest"`           // of the configuration: the image's ID
+	Pinned   string    `json:"pinned,omitempty"` // see image.Image.Pinned
+	Platform string    `json:"platform"`         // such as "linux/amd64"
+	Created  time.Time `json:"created,omitzero"` // as its maker says
+
+	Layers     []Layer `json:"layers"`
+	Compressed int64   `json:"compressed_bytes"` // of all layers
+	Unpacked   int64   `json:"unpacked_bytes"`   // of the files that a container sees; a file with two names counts once
+	Files      int     `json:"files"`            // names of files that a container sees
+	Links      int     `json:"symlinks"`
+	Dirs       int     `json:"directories"`
+
+	System   string    `json:"system,omitempty"` // as /etc/os-release calls it
+	Libc     []Libc    `json:"libc"`             // none: programs in it are static, or do not run
+	Packages []Package `json:"packages"`
+	Notes    []string  `json:"notes,omitempty"` // what could not be read, and why
+
+	Config Config `json:"config"`
+}
+
+// A Layer is what is in one layer, the bottom one first.
+type Layer struct {
+	DiffID      string            `json:"diff_id"`
+	Stored      int64             `json:"stored_bytes"`
+	Compression image.Compression `json:"compression"`
+	// Compressed is Stored, or for a layer that is stored uncompressed what gzip
+	// makes of it, as a registry would hold it.
+	Compressed int64 `json:"compressed_bytes"`
+	Unpacked   int64 `json:"unpacked_bytes"` // of its files
+	Files      int   `json:"files"`
+	Hidden     int   `json:"whiteouts"`
+}
+
+// A Libc is a C library that programs in the image can be linked to.
+type Libc struct {
+	Name    string `json:"name"`              // "glibc" or "musl"
+	Version string `json:"version,omitempty"` // empty where it does not tell
+	Path    string `json:"path"`
+}
+
+// A Package is one that a package manager has installed.
+type Package struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Arch    string `json:"arch,omitempty"`
+	Manager string `json:"manager"` // "dpkg", "apk" or "rpm"
+}
+
+// A Config is what the image says of its containers.
+type Config struct {
+	User       string   `json:"user,omitempty"`
+	Entrypoint []string `json:"entrypoint,omitempty"`
+	Cmd        []string `json:"cmd,omitempty"`
+	Dir        string   `json:"dir,omitempty"`
+	Env        []string `json:"env,omitempty"`
+	Ports      []string `json:"ports,omitempty"`
+	Volumes    []string `json:"volumes,omitempty"`
+	StopSignal string   `json:"stop_signal,omitempty"`
+	Health     []string `json:"healthcheck,omitempty"`
+	Labels     []string `json:"labels,omitempty"` // KEY=VALUE
+}
+
+// Inspect reads an image through. What its limits refuse is an error, as it is
+// for containers; a database that cannot be read is a note.
+func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
+	file, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Ref: img.Ref(), Digest: img.Digest(), Pinned: img.Pinned(),
+		Platform: path.Join(file.OS, file.Architecture, file.Variant), Created: file.Created.Time,
+		Libc: []Libc{}, Packages: []Package{}, Config: configOf(file.Config),
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range layers {
+		r.Layers = append(r.Layers, Layer{DiffID: l.DiffID, Stored: l.Stored, Compression: l.Compression, Compressed: l.Stored})
+	}
+	t := newTree()
+	if err := img.Walk(ctx, func(e image.Entry, content io.Reader) error { return r.entry(t, e, content) }); err != nil {
+		return nil, err
+	}
+	if err := r.compress(ctx, img); err != nil {
+		return nil, err
+	}
+	r.count(t.root.inode, map[*inode]bool{})
+	r.System = systemOf(t)
+	r.Libc = append(r.Libc, libraries(t)...)
+	r.packages(t)
+	return r, nil
+}
+
+// entry books an entry of a layer.
+func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
+	l := &r.Layers[e.Layer]
+	switch e.Kind {
+	case image.File:
+		l.Files++
+		l.Unpacked += e.Header.Size
+	case image.Whiteout, image.Opaque:
+		l.Hidden++
+	}
+	return t.apply(e, content)
+}
+
+// count adds up what a container sees.
+func (r *Report) count(dir *inode, seen map[*inode]bool) {
+	for _, c := range dir.children {
+		switch c.kind {
+		case image.Directory:
+			r.Dirs++
+			r.count(c.inode, seen)
+		case image.Symlink:
+			r.Links++
+		default:
+			r.Files++
+			if !seen[c.inode] {
+				r.Unpacked += c.size
+			}
+			seen[c.inode] = true
+		}
+	}
+}
+
+func configOf(c v1.Config) Config {
+	out := Config{
+		User: c.User, Entrypoint: c.Entrypoint, Cmd: c.Cmd, Dir: c.WorkingDir, Env: c.Env,
+		Ports: sorted(c.ExposedPorts), Volumes: sorted(c.Volumes), StopSignal: c.StopSignal,
+	}
+	if c.Healthcheck != nil {
+		out.Health = c.Healthcheck.Test
+	}
+	for key, value := range c.Labels {
+		out.Labels = append(out.Labels, key+"="+value)
+	}
+	slices.Sort(out.Labels)
+	return out
+}
+
+func sorted(set map[string]struct{}) []string {
+	var all []string
+	for key := range set {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// systemOf is the name that a distribution gives itself.
+func systemOf(t *tree) string {
+	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
+		text, ok := t.content(file)
+		if !ok {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
+				return fmt.Sprintf("%.100s", strings.Trim(name, `"'`))
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,391 @@
+package inspect_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/image/inspect"
+)
+
+// An entry of a layer that a test writes.
+type entry struct {
+	kind       byte
+	name, link string
+	data       string
+}
+
+func file(name, data string) entry   { return entry{kind: tar.TypeReg, name: name, data: data} }
+func dir(name string) entry          { return entry{kind: tar.TypeDir, name: name + "/"} }
+func symlink(name, to string) entry  { return entry{kind: tar.TypeSymlink, name: name, link: to} }
+func hardlink(name, to string) entry { return entry{kind: tar.TypeLink, name: name, link: to} }
+
+func layer(tb testing.TB, entries ...entry) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		if err := w.WriteHeader(&tar.Header{Typeflag: e.kind, Name: e.name, Linkname: e.link, Size: int64(len(e.data)), Mode: 0o755}); err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := w.Write([]byte(e.data)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// saved writes an image as "docker save" does.
+func saved(tb testing.TB, process v1.Config, layers ...[]byte) string {
+	tb.Helper()
+	config := v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, Config: process, RootFS: v1.RootFS{Type: "layers"}}
+	var files []string
+	var members []entry
+	for _, l := range layers {
+		sum := sha256.Sum256(l)
+		name := hex.EncodeToString(sum[:])
+		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, v1.Hash{Algorithm: "sha256", Hex: name})
+		files, members = append(files, name), append(members, file(name, string(l)))
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	manifest, err := json.Marshal([]any{map[string]any{"Config": "c", "Layers": files}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	name := filepath.Join(tb.TempDir(), "image.tar")
+	if err := os.WriteFile(name, layer(tb, append(members, file("c", string(raw)), file("manifest.json", string(manifest)))...), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return "tar:" + name
+}
+
+func inspected(tb testing.TB, ref string) (*inspect.Report, error) {
+	tb.Helper()
+	img, err := image.NewLibrary(tb.TempDir(), image.WithLimits(image.Limits{Bytes: 64 << 20})).Resolve(tb.Context(), ref)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return inspect.Inspect(tb.Context(), img)
+}
+
+func report(tb testing.TB, layers ...[]byte) *inspect.Report {
+	tb.Helper()
+	r, err := inspected(tb, saved(tb, v1.Config{}, layers...))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+const status = `Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.36-9
+Description: text
+ Version: 9 is no field of it
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1
+
+Package: zlib1g
+Status: install ok installed
+Version: 1:1.2
+`
+
+// What a container sees counts: white-outs hide, upper layers win, a file with
+// two names is one file.
+func TestTree(t *testing.T) {
+	r := report(t,
+		layer(t, dir("a"), file("a/1", "12345"), file("a/2", "12"), dir("b"), file("b/1", "1"), symlink("l", "a"), file("kept", "1")),
+		layer(t, file("a/.wh.1", ""), dir("b"), file("b/.wh..wh..opq", ""), file("b/2", "123"), file("l/3", "1234"), hardlink("again", "l/3"), file("implied/deep/x", "")))
+	if r.Files != 6 || r.Links != 1 || r.Dirs != 4 || r.Unpacked != 2+3+4+1 {
+		t.Errorf("%d files, %d links, %d directories, %d bytes; want 6, 1, 4 and 10", r.Files, r.Links, r.Dirs, r.Unpacked)
+	}
+	if l := r.Layers; len(l) != 2 || l[0].Files != 4 || l[0].Unpacked != 9 || l[1].Hidden != 2 || l[1].Compression != image.Plain {
+		t.Errorf("layers %+v", l)
+	}
+}
+
+// The same tree as Rootfs makes: whatever the entries, names and kinds agree.
+func TestTreeIsRootfs(t *testing.T) {
+	for name, layers := range map[string][][]byte{
+		"a directory over a file": {layer(t, file("x", "1")), layer(t, dir("x"), file("x/y", "1"))},
+		"a file over a directory": {layer(t, dir("x"), file("x/y", "1")), layer(t, file("x", "1"))},
+		"hidden and made again":   {layer(t, dir("x"), file("x/y", "1")), layer(t, file("x/new", "1"), file(".wh.x", ""))},
+		"made, then hidden":       {layer(t, file("x", "1"), file(".wh.x", ""))},
+		"hidden below a link":     {layer(t, dir("d"), file("d/x", "1"), symlink("l", "d")), layer(t, file("l/.wh.x", ""))},
+		"opaque link":             {layer(t, dir("d"), file("d/x", "1"), symlink("l", "d")), layer(t, file("l/.wh..wh..opq", ""))},
+		"link over a directory":   {layer(t, dir("d"), file("d/x", "1")), layer(t, symlink("d", "e"), dir("e"))},
+		"a name twice":            {layer(t, file("x", "1"), file("x", "22"), hardlink("y", "x"), file("x", "333"))},
+		"up and down":             {layer(t, dir("a"), dir("a/b"), symlink("a/b/up", "../.."), file("a/b/up/x", "1"))},
+	} {
+		t.Run(name, func(t *testing.T) { sameAsRootfs(t, saved(t, v1.Config{}, layers...)) })
+	}
+}
+
+// sameAsRootfs compares what is inspected with what is unpacked, and reports
+// whether both were possible.
+func sameAsRootfs(t *testing.T, ref string) {
+	t.Helper()
+	img, err := image.NewLibrary(t.TempDir(), image.WithLimits(image.Limits{Bytes: 1 << 20, Entries: 1000})).Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := inspect.Inspect(t.Context(), img)
+	root, rootErr := img.Rootfs(t.Context())
+	if err != nil || rootErr != nil {
+		if rootErr == nil {
+			t.Errorf("unpacked, but inspected: %v", err)
+		}
+		return
+	}
+	files, links, dirs := 0, 0, -1
+	err = filepath.WalkDir(root, func(_ string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			dirs++
+		case d.Type()&os.ModeSymlink != 0:
+			links++
+		default:
+			files++
+		}
+		return nil
+	})
+	if err != nil || r.Files != files || r.Links != links || r.Dirs != dirs {
+		t.Errorf("inspected %d files, %d links, %d directories; unpacked %d, %d, %d (%v)", r.Files, r.Links, r.Dirs, files, links, dirs, err)
+	}
+}
+
+func TestPackages(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		entries []entry
+		want    []inspect.Package
+	}{
+		{"none", []entry{file("a", "")}, []inspect.Package{}},
+		{"dpkg", []entry{file("var/lib/dpkg/status", status)}, []inspect.Package{{"libc6", "2.36-9", "amd64", "dpkg"}, {"zlib1g", "1:1.2", "", "dpkg"}}},
+		{"without dpkg", []entry{file("var/lib/dpkg/status.d/base", "Package: base-files\nVersion: 12\n"), file("var/lib/dpkg/status.d/base.md5sums", "Package: no\nVersion: 1\n")}, []inspect.Package{{"base-files", "12", "", "dpkg"}}},
+		{"apk", []entry{file("lib/apk/db/installed", "P:musl\nV:1.2.5-r0\nA:x86_64\n\nP:busybox\nV:1.36-r1\n")}, []inspect.Package{{"busybox", "1.36-r1", "", "apk"}, {"musl", "1.2.5-r0", "x86_64", "apk"}}},
+		{"through a link", []entry{dir("usr"), dir("usr/lib"), symlink("lib", "usr/lib"), file("lib/apk/db/installed", "P:a\nV:1\n")}, []inspect.Package{{"a", "1", "", "apk"}}},
+		{"two managers", []entry{file("var/lib/dpkg/status", "Package: a\nVersion: 1\n"), file("lib/apk/db/installed", "P:b\nV:2")}, []inspect.Package{{"a", "1", "", "dpkg"}, {"b", "2", "", "apk"}}},
+		{"without a name", []entry{file("var/lib/dpkg/status", "Version: 1\n\n\n\n")}, []inspect.Package{}},
+	} {
+		if diff := cmp.Diff(test.want, report(t, layer(t, test.entries...)).Packages); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestRPM(t *testing.T) {
+	for _, name := range []string{"var/lib/rpm/rpmdb.sqlite", "usr/lib/sysimage/rpm/Packages"} {
+		f, err := os.ReadFile(filepath.Join("..", "rpmdb", "testdata", filepath.Base(name)+".gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if _, err := b.ReadFrom(z); err != nil {
+			t.Fatal(err)
+		}
+		r := report(t, layer(t, file(name, b.String()), file(name+"-wal", "x")))
+		if len(r.Packages) != 2 || r.Packages[0] != (inspect.Package{Name: "libthing", Version: "2:1.4-3", Arch: "x86_64", Manager: "rpm"}) || len(r.Notes) != 1 {
+			t.Errorf("%s: %+v, notes %q", name, r.Packages, r.Notes)
+		}
+	}
+	r := report(t, layer(t, file("var/lib/rpm/Packages", "nonsense")))
+	if len(r.Packages) != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "/var/lib/rpm/Packages: not a database") {
+		t.Errorf("a broken one: %+v, notes %q", r.Packages, r.Notes)
+	}
+}
+
+func TestLibc(t *testing.T) {
+	const banner = "\x00GNU C Library (Debian GLIBC 2.36-9+deb12u8) stable release version 2.36.\nCopyright"
+	for _, test := range []struct {
+		name    string
+		entries []entry
+		want    []inspect.Libc
+	}{
+		{"static", []entry{file("bin/a", banner), file("opt/lib/libc.so.6", banner)}, []inspect.Libc{}},
+		{"glibc", []entry{dir("usr"), symlink("lib", "usr/lib"), file("usr/lib/x86_64-linux-gnu/libc.so.6", banner)}, []inspect.Libc{{"glibc", "2.36", "/lib/x86_64-linux-gnu/libc.so.6"}}},
+		{"older glibc", []entry{file("lib/aarch64-linux-gnu/libc-2.31.so", strings.ReplaceAll(banner, "2.36", "2.31")), symlink("lib/aarch64-linux-gnu/libc.so.6", "libc-2.31.so")}, []inspect.Libc{{"glibc", "2.31", "/lib/aarch64-linux-gnu/libc.so.6"}}},
+		{"of Fedora", []entry{file("usr/lib64/libc.so.6", banner), symlink("lib64", "usr/lib64")}, []inspect.Libc{{"glibc", "2.36", "/lib64/libc.so.6"}}},
+		{"musl", []entry{file("lib/ld-musl-x86_64.so.1", "musl libc\x00Version %s\x001.2.5\x00")}, []inspect.Libc{{"musl", "1.2.5", "/lib/ld-musl-x86_64.so.1"}}},
+		{"musl beside glibc", []entry{file("usr/lib/x86_64-linux-musl/libc.so", "\x001.2.3\x00"), symlink("lib/ld-musl-x86_64.so.1", "/usr/lib/x86_64-linux-musl/libc.so"), file("lib64/libc.so.6", banner)}, []inspect.Libc{{"musl", "1.2.3", "/lib/ld-musl-x86_64.so.1"}, {"glibc", "2.36", "/lib64/libc.so.6"}}},
+		{"silent", []entry{file("lib64/libc.so.6", "nothing")}, []inspect.Libc{{"glibc", "", "/lib64/libc.so.6"}}},
+	} {
+		if diff := cmp.Diff(test.want, report(t, layer(t, test.entries...)).Libc); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// The host's own C library tells its version.
+func TestLibcOfThisHost(t *testing.T) {
+	r, err := inspected(t, "host:/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Libc) != 1 || r.Libc[0].Version == "" {
+		t.Errorf("C library %+v, want one with a version", r.Libc)
+	}
+}
+
+func TestSystem(t *testing.T) {
+	r := report(t, layer(t, file("usr/lib/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"), symlink("etc/os-release", "../usr/lib/os-release")))
+	if r.System != "Some Linux 1" {
+		t.Errorf("system %q", r.System)
+	}
+}
+
+// Compressed layers are what they are; others as gzip would make them.
+func TestSizes(t *testing.T) {
+	r, err := inspected(t, imagetest.Layered(t, bytes.Repeat([]byte("program "), 10_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := r.Layers
+	if len(l) != 3 || l[0].Compression != image.Gzip || l[1].Compression != image.Plain || l[2].Compression != image.Zstd {
+		t.Fatalf("layers %+v", l)
+	}
+	if l[0].Compressed != l[0].Stored || l[1].Compressed >= l[1].Stored || l[1].Compressed < 20 || r.Compressed != l[0].Compressed+l[1].Compressed+l[2].Compressed {
+		t.Errorf("layers %+v, sum %d", l, r.Compressed)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	r, err := inspected(t, saved(t, v1.Config{
+		User: "7", Entrypoint: []string{"/a"}, Cmd: []string{"b c"}, Env: []string{"A=1"}, WorkingDir: "/w",
+		ExposedPorts: map[string]struct{}{"80/tcp": {}, "443/tcp": {}}, Volumes: map[string]struct{}{"/data": {}},
+		Labels: map[string]string{"b": "2", "a": "1"}, StopSignal: "SIGINT", Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "x"}, Interval: time.Second},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := inspect.Config{
+		User: "7", Entrypoint: []string{"/a"}, Cmd: []string{"b c"}, Env: []string{"A=1"}, Dir: "/w",
+		Ports: []string{"443/tcp", "80/tcp"}, Volumes: []string{"/data"}, Labels: []string{"a=1", "b=2"}, StopSignal: "SIGINT", Health: []string{"CMD", "x"},
+	}
+	if diff := cmp.Diff(want, r.Config); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+// What Rootfs refuses is refused here too, and says the same.
+func TestRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		entries []entry
+		says    string
+	}{
+		"out of the root":     {[]entry{file("../x", "")}, ".."},
+		"absolute":            {[]entry{file("/x", "")}, "relative"},
+		"a device":            {[]entry{{kind: tar.TypeChar, name: "dev/null"}}, "device"},
+		"a link to nothing":   {[]entry{hardlink("a", "b")}, "no such file"},
+		"a link to itself":    {[]entry{file("a", ""), hardlink("a", "a")}, "no such file"},
+		"a file as directory": {[]entry{file("a", ""), file("a/b", "")}, "no directory"},
+		"a loop":              {[]entry{symlink("a", "b"), symlink("b", "a"), file("a/x", "")}, "no directory"},
+		"the root as a file":  {[]entry{file(".", "")}, "root"},
+	} {
+		ref := saved(t, v1.Config{}, layer(t, test.entries...))
+		if _, err := inspected(t, ref); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: error %v, want one that says %q", name, err, test.says)
+		}
+	}
+}
+
+// Directories that no entry names are bounded, in memory as on a disk.
+func TestRefusesImpliedDirectories(t *testing.T) {
+	var entries []entry
+	for n := range 500 {
+		entries = append(entries, file(fmt.Sprint(n)+strings.Repeat("/x", 250), ""))
+	}
+	ref := saved(t, v1.Config{}, layer(t, entries...))
+	if _, err := inspected(t, ref); !errors.Is(err, image.ErrHostile) {
+		t.Errorf("inspected: %v, want an error that wraps ErrHostile", err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	base := layer(t, file("base", "12345"))
+	a, err := inspected(t, saved(t, v1.Config{User: "7", Env: []string{"A=1", "P=/bin"}}, base, layer(t, file("var/lib/dpkg/status", "Package: both\nVersion: 1\n\nPackage: mine\nVersion: 3\n\nPackage: same\nVersion: 1\n"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := inspected(t, saved(t, v1.Config{Env: []string{"P=/bin", "B="}}, base, layer(t, file("lib/apk/db/installed", "P:both\nV:2\n\nP:same\nV:1\n"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := inspect.Compare([]*inspect.Report{a, b})
+	if len(c.Shared) != 1 || c.Shared[0].Bytes != 5 || len(c.Shared[0].Images) != 2 {
+		t.Errorf("shared %+v", c.Shared)
+	}
+	if diff := cmp.Diff([]inspect.Difference{{"both", []string{"1", "2"}}, {"mine", []string{"3", ""}}}, c.Packages); diff != "" || c.Packages[1].OnlyIn() != 0 || c.Packages[0].OnlyIn() != -1 {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]inspect.Difference{{"environment A", []string{"1", ""}}, {"environment B", []string{"", `""`}}, {"user", []string{"7", ""}}}, c.Config); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	same := inspect.Compare([]*inspect.Report{a, a})
+	if len(same.Packages)+len(same.Config) != 0 || len(same.Shared) != 2 {
+		t.Errorf("an image differs from itself: %+v", same)
+	}
+}
+
+// No layer whatever is inspected as something else than it is unpacked to.
+func FuzzTree(f *testing.F) {
+	f.Add(layer(f, dir("a"), file("a/b", "x"), symlink("l", "a/.."), hardlink("h", "a/b")), layer(f, file("a/.wh.b", ""), file("l/a/.wh..wh..opq", ""), file("l/x", "")))
+	f.Add(layer(f, file("x/y/z", "1"), file(".wh.x", "")), layer(f, file(".wh.x", ""), file("x", "2")))
+	f.Add(layer(f, symlink("a", "b"), symlink("b", "/a")), []byte("no archive"))
+	f.Fuzz(func(t *testing.T, bottom, top []byte) { sameAsRootfs(t, saved(t, v1.Config{}, bottom, top)) })
+}
+
+func FuzzPackages(f *testing.F) {
+	f.Add("var/lib/dpkg/status", status)
+	f.Add("lib/apk/db/installed", "P:musl\nV:1.2.5-r0\n\nP:\n")
+	f.Add("var/lib/rpm/Packages", "nonsense")
+	f.Add("lib64/libc.so.6", "GNU C Library version 2.36")
+	f.Add("etc/os-release", "PRETTY_NAME=x")
+	f.Fuzz(func(t *testing.T, name, text string) {
+		switch name {
+		case "var/lib/dpkg/status", "lib/apk/db/installed", "var/lib/rpm/Packages", "lib64/libc.so.6", "etc/os-release":
+		default:
+			t.Skip("not a file that is looked into")
+		}
+		r := report(t, layer(t, file(name, text)))
+		for _, p := range r.Packages {
+			if p.Name == "" || len(p.Name) > 300 || len(p.Version) > 300 {
+				t.Errorf("package %+v", p)
+			}
+		}
+		if _, err := json.Marshal(inspect.Compare([]*inspect.Report{r})); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -40,7 +40,7 @@ func beside(b *testing.B, addr, path string) {
 	add := func(name string, v float64) { ratios[name] = append(ratios[name], v) }
 	before := 0.0
 	for range min(b.N, rounds) {
-		ours := mustRun(b, addr, "path="+path, "cpus=0", "time=1s", "warmup=100ms").Values
+		ours := mustRun(b, addr, "path="+path, "cpus=0", "time=1s").Values
 		wrk := pinned(b, "wrk", "--latency", "-t1", "-c16", "-d1s", "http://"+addr+path)
 		rate := number(b, wrk, `Requests/sec: +([0-9.]+)`)
 		add("rate/wrk", ours["http.rate"]/rate)
@@ -64,7 +64,7 @@ func beside(b *testing.B, addr, path string) {
 func openLoop(b *testing.B, addr string) {
 	var off, cpu []float64
 	for range min(b.N, rounds) {
-		v := mustRun(b, addr, "path=/small", "cpus=0", "time=2s", "warmup=100ms", "rate=20000").Values
+		v := mustRun(b, addr, "path=/small", "cpus=0", "time=2s", "rate=20000").Values
 		off, cpu = append(off, 100*math.Abs(v["http.rate"]/20_000-1)), append(cpu, 100*v["http.client_cpu"])
 	}
 	slices.Sort(off)

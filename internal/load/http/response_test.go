@@ -12,10 +12,10 @@ func read(text string, piece int) (r response, rest string, err error) {
 	for len(text) > 0 && r.stage != whole {
 		n := min(piece, len(text))
 		used, err := r.feed([]byte(text[:n]))
+		text = text[used:]
 		if err != nil {
 			return r, text, err
 		}
-		text = text[used:]
 	}
 	if r.stage != whole {
 		err = r.end()

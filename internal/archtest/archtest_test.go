@@ -79,7 +79,7 @@ var allowed = map[string][]string{
 	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/unit", "internal/report"},
 	"internal/report/text":           {"golang.org/x/text"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
-	"internal/cli":                   {"internal/*", "internal/load/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*", "internal/image/inspect", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
+	"internal/cli":                   {"internal/*", "internal/load/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*", "internal/image/inspect", "internal/image/pack", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
 	"internal/cli/*":                 {"internal/cli", "github.com/spf13/cobra"},
 }
 

@@ -207,6 +207,16 @@ type (
 		Path(ctx context.Context, c Container, p Port) ([]string, error)
 	}
 
+	// An ImageLoader takes an image into the store that its users' own tools work
+	// with, where it stays until they remove it.
+	ImageLoader interface {
+		// LoadImage reads an archive as "docker save" writes it, of one image under a
+		// full name such as "tare.local/nginx:latest". The name means that image
+		// afterwards, and no longer what it meant before. Digest is that of the
+		// image's configuration: another one in the store is an error.
+		LoadImage(ctx context.Context, archive io.Reader, name, digest string) error
+	}
+
 	// A DataKeeper keeps the data of its containers elsewhere than in DataDir:
 	// a plain process sees the host's files as they are.
 	DataKeeper interface {

@@ -174,7 +174,7 @@ which differences are real.
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.resumeCommand(),
-		a.imageCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
+		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())

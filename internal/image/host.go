@@ -2,6 +2,7 @@ package image
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -24,14 +26,24 @@ const hostScheme = "host"
 // programs, and nil for any other image. It must not be changed.
 func (i *Image) Packed() *pack.Set { return i.packed }
 
-// openHost makes the image of a program of this host. The same files give the
-// same digest on every machine.
+// openHost makes the image of a program of this host, by the recipe for it if
+// there is one. The same files give the same digest on every machine.
 func (l *Library) openHost(ctx context.Context, program string) (*Image, error) {
-	file, err := pack.Find(program)
+	return l.pack(ctx, pack.Request{Programs: []string{program}})
+}
+
+// Pack makes an image of programs of this host. It lies in the Library's directory.
+func (l *Library) Pack(ctx context.Context, r pack.Request) (*Image, error) {
+	i, err := l.pack(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	set, err := pack.Host{MaxBytes: l.limits.Bytes}.Program(file)
+	i.ref, i.lib = hostScheme+":"+strings.Join(r.Programs, "+"), l
+	return i, nil
+}
+
+func (l *Library) pack(ctx context.Context, r pack.Request) (*Image, error) {
+	set, err := pack.Host{MaxBytes: l.limits.Bytes}.Pack(r)
 	if err != nil {
 		return nil, err
 	}
@@ -41,9 +53,11 @@ func (l *Library) openHost(ctx context.Context, program string) (*Image, error) 
 		return nil, err
 	}
 	raw, err := json.Marshal(configOf(v1.Config{
-		Entrypoint: []string{set.Program},
-		Env:        []string{"PATH=" + pack.PathFor(set.Program)},
-		WorkingDir: "/",
+		Entrypoint: set.Process.Entrypoint,
+		Cmd:        set.Process.Cmd,
+		Env:        set.Process.Env,
+		User:       set.Process.User,
+		WorkingDir: cmp.Or(set.Process.Dir, "/"),
 	}, id))
 	if err != nil {
 		return nil, err
@@ -54,6 +68,14 @@ func (l *Library) openHost(ctx context.Context, program string) (*Image, error) 
 	}
 	i.packed = set
 	return i, nil
+}
+
+// Stored is the number of bytes of all layers as they are stored.
+func (i *Image) Stored() (size int64) {
+	for _, l := range i.layers {
+		size += l.size
+	}
+	return size
 }
 
 func layerFile(id v1.Hash) string { return id.Hex + ".tar" }

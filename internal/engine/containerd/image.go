@@ -153,6 +153,32 @@ func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error 
 	return nil
 }
 
+// LoadImage implements bench.ImageLoader: the image is in the namespace that adopt takes
+// images from.
+func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
+	s, done, err := e.visit(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx = namespaces.WithNamespace(ctx, userNamespace())
+	if _, err := s.client.Import(ctx, archive); err != nil {
+		return e.failed("import image "+name, because(ctx, err))
+	}
+	got, err := s.client.GetImage(ctx, name)
+	if err != nil {
+		return e.failed("find image "+name, err)
+	}
+	config, err := got.Config(ctx)
+	if err == nil && config.Digest.String() != digest {
+		err = fmt.Errorf("it became %s instead of %s", config.Digest, digest)
+	}
+	if err != nil {
+		return e.failed("import image "+name, err)
+	}
+	return nil
+}
+
 // nameOf is the name in tare's namespace for the image with a digest.
 func (e *Engine) nameOf(digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")

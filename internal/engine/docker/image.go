@@ -146,7 +146,30 @@ func (e *Engine) send(ctx context.Context, img *image.Image, name string) error 
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
 	defer func() { _ = r.Close() }() // ends the writer; it was only read
-	answer, err := e.client.ImageLoad(ctx, r, client.ImageLoadWithQuiet(true))
+	return e.transfer(ctx, r)
+}
+
+// LoadImage implements bench.ImageLoader.
+func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
+	if _, err := e.ask(ctx); err != nil {
+		return err
+	}
+	if err := e.transfer(ctx, archive); err != nil {
+		return e.failed("load image "+name, err)
+	}
+	found, err := e.client.ImageInspect(ctx, name)
+	if err != nil {
+		return e.failed("inspect image "+name, err)
+	}
+	if found.ID != digest && found.Descriptor == nil { // see load
+		return fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, name, found.ID, digest)
+	}
+	return nil
+}
+
+// transfer streams an archive to the engine.
+func (e *Engine) transfer(ctx context.Context, archive io.Reader) error {
+	answer, err := e.client.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return err
 	}

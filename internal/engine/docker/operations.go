@@ -15,15 +15,16 @@ import (
 )
 
 var (
-	_ bench.Engine    = (*Engine)(nil)
-	_ bench.Pauser    = (*Engine)(nil)
-	_ bench.Execer    = (*Engine)(nil)
-	_ bench.Signaler  = (*Engine)(nil)
-	_ bench.Stopper   = (*Engine)(nil)
-	_ bench.Overseer  = (*Engine)(nil)
-	_ bench.Addresser = (*Engine)(nil)
-	_ bench.Restarter = (*Engine)(nil)
-	_ bench.Cleaner   = (*Engine)(nil)
+	_ bench.Engine      = (*Engine)(nil)
+	_ bench.Pauser      = (*Engine)(nil)
+	_ bench.Execer      = (*Engine)(nil)
+	_ bench.Signaler    = (*Engine)(nil)
+	_ bench.Stopper     = (*Engine)(nil)
+	_ bench.Overseer    = (*Engine)(nil)
+	_ bench.Addresser   = (*Engine)(nil)
+	_ bench.Restarter   = (*Engine)(nil)
+	_ bench.Cleaner     = (*Engine)(nil)
+	_ bench.ImageLoader = (*Engine)(nil)
 )
 
 // mine returns the container as one of this package's.

@@ -109,7 +109,7 @@ func (e *Engine) load(ctx context.Context, c *client, img *image.Image) (loaded,
 		return l, err
 	}
 	e.sent[name] = true // also if the answer is lost
-	if err := c.transfer(ctx, img, name); err != nil {
+	if err := c.receive(ctx, img, name); err != nil {
 		return loaded{}, c.failed("load image "+img.Ref(), err)
 	}
 	found, err := c.inspectImage(ctx, name)
@@ -167,12 +167,39 @@ func (e *Engine) present(ctx context.Context, c *client, img *image.Image, name 
 	return l, nil
 }
 
-// transfer streams the image to Podman without keeping it anywhere.
-func (c *client) transfer(ctx context.Context, img *image.Image, name string) error {
+// receive streams the image to Podman without keeping it anywhere.
+func (c *client) receive(ctx context.Context, img *image.Image, name string) error {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
 	defer func() { _ = r.Close() }() // ends the writer; it was only read
-	answer, err := c.send(ctx, http.MethodPost, "/images/load", "application/x-tar", r)
+	return c.transfer(ctx, r)
+}
+
+// LoadImage implements bench.ImageLoader.
+func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return err
+	}
+	if err := c.awake(ctx); err != nil {
+		return err
+	}
+	if err := c.transfer(ctx, archive); err != nil {
+		return c.failed("load image "+name, err)
+	}
+	found, err := c.inspectImage(ctx, name)
+	if err != nil {
+		return c.failed("inspect image "+name, err)
+	}
+	if found.digest() != digest {
+		return fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, name, found.digest(), digest)
+	}
+	return nil
+}
+
+// transfer streams an archive to Podman.
+func (c *client) transfer(ctx context.Context, archive io.Reader) error {
+	answer, err := c.send(ctx, http.MethodPost, "/images/load", "application/x-tar", archive)
 	if err != nil {
 		return err
 	}

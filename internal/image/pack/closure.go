@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -43,6 +44,7 @@ type closure struct {
 	main   *object         // the program
 	loaded map[string]bool // names of libraries that were found: as they were wanted, and as they call themselves
 	setID  bool            // the program is set-user-ID or set-group-ID
+	wanted string          // by what the program is needed; empty if it was asked for
 }
 
 func newClosure(t *tree) *closure { return &closure{tree: t, loaded: map[string]bool{}} }
@@ -70,7 +72,7 @@ func (c *closure) program(name string) error {
 		return refused(name, "is not executable: chmod +x")
 	}
 	c.setID = w.file().info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0
-	c.tree.take(w, "")
+	c.tree.take(w, c.wanted)
 	c.main = &object{dynamic: d, path: name, origin: path.Dir(w.file().Path)}
 	if d.interpreter == "" {
 		return nil // a static program: the kernel does everything
@@ -136,7 +138,8 @@ func (c *closure) need(by *object, name string) (found []*object, err error) {
 	if c.loaded[name] || c.rules.provides(name) {
 		return nil, nil
 	}
-	for _, p := range c.rules.places(by, name) {
+	places := c.rules.places(by, name)
+	for _, p := range places {
 		if !path.IsAbs(p.path) {
 			continue // relative to a working directory, which is another one inside
 		}
@@ -154,9 +157,23 @@ func (c *closure) need(by *object, name string) (found []*object, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, refused(by.path, "needs the library %s: %w: install it", name, fs.ErrNotExist)
+		return nil, refused(by.path, "needs the library %s, which is not in %s: %w: install it", name, searched(places), fs.ErrNotExist)
 	}
 	return found, nil
+}
+
+// searched names the directories of places.
+func searched(places []place) string {
+	var dirs []string
+	for _, p := range places {
+		if dir := path.Dir(p.path); !p.variant && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return "any directory that its loader looks in"
+	}
+	return strings.Join(dirs, ", ")
 }
 
 // errOther is the error for a library of another architecture.

@@ -1,34 +1,27 @@
 package pack
 
 import (
+	"cmp"
 	"path"
-	"path/filepath"
-	"slices"
 )
 
-// What programs open by themselves no rule of a loader tells. These are known.
-// What is not installed is not missed: the program runs without it outside too.
+// What libraries open by themselves no rule of a loader tells. These are known;
+// see Recipe for what programs open. What is not installed is not missed: the
+// program runs without it outside too.
 
 // opened are the libraries that glibc opens when a program needs them: to end a
 // thread, and to look up users and names. In newer versions the last two are
 // part of it.
 var opened = []string{"libgcc_s.so.1", "libnss_files.so.2", "libnss_dns.so.2"}
 
-// openedBy are the files that programs open: objects with what they need, and
-// other files as they are.
-var openedBy = map[string][]string{
-	// Distributions that build I/O engines apart.
-	"fio": {"/usr/lib/*/fio/*.so", "/usr/lib/fio/*.so", "/usr/lib64/fio/*.so", "/usr/local/lib/fio/*.so"},
-	// Tests written in Lua. Those of CPU, memory, threads and files are built in.
-	"sysbench": {"/usr/share/sysbench/*.lua", "/usr/local/share/sysbench/*.lua"},
-}
-
 // readBy are the files that libraries read, by the name that they are wanted by.
-var readBy = map[string][]string{
-	// Descriptions of terminals, of which there are thousands.
-	"libtinfo.so.6":    terminals(),
-	"libtinfo.so.5":    terminals(),
-	"libncursesw.so.6": terminals(),
+func readBy() map[string][]string {
+	return map[string][]string{
+		// Descriptions of terminals, of which there are thousands.
+		"libtinfo.so.6":    terminals(),
+		"libtinfo.so.5":    terminals(),
+		"libncursesw.so.6": terminals(),
+	}
 }
 
 func terminals() (patterns []string) {
@@ -51,39 +44,63 @@ func (c *closure) libraries() {
 	}
 }
 
-// hints adds what the program and its libraries open.
-func (c *closure) hints() {
+// hints adds what glibc and the program's libraries open.
+func (c *closure) hints() error {
 	if c.glibc != nil {
 		c.libraries()
 	}
-	patterns := slices.Clone(openedBy[path.Base(c.main.path)])
-	for library, files := range readBy {
-		if c.loaded[library] {
-			patterns = append(patterns, files...)
+	for library, files := range readBy() {
+		if !c.loaded[library] {
+			continue
 		}
-	}
-	for _, p := range patterns {
-		// A pattern of these is never malformed.
-		files, _ := filepath.Glob(c.tree.outside(p))
 		for _, f := range files {
-			c.try(func() error { return c.open(f) })
+			if err := c.open(f, ""); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-// open adds a file that the program opens, with what it needs if it is an object.
-func (c *closure) open(outside string) error {
-	name := c.tree.inside(outside)
-	if path.Ext(name) == ".so" {
-		o, err := c.library(c.main, name)
-		if err != nil {
-			return err
+// open adds what the program opens: a file, an object with the libraries that it
+// needs, or everything in a directory. What cannot be opened outside either is
+// left out. The files are part of a directory that is told as one; "" for none.
+func (c *closure) open(name, part string) error {
+	w, err := c.tree.look(name)
+	switch {
+	case err != nil:
+		return nil
+	case !w.regular():
+		c.tree.take(w.way, "")
+		return c.openAll(w.at, cmp.Or(part, w.at))
+	case path.Ext(name) != ".so":
+		c.tree.take(w.way, c.main.path)
+	case c.rules != nil: // a static program opens none
+		c.try(func() error {
+			o, err := c.library(c.main, name)
+			if err != nil {
+				return err
+			}
+			return c.load(o)
+		})
+	}
+	c.tree.mark(w.way.file().Path, part)
+	return nil
+}
+
+// openAll adds what is in a directory. What links lead to is added too.
+func (c *closure) openAll(dir, part string) error {
+	return c.tree.walk(dir, func(name string, e Entry) error {
+		if e.Mode.IsDir() {
+			c.tree.take(way{e}, "")
+			return c.tree.check()
 		}
-		return c.load(o)
-	}
-	w, err := c.tree.find(name)
-	if err == nil {
+		w, err := c.tree.find(name)
+		if err != nil {
+			return nil // it leads nowhere
+		}
 		c.tree.take(w, c.main.path)
-	}
-	return err
+		c.tree.mark(w.file().Path, part)
+		return c.tree.check()
+	})
 }

@@ -42,7 +42,7 @@ func (e Entry) write(tw *tar.Writer) error {
 func (e Entry) header() *tar.Header {
 	h := &tar.Header{
 		Typeflag: tar.TypeReg, Name: strings.TrimPrefix(e.Path, "/"), Size: e.Size,
-		Mode: int64(e.Mode.Perm()), ModTime: time.Unix(0, 0),
+		Mode: int64(e.Mode.Perm()), Uid: e.UID, Gid: e.GID, ModTime: time.Unix(0, 0),
 	}
 	switch e.Mode.Type() {
 	case fs.ModeDir:

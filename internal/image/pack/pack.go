@@ -9,6 +9,8 @@
 // the image have /etc/ld.so.preload. Of a library with variants for some CPUs
 // (glibc-hwcaps) all are taken, and the loader inside chooses.
 //
+// What programs open by themselves, Recipes say.
+//
 // The same files give the same layer, to the byte: what belongs to a file on
 // one host only (owner, times, set-user-ID, who may write to it) is left out.
 package pack
@@ -16,10 +18,8 @@ package pack
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,21 +30,26 @@ import (
 // SearchPath is PATH inside a packed image, but for the program's own directory.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// A Set is a program with everything that it needs.
+// A Set is programs with everything that they need.
 type Set struct {
-	Program string  // where it is, outside and inside: absolute, as it was found in PATH; it may be a link
-	Entries []Entry // sorted by path, directories before what is in them
-	SetID   bool    // outside, the program is set-user-ID or set-group-ID; inside it is not
+	Program string   // the first one, outside and inside: absolute, as it was found in PATH; it may be a link
+	Process Process  // what a container of it runs
+	Entries []Entry  // sorted by path, directories before what is in them
+	SetID   bool     // outside, a program is set-user-ID or set-group-ID; inside it is not
+	Scripts []string // what is not known to be whole, since what a script runs cannot be told
 }
 
 // An Entry is a directory, a symbolic link or a regular file of an image.
 type Entry struct {
 	Path   string      // absolute, without links on the way
 	Mode   fs.FileMode // its kind, and its permissions inside
-	Target string      // of a link, as it is written in it
-	Size   int64       // of a file
-	Wanted string      // by what a file that was taken is needed, such as the path of a library; empty for the program
-	Data   []byte      // of a file that was made and not taken from the host
+	UID    int         // its owner inside
+	GID    int
+	Target string // of a link, as it is written in it
+	Size   int64  // of a file
+	Wanted string // by what a file that was taken is needed, such as the path of a library; empty for a program that was asked for
+	Part   string // the directory that it was taken with, where it is one of many; empty for a file of its own
+	Data   []byte // of a file that was made and not taken from the host
 
 	source string      // of a file that was taken: where to read it
 	info   fs.FileInfo // of a file that was taken, when it was
@@ -100,31 +105,7 @@ func Find(name string) (string, error) {
 // A Host is a file system to take programs from. The zero value is this machine's.
 type Host struct {
 	Root     string // where it begins; empty for "/"
-	MaxBytes int64  // that the files of one program may have in all; 0 = 4 GiB
-}
-
-// Program returns the program at an absolute path with everything that it needs.
-// Errors wrap bench.ErrUnsupported where it cannot be packed: it is missing, a
-// script or for another architecture, or lacks a library itself.
-func (h Host) Program(program string) (*Set, error) {
-	t := newTree(h)
-	c := newClosure(t)
-	if err := c.program(program); err != nil {
-		return nil, err
-	}
-	c.hints()
-	base := append(Base(), text("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"))
-	if c.glibc != nil {
-		base = append(base, c.glibc.files()...)
-	}
-	for _, e := range base {
-		t.entries[e.Path] = e
-	}
-	s := &Set{Program: program, SetID: c.setID}
-	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
-		s.Entries = append(s.Entries, t.entries[name])
-	}
-	return s, t.check()
+	MaxBytes int64  // that the files of one image may have in all; 0 = 4 GiB
 }
 
 // Base is what programs and engines expect in every image.
@@ -132,8 +113,8 @@ func Base() []Entry {
 	return []Entry{
 		directory("/dev"),
 		directory("/etc"),
-		text("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-		text("/etc/passwd", "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"),
+		text("/etc/group", baseGroups),
+		text("/etc/passwd", baseUsers),
 		directory("/proc"),
 		directory("/sys"),
 		{Path: bench.DataDir, Mode: fs.ModeDir | fs.ModeSticky | 0o777},
@@ -145,13 +126,4 @@ func directory(name string) Entry { return Entry{Path: name, Mode: fs.ModeDir | 
 
 func text(name, data string) Entry {
 	return Entry{Path: name, Mode: 0o644, Data: []byte(data), Size: int64(len(data))}
-}
-
-// PathFor is PATH inside the image of a program: the program is in it.
-func PathFor(program string) string {
-	dir := path.Dir(program)
-	if slices.Contains(strings.Split(SearchPath, ":"), dir) || strings.Contains(dir, ":") {
-		return SearchPath
-	}
-	return dir + ":" + SearchPath
 }

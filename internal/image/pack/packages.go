@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -15,21 +16,22 @@ import (
 // maxList bounds the list of one package's files.
 const maxList = 64 << 20
 
-// Packages says which packages of a host with dpkg own files: their names by
-// path, as "dpkg -S" says them ("libc6:amd64"). A file that no package has
-// installed is not in it; where there is no dpkg, none is.
-func (h Host) Packages(files []Entry) (map[string]string, error) {
+// Packages says which packages of the host own files: their names by path, as
+// "dpkg -S" ("libc6:amd64") or "rpm -qf" say them. A file that no package has
+// installed is not in it. Where there is neither dpkg nor rpm, nor a database of
+// theirs, none is, and known is false.
+//
+// The lists of dpkg are read. A database of rpm has one of several formats that
+// only rpm reads, so that it is asked.
+func (h Host) Packages(ctx context.Context, files []Entry) (owners map[string]string, known bool, err error) {
 	t := newTree(h)
-	wanted := map[string]string{} // path by how a package may name it
-	for _, f := range files {
-		wanted[f.Path] = f.Path
-		if merged, ok := strings.CutPrefix(f.Path, "/usr"); ok && t.merged(merged) {
-			wanted[merged] = f.Path
-		}
-	}
+	wanted := t.names(files)
 	// The pattern is well-formed.
 	lists, _ := filepath.Glob(t.outside("/var/lib/dpkg/info/*.list"))
-	owners := map[string]string{}
+	if len(lists) == 0 {
+		return t.askRPM(ctx, wanted)
+	}
+	owners = map[string]string{}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".list")
 		err := eachLine(list, func(line []byte) {
@@ -38,10 +40,22 @@ func (h Host) Packages(files []Entry) (map[string]string, error) {
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return owners, nil
+	return owners, true, nil
+}
+
+// names returns the paths of files by how a package may name them.
+func (t *tree) names(files []Entry) map[string]string {
+	wanted := map[string]string{}
+	for _, f := range files {
+		wanted[f.Path] = f.Path
+		if merged, ok := strings.CutPrefix(f.Path, "/usr"); ok && t.merged(merged) {
+			wanted[merged] = f.Path
+		}
+	}
+	return wanted
 }
 
 // merged reports whether the first directory of a path is a link to that of

@@ -13,9 +13,9 @@ import (
 
 func refuses(t *testing.T, h pack.Host, prog, want string) {
 	t.Helper()
-	s, err := h.Program(prog)
+	s, err := h.Pack(pack.Request{Programs: []string{prog}, Recipe: pack.NoRecipe})
 	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), want) {
-		t.Errorf("Program(%s) = %v, %v; want an error that wraps bench.ErrUnsupported and says %q", prog, s, err, want)
+		t.Errorf("Pack(%s) = %v, %v; want an error that wraps bench.ErrUnsupported and says %q", prog, s, err, want)
 	}
 }
 

@@ -136,7 +136,7 @@ func TestHints(t *testing.T) {
 		"/usr/bin/fio":      {"/usr/lib/libone.so", "/usr/lib/some/fio/fio-good.so"},
 		"/usr/bin/sysbench": {"/usr/share/sysbench/test.lua"},
 	} {
-		got := slices.DeleteFunc(taken(program(t, pack.Host{Root: w.dir}, prog)), func(file string) bool {
+		got := slices.DeleteFunc(taken(packed(t, w.dir, pack.Request{Programs: []string{prog}})), func(file string) bool {
 			return file == prog || strings.Contains(file, "ld-linux") || strings.Contains(file, "-linux-gnu/")
 		})
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -158,13 +158,13 @@ func TestPackages(t *testing.T) {
 	w.path("usr/lib/x")
 	w.symlink("usr/lib", "lib")
 	files := []pack.Entry{{Path: "/usr/bin/one"}, {Path: "/usr/lib/libtwo.so"}, {Path: "/opt/three"}}
-	got, err := pack.Host{Root: w.dir}.Packages(files)
+	got, known, err := pack.Host{Root: w.dir}.Packages(t.Context(), files)
 	want := map[string]string{"/usr/bin/one": "one", "/usr/lib/libtwo.so": "two:amd64"}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || !known {
+		t.Errorf("%v, %v (-want +got):\n%s", known, err, diff)
 	}
-	if got, err := (pack.Host{Root: t.TempDir()}).Packages(files); len(got) > 0 || err != nil {
-		t.Errorf("without dpkg: %v, %v; want nothing", got, err)
+	if got, known, err := (pack.Host{Root: t.TempDir()}).Packages(t.Context(), files); len(got) > 0 || known || err != nil {
+		t.Errorf("without a database: %v, %v, %v; want nothing", got, known, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -48,22 +49,34 @@ func (w way) file() Entry { return w[len(w)-1] }
 // find follows a path to a regular file. It leaves the root as little as a
 // process does whose root that is.
 func (t *tree) find(name string) (way, error) {
-	w := walker{tree: t, name: name, at: "/", rest: strings.Split(name, "/")}
+	w, err := t.look(name)
+	if err == nil && !w.regular() {
+		err = w.failed(errNotRegular)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.way, nil
+}
+
+// look follows a path to a regular file or a directory.
+func (t *tree) look(name string) (*walker, error) {
+	w := &walker{tree: t, name: name, at: "/", rest: strings.Split(name, "/")}
 	for len(w.rest) > 0 {
 		if err := w.step(); err != nil {
 			return nil, err
 		}
 	}
-	if len(w.way) == 0 || !w.way.file().Mode.IsRegular() {
-		return nil, w.failed(errNotRegular)
-	}
-	return w.way, nil
+	return w, nil
 }
 
 var (
 	errNotRegular = errors.New("not a regular file")
 	errElsewhere  = errors.New("what is there is made by the kernel, and is something else in a container")
 )
+
+// kernels are the directories whose content the kernel makes.
+func kernels() []string { return []string{"/dev", "/proc", "/sys"} }
 
 // A walker is on its way along a path.
 type walker struct {
@@ -74,6 +87,9 @@ type walker struct {
 	links int
 	way   way
 }
+
+// regular reports whether it has come to a regular file, and not to a directory.
+func (w *walker) regular() bool { return len(w.way) > 0 && w.way.file().Mode.IsRegular() }
 
 func (w *walker) failed(err error) error { return &fs.PathError{Op: "find", Path: w.name, Err: err} }
 
@@ -88,7 +104,7 @@ func (w *walker) step() error {
 		return nil
 	}
 	next := path.Join(w.at, head)
-	if next == "/proc" || next == "/sys" || next == "/dev" {
+	if slices.Contains(kernels(), next) {
 		return w.failed(errElsewhere)
 	}
 	file := w.tree.outside(next)
@@ -112,20 +128,26 @@ func (w *walker) step() error {
 	return w.failed(errNotRegular)
 }
 
-func (w *walker) follow(link, file string) error {
-	target, err := os.Readlink(file)
+func (w *walker) follow(next, file string) error {
+	e, err := link(next, file)
 	if err != nil {
 		return w.failed(err)
 	}
 	if w.links++; w.links > maxLinks {
 		return w.failed(syscall.ELOOP)
 	}
-	if path.IsAbs(target) {
+	if path.IsAbs(e.Target) {
 		w.at = "/"
 	}
-	w.way = append(w.way, Entry{Path: link, Mode: fs.ModeSymlink | 0o777, Target: target})
-	w.rest = append(strings.Split(target, "/"), w.rest...)
+	w.way = append(w.way, e)
+	w.rest = append(strings.Split(e.Target, "/"), w.rest...)
 	return nil
+}
+
+// link describes a symbolic link of the host.
+func link(name, file string) (Entry, error) {
+	target, err := os.Readlink(file)
+	return Entry{Path: name, Mode: fs.ModeSymlink | 0o777, Target: target}, err
 }
 
 // regular describes a file of the host. Who may run it is all that is kept of
@@ -149,9 +171,22 @@ func (t *tree) take(w way, wanted string) {
 		}
 		if e.Mode.IsRegular() {
 			e.Wanted = wanted
-			t.bytes += e.Size
 		}
-		t.entries[e.Path] = e
+		t.set(e)
+	}
+}
+
+// set adds an entry, in the place of what is there.
+func (t *tree) set(e Entry) {
+	t.bytes += e.Size - t.entries[e.Path].Size
+	t.entries[e.Path] = e
+}
+
+// mark says of which directory that is told as one an entry is part.
+func (t *tree) mark(name, part string) {
+	if e, ok := t.entries[name]; ok && part != "" {
+		e.Part = part
+		t.entries[name] = e
 	}
 }
 

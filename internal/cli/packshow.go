@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/pack"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// packed is what was packed, as --json prints it.
+type packed struct {
+	Digest  string       `json:"digest"` // of the configuration: the image's ID
+	Tag     string       `json:"tag"`
+	Program string       `json:"program"`
+	Argv    []string     `json:"argv"`
+	Env     []string     `json:"env"`
+	User    string       `json:"user,omitempty"`
+	Dir     string       `json:"dir"`
+	Layer   int64        `json:"layer_bytes"` // uncompressed, as it is stored
+	Bytes   int64        `json:"file_bytes"`  // of all files
+	Files   []packedFile `json:"files"`
+	Links   int          `json:"links"`
+	Owners  bool         `json:"packages_known"` // there is a database of packages
+	SetID   bool         `json:"set_id_lost,omitempty"`
+	Scripts []string     `json:"scripts,omitempty"`
+	Written string       `json:"written,omitempty"` // a reference
+	Loaded  []string     `json:"loaded,omitempty"`  // engines
+}
+
+// packedFile is a file that was taken from this machine.
+type packedFile struct {
+	Path    string `json:"path"`
+	Bytes   int64  `json:"bytes"`
+	Package string `json:"package,omitempty"`
+	By      string `json:"needed_by,omitempty"`
+	Part    string `json:"part_of,omitempty"` // the directory that it came with
+}
+
+// describe says what is in the image, and where it comes from.
+func describe(ctx context.Context, img *image.Image, tag string) (*packed, error) {
+	set := img.Packed()
+	taken := set.Taken()
+	owners, known, err := pack.Host{}.Packages(ctx, taken)
+	if err != nil {
+		return nil, fmt.Errorf("ask which packages own the files: %w", err)
+	}
+	out := &packed{
+		Digest: img.Digest(), Tag: tag, Program: set.Program,
+		Argv: slices.Concat(set.Process.Entrypoint, set.Process.Cmd), Env: img.Env(), User: img.User(), Dir: img.WorkingDir(),
+		Layer: img.Stored(), Owners: known, SetID: set.SetID, Scripts: set.Scripts, Files: []packedFile{},
+	}
+	for _, e := range set.Entries {
+		out.Bytes += e.Size
+		if e.Mode.Type() == fs.ModeSymlink {
+			out.Links++
+		}
+	}
+	for _, e := range taken {
+		out.Files = append(out.Files, packedFile{e.Path, e.Size, owners[e.Path], e.Wanted, e.Part})
+	}
+	return out, nil
+}
+
+// printPacked tells what was packed; on stderr where the image is on stdout.
+func (a *app) printPacked(p *packed, aside bool) error {
+	var out io.Writer = a.stdout
+	switch {
+	case aside:
+		out = a.stderr
+	case a.global.JSON:
+		return a.printJSON(p)
+	}
+	if err := writeTaken(out, p.Files); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d files of this machine and %d links, %s; the layer has %s\n", len(p.Files), p.Links, bytesOf(p.Bytes), bytesOf(p.Layer))
+	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, printable(commandLine(p.Argv)))
+	if p.User != "" {
+		fmt.Fprintf(out, "as     %s\n", printable(p.User))
+	}
+	if p.Written != "" {
+		fmt.Fprintf(out, "wrote  %s\n", printable(p.Written))
+	}
+	for _, engine := range p.Loaded {
+		fmt.Fprintf(out, "loaded %s into %s\n", p.Tag, engine)
+	}
+	a.noticePacked(p, aside)
+	return nil
+}
+
+// noticePacked says what the user may not expect.
+func (a *app) noticePacked(p *packed, aside bool) {
+	for _, script := range p.Scripts {
+		a.notice("%s is a script: what it runs and reads is not packed with it; name that too, as PROGRAM or --file", printable(script))
+	}
+	if p.SetID {
+		a.notice("a program is set-user-ID or set-group-ID here, and not in the image")
+	}
+	if !p.Owners {
+		a.notice("packages are not known: there is neither dpkg nor rpm with a database")
+	}
+	if p.Written == "" && len(p.Loaded) == 0 && !aside {
+		a.notice("nothing was written: -o FILE or --load ENGINE keeps the image")
+	}
+}
+
+// writeTaken writes a line for each file, and one for all that came with a
+// directory.
+func writeTaken(w io.Writer, files []packedFile) error {
+	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
+	fmt.Fprintln(t, "SIZE\tPATH\tPACKAGE\tNEEDED BY")
+	for _, f := range gathered(files) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", bytesOf(f.Bytes), cell(f.Path), cell(cmp.Or(f.Package, "–")), cell(cmp.Or(f.By, "–")))
+	}
+	return t.Flush()
+}
+
+// cell keeps what is between tabs in one line.
+func cell(text string) string {
+	return strings.NewReplacer("\t", "�", "\n", "�").Replace(printable(text))
+}
+
+// gathered makes one of the files that came with a directory, where the first was.
+func gathered(files []packedFile) (rows []packedFile) {
+	type group struct {
+		row      int
+		count    int
+		packages []string
+	}
+	groups := map[string]*group{}
+	for _, f := range files {
+		g := groups[f.Part]
+		switch {
+		case f.Part == "":
+			rows = append(rows, f)
+			continue
+		case g == nil:
+			g = &group{row: len(rows)}
+			groups[f.Part] = g
+			rows = append(rows, packedFile{By: f.By})
+		}
+		g.count++
+		if f.Package != "" && !slices.Contains(g.packages, f.Package) {
+			g.packages = append(g.packages, f.Package)
+		}
+		r := &rows[g.row]
+		r.Bytes += f.Bytes
+		r.Path = fmt.Sprintf("%s/ (%d files)", strings.TrimSuffix(f.Part, "/"), g.count)
+		r.Package = strings.Join(g.packages, ", ")
+	}
+	return rows
+}
+
+func bytesOf(n int64) string { return unit.Format(float64(n), "B") }
+
+// commandLine writes words as a shell would read them.
+func commandLine(argv []string) string {
+	var out []string
+	for _, w := range argv {
+		if w == "" || strings.ContainsAny(w, " \t\n\"'\\$;*?&|<>()[]{}~#`!") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		out = append(out, w)
+	}
+	return strings.Join(out, " ")
+}

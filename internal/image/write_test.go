@@ -1,0 +1,122 @@
+package image_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/pack"
+)
+
+// packed packs a shell.
+func packed(t *testing.T) *image.Image {
+	t.Helper()
+	img, err := image.NewLibrary(t.TempDir()).Pack(t.Context(), pack.Request{Programs: []string{"sh"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// TestWrite reads back what is written, whole, in both forms, and wants the same
+// bytes of the same image.
+func TestWrite(t *testing.T) {
+	img, again := packed(t), packed(t)
+	var one, two bytes.Buffer
+	for out, i := range map[*bytes.Buffer]*image.Image{&one: img, &two: again} {
+		if err := i.WriteArchive(out, "tare.local/sh:1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(one.Bytes(), two.Bytes()) {
+		t.Error("the same program gives two archives")
+	}
+	dir := t.TempDir()
+	file, layout := filepath.Join(dir, "image.tar"), filepath.Join(dir, "layout")
+	if err := os.WriteFile(file, one.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := img.WriteLayout(layout, "tare.local/sh:1"); err != nil {
+		t.Fatal(err)
+	}
+	lib := image.NewLibrary(t.TempDir())
+	for _, ref := range []string{"tar:" + file, "oci:" + layout} {
+		got := resolve(t, lib, ref)
+		if got.Digest() != img.Digest() {
+			t.Errorf("%s: digest %s, want %s", ref, got.Digest(), img.Digest())
+		}
+		if _, err := got.Rootfs(t.Context()); err != nil {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	if img.Stored() != again.Stored() || img.Stored() <= 0 || int64(one.Len()) < img.Stored() {
+		t.Errorf("%d and %d bytes stored in an archive of %d", img.Stored(), again.Stored(), one.Len())
+	}
+}
+
+// TestArchiveIsALayout unpacks an archive and reads it as a layout.
+func TestArchiveIsALayout(t *testing.T) {
+	img := packed(t)
+	var out bytes.Buffer
+	if err := img.WriteArchive(&out, "tare.local/sh:1"); err != nil {
+		t.Fatal(err)
+	}
+	files := members(t, out.Bytes())
+	delete(files, "manifest.json")
+	if got := resolve(t, image.NewLibrary(t.TempDir()), writeDir(t, files)); got.Digest() != img.Digest() {
+		t.Errorf("digest %s, want %s", got.Digest(), img.Digest())
+	}
+}
+
+// members are the files of an archive.
+func members(t *testing.T, raw []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for tr := tar.NewReader(bytes.NewReader(raw)); ; {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err == nil {
+			files[h.Name], err = io.ReadAll(tr)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWriteAnother refuses an image that was not made here.
+func TestWriteAnother(t *testing.T) {
+	img := resolve(t, image.NewLibrary(t.TempDir()), saved(t, layerTar(t, file("a", "1"))))
+	if err := img.WriteArchive(&bytes.Buffer{}, ""); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestFullName(t *testing.T) {
+	for tag, want := range map[string]string{
+		"nginx":                "docker.io/library/nginx:latest",
+		"me/nginx:1":           "docker.io/me/nginx:1",
+		"tare.local/nginx":     "tare.local/nginx:latest",
+		"localhost:5000/x:y":   "localhost:5000/x:y",
+		"docker.io/library/a":  "docker.io/library/a:latest",
+		"":                     "",
+		"UPPER":                "",
+		"a b":                  "",
+		"a:b:c":                "",
+		"x@sha256:0123456789a": "",
+	} {
+		got, err := image.FullName(tag)
+		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (want != "") {
+			t.Errorf("FullName(%q): %v (-want +got):\n%s", tag, err, diff)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func gridWidths(rows [][]string, width int) []int {
 func folded(text string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if n := utf8.RuneCountInString(line); n > 0 && n+1+utf8.RuneCountInString(word) <= width {
 			line += " " + word
 			continue

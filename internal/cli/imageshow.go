@@ -206,6 +206,7 @@ func writeChanges(w io.Writer, c inspect.Comparison, width int) {
 		rows = append(rows, differenceRow(d))
 	}
 	if len(rows) > 1 {
+		fmt.Fprintln(w)
 		writeGrid(w, rows, width)
 	}
 }
@@ -219,8 +220,8 @@ func writeOnly(w io.Writer, packages []inspect.Difference, image int, ref string
 		}
 	}
 	if len(only) > 0 {
-		head := fmt.Sprintf("  packages only in %s (%d): ", printable(ref), len(only))
-		writeWrapped(w, "    ", printable(head+strings.Join(only, ", ")), width)
+		text := fmt.Sprintf("packages only in %s (%d): %s", ref, len(only), strings.Join(only, ", "))
+		writeHanging(w, "  ", 4, printable(text), width)
 	}
 }
 

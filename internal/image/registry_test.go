@@ -204,8 +204,10 @@ func TestRegistryRefuses(t *testing.T) {
 		{"hangs", of("manifests", hang), "", nil, "stopped answering"},
 		{"hangs at once", func(w http.ResponseWriter, r *http.Request) bool { hang(w, r); return true }, "", nil, "stopped answering"},
 		{"drips", of("manifests", drip), "", nil, "stopped answering"},
-		{"redirects for ever", of("manifests", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, 302) }), "", nil, "redirections"},
-		{"redirects to plain HTTP", of("manifests", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://registry.example/x", 302) }), "", nil, "plain HTTP"},
+		{"redirects for ever", of("manifests", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }), "", nil, "redirections"},
+		{"redirects to plain HTTP", of("manifests", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://registry.example/x", http.StatusFound)
+		}), "", nil, "plain HTTP"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f, s := serve(t, httptest.NewServer)

@@ -107,14 +107,15 @@ func packagesOf(r *Report) []setting {
 	return all
 }
 
-// settings are what the image's configuration says.
+// settings are what the image's configuration says, or what it means if it says
+// nothing.
 func settings(r *Report) []setting {
 	c := r.Config
 	all := []setting{
-		{"user", c.User},
+		{"user", cmp.Or(c.User, "root")},
 		{"entry point", Words(c.Entrypoint)},
 		{"command", Words(c.Cmd)},
-		{"directory", c.Dir},
+		{"directory", cmp.Or(c.Dir, "/")},
 		{"ports", strings.Join(c.Ports, " ")},
 		{"volumes", strings.Join(c.Volumes, " ")},
 		{"stop signal", c.StopSignal},

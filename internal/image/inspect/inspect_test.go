@@ -349,7 +349,7 @@ func TestCompare(t *testing.T) {
 	if diff := cmp.Diff([]inspect.Difference{{"both", []string{"1", "2"}}, {"mine", []string{"3", ""}}}, c.Packages); diff != "" || c.Packages[1].OnlyIn() != 0 || c.Packages[0].OnlyIn() != -1 {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]inspect.Difference{{"environment A", []string{"1", ""}}, {"environment B", []string{"", `""`}}, {"user", []string{"7", ""}}}, c.Config); diff != "" {
+	if diff := cmp.Diff([]inspect.Difference{{"environment A", []string{"1", ""}}, {"environment B", []string{"", `""`}}, {"user", []string{"7", "root"}}}, c.Config); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	same := inspect.Compare([]*inspect.Report{a, a})

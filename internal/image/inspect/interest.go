@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/image/rpmdb"
@@ -40,10 +41,8 @@ func interest(name string) int64 {
 	case isLibrary(dir, base):
 		return maxLibrary
 	case dir == rpmDirs[0] || dir == rpmDirs[1]:
-		for _, file := range rpmdb.Files() {
-			if base == file {
-				return maxRPM
-			}
+		if slices.Contains(rpmdb.Files(), base) {
+			return maxRPM
 		}
 	}
 	return 0

@@ -54,6 +54,8 @@ func tasks() []task {
 		{"spin", "DURATION [THREADS]", spin},
 		{"alloc", "BYTES", alloc},
 		{"fork", "COUNT", fork},
+		{"serve", "PORT [DELAY]", serve},
+		{"probe", "PORT", probe},
 		{"load", "LOAD [KEY=VALUE...] [-- LOAD...]", runLoads},
 		{"init", "", initialize},
 	}

@@ -129,6 +129,13 @@ func TestMisuse(t *testing.T) {
 		{"alloc", "1g"},
 		{"fork"},
 		{"fork", "-1"},
+		{"serve"},
+		{"serve", "0"},
+		{"serve", "65536"},
+		{"serve", "80", "-1s"},
+		{"serve", "80", "1s", "x"},
+		{"probe"},
+		{"probe", "http"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			code, stdout, stderr := call(args...)

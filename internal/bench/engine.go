@@ -233,6 +233,20 @@ type (
 		SaveImage(ctx context.Context, name string, w io.Writer) error
 	}
 
+	// A Puller fetches images from a registry into its own store.
+	Puller interface {
+		// Pull fetches spec.Image, "127.0.0.1:PORT/NAME:TAG" with a name of
+		// PullRepository's, from a registry on loopback that speaks HTTP without TLS, and
+		// returns once the engine says that containers of spec can be made of it: it is
+		// unpacked as far as this engine does that before a container is made. Where Pull
+		// fails, or ctx ends before it returns, no image of that name is left.
+		Pull(ctx context.Context, spec Spec) error
+		// Evict removes an image that Pull has fetched, with everything that was
+		// unpacked of it, and nothing else. It is not an error if it is gone. Like
+		// Remove of a container it works after the trial's context has ended.
+		Evict(ctx context.Context, spec Spec) error
+	}
+
 	// A Restarter restarts the engine's daemon and returns when it answers
 	// again, for experiments that ask for it.
 	Restarter interface {

@@ -72,6 +72,8 @@ type Task struct {
 	Params  map[string]string // every declared Param, with its default where nothing was set
 	Fixture Fixture           // nil unless the workload is a Fixturer
 	Client  Engine            // what a load generator runs on, beside the engine under test: plain processes of this host
+	Run     string            // ID of the run, for the names of what a workload makes
+	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
 }
 

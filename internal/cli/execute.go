@@ -30,7 +30,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 	progress := a.newProgress(e.header)
 	e.machine.warm = warming(ctx, e.planned.site.images)
 	_, runErr := run.Run(ctx, run.Options{
-		Header: e.header, Workload: e.planned.workload, Engines: engines, Client: client,
+		Header: e.header, Workload: e.planned.workload, Engines: engines, Client: client, Dir: dir.path,
 		Writer: e.writer, Machine: e.machine,
 		Clock: run.Monotonic(), Now: a.now,
 		Done:        e.done,

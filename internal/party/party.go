@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -34,6 +35,8 @@ type Party struct {
 	applied   bench.Applied
 	dir       string // that bench.DataDir is
 	path      []string
+	created   bench.Span
+	started   bench.Span
 
 	surroundings *surroundings
 	first        proc.Process // inside; zero until it was looked for
@@ -46,28 +49,52 @@ type Party struct {
 // in place of bench.DataDir. What the engine applied is held to spec.
 // If it fails, nothing is left behind; else the caller calls End.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string) (*Party, error) {
+	return StartHeard(ctx, e, spec, m, role, nil)
+}
+
+// StartHeard is Start, of a process whose standard output and error are also told
+// to ear as they come, each by itself; its Write must not fail and not block. Nil is
+// nobody.
+func StartHeard(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string, ear func() io.Writer) (*Party, error) {
 	p := &Party{role: role, engine: e, meter: m, surroundings: look(), last: nothing()}
 	p.out.open(load.MaxReport)
 	p.err.open(maxErr)
 	if err := p.place(&spec); err != nil {
 		return nil, p.named(err)
 	}
+	out, errs := p.writers(ear)
 	for _, step := range []struct {
 		name string
+		took *bench.Span // nil for what is of no interest
 		do   func() error
 	}{
-		{"create", func() (err error) { p.container, err = e.Create(ctx, spec); return err }},
-		{"inspect", func() error { return p.inspect(ctx, spec) }},
-		{"attach", func() error { return p.container.Attach(ctx, &p.out, &p.err) }},
-		{"start", func() error { return p.container.Start(ctx) }},
+		{"create", &p.created, func() (err error) { p.container, err = e.Create(ctx, spec); return err }},
+		{"inspect", nil, func() error { return p.inspect(ctx, spec) }},
+		{"attach", nil, func() error { return p.container.Attach(ctx, out, errs) }},
+		{"start", &p.started, func() error { return p.container.Start(ctx) }},
 	} {
-		if _, err := m.Step(step.name, step.do); err != nil {
+		span, err := m.Step(step.name, step.do)
+		if err != nil {
 			p.End()
 			return nil, p.named(err)
+		}
+		if step.took != nil {
+			*step.took = span
 		}
 	}
 	return p, nil
 }
+
+// writers are where the process's output goes.
+func (p *Party) writers(ear func() io.Writer) (stdout, stderr io.Writer) {
+	if ear == nil {
+		return &p.out, &p.err
+	}
+	return io.MultiWriter(&p.out, ear()), io.MultiWriter(&p.err, ear())
+}
+
+// Spans are how long the calls of create and start took.
+func (p *Party) Spans() (create, start bench.Span) { return p.created, p.started }
 
 // place puts the directory that the data will be in into the arguments.
 func (p *Party) place(spec *bench.Spec) (err error) {
@@ -164,6 +191,29 @@ func (p *Party) Lines(ctx context.Context, n int) ([]byte, error) {
 }
 
 var errTooMuch = errors.New("the process inside printed more than is read")
+
+// While does op for as long as the process inside is there. Should it end first,
+// op's context ends, and the error says how the process has ended.
+func (p *Party) While(ctx context.Context, op func(ctx context.Context) error) error {
+	doing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var end error // of the process, unless it was there until op was done
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if err := p.ended(doing); doing.Err() == nil {
+			end = err
+			cancel()
+		}
+	}()
+	err := op(doing)
+	cancel()
+	<-watched
+	if err != nil && end != nil {
+		return p.named(end)
+	}
+	return err
+}
 
 // ended waits for the end of the process and says how it was.
 func (p *Party) ended(ctx context.Context) error {

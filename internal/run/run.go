@@ -29,6 +29,7 @@ type Options struct {
 	Workload bench.Workload
 	Engines  map[string]bench.Engine // by name; at least those that the plan's cells name
 	Client   bench.Engine            // plain processes of this host, for load generators; see bench.Task
+	Dir      string                  // of the run; see bench.Task
 	Writer   bench.RunWriter
 	Machine  Machine
 	Clock    func() time.Duration // CLOCK_MONOTONIC; see Monotonic

@@ -144,7 +144,10 @@ func (r *runner) task(cell int) bench.Task {
 		params[p.Name] = p.Default
 	}
 	maps.Copy(params, c.Params)
-	return bench.Task{Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], Client: r.Client, OpTime: r.plan.OpTime}
+	return bench.Task{
+		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], Client: r.Client,
+		Run: r.Header.ID, Dir: r.Dir, OpTime: r.plan.OpTime,
+	}
 }
 
 // line makes a reason of an error: one line of bounded length. What was done is

@@ -19,6 +19,7 @@ type Engine interface {
 	bench.Execer
 	bench.Overseer
 	bench.Pauser
+	bench.Puller
 	bench.Signaler
 	bench.Stopper
 }
@@ -61,6 +62,11 @@ func Prepare(image string) func(context.Context, Engine) error {
 // Create creates a container.
 func Create(ctx context.Context, e Engine) error {
 	return failure(e.Create(ctx, bench.Spec{Image: "own"}))
+}
+
+// Pull pulls an image.
+func Pull(ctx context.Context, e Engine) error {
+	return e.Pull(ctx, bench.Spec{Image: "127.0.0.1:1/" + bench.PullRepository("run-1", e.Name()) + ":1"})
 }
 
 // Leftovers lists what every run left.

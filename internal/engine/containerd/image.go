@@ -76,6 +76,9 @@ func (e *Engine) forget(i *unpacked) {
 
 // load brings an image into tare's namespace.
 func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Image, error) {
+	if e.sent[ref] {
+		return e.pulled(ctx, s, ref)
+	}
 	img, err := e.cfg.Images.Resolve(ctx, ref)
 	if errors.Is(err, image.ErrForeign) {
 		return e.adopt(ctx, s, ref)

@@ -28,13 +28,16 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		return nil, e.failed(ctx, "list sandboxes", err)
 	}
 	var found []bench.Leftover
-	add := func(labels map[string]string, kind, id string) {
-		if run := labels[labelRun]; bench.ValidRunID(run) == nil && dead(run) {
+	add := func(run, kind, id string) {
+		if bench.ValidRunID(run) == nil && dead(run) {
 			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
 		}
 	}
 	for _, p := range pods.Items {
-		add(p.Labels, kindSandbox, p.Id)
+		add(p.Labels[labelRun], kindSandbox, p.Id)
+	}
+	if err := e.leftImages(ctx, s, add); err != nil {
+		return nil, err
 	}
 	data, err := e.data.Leftovers(dead)
 	if err != nil {
@@ -49,7 +52,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		return nil, e.failed(ctx, "list images", err)
 	}
 	for _, i := range images {
-		add(i.Labels, kindImage, i.Name)
+		add(i.Labels[labelRun], kindImage, i.Name)
 	}
 	return found, nil
 }
@@ -62,6 +65,10 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	}
 	switch {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
+	case l.Kind == kindImage && bench.PulledBy(l.ID) != "":
+		if bench.PulledBy(l.ID) == l.Run {
+			return e.evict(ctx, s, l.ID)
+		}
 	case l.Kind == kindImage && s.store != nil:
 		return e.removeImage(ctx, s, l.Run, l.ID)
 	case l.Kind == datadir.Kind:

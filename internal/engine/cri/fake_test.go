@@ -46,6 +46,7 @@ func usual() map[string]answer {
 			"cniconfig": `{"Networks":[{"IFName":"lo","Config":{"Plugins":[{"Network":{"type":"loopback"}}]}},{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"bridge"}}]}}]}`,
 		}}),
 		"ImageStatus":      say(&cri.ImageStatusResponse{Image: &cri.Image{Id: "sha256:00ff"}}),
+		"ListImages":       say(&cri.ListImagesResponse{}),
 		"RunPodSandbox":    say(&cri.RunPodSandboxResponse{PodSandboxId: "p1"}),
 		"CreateContainer":  say(&cri.CreateContainerResponse{ContainerId: "c1"}),
 		"StartContainer":   say(&cri.StartContainerResponse{}),

@@ -89,12 +89,16 @@ func TestBadAnswers(t *testing.T) {
 		}
 		return err
 	}
+	pull := func(ctx context.Context, e *driver.Engine) error {
+		return e.Pull(ctx, bench.Spec{Image: "127.0.0.1:1/" + bench.PullRepository("run-1", "cri") + ":1"})
+	}
 	for name, test := range map[string]struct {
 		method string
 		answer answer
 		want   string // part of the error
 		do     func(ctx context.Context, e *driver.Engine) error
 	}{
+		"pull: error":              {"PullImage", refuse(codes.Unknown, "connection refused"), "connection refused", pull},
 		"probe: error":             {"Version", refuse(codes.Internal, "disk on fire"), "disk on fire", probe},
 		"probe: not ready":         {"Status", say(&cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{{Type: "RuntimeReady", Message: "no disk"}}}}), "no disk", probe},
 		"probe: cgroups":           {"RuntimeConfig", refuse(codes.Internal, "no cgroups"), "no cgroups", probe},

@@ -72,9 +72,12 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	return slices.Concat(found, devices, data), errors.Join(err, dataErr)
 }
 
-// runOf is the run in the name of an image, "tare.local/RUN/…"; empty if it is
-// not one of tare's.
+// runOf is the run in the name of an image, "tare.local/RUN/…" or that of one
+// which was pulled; empty if it is not one of tare's.
 func runOf(tag string) string {
+	if run := bench.PulledBy(tag); run != "" {
+		return run
+	}
 	rest, ok := strings.CutPrefix(tag, repository)
 	run, _, more := strings.Cut(rest, "/")
 	if !ok || !more {

@@ -78,6 +78,9 @@ func TestBadAnswers(t *testing.T) {
 		"prepare: image missing": {Call: "GET /images/own/json", Answer: apitest.Reply(404, `{"message":"No such image: own"}`), Want: "docker pull own", Do: apitest.Prepare("own")},
 		"prepare: load fails":    {Call: "POST /images/load", Answer: apitest.Reply(200, `{"error":"no space left on device"}`), Want: "no space left on device", Do: apitest.Prepare("")},
 		"prepare: another image": {Call: "POST /images/load", Answer: apitest.Reply(200, `{"stream":"ok"}`), Want: "no such object", Do: apitest.Prepare("")},
+		"pull: refused":          {Call: "POST /images/create", Answer: apitest.Reply(500, `{"message":"connection refused"}`), Want: "connection refused", Do: apitest.Pull},
+		"pull: fails":            {Call: "POST /images/create", Answer: apitest.Reply(200, `{"status":"Pulling"}{"error":"no space left on device"}`), Want: "no space left on device", Do: apitest.Pull},
+		"pull: garbage":          {Call: "POST /images/create", Answer: apitest.Reply(200, `{"status":`), Want: "docker: pull 127.0.0.1:1/tare-run-1/docker:1", Do: apitest.Pull},
 		"create: error":          {Call: "POST /containers/create", Answer: apitest.Reply(409, `{"message":"name in use"}`), Want: "name in use", Do: apitest.Create},
 		"create: garbage":        {Call: "POST /containers/create", Answer: apitest.Reply(201, `[]`), Want: "docker: create tare-run-1-docker-", Do: apitest.Create},
 		"leftovers: error":       {Call: "GET /containers/json", Answer: apitest.Reply(500, `{"message":"store locked"}`), Want: "list containers", Do: apitest.Leftovers},
@@ -90,6 +93,7 @@ func TestHangs(t *testing.T) {
 	}
 	apitest.Hangs(t, withExec, map[string]apitest.Use{
 		"probe":         {Call: "GET /version", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Probe(ctx, e) }},
+		"pull":          {Call: "POST /images/create", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Pull(ctx, e) }},
 		"exec: start":   {Call: "POST /exec/x1/start", Do: apitest.Exec},
 		"exec: inspect": {Call: "GET /exec/x1/json", Do: apitest.Exec},
 	})

@@ -165,6 +165,7 @@ func tests() []test {
 		{"any image", anyImage, true},
 		{"wrong image", wrongImage, true},
 		{"save image", savesImage, true},
+		{"pull and evict", pulls, true},
 		{"cgroup", cgroupPath, true},
 
 		{"pause and resume", pauses, false},

@@ -84,9 +84,12 @@ func (e *Engine) listed(ctx context.Context, add func(run, kind, id string)) (er
 	return nil
 }
 
-// runOf is the run in the name of an image, "tare.local/RUN/…"; empty if it is
-// not one of tare's.
+// runOf is the run in the name of an image, "tare.local/RUN/…" or that of one
+// which was pulled; empty if it is not one of tare's.
 func runOf(tag string) string {
+	if run := bench.PulledBy(tag); run != "" {
+		return run
+	}
 	rest, ok := strings.CutPrefix(tag, repository)
 	run, _, more := strings.Cut(rest, "/")
 	if !ok || !more {

@@ -132,6 +132,10 @@ func TestBadAnswers(t *testing.T) {
 		"prepare: image missing": {Call: "GET /images/own/json", Answer: apitest.Reply(404, `{"message":"own: image not known"}`), Want: "podman pull own", Do: apitest.Prepare("own")},
 		"prepare: load fails":    {Call: "POST /images/load", Answer: apitest.Reply(500, `{"message":"no space left on device"}`), Want: "no space left on device", Do: apitest.Prepare("")},
 		"prepare: another image": {Call: "POST /images/load", Answer: apitest.Reply(200, `{"Names":["x"]}`), Want: "no such object", Do: apitest.Prepare("")},
+		"pull: refused":          {Call: "POST /images/pull", Answer: apitest.Reply(500, `{"message":"connection refused"}`), Want: "connection refused", Do: apitest.Pull},
+		"pull: fails":            {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":"Trying"}{"error":"no space left on device"}`), Want: "no space left on device", Do: apitest.Pull},
+		"pull: garbage":          {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":`), Want: "podman: pull 127.0.0.1:1/tare-run-1/podman:1", Do: apitest.Pull},
+		"pull: nothing":          {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":"Trying"}`), Want: "ends without an image", Do: apitest.Pull},
 		"create: error":          {Call: "POST /containers/create", Answer: apitest.Reply(500, `{"message":"name in use"}`), Want: "name in use", Do: apitest.Create},
 		"create: garbage":        {Call: "POST /containers/create", Answer: apitest.Reply(201, `[]`), Want: "podman: create tare-run-1-podman-", Do: apitest.Create},
 		"create: no ID":          {Call: "POST /containers/create", Answer: apitest.Reply(201, `{}`), Want: "no ID", Do: apitest.Create},
@@ -141,6 +145,7 @@ func TestBadAnswers(t *testing.T) {
 
 func TestHangs(t *testing.T) {
 	apitest.Hangs(t, open, map[string]apitest.Use{
+		"pull":  {Call: "POST /images/pull", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Pull(ctx, e) }},
 		"probe": {Call: "GET /info", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Probe(ctx, e) }},
 		"attach": {Call: "POST /containers/c1/attach", Do: func(ctx context.Context, _ apitest.Engine, c bench.Container) error {
 			return errors.Join(c.Attach(ctx, io.Discard, nil), c.Start(ctx))

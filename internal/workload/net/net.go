@@ -8,7 +8,6 @@ package net
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,9 +22,6 @@ const serverPort = 4810
 
 // tokenVariable is where client and server find the token that they share.
 const tokenVariable = "TARE_NET_TOKEN"
-
-// ownNetwork tells whether containers have ports of their own there.
-func ownNetwork(network string) bool { return network != "" && network != "none" && network != "host" }
 
 // check is Check of both workloads.
 func check(w bench.Workload, t bench.Task, by *tool) error {
@@ -57,7 +53,8 @@ type stage struct {
 
 // setUp decides on what network the server is, and where the client.
 func setUp(ctx context.Context, t bench.Task) (*stage, error) {
-	spec, err := onNetwork(ctx, t)
+	t.Spec.Storage, t.Spec.Data = "", "" // a server keeps none
+	spec, err := party.Reachable(ctx, t, serverPorts())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +63,7 @@ func setUp(ctx context.Context, t bench.Task) (*stage, error) {
 		s.client, s.beside = t.Engine, spec
 		s.beside.Limits = bench.Limits{}
 	}
-	if ownNetwork(spec.Network) {
+	if party.OwnNetwork(spec.Network) {
 		s.server.Ports = serverPorts()
 	}
 	return s, nil
@@ -99,28 +96,6 @@ func (s *stage) jobs(token, name, protocol string, options map[string]string) *p
 			return v.measure(ctx, name, protocol, maps.Clone(options))
 		},
 	})
-}
-
-// onNetwork is the cell's specification with a network that a client reaches: where
-// the cell leaves it open a bridge, or the host's where the engine has none.
-func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
-	spec := t.Spec
-	spec.Storage, spec.Data = "", "" // a server keeps none
-	if spec.Network != "" {
-		return spec, nil
-	}
-	_, remote := bench.As[bench.Remoter](t.Engine)
-	var err error
-	for _, spec.Network = range []string{"bridge", "host"} {
-		if spec.Reach, spec.Ports = "", nil; remote && spec.Network == "bridge" {
-			// Its own address is for its machine alone.
-			spec.Reach, spec.Ports = bench.ReachPublished, serverPorts()
-		}
-		if err = t.Engine.Prepare(ctx, spec); !errors.Is(err, bench.ErrUnsupported) {
-			break
-		}
-	}
-	return spec, err
 }
 
 // serverPorts are those of a server that has a network of its own.

@@ -37,7 +37,7 @@ func (x Trials) Run(t testing.TB) []bench.Sample {
 		t.Fatal(err)
 	}
 	_, err = run.Run(t.Context(), run.Options{
-		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine}, Client: x.Client,
+		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine}, Client: x.Client, Dir: t.TempDir(),
 		Writer: writer, Machine: still{}, Clock: x.Clock, Now: time.Now,
 	})
 	if err != nil {

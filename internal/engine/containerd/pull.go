@@ -1,0 +1,95 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/remotes/docker"
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// pullGrace is how long the clean-up after a pull that failed may take.
+const pullGrace = 10 * time.Second
+
+// Pull implements bench.Puller as nerdctl and ctr do it: the client library, in
+// this process, fetches the blobs and hands them to containerd, which unpacks each
+// layer once it and those below it are there.
+func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
+	if err := bench.CheckPull(spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	s, err := e.server(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := e.check(s, spec); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.sent[spec.Image] = true // also if the answer is lost
+	e.mu.Unlock()
+	err = e.pull(ctx, s, spec)
+	if err == nil {
+		return nil
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
+	defer cancel()
+	return e.failed("pull "+spec.Image, errors.Join(because(ctx, err), e.Evict(clean, spec), s.collect(clean)))
+}
+
+func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
+	connections := &http.Transport{} // of this pull: it finds none that are open
+	defer connections.CloseIdleConnections()
+	hosts := docker.ConfigureDefaultRegistries(docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(&http.Client{Transport: connections}))
+	_, err := s.client.Pull(log.WithLogger(ctx, silent()), spec.Image,
+		containerd.WithResolver(docker.NewResolver(docker.ResolverOptions{Hosts: hosts})),
+		containerd.WithPullUnpack,
+		containerd.WithPullSnapshotter(e.snapshotterOf(spec)),
+		containerd.WithPullLabels(e.labels()),
+	)
+	return err
+}
+
+// silent is where the client library logs to: what it says is in its errors too.
+func silent() *log.Entry {
+	return logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel})
+}
+
+// pulled finds an image that Pull has fetched.
+func (e *Engine) pulled(ctx context.Context, s *server, ref string) (containerd.Image, error) {
+	img, err := s.client.GetImage(ctx, ref)
+	if err != nil {
+		return nil, e.failed("find image "+ref, err)
+	}
+	return img, nil
+}
+
+// Evict implements bench.Puller: with the image's name containerd deletes its
+// content and its snapshots, and is waited for.
+func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
+	if err := bench.CheckPull(spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	s, err := e.server(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	delete(e.images, imageKey{spec.Image, e.snapshotterOf(spec)})
+	e.mu.Unlock()
+	if err := e.removeImage(ctx, s, spec.Image); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.sent, spec.Image)
+	return nil
+}

@@ -1,0 +1,88 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// pullGrace is how long the clean-up after a pull that failed may take.
+const pullGrace = 10 * time.Second
+
+// Pull implements bench.Puller with one call, PullImage. Containerd takes what is
+// on loopback for a registry that speaks HTTP, and has unpacked every layer when
+// it answers.
+func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
+	if err := bench.CheckPull(spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	s, err := e.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.check(ctx, s, spec); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.pulled[spec.Image] = true // also if the answer is lost
+	e.mu.Unlock()
+	_, err = s.images.PullImage(ctx, &cri.PullImageRequest{Image: &cri.ImageSpec{Image: spec.Image}})
+	if err == nil {
+		return nil
+	}
+	err = e.failed(ctx, "pull "+spec.Image, err)
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
+	defer cancel()
+	return errors.Join(err, e.Evict(clean, spec))
+}
+
+// Evict implements bench.Puller.
+func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
+	if err := bench.CheckPull(spec); err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	s, err := e.ask(ctx)
+	if err != nil {
+		return err
+	}
+	e.forget(spec.Image)
+	if err := e.evict(ctx, s, spec.Image); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.pulled, spec.Image)
+	return nil
+}
+
+// evict has the server remove an image of that name, with every other name that it
+// has: the image is of one pull alone.
+func (e *Engine) evict(ctx context.Context, s *server, ref string) error {
+	found, err := s.image(ctx, ref)
+	if err == nil && found != nil {
+		_, err = s.images.RemoveImage(ctx, &cri.RemoveImageRequest{Image: &cri.ImageSpec{Image: found.Id}})
+	}
+	if err == nil || gone(err) {
+		return nil
+	}
+	return e.failed(ctx, "remove image "+ref, err)
+}
+
+// leftImages lists the images that dead runs have pulled.
+func (e *Engine) leftImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
+	answer, err := s.images.ListImages(ctx, &cri.ListImagesRequest{})
+	if err != nil {
+		return e.failed(ctx, "list images", err)
+	}
+	for _, i := range answer.GetImages() {
+		for _, tag := range i.GetRepoTags() {
+			add(bench.PulledBy(tag), kindImage, tag)
+		}
+	}
+	return nil
+}

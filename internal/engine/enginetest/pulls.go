@@ -1,0 +1,149 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/registry"
+	"github.com/tare-bench/tare/internal/registry/registrytest"
+)
+
+// "Pull fetches … into its own store … Evict removes an image that Pull has
+// fetched, with everything that was unpacked of it, and nothing else."
+func pulls(t *testing.T, s *suite) {
+	p, ok := bench.As[bench.Puller](s.engine)
+	if !ok {
+		return
+	}
+	stock := registrytest.Stock(t, s.site.Images)
+	r := registrytest.Listen(t, registry.Options{})
+	t.Run("two that are cold", func(t *testing.T) {
+		for range 2 {
+			s.pullAndRun(t, p, r, registrytest.Content(t, stock))
+		}
+	})
+	t.Run("another name", func(t *testing.T) {
+		spec := bench.Spec{Image: "127.0.0.1:1/mine/image:1"}
+		if err := errors.Join(p.Pull(t.Context(), spec), p.Evict(t.Context(), spec)); err == nil || len(strings.Split(err.Error(), "\n")) != 2 {
+			t.Errorf("Pull and Evict of an image that nobody would find again: %v, want two errors", err)
+		}
+	})
+	t.Run("of a run that died", func(t *testing.T) { s.pullAndDie(t, r, registrytest.Content(t, stock)) })
+	t.Run("misdeeds", func(t *testing.T) {
+		for name, misdeed := range registrytest.Misdeeds() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // some only end with their context
+				s.pullFrom(t, p, registrytest.Content(t, stock), misdeed)
+			})
+		}
+	})
+	if left := s.pulled(t, s.site.Run); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// clock is one for the registry; nothing here depends on its origin.
+func clock() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
+// repository is where a run's images are.
+func (s *suite) repository(site Site) string { return bench.PullRepository(site.Run, s.engine.Name()) }
+
+func (s *suite) pullAndRun(t *testing.T, p bench.Puller, r *registry.Registry, c *registry.Content) {
+	t.Helper()
+	offer := r.Offer(s.repository(s.site), c, clock())
+	spec := bench.Spec{Image: offer.Reference()}
+	if err := p.Pull(t.Context(), spec); err != nil {
+		t.Fatalf("Pull: %v", err)
+	}
+	if got := offer.Withdraw(); got.Missing != 0 || got.Bytes < c.Bytes || got.First <= 0 || got.Last < got.First {
+		t.Errorf("traffic: %+v, want all of %d bytes", got, c.Bytes)
+	}
+	t.Run("run", func(t *testing.T) {
+		x, exit := s.run(t, spec)
+		if exit != (bench.Exit{}) || !c.Is(x.applied.Image) {
+			t.Errorf("a container of what was pulled: %v, image %s; want success and %s", exit, x.applied.Image, c.Digest)
+		}
+	})
+	for range 2 {
+		if err := p.Evict(t.Context(), spec); err != nil {
+			t.Errorf("Evict: %v", err)
+		}
+	}
+	s.absent(t, spec)
+}
+
+// absent wants no image of that name.
+func (s *suite) absent(t *testing.T, spec bench.Spec) {
+	t.Helper()
+	if err := s.engine.Prepare(t.Context(), spec); err == nil {
+		t.Errorf("Prepare finds %s, which was removed", spec.Image)
+	}
+}
+
+// pulled are the leftovers of a run that were pulled.
+func (s *suite) pulled(t *testing.T, run string) (left []bench.Leftover) {
+	t.Helper()
+	cleaner, ok := bench.As[bench.Cleaner](s.engine)
+	if !ok {
+		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
+	}
+	for _, l := range list(t, cleaner, func(r string) bool { return r == run }) {
+		if bench.PulledBy(l.ID) == run {
+			left = append(left, l)
+		}
+	}
+	return left
+}
+
+func (s *suite) pullAndDie(t *testing.T, r *registry.Registry, c *registry.Content) {
+	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)
+	dead := s.Open(t, site)
+	t.Cleanup(func() {
+		if err := dead.Close(context.Background()); err != nil {
+			t.Errorf("Close after everything was removed by another: %v", err)
+		}
+	})
+	p, _ := bench.As[bench.Puller](dead)
+	offer := r.Offer(s.repository(site), c, clock())
+	if err := p.Pull(t.Context(), bench.Spec{Image: offer.Reference()}); err != nil {
+		t.Fatalf("Pull: %v", err)
+	}
+	left := s.pulled(t, site.Run)
+	if len(left) != 1 || left[0].ID != offer.Reference() {
+		t.Fatalf("Leftovers of what was pulled = %v, want %s", left, offer.Reference())
+	}
+	cleaner, _ := bench.As[bench.Cleaner](s.engine)
+	s.clean(t, cleaner, left[0], site.Run)
+	if left := s.pulled(t, site.Run); len(left) > 0 {
+		t.Errorf("Leftovers after they were removed: %v", left)
+	}
+}
+
+// pullFrom pulls from a registry that misbehaves.
+func (s *suite) pullFrom(t *testing.T, p bench.Puller, c *registry.Content, misdeed func(http.Handler) http.Handler) {
+	spec := bench.Spec{Image: registrytest.Serve(t, c, s.repository(s.site), misdeed)}
+	const enough = 2 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() { failed <- p.Pull(ctx, spec) }()
+	select {
+	case err := <-failed:
+		if err == nil || errors.Is(err, bench.ErrUnsupported) {
+			t.Errorf("Pull = %v, want an error that is not conclusive", err)
+		}
+		t.Logf("Pull: %.300v", err)
+	case <-time.After(patience):
+		t.Fatal("Pull does not return although its context has ended")
+	}
+	s.absent(t, spec)
+}

@@ -1,0 +1,34 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// EachLayer hands the archive of every layer, uncompressed, to use, the bottom one
+// first. It has been verified once EachLayer returns without an error. All together
+// are held to the Library's limit of bytes.
+func (i *Image) EachLayer(ctx context.Context, use func(archive io.Reader) error) error {
+	w := &walker{limits: i.lib.limits}
+	for _, l := range i.layers {
+		if err := w.hand(ctx, l, use); err != nil {
+			return fmt.Errorf("image %s: layer %s: %w", i.ref, l.diffID, err)
+		}
+	}
+	return nil
+}
+
+func (w *walker) hand(ctx context.Context, l layer, use func(io.Reader) error) error {
+	r, err := l.uncompressed()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	bounded := w.bound(ctx, r)
+	if err := use(bounded); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, bounded) // the digest is that of the whole file
+	return err
+}

@@ -1,0 +1,118 @@
+package ready
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// The limits of one look. What is lost on the way is sent again by the kernel only
+// after a second.
+const (
+	dialLimit   = 100 * time.Millisecond
+	answerLimit = 5 * time.Second
+	proxyLimit  = 20 * time.Millisecond
+	maxHeader   = 64 << 10
+)
+
+func (s *Service) dial(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialLimit}
+	return d.DialContext(ctx, "tcp4", s.at.String())
+}
+
+// accepts reports whether a connection is accepted by the service.
+func (s *Service) accepts(ctx context.Context, seen *Moments) error {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing was written
+	at := s.meter.Now()
+	if s.proxied {
+		if err := holds(c); err != nil {
+			return fmt.Errorf("%v accepts connections and closes them at once: %w", s.at, err)
+		}
+	}
+	seen.Port, seen.Ready = at, at
+	return nil
+}
+
+// holds tells a service that accepts a connection from a program before it that
+// accepts everything, and finds nobody behind: that one closes it at once.
+func holds(c net.Conn) error {
+	if err := c.SetReadDeadline(time.Now().Add(proxyLimit)); err != nil {
+		return err
+	}
+	var b [1]byte
+	_, err := c.Read(b[:])
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// answers asks for the path, on a connection of its own.
+func (s *Service) answers(ctx context.Context, seen *Moments) error {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // the answer was read as far as it matters
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	if seen.Port == 0 && !s.proxied {
+		seen.Port = s.meter.Now()
+	}
+	if err := c.SetDeadline(time.Now().Add(answerLimit)); err != nil {
+		return err
+	}
+	status, err := s.ask(c)
+	if err != nil {
+		return fmt.Errorf("HTTP: %w", err)
+	}
+	if status < http.StatusOK || status >= http.StatusBadRequest {
+		return fmt.Errorf("HTTP status %d for %s", status, s.condition.path)
+	}
+	seen.Ready = s.meter.Now()
+	if seen.Port == 0 {
+		seen.Port = seen.Ready
+	}
+	return nil
+}
+
+// ask sends a request and reads the answer as far as its header.
+func (s *Service) ask(c net.Conn) (status int, err error) {
+	_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nConnection: close\r\n\r\n", s.condition.path, s.at)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(io.LimitReader(c, maxHeader)), nil)
+	if err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, nil // its body is not read: that it begins to answer is enough
+}
+
+// healthy runs the health check in the container.
+func (s *Service) healthy(ctx context.Context, seen *Moments) error {
+	execer, ok := bench.As[bench.Execer](s.engine)
+	if !ok {
+		return fmt.Errorf("%w: engine %s runs no further program in a container", bench.ErrUnsupported, s.engine.Name())
+	}
+	exit, err := execer.Exec(ctx, s.Container(), s.condition.command, nil, nil)
+	if err != nil {
+		return err
+	}
+	if exit != (bench.Exit{}) {
+		return fmt.Errorf("%s ended with %v", s.condition.command[0], exit)
+	}
+	seen.Ready = s.meter.Now()
+	return nil
+}

@@ -1,0 +1,52 @@
+package ready
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// oneOf accepts words.
+func oneOf(words ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("%.40q is not one of %s", s, strings.TrimSuffix(strings.Join(words, ", "), ", "))
+		}
+		return nil
+	}
+}
+
+func validPort(s string) error {
+	if s == "" {
+		return nil
+	}
+	_, err := parsePort(s)
+	return err
+}
+
+// validPath accepts what can stand in the first line of a request as it is.
+func validPath(s string) error {
+	foreign := func(c rune) bool { return c <= ' ' || c > '~' }
+	if !strings.HasPrefix(s, "/") || strings.ContainsFunc(s, foreign) {
+		return fmt.Errorf("%.80q is not a path of HTTP: begin it with /, and write other than plain characters as %%XX", s)
+	}
+	return nil
+}
+
+func validText(s string) error {
+	if _, err := regexp.Compile(s); err != nil {
+		return fmt.Errorf("%.80q is not a regular expression: %w", s, err)
+	}
+	return nil
+}
+
+const longest = time.Hour
+
+func validTimeout(s string) error {
+	if d, err := time.ParseDuration(s); err != nil || d <= 0 || d > longest {
+		return fmt.Errorf("%.40q is not a duration of at most %v", s, longest)
+	}
+	return nil
+}

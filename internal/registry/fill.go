@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"archive/tar"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A Fill is what is added to an image so that there is something to pull: layers
+// of the same files on every machine.
+type Fill struct {
+	Layers       int     // how many
+	Size         int64   // bytes of the files of each
+	Files        int     // of each; they share the bytes evenly
+	Compressible float64 // share of the bytes that compression takes away, 0 to 1
+}
+
+// name tells layers of different content apart.
+func (f Fill) name(layer int) string {
+	return fmt.Sprintf("fill-%d-%d-%d-%d", layer, f.Size, f.Files, f.block())
+}
+
+// A block of filler is random at first, and then all the same.
+const blockSize = 4096
+
+// block is how much of a block is random.
+func (f Fill) block() int { return int(math.Round(blockSize * (1 - f.Compressible))) }
+
+// write writes the entries of one of the layers.
+func (f Fill) write(w io.Writer, layer int) error {
+	tw := tar.NewWriter(w)
+	dir := fmt.Sprintf("tare-fill-%d/", layer)
+	epoch := time.Unix(0, 0)
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755, ModTime: epoch}); err != nil {
+		return err
+	}
+	content := newFiller(f, layer)
+	for i := range f.Files {
+		size := share(f.Size, f.Files, i)
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("%s%06d", dir, i), Mode: 0o644, Size: size, ModTime: epoch}
+		if err := tw.WriteHeader(h); err != nil {
+			return err
+		}
+		if err := content.copy(tw, size); err != nil {
+			return err
+		}
+	}
+	return tw.Flush() // without the end
+}
+
+// share is how much of the whole the ith of n parts gets.
+func share(whole int64, n, i int) int64 {
+	each, rest := whole/int64(n), whole%int64(n)
+	if int64(i) < rest {
+		each++
+	}
+	return each
+}
+
+// A filler makes bytes without end.
+type filler struct {
+	random *rand.ChaCha8
+	part   int // random bytes of a block
+	buffer [blockSize]byte
+}
+
+func newFiller(f Fill, layer int) *filler {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], uint64(layer))
+	c := &filler{random: rand.NewChaCha8(seed), part: f.block()}
+	for i := range c.buffer {
+		c.buffer[i] = "tare fills this image with the same bytes everywhere. "[i%54]
+	}
+	return c
+}
+
+func (c *filler) copy(w io.Writer, size int64) error {
+	for size > 0 {
+		_, _ = c.random.Read(c.buffer[:c.part]) // never fails
+		n, err := w.Write(c.buffer[:min(size, blockSize)])
+		if err != nil {
+			return err
+		}
+		size -= int64(n)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package registry
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A layer is one that is kept: its archive, compressed, but for the archive's end.
+// To salt it means to append one more file and the end, as a gzip member of their
+// own. Of both hashes the state is kept, so that this takes no time.
+type layer struct {
+	file string // with Size bytes
+
+	Size  int64
+	State []byte // SHA-256 of the file
+	Raw   []byte // SHA-256 of what it is uncompressed
+}
+
+// A blob is a layer of one Content, or its configuration, which has no file.
+type blob struct {
+	file string
+	head int64  // bytes of the file
+	tail []byte // what follows these
+}
+
+func (b blob) size() int64 { return b.head + int64(len(b.tail)) }
+
+// keep returns the layer of a name, and makes its files in dir where they are not
+// there yet. Write writes the entries of the archive, without its end.
+func keep(dir, name string, write func(w io.Writer) error) (layer, error) {
+	l := layer{file: filepath.Join(dir, name+".tar.gz")}
+	notes := filepath.Join(dir, name+".json") // written last: what is there is whole
+	text, err := os.ReadFile(notes)
+	if err == nil {
+		return l, json.Unmarshal(text, &l)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return l, err
+	}
+	if err := l.make(write); err != nil {
+		return l, err
+	}
+	if text, err = json.Marshal(l); err != nil {
+		return l, err
+	}
+	return l, replace(notes, func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+func (l *layer) make(write func(w io.Writer) error) error {
+	raw, packed := sha256.New(), sha256.New()
+	err := replace(l.file, func(w io.Writer) error {
+		size := &counter{}
+		zip := gzip.NewWriter(io.MultiWriter(w, packed, size))
+		if err := write(io.MultiWriter(zip, raw)); err != nil {
+			return err
+		}
+		err := zip.Close()
+		l.Size = size.n
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.State, err = stateOf(packed)
+	if err == nil {
+		l.Raw, err = stateOf(raw)
+	}
+	return err
+}
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) { c.n += int64(len(p)); return len(p), nil }
+
+// replace writes a file that is there whole or not at all.
+func replace(file string, write func(w io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := errors.Join(write(w), w.Flush(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+func stateOf(h hash.Hash) ([]byte, error) { return h.(encoding.BinaryMarshaler).MarshalBinary() } // as crypto/sha256 promises
+
+// digestAfter is the digest of what a state is of, followed by more.
+func digestAfter(state, more []byte) (string, error) {
+	h := sha256.New()
+	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil { // as above
+		return "", err
+	}
+	h.Write(more)
+	return digestOf(h), nil
+}
+
+func digestOf(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
+
+// salted returns the layer with one more file, its digest, and that of what it is
+// uncompressed.
+func (l layer) salted(name, salt string) (_ blob, digest, diffID string, err error) {
+	var end, packed bytes.Buffer
+	tw, zip := tar.NewWriter(&end), gzip.NewWriter(&packed)
+	err = tw.WriteHeader(&tar.Header{Name: name, Mode: 0o444, Size: int64(len(salt)), ModTime: time.Unix(0, 0)})
+	if err == nil {
+		_, err = io.WriteString(tw, salt)
+	}
+	if err = errors.Join(err, tw.Close()); err != nil {
+		return blob{}, "", "", err
+	}
+	_, err = zip.Write(end.Bytes())
+	if err = errors.Join(err, zip.Close()); err != nil {
+		return blob{}, "", "", err
+	}
+	digest, err = digestAfter(l.State, packed.Bytes())
+	if err != nil {
+		return blob{}, "", "", fmt.Errorf("%s: %w", l.file, err)
+	}
+	diffID, err = digestAfter(l.Raw, end.Bytes())
+	return blob{file: l.file, head: l.Size, tail: packed.Bytes()}, digest, diffID, err
+}

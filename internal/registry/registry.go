@@ -1,0 +1,173 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options say how a registry answers. The zero value is: as fast as it can.
+type Options struct {
+	Latency       time.Duration // before each answer
+	Bandwidth     float64       // bytes of blobs per second in all; 0 is no limit
+	PerConnection float64       // the same of each connection
+}
+
+// A Registry serves what is offered. It is an http.Handler, for tests that put
+// something before it.
+type Registry struct {
+	options  Options
+	listener net.Listener
+	server   http.Server
+	all      *pace // of all connections together
+
+	mu     sync.Mutex
+	offers map[string]*Offer // by repository
+}
+
+// sendBuffer bounds what the kernel holds of a connection that nobody has read: what
+// was sent has nearly arrived.
+const sendBuffer = 256 << 10
+
+// Listen starts a registry on a free port of loopback. It serves until Close.
+func Listen(o Options) (*Registry, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{options: o, listener: l, all: newPace(o.Bandwidth), offers: map[string]*Offer{}}
+	r.server = http.Server{Handler: r, ReadHeaderTimeout: time.Minute, ConnContext: r.connected, ErrorLog: silent()}
+	go func() { _ = r.server.Serve(l) }() // until Close
+	return r, nil
+}
+
+// Address is where it listens, "127.0.0.1:PORT".
+func (r *Registry) Address() string { return r.listener.Addr().String() }
+
+// Close ends it, and what is under way.
+func (r *Registry) Close() error {
+	err := r.server.Close()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// ofConnection finds a connection's own pace in a request's context.
+type ofConnection struct{}
+
+func (r *Registry) connected(ctx context.Context, c net.Conn) context.Context {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // what is sent is then known less exactly
+	}
+	return context.WithValue(ctx, ofConnection{}, newPace(r.options.PerConnection))
+}
+
+// An Offer is one content that is served under one name, and what was sent of it.
+type Offer struct {
+	registry *Registry
+	name     string
+	content  *Content
+	clock    func() time.Duration
+	serving  sync.WaitGroup // requests
+
+	mu      sync.Mutex
+	traffic Traffic
+	sent    map[string]int64 // by digest of blobs
+}
+
+// Traffic is what was asked for and sent of an Offer.
+type Traffic struct {
+	First, Last time.Duration // on the offer's clock: the first request came; the last byte of a blob was handed to the kernel. Zero where there was none
+	Requests    int
+	Bytes       int64 // of blobs and manifests
+	// Missing are the bytes of blobs that nobody has fetched.
+	Missing int64
+}
+
+// Offer serves a content under a repository's name, in place of what was served
+// there before, until it is withdrawn.
+func (r *Registry) Offer(name string, c *Content, clock func() time.Duration) *Offer {
+	o := &Offer{registry: r, name: name, content: c, clock: clock, sent: map[string]int64{}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.offers[name] = o
+	return o
+}
+
+// Reference is what an engine pulls.
+func (o *Offer) Reference() string { return o.At(o.registry.Address()) }
+
+// At is the reference of the same content at another address.
+func (o *Offer) At(address string) string { return address + "/" + o.name + ":" + o.content.id }
+
+// settleTime is how long Withdraw waits for requests under way.
+const settleTime = time.Second
+
+// Withdraw ends the offer, and tells what was sent. Who has read the last byte may be
+// ahead of who sent it: requests under way get a moment to be noted.
+func (o *Offer) Withdraw() Traffic {
+	r := o.registry
+	r.mu.Lock()
+	if r.offers[o.name] == o {
+		delete(r.offers, o.name)
+	}
+	r.mu.Unlock()
+	o.settle()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.traffic
+	for digest, b := range o.content.blobs {
+		t.Missing += max(0, b.size()-o.sent[digest])
+	}
+	return t
+}
+
+func (o *Offer) settle() {
+	done := make(chan struct{})
+	go func() { o.serving.Wait(); close(done) }()
+	late := time.NewTimer(settleTime)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C: // somebody who does not read on
+	}
+}
+
+func (o *Offer) asked() {
+	now := o.clock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.traffic.Requests == 0 {
+		o.traffic.First = now
+	}
+	o.traffic.Requests++
+}
+
+// gave notes what was sent of a blob, or of the manifest.
+func (o *Offer) gave(digest string, n int64) {
+	now := o.clock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.traffic.Bytes += n
+	if _, isBlob := o.content.blobs[digest]; isBlob {
+		o.sent[digest] += n
+		o.traffic.Last = max(o.traffic.Last, now)
+	}
+}
+
+// serve returns the offer of a name, for a request that calls done at its end; nil
+// if there is none.
+func (r *Registry) serve(name string) (o *Offer, done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o = r.offers[name]; o == nil {
+		return nil, func() {}
+	}
+	o.serving.Add(1)
+	o.asked()
+	return o, o.serving.Done
+}

@@ -1,0 +1,125 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// A Stock is an image that is ready to be served. Its methods may be called
+// concurrently.
+type Stock struct {
+	config v1.ConfigFile
+	layers []layer // bottom first
+}
+
+// Keep compresses an image's layers, and those of a Fill on top of them, into
+// files of dir. What is there already, of the same image and the same Fill, is
+// taken as it is. Who made dir removes it.
+func Keep(ctx context.Context, dir string, img *image.Image, fill Fill) (*Stock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("image %s: configuration: %w", img.Ref(), err)
+	}
+	s := &Stock{config: *config}
+	err = img.EachLayer(ctx, func(archive io.Reader) error {
+		id := strings.TrimPrefix(config.RootFS.DiffIDs[len(s.layers)].String(), "sha256:")
+		return s.add(keep(dir, id, func(w io.Writer) error { return entries(w, archive) }))
+	})
+	for i := 0; i < fill.Layers && err == nil; i++ {
+		err = s.add(keep(dir, fill.name(i), func(w io.Writer) error { return fill.write(bounded(ctx, w), i) }))
+		s.config.History = append(s.config.History, v1.History{Created: v1.Time{Time: time.Unix(0, 0).UTC()}, CreatedBy: "tare"})
+	}
+	return s, err
+}
+
+func (s *Stock) add(l layer, err error) error {
+	s.layers = append(s.layers, l)
+	return err
+}
+
+// bounded ends what is written with the context.
+func bounded(ctx context.Context, w io.Writer) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return w.Write(p)
+	})
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A Content is an image as it is served once.
+type Content struct {
+	Digest string // of its configuration, which engines call the image's ID
+	Bytes  int64  // of its blobs: layers, compressed, and configuration
+
+	id       string // of the salt
+	manifest []byte
+	name     string // digest of the manifest
+	blobs    map[string]blob
+}
+
+// Content returns an image of the stock's files and one more in each layer, whose
+// bytes are random: no engine has any of its layers.
+func (s *Stock) Content() (*Content, error) {
+	c := &Content{id: strings.ToLower(rand.Text()), blobs: map[string]blob{}}
+	config := s.config
+	config.RootFS.DiffIDs = nil
+	var layers []v1.Descriptor
+	for i, l := range s.layers {
+		b, digest, diffID, err := l.salted(fmt.Sprintf(".tare-salt-%d", i), c.id)
+		if err != nil {
+			return nil, err
+		}
+		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, hashOf(diffID))
+		layers = append(layers, c.put(digest, types.OCILayer, b))
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	about := c.put(digestBytes(raw), types.OCIConfigJSON, blob{tail: raw})
+	c.Digest = about.Digest.String()
+	c.manifest, err = json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: about, Layers: layers})
+	c.name = digestBytes(c.manifest)
+	return c, err
+}
+
+func (c *Content) put(digest string, kind types.MediaType, b blob) v1.Descriptor {
+	c.blobs[digest] = b
+	c.Bytes += b.size()
+	return v1.Descriptor{MediaType: kind, Size: b.size(), Digest: hashOf(digest)}
+}
+
+// Is reports whether a digest is the content's: that of its configuration or, as
+// newer stores name images, of its manifest.
+func (c *Content) Is(digest string) bool { return digest == c.Digest || digest == c.name }
+
+func digestBytes(p []byte) string {
+	h := sha256.New()
+	h.Write(p)
+	return digestOf(h)
+}
+
+// hashOf reads a digest that was made here.
+func hashOf(digest string) v1.Hash {
+	return v1.Hash{Algorithm: "sha256", Hex: strings.TrimPrefix(digest, "sha256:")}
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
@@ -25,12 +26,15 @@ import (
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/pull"
+	"github.com/tare-bench/tare/internal/workload/start"
 	"github.com/tare-bench/tare/internal/workload/survey"
 )
 
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
-	return append(single(), lifecycle.NewThroughput(), density.New(), http.New(), whole())
+	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
+	return append(single(), lifecycle.NewThroughput(), density.New(), http.New(), pull.New(images), start.New(images), whole())
 }
 
 // single lists the workloads that ask one question each of one container, in the

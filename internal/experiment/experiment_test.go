@@ -21,6 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/pull"
+	"github.com/tare-bench/tare/internal/workload/start"
 	"github.com/tare-bench/tare/internal/workload/survey"
 	"github.com/tare-bench/tare/internal/yamldoc"
 	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
@@ -110,6 +112,7 @@ func TestPlans(t *testing.T) {
 			}
 			k := known()
 			k.Workloads = builtinWorkloads()
+			k.Engines = append(k.Engines, "podman", "containerd")
 			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}
@@ -122,7 +125,7 @@ func builtinWorkloads() []bench.Workload {
 	for _, w := range single {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
 	}
-	return append(single, lifecycle.NewThroughput(), density.New(), http.New(), survey.New(parts...))
+	return append(single, lifecycle.NewThroughput(), density.New(), http.New(), pull.New(nil), start.New(nil), survey.New(parts...))
 }
 
 func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {

@@ -1,0 +1,154 @@
+// Package pull is the workload of the cold start: an image that an engine has
+// nothing of is fetched from a registry of tare's own, unpacked, and a container is
+// made of it.
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/ready"
+	"github.com/tare-bench/tare/internal/registry"
+)
+
+// The names of the metrics.
+const (
+	Total    = "pull.total"
+	Cold     = "pull.cold_start"
+	Ask      = "pull.ask"
+	Download = "pull.download"
+	Unpack   = "pull.unpack"
+	Create   = "pull.create"
+	Start    = "pull.start"
+	Bytes    = "pull.bytes"
+)
+
+// New returns the workload. Images finds images, and keeps what it makes of them
+// below a directory.
+func New(images func(dir string) *image.Library) bench.Workload { return workload{images} }
+
+type workload struct {
+	images func(dir string) *image.Library
+}
+
+func (workload) Name() string { return "pull" }
+
+func (workload) Doc() string {
+	return "The whole cold start, phase by phase: an image that the engine has nothing of is pulled from a registry on loopback, and a container of it created and started."
+}
+
+func (workload) Metrics() []bench.Metric {
+	m := func(name, title string, role bench.Role, doc string) bench.Metric {
+		scale := bench.Difference
+		if role == bench.Primary {
+			scale = bench.Ratio
+		}
+		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}
+	}
+	return append([]bench.Metric{
+		m(Total, "pull", bench.Primary, "From the call that pulls the image to its return."),
+		m(Cold, "cold start", bench.Primary,
+			"The pull, create, and start until the first instruction of the process inside, by its own mark; of an image that is not tare's to the return of start or, with ready, until the service is. What lies between the calls is left out."),
+		m(Ask, "until the first request", bench.Detail, "From the call that pulls the image to the first request for it at the registry."),
+		m(Download, "download", bench.Detail, "From the first request at the registry to the last byte of a layer that it handed to the kernel."),
+		m(Unpack, "unpack", bench.Detail, "What remains of the pull after that last byte. What an engine unpacks while it still downloads is in the download."),
+		m(Create, "create after the pull", bench.Detail, "From the call that creates the container to its return."),
+		m(Start, "start after the pull", bench.Detail, "From the call that starts the container to the end of the cold start."),
+		{
+			Name: Bytes, Title: "bytes pulled", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
+			Doc: "Bytes of layers, configuration and manifests that the registry sent, headers not counted.",
+		},
+	}, party.Counters()...)
+}
+
+// Check implements bench.Workload.
+func (workload) Check(_ context.Context, t bench.Task) error {
+	o, err := parse(t.Params)
+	if err != nil {
+		return err
+	}
+	if _, ok := bench.As[bench.Puller](t.Engine); !ok {
+		return fmt.Errorf("%w: engine %s pulls no images: it has no store of its own; use docker, podman, containerd or cri", bench.ErrUnsupported, t.Engine.Name())
+	}
+	return o.ready.Check(t.Engine, t.Spec)
+}
+
+// Setup implements bench.Fixturer.
+func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	o, err := parse(t.Params)
+	if err != nil {
+		return nil, err
+	}
+	img, err := w.images(t.Dir).Resolve(ctx, t.Spec.Image)
+	if errors.Is(err, image.ErrForeign) {
+		return nil, fmt.Errorf("%w: pull serves the image itself, and cannot read one out of an engine's store: %w", bench.ErrUnsupported, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.ready = o.ready.WithPort(img.Port()).WithCommand(img.HealthCheck())
+	if t.Spec, err = o.ready.Network(ctx, t); err == nil {
+		err = o.ready.Known()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &site{task: t, ready: o.ready, spec: o.ready.Publish(t.Spec), digest: img.Digest(), name: bench.PullRepository(t.Run, t.Engine.Name())}
+	if o.ready.Holds() && isAgents(t.Spec) {
+		s.marks, s.spec.Argv = true, []string{agent.Path, "mark", "hold"}
+	}
+	if s.stock, err = registry.Keep(ctx, filepath.Join(t.Dir, "registry"), img, o.fill); err != nil {
+		return nil, err
+	}
+	s.registry, err = registry.Listen(o.registry)
+	return s, err
+}
+
+// isAgents reports whether the process inside is tare's own choice.
+func isAgents(spec bench.Spec) bool {
+	return len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
+}
+
+// A site is what the trials of one cell have in common: a registry, and what it
+// serves.
+type site struct {
+	task     bench.Task
+	spec     bench.Spec // but for the image
+	ready    ready.Condition
+	marks    bool   // the process inside marks its own first instruction
+	digest   string // of the image that the one pulled is made from
+	name     string // of the repository
+	stock    *registry.Stock
+	registry *registry.Registry
+}
+
+// Reset implements bench.Fixture.
+func (*site) Reset(context.Context) error { return nil }
+
+// Remove implements bench.Fixture. What the registry serves goes with the run's
+// directory: other cells serve the same.
+func (s *site) Remove(context.Context) error { return s.registry.Close() }
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	s, ok := t.Fixture.(*site)
+	if !ok {
+		return errors.New("the workload was not set up")
+	}
+	puller, ok := bench.As[bench.Puller](t.Engine)
+	if !ok {
+		return fmt.Errorf("%w: engine %s pulls no images", bench.ErrUnsupported, t.Engine.Name())
+	}
+	content, err := s.stock.Content()
+	if err != nil {
+		return err
+	}
+	v := &trial{site: s, spec: s.spec, puller: puller, meter: m, content: content}
+	return v.run(ctx)
+}

@@ -1,0 +1,121 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/ready"
+	"github.com/tare-bench/tare/internal/registry"
+)
+
+// A trial is one pull, and the container after it.
+type trial struct {
+	*site
+	spec    bench.Spec // with the image
+	puller  bench.Puller
+	meter   bench.Meter
+	content *registry.Content
+	pulled  bench.Span
+}
+
+func (v *trial) run(ctx context.Context) error {
+	if err := v.ready.Free(v.spec); err != nil {
+		return err
+	}
+	offer := v.registry.Offer(v.name, v.content, v.meter.Now)
+	v.spec.Image = offer.Reference()
+	defer v.meter.Cleanup(func(ctx context.Context) error { return v.puller.Evict(ctx, v.spec) })
+	traffic, err := v.pull(ctx, offer)
+	if err != nil {
+		return err
+	}
+	if err := v.report(traffic); err != nil {
+		return err
+	}
+	// What an engine would look up in create is looked up before.
+	if _, err := v.meter.Step("prepare", func() error { return v.task.Engine.Prepare(ctx, v.spec) }); err != nil {
+		return err
+	}
+	return v.start(ctx)
+}
+
+// pull has this process use all CPUs meanwhile, as an engine's own client would:
+// it serves, and the client library of containerd fetches in it.
+func (v *trial) pull(ctx context.Context, offer *registry.Offer) (registry.Traffic, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
+	var err error
+	v.pulled, err = v.meter.Step("pull", func() error { return v.puller.Pull(ctx, v.spec) })
+	return offer.Withdraw(), err
+}
+
+// report makes metrics of a pull. One that did not fetch everything was not cold.
+func (v *trial) report(t registry.Traffic) error {
+	if t.Missing > 0 {
+		return fmt.Errorf("the pull was not cold: the engine fetched all but %d of %d bytes of the image: it had them, or will fetch them later", t.Missing, v.content.Bytes)
+	}
+	last := min(t.Last, v.pulled.End) // the clock is read after the byte was sent, by when the engine may have been done
+	v.meter.Record(Total, v.pulled.Duration().Seconds())
+	v.meter.Record(Ask, (t.First - v.pulled.Begin).Seconds())
+	v.meter.Record(Download, (last - t.First).Seconds())
+	v.meter.Record(Unpack, (v.pulled.End - last).Seconds())
+	v.meter.Record(Bytes, float64(t.Bytes))
+	return nil
+}
+
+// start makes and starts a container of what was pulled.
+func (v *trial) start(ctx context.Context) error {
+	p, err := v.ready.Start(ctx, v.task.Engine, v.spec, v.meter)
+	if err != nil {
+		return err
+	}
+	defer p.End()
+	begun, err := v.begun(ctx, p)
+	if err != nil {
+		return err
+	}
+	create, start := p.Spans()
+	v.meter.Record(Create, create.Duration().Seconds())
+	v.meter.Record(Start, (begun - start.Begin).Seconds())
+	v.meter.Record(Cold, (v.pulled.Duration() + create.Duration() + begun - start.Begin).Seconds())
+	party.Record(v.meter, p.Count(ctx))
+	return v.attest(p.Applied(ctx))
+}
+
+// begun is when the container was what was waited for.
+func (v *trial) begun(ctx context.Context, p *ready.Service) (time.Duration, error) {
+	if !v.marks {
+		seen, err := p.Await(ctx)
+		return seen.Ready, err
+	}
+	var output []byte
+	if _, err := v.meter.Step("wait", func() (err error) { output, err = p.Lines(ctx, 1); return err }); err != nil {
+		return 0, err
+	}
+	mark, err := agent.ParseMark(output)
+	if err != nil {
+		return 0, err
+	}
+	_, start := p.Spans()
+	if mark.First < start.Begin || mark.First > v.meter.Now() { // a clock of its own
+		v.meter.Note(bench.NoteHostClock)
+		return start.End, nil
+	}
+	return mark.First, nil
+}
+
+// attest wants the container to be of the image that was served. What is kept is
+// the digest of the image that this was made of: of what differs from trial to
+// trial there is nothing in it.
+func (v *trial) attest(got bench.Applied) error {
+	if !v.content.Is(got.Image) {
+		return errors.Join(bench.ErrMismatch, fmt.Errorf("image: served %s, got %s", v.content.Digest, got.Image))
+	}
+	got.Image = v.digest
+	return v.meter.Applied(v.spec, got)
+}

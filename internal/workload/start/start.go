@@ -1,0 +1,166 @@
+// Package start is the workload of services that start: how long until one is
+// ready.
+package start
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/ready"
+)
+
+// The names of the metrics.
+const (
+	Ready   = "start.ready"
+	Created = "start.created"
+	Started = "start.started"
+	Port    = "start.port"
+)
+
+// New returns the workload. Images finds images, and keeps what it makes of them
+// below a directory.
+func New(images func(dir string) *image.Library) bench.Workload { return workload{images} }
+
+type workload struct {
+	images func(dir string) *image.Library
+}
+
+func (workload) Name() string { return "start" }
+
+func (workload) Doc() string {
+	return "A service from the creation of its container until it is ready: its port accepts, HTTP answers, a line is in its log, or its health check succeeds."
+}
+
+func (workload) Metrics() []bench.Metric {
+	m := func(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
+		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}
+	}
+	return append([]bench.Metric{
+		m(Ready, "time until ready", bench.Primary, bench.Ratio,
+			"From the call that creates the container until the service is seen to be ready in the way that was asked for; waiting between create and start left out."),
+		m(Created, "create", bench.Detail, bench.Difference, "From the call that creates the container to its return."),
+		m(Started, "start", bench.Detail, bench.Difference, "From the call that starts the container to its return."),
+		m(Port, "time until its port accepts", bench.Detail, bench.Ratio,
+			"As the time until ready, until a connection to the port is accepted; of ready: port and http."),
+	}, party.Counters()...)
+}
+
+func (workload) Params() []bench.Param { return ready.Params(ready.Port) }
+
+// Check implements bench.Workload.
+func (workload) Check(_ context.Context, t bench.Task) error {
+	c, err := ready.Parse(t.Params)
+	if err != nil {
+		return err
+	}
+	return c.Check(t.Engine, t.Spec)
+}
+
+// Setup implements bench.Fixturer.
+func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	c, err := ready.Parse(t.Params)
+	if err != nil {
+		return nil, err
+	}
+	if t.Spec, err = c.Network(ctx, t); err != nil {
+		return nil, err
+	}
+	if c, t.Spec.Argv, err = w.complete(ctx, t, c); err != nil {
+		return nil, err
+	}
+	return &service{engine: t.Engine, spec: c.Publish(t.Spec), condition: c}, c.Known()
+}
+
+// ownPort is where tare's own service listens in a network of its own.
+const ownPort = 4811
+
+// complete adds what the image says to what was left open.
+func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
+	if len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage) {
+		return own(t, c)
+	}
+	img, err := w.images(t.Dir).Resolve(ctx, t.Spec.Image)
+	if errors.Is(err, image.ErrForeign) { // then only its engine knows it
+		return c, t.Spec.Argv, nil
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	return c.WithPort(img.Port()).WithCommand(img.HealthCheck()), t.Spec.Argv, nil
+}
+
+// own has the agent be the service.
+func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
+	port := uint16(ownPort)
+	if !party.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
+		var err error
+		if port, err = freePort(); err != nil {
+			return c, nil, err
+		}
+	}
+	c = c.WithPort(port)
+	listens := strconv.Itoa(int(c.Port()))
+	return c.WithCommand([]string{agent.Path, "probe", listens}), []string{agent.Path, "serve", listens}, nil
+}
+
+// freePort is a port of the host that nobody listens on.
+func freePort() (uint16, error) {
+	l, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).AddrPort().Port(), l.Close() // what a TCP listener has
+}
+
+// service is what the trials of one cell have in common.
+type service struct {
+	engine    bench.Engine
+	spec      bench.Spec
+	condition ready.Condition
+}
+
+// Reset implements bench.Fixture.
+func (s *service) Reset(ctx context.Context) error { return s.engine.Prepare(ctx, s.spec) }
+
+// Remove implements bench.Fixture.
+func (*service) Remove(context.Context) error { return nil }
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	s, ok := t.Fixture.(*service)
+	if !ok {
+		return errors.New("the workload was not set up")
+	}
+	return s.trial(ctx, m)
+}
+
+func (s *service) trial(ctx context.Context, m bench.Meter) error {
+	if err := s.condition.Free(s.spec); err != nil {
+		return err
+	}
+	p, err := s.condition.Start(ctx, s.engine, s.spec, m)
+	if err != nil {
+		return err
+	}
+	defer p.End()
+	seen, err := p.Await(ctx)
+	if err != nil {
+		return err
+	}
+	create, start := p.Spans()
+	since := func(moment float64) float64 { return create.Duration().Seconds() + moment - start.Begin.Seconds() }
+	m.Record(Ready, since(seen.Ready.Seconds()))
+	m.Record(Created, create.Duration().Seconds())
+	m.Record(Started, start.Duration().Seconds())
+	if seen.Port > 0 {
+		m.Record(Port, since(seen.Port.Seconds()))
+	}
+	party.Record(m, p.Count(ctx))
+	return m.Applied(s.spec, p.Applied(ctx))
+}

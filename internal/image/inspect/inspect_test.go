@@ -380,7 +380,7 @@ func FuzzPackages(f *testing.F) {
 		}
 		r := report(t, layer(t, file(name, text)))
 		for _, p := range r.Packages {
-			if p.Name == "" || len(p.Name) > 300 || len(p.Version) > 300 {
+			if p.Name == "" || len(p.Name) > 256 || len(p.Version) > 256 {
 				t.Errorf("package %+v", p)
 			}
 		}

@@ -139,8 +139,8 @@ func stanzas(text []byte, separator string, make func(map[string]string) (Packag
 	return all
 }
 
-// clip bounds a name or a version.
+// clip bounds a name or a version. What is no text in it stays one byte.
 func clip(s string) string {
 	const most = 256
-	return strings.ToValidUTF8(s[:min(len(s), most)], "�")
+	return strings.ToValidUTF8(s[:min(len(s), most)], "?")
 }

@@ -50,7 +50,7 @@ func (p *packer) process() error {
 // workdir makes the working directory, if it is not there.
 func (p *packer) workdir(dir string) error {
 	if !path.IsAbs(dir) || path.Clean(dir) != dir {
-		return fmt.Errorf("working directory %q: want an absolute path without . and ..", dir)
+		return fmt.Errorf("working directory %q: want an absolute path without . and .. in it", dir)
 	}
 	_, err := p.tree.mkdir(dir)
 	return err

@@ -97,6 +97,7 @@ func FuzzCache(f *testing.F) {
 // written, and can be read again.
 func FuzzAccounts(f *testing.F) {
 	f.Add("web:x:33:34::/srv:/bin/sh\n", "own:x:34:\nlogs:x:4:sys,web\n", "web")
+	f.Add("root:x:1:5::/:/\n", "nogroup:x:5:\nx:x:6:root\nx:x:6:root\n", "root")
 	f.Fuzz(func(t *testing.T, passwd, groups, name string) {
 		u, ok := findUser(passwd, name)
 		if !ok {

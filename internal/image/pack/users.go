@@ -77,7 +77,7 @@ func (a *accounts) group() string {
 			groups = []group{{u.Name, u.GID}}
 		}
 		for _, g := range groups {
-			i := slices.IndexFunc(lines, func(l line) bool { return l.name == g.name })
+			i := slices.IndexFunc(lines, func(l line) bool { return l.group == g })
 			if i < 0 {
 				i, lines = len(lines), append(lines, line{group: g})
 			}
@@ -187,7 +187,9 @@ func findGroups(text string, u User) []group {
 		case int(gid) == u.GID:
 			all[0].name = f[0]
 		case slices.Contains(strings.Split(f[3], ","), u.Name):
-			all = append(all, group{f[0], int(gid)})
+			if g := (group{f[0], int(gid)}); !slices.Contains(all, g) {
+				all = append(all, g)
+			}
 		}
 	}
 	return all

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -145,8 +145,8 @@ func (s *Service) poll(ctx context.Context, look func(context.Context) error) er
 		if ctx.Err() != nil { // then it is of the look that was broken off
 			return s.late(ctx, last)
 		}
-		if last == nil || !errors.Is(err, os.ErrDeadlineExceeded) { // a look that took too long says less than one before it
-			last = err
+		if late, ok := errors.AsType[net.Error](err); last == nil || !ok || !late.Timeout() {
+			last = err // a look that took too long says less than one before it
 		}
 		// As long as the look itself took: it may use as much of the CPU as the service.
 		pause := max(soonest, min(latest, time.Since(began)/part), time.Since(before))

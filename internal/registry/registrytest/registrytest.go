@@ -4,6 +4,7 @@ package registrytest
 
 import (
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -156,9 +157,7 @@ func partly(then http.HandlerFunc) func(http.ResponseWriter, *http.Request, http
 	return func(w http.ResponseWriter, q *http.Request, good http.Handler) {
 		whole := httptest.NewRecorder()
 		good.ServeHTTP(whole, q)
-		for key, values := range whole.Header() {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), whole.Header())
 		w.WriteHeader(whole.Code)
 		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
 		_ = http.NewResponseController(w).Flush()
@@ -171,9 +170,7 @@ func other(good http.Handler) http.Handler {
 	return of("/blobs/", func(w http.ResponseWriter, q *http.Request, good http.Handler) {
 		whole := httptest.NewRecorder()
 		good.ServeHTTP(whole, q)
-		for key, values := range whole.Header() {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), whole.Header())
 		w.WriteHeader(whole.Code)
 		text := whole.Body.Bytes()
 		if len(text) > 0 {

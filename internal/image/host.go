@@ -52,13 +52,17 @@ func (l *Library) pack(ctx context.Context, r pack.Request) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(configOf(v1.Config{
+	config := v1.Config{
 		Entrypoint: set.Process.Entrypoint,
 		Cmd:        set.Process.Cmd,
 		Env:        set.Process.Env,
 		User:       set.Process.User,
 		WorkingDir: cmp.Or(set.Process.Dir, "/"),
-	}, id))
+	}
+	if port := set.Process.Port; port != "" {
+		config.ExposedPorts = map[string]struct{}{port: {}}
+	}
+	raw, err := json.Marshal(configOf(config, id))
 	if err != nil {
 		return nil, err
 	}

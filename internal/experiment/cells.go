@@ -364,7 +364,7 @@ func (p *planner) setBaseline(cells []bench.Cell) {
 func defaultBaseline(cells []bench.Cell) int {
 	plain := func(c bench.Cell) bool {
 		s := c.Spec
-		asked := s.Network != "host" || s.Image != "" && s.Image != "agent" || len(s.Mounts) > 0 || len(s.Ports) > 0 ||
+		asked := s.Network != "host" || !ownImage(s.Image) || len(s.Mounts) > 0 || len(s.Ports) > 0 ||
 			s.Storage != "" || s.Runtime != "" || s.Snapshotter != "" || s.Limits != bench.Limits{} ||
 			s.Security != bench.Security{} && s.Security != bench.Security{Seccomp: "unconfined"}
 		return c.Engine == native && !asked
@@ -373,6 +373,12 @@ func defaultBaseline(cells []bench.Cell) int {
 		return i
 	}
 	return max(slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Engine != native }), 0)
+}
+
+// ownImage reports whether a process can run what is in the image as it is: tare's
+// own, or a program of this host.
+func ownImage(ref string) bool {
+	return ref == "" || ref == bench.AgentImage || strings.HasPrefix(ref, "host:")
 }
 
 // matches reports whether the cell is, or has the levels of, the baseline.

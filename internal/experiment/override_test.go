@@ -158,6 +158,8 @@ func TestBaseline(t *testing.T) {
 		{"factors: {engine: [native, runc], network: [none, host]}\nbaseline: runc host", "runc host"},
 		{"factors: {engine: [native, runc], network: [none, host]}\nbaseline: {network: host, engine: runc}", "runc host"},
 		{"factors: {engine: auto}\nbaseline: {engine: floor}", "floor"},
+		{"factors: {engine: [runc, native], image: [\"host:nginx\"]}", "native"},
+		{"factors: {engine: [native, runc], image: [\"oci:dir\"]}", "runc"},
 		{"cells: [{name: a, engine: runc}, {name: b, engine: crun}]\nbaseline: {engine: crun}", "b"},
 	} {
 		p, err := plan("x.yaml", []byte("workload: lifecycle\n"+tt.yaml))

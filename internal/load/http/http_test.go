@@ -237,8 +237,12 @@ func TestRamp(t *testing.T) {
 	if !strings.Contains(strings.Join(missed.Notes, " "), http.NoteRateMissed) || missed.Values["http.rate"] > 600 || missed.Values["http.offered"] != 2000 {
 		t.Errorf("%v %v", missed.Notes, missed.Values)
 	}
-	r := mustRun(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=1s", "time=60ms", "timeout=2s")
-	if v := r.Values["http.highest"]; v < 50 || v != r.Values["http.offered"] {
+	r, err := run(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=50ms", "time=100ms", "timeout=2s")
+	switch {
+	case err != nil && strings.Contains(err.Error(), "not even 50"): // this machine is too busy even for that
+	case err != nil:
+		t.Error(err)
+	case r.Values["http.highest"] < 50 || r.Values["http.highest"] != r.Values["http.offered"]:
 		t.Errorf("highest rate %v", r.Values)
 	}
 	if _, err := run(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=1ms", "time=200ms", "timeout=300ms"); err == nil || !strings.Contains(err.Error(), "not even 50") {
@@ -310,15 +314,16 @@ func answer(t *testing.T, addr, request string) string {
 
 func TestOptions(t *testing.T) {
 	for words, says := range map[string]string{
-		"addr=here":                               "want ADDRESS:PORT",
-		"addr=127.0.0.1:1 path=x":                 "begins with /",
-		"addr=127.0.0.1:1 host=a\nb":              "want a name",
-		"addr=127.0.0.1:1 cpus=x":                 "want numbers",
-		"addr=127.0.0.1:1 rate=5 requests=5":      "rate and requests",
-		"addr=127.0.0.1:1 ramp=yes requests=5":    "ramp and requests",
-		"addr=127.0.0.1:1 ramp=yes objective=60s": "objective",
-		"addr=127.0.0.1:1 connections=0":          "connections",
-		"addr=127.0.0.1:1 speed=1":                "no option",
+		"addr=here":                                       "want ADDRESS:PORT",
+		"addr=127.0.0.1:1 path=x":                         "begins with /",
+		"addr=127.0.0.1:1 host=a\nb":                      "want a name",
+		"addr=127.0.0.1:1 cpus=x":                         "want numbers",
+		"addr=127.0.0.1:1 rate=5 requests=5":              "rate and requests",
+		"addr=127.0.0.1:1 ramp=yes requests=5":            "ramp and requests",
+		"addr=127.0.0.1:1 ramp=yes time=15ms":             "twice the objective",
+		"addr=127.0.0.1:1 ramp=yes objective=60s time=5m": "has failed already",
+		"addr=127.0.0.1:1 connections=0":                  "connections",
+		"addr=127.0.0.1:1 speed=1":                        "no option",
 	} {
 		if _, err := http.Run(loadtest.Args(strings.Split(words, " ")...)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v does not say %q", words, err, says)

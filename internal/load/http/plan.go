@@ -71,6 +71,8 @@ func (p *Plan) Check() error {
 		return errors.New("ramp and requests: a ramp tries each rate for a time: leave requests out")
 	case p.Rate > 0 && p.Requests > 0 && !p.Ramp:
 		return errors.New("rate and requests: together they are a time: say rate and time")
+	case p.Ramp && 2*p.Objective > p.Time:
+		return fmt.Errorf("objective %v: each rate is tried for %v, and a queue that long would not be seen: want a time of at least twice the objective", p.Objective, p.Time)
 	case p.Ramp && p.Objective >= p.Timeout:
 		return fmt.Errorf("objective %v: a request that takes %v has failed already: want a lower one, or a longer timeout", p.Objective, p.Timeout)
 	default:

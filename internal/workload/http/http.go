@@ -52,7 +52,7 @@ func (workload) Params() []bench.Param {
 		own("time", "2s", "how long requests are sent, or how long each rate of a ramp is tried"),
 		own("rate", "0", "requests per second, each sent and timed from when it is due (open loop); 0: each connection sends the next when it has the answer (closed loop)"),
 		own("ramp", "no", "yes: look for the highest rate that holds, from rate (or 1000) up: times within the objective, and at most 1 % of the requests without a good answer in time"),
-		own("objective", "10ms", "of a ramp: what the percentile of times must not exceed"),
+		own("objective", "10ms", "of a ramp: what the percentile of times must not exceed; at most half of time"),
 		own("percentile", "99", "of a ramp: 50, 90, 99 or 99.9"),
 		own("keepalive", "yes", "yes: connections stay open; no: each request has one of its own"),
 		own("warmup", "200ms", "for how long requests are sent before any counts"),

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func (r *reader) level(factor string, n yamldoc.Node) level {
 		r.Fail(n.At, fmt.Sprintf("levels of %q need names", factor), fmt.Sprintf("write {name: NAME, %s: …}", factor))
 	default:
 		v, _ := paramValue().read(r, n) // what is wrong with it has been noted
-		out.name = v.text
+		out.name = wordName(v.text)
 		s := paramSetting(factor, v.text, n.At)
 		s.words = v.words
 		out.settings = []setting{s}
@@ -140,6 +141,10 @@ func (r *reader) level(factor string, n yamldoc.Node) level {
 	r.levelName(out)
 	return out
 }
+
+// wordName is what a level is called that is one word of an option. The empty
+// word, such as no tool, asks for what there is without it.
+func wordName(word string) string { return cmp.Or(word, "default") }
 
 func joinTexts(items []yamldoc.Node) string {
 	words := make([]string, len(items))
@@ -287,8 +292,9 @@ func (r *reader) cellField(c *cell, f yamldoc.Field, factors []factor) {
 	factor, isFactor := findFactor(factors, f.Name)
 	word := f.Value.Kind == yamldoc.Scalar
 	if isFactor && word {
-		c.levels = append(c.levels, bench.Label{Key: f.Name, Value: f.Value.Text})
-		if l, ok := factor.level(f.Value.Text); ok {
+		name := wordName(f.Value.Text)
+		c.levels = append(c.levels, bench.Label{Key: f.Name, Value: name})
+		if l, ok := factor.level(name); ok {
 			c.settings = append(c.settings, l.settings...)
 			return
 		}

@@ -68,6 +68,11 @@ func TestOverride(t *testing.T) {
 			},
 			"--baseline: no cell has the levels of the baseline in condition size=7",
 		},
+		{
+			"the empty word of an option",
+			experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"runc"}}, {Factor: "shape", Levels: []string{"small"}}, {Factor: "operations", Levels: []string{"", "9"}}}, Control: &no, Baseline: "operations=default"},
+			"operations=default, operations=9 / operations=default, operations=9",
+		},
 		{"numbers", experiment.Overrides{Blocks: "3", Warmup: &two, Seed: &seed}, "native small, native large, docker large, control / native small, native large, docker large, control"},
 		{"bad blocks", experiment.Overrides{Blocks: "few"}, "--blocks: \"few\" is not a whole number from 1 to 100000"},
 		{"bad timeout", experiment.Overrides{Trial: "5"}, "--trial-timeout: duration \"5\" has no unit"},

@@ -45,7 +45,7 @@ func tasks() []task {
 		{"facts", "", facts},
 		{"cat", "PATH", cat},
 		{"write", "PATH TEXT", write},
-		{"print", "BYTES", printBytes},
+		{"print", "BYTES [both]", printBytes},
 		{"spew", "", spew},
 		{"sleep", "DURATION", sleep},
 		{"hold", "", hold},

@@ -76,6 +76,7 @@ func TestTasks(t *testing.T) {
 		{"write nowhere", []string{"write", file + "/no", "x"}, 1, ``, `tare-agent: write: open .*: not a directory\n`},
 		{"print 0", []string{"print", "0"}, 0, ``, ``},
 		{"print 70", []string{"print", "70"}, 0, `[0-9]{63}\n[0-9]{6}`, ``},
+		{"print to both", []string{"print", "3", "both"}, 0, `012`, `012`},
 		{"sleep", []string{"sleep", "1ms"}, 0, ``, ``},
 		{"spin", []string{"spin", "1ms", "2"}, 0, `cpu=[0-9]+ wall=[0-9]+\n`, ``},
 		{"mark without first", []string{"mark"}, 1, ``, `tare-agent: mark: .*'make build'.*\n`},

@@ -70,7 +70,8 @@ type Container interface {
 	// Without it, output is discarded. The writers are not called any more
 	// once Wait has returned, and everything printed has reached them by then,
 	// unless the context ended first. A writer's error stops the copying, not
-	// the container.
+	// the container. Where both are the same writer, it is called by one
+	// goroutine at a time (see Outputs).
 	Attach(ctx context.Context, stdout, stderr io.Writer) error
 
 	// Inspect reads back what was applied.
@@ -145,8 +146,8 @@ type (
 
 	// An Execer runs one more process in a running container, as the
 	// container's user and in its environment, and returns when that process has
-	// exited. Stdout and stderr may be nil to discard; everything printed has
-	// reached them by then. A non-zero status is an Exit, not an error. When ctx
+	// exited. Stdout and stderr may be nil to discard, or the same, as for Attach;
+	// everything printed has reached them by then. A non-zero status is an Exit, not an error. When ctx
 	// ends first, the container stays usable: it can be removed.
 	Execer interface {
 		Exec(ctx context.Context, c Container, argv []string, stdout, stderr io.Writer) (Exit, error)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // An output is how a process prints: two FIFOs, into which the shim copies.
@@ -54,6 +56,7 @@ func (o *output) creator(string) (cio.IO, error) { return ends{o}, nil }
 func (o *output) copy(stdout, stderr io.Writer) {
 	o.begun.Do(func() {
 		var both sync.WaitGroup
+		stdout, stderr = bench.Outputs(stdout, stderr)
 		for i, w := range [2]io.Writer{stdout, stderr} {
 			both.Go(func() { drain(w, o.files[i]) })
 		}

@@ -129,6 +129,7 @@ func tests() []test {
 
 		{"output apart", outputApart, false},
 		{"output complete", outputComplete, false},
+		{"output to one writer", outputTogether, false},
 		{"output discarded", outputDiscarded, false},
 		{"output without end", outputWithoutEnd, false},
 		{"output to a failing writer", outputFailing, false},

@@ -85,9 +85,12 @@ func (p *program) task(ctx context.Context, first time.Duration, task string, ar
 	case "env":
 		p.write(ctx, &p.out, strings.Join(slices.Sorted(slices.Values(p.c.spec.Env)), "\n")+"\n")
 	case "print":
-		p.print(ctx, arg)
+		p.print(ctx, &p.out, arg)
+		if slices.Contains(args, "both") {
+			p.print(ctx, &p.errOut, arg)
+		}
 	case "spew":
-		p.print(ctx, strconv.Itoa(1<<62))
+		p.print(ctx, &p.out, strconv.Itoa(1<<62))
 	case "sleep":
 		d, _ := time.ParseDuration(arg) // 0 for what is no duration
 		if p.terminated(ctx, d) {
@@ -147,12 +150,12 @@ func (p *program) write(ctx context.Context, w *io.Writer, text string) {
 
 // print prints that many bytes. It rests a moment after each block, so that a
 // program without end lets a fake clock go on.
-func (p *program) print(ctx context.Context, size string) {
+func (p *program) print(ctx context.Context, w *io.Writer, size string) {
 	left, _ := strconv.Atoi(size) // 0 for what is no number
 	block := string(bytes.Repeat([]byte("0"), 1<<20))
 	for left > 0 && ctx.Err() == nil {
 		n := min(left, len(block))
-		p.write(ctx, &p.out, block[:n])
+		p.write(ctx, w, block[:n])
 		left -= n
 		_ = sleep(ctx, time.Millisecond) // told by ctx
 	}

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,21 @@ func outputComplete(t *testing.T, s *suite) {
 		if got != size {
 			t.Errorf("stdout has %d bytes when Wait has returned, want %d", got, size)
 		}
+	}
+}
+
+// "Where both are the same writer, it is called by one goroutine at a time."
+func outputTogether(t *testing.T, s *suite) {
+	const size = 200_000
+	var both bytes.Buffer // which two at once would spoil
+	x := s.create(t, s.spec("print", fmt.Sprint(size), "both"))
+	if err := x.Attach(t.Context(), &both, &both); err != nil {
+		t.Fatalf("Attach: %v", err)
+	}
+	x.start(t)
+	x.wait(t)
+	if got := both.Len(); got != 2*size && !(s.lacks(CompleteOutput) && 0 < got && got < 2*size) {
+		t.Errorf("of both streams together %d bytes have come, want %d", got, 2*size)
 	}
 }
 

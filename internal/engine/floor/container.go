@@ -81,7 +81,7 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	if c.started || c.removed {
 		return fmt.Errorf("attach to %s: %w", c.id, errState)
 	}
-	c.to = [2]io.Writer{stdout, stderr}
+	c.to[0], c.to[1] = bench.Outputs(stdout, stderr)
 	return nil
 }
 

@@ -75,6 +75,7 @@ func (x *execution) open(stdout, stderr io.Writer) error {
 		return err
 	}
 	x.files = []*os.File{null}
+	stdout, stderr = bench.Outputs(stdout, stderr)
 	for _, to := range []io.Writer{stdout, stderr} {
 		if to == nil {
 			x.files = append(x.files, null)

@@ -55,6 +55,7 @@ func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	if p.started != nil || p.removed {
 		return fmt.Errorf("attach to %s: %w", p.id, errState)
 	}
+	stdout, stderr = bench.Outputs(stdout, stderr)
 	for i, w := range []io.Writer{stdout, stderr} {
 		if w == nil {
 			continue

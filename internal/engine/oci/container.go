@@ -184,7 +184,7 @@ func (c *container) await(l *life, p *process) {
 }
 
 func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
-	c.stdout, c.stderr = stdout, stderr
+	c.stdout, c.stderr = bench.Outputs(stdout, stderr)
 	_, err := c.found()
 	return err
 }

@@ -95,6 +95,7 @@ func (x *execution) path(suffix string) string { return x.container.bundle.path(
 func (x *execution) run(ctx context.Context, stdout, stderr io.Writer) (bench.Exit, error) {
 	c := x.container
 	files := [2]*os.File{c.host.null, c.host.null}
+	stdout, stderr = bench.Outputs(stdout, stderr)
 	for i, w := range []io.Writer{stdout, stderr} {
 		if w == nil {
 			continue

@@ -1,0 +1,30 @@
+package bench
+
+import (
+	"io"
+	"reflect"
+	"sync"
+)
+
+// Outputs returns writers for the streams of a process that two goroutines may
+// call at once. Where both are the same writer, they call it one after the other,
+// as os/exec does. Nil stays nil.
+func Outputs(stdout, stderr io.Writer) (io.Writer, io.Writer) {
+	if stdout == nil || !reflect.ValueOf(stdout).Comparable() || stdout != stderr {
+		return stdout, stderr
+	}
+	one := &oneByOne{w: stdout}
+	return one, one
+}
+
+// oneByOne is a writer that many may call at once.
+type oneByOne struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *oneByOne) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}

@@ -70,6 +70,7 @@ var allowed = map[string][]string{
 	"internal/engine/enginetest":     {"internal/image/imagetest", "internal/registry", "internal/registry/registrytest", "github.com/google/go-cmp"},
 	"internal/engine/apitest":        {"internal/engine/enginetest"},
 	"internal/workload/*":            {"internal/bench", "internal/unit", "internal/proc", "internal/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/party"},
+	"internal/workload/http":         {"internal/image"},
 	"internal/workload/pull":         {"internal/image", "internal/registry", "internal/ready"},
 	"internal/workload/start":        {"internal/image", "internal/ready"},
 	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/storetest"},

@@ -34,7 +34,7 @@ import (
 // workloads lists every workload in the program.
 func workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
-	return append(single(), lifecycle.NewThroughput(), density.New(), http.New(), pull.New(images), start.New(images), whole())
+	return append(single(), lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), whole(), ofImages(images))
 }
 
 // single lists the workloads that ask one question each of one container, in the
@@ -51,6 +51,11 @@ func whole() bench.Workload {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
 	}
 	return survey.New(parts...)
+}
+
+// ofImages is the survey of what an image costs a service.
+func ofImages(images func(dir string) *image.Library) bench.Workload {
+	return survey.OfImages(pull.New(images), start.New(images), http.New(images))
 }
 
 // planOptions are the flags that change an experiment.
@@ -106,6 +111,30 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 0, "`number` that decides the order of trials")
 	f.BoolVar(&o.overrides.Syscalls, "syscalls", false, "count the system calls of containers too, as a reason; every one of the machine is slower meanwhile")
 	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline twice to learn the noise floor")
+}
+
+// imageExperiment compares the images that are its arguments.
+const imageExperiment = "image"
+
+// experimentAndImages allows one experiment, and images after the one that is of
+// images.
+func experimentAndImages(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && args[0] == imageExperiment {
+		return nil
+	}
+	return atMostOne("an experiment")(cmd, args)
+}
+
+// take reads the arguments, and returns the experiment.
+func (o *planOptions) take(args []string) (experiment string, err error) {
+	if len(args) == 0 {
+		return defaultExperiment, nil
+	}
+	if len(args) > 1 && len(o.images) > 0 {
+		return "", &usageError{errors.New("images are given twice"), "name them as arguments, or with --image"}
+	}
+	o.images = append(o.images, args[1:]...)
+	return args[0], nil
 }
 
 // read turns flags into overrides of an experiment.
@@ -293,7 +322,7 @@ func (a *app) planCommand() *cobra.Command {
 	var o planOptions
 	var asYAML bool
 	cmd := &cobra.Command{
-		Use:   "plan [EXPERIMENT|FILE]",
+		Use:   "plan [EXPERIMENT|FILE] [IMAGE]...",
 		Short: "Show what a run would do: cells, order, duration; run nothing",
 		Long: `Plan expands an experiment and shows its cells, the order in which they would
 run, and how long that may take. Nothing is measured.
@@ -302,11 +331,11 @@ With --yaml it prints the experiment itself, to start one of your own from: as i
 is written, so that no other flag goes with it. A file for bucketbench is planned,
 and printed, as the experiment that does its work.`,
 		Example: "  tare plan lifecycle --yaml > mine.yaml",
-		Args:    atMostOne("an experiment"),
+		Args:    experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := defaultExperiment
-			if len(args) == 1 {
-				name = args[0]
+			name, err := o.take(args)
+			if err != nil {
+				return err
 			}
 			if asYAML {
 				return a.printSource(name, cmd.LocalNonPersistentFlags())

@@ -35,8 +35,8 @@ func value(truth float64) func(report.Row, report.Reason) (float64, float64, flo
 }
 
 func causes() map[string]cause {
-	// Each half of a trial's time is three periods of the CPU quota long, and a
-	// tenth is left for warm-up: a part of a period more would be all work, or none.
+	// A trial's time is six periods of the CPU quota long, but for the tenth that is
+	// for warm-up: a part of a period more would be all work, or none.
 	compute := []string{"cpu", "--param", "kernels=integer", "--param", "threads=1", "--param", "time=660ms"}
 	return map[string]cause{
 		"a CPU quota of half a core": {

@@ -24,7 +24,7 @@ func (a *app) runCommand() *cobra.Command {
 	var format formatOptions
 	var output string
 	cmd := &cobra.Command{
-		Use:   "run [EXPERIMENT|FILE]",
+		Use:   "run [EXPERIMENT|FILE] [IMAGE]...",
 		Short: "Measure, and say which differences are real",
 		Long: `Run executes an experiment: a built-in one by name, or a YAML file. With nothing
 else said it measures what a container costs on this machine, to start and in CPU,
@@ -36,13 +36,17 @@ Exit codes: 0 measured, 3 measured but some trials failed, 4 an engine cannot be
 used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
 		Example: `  tare run
   tare run lifecycle --engine native,runc,docker --budget 1m
+  tare run image host:nginx tar:shop.tar
   tare run my.yaml --blocks 50 --json
   tare run -o - | ssh laptop tare import -`,
-		Args: atMostOne("an experiment"),
+		Args: experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := defaultExperiment
-			if len(args) == 1 {
-				name = args[0]
+			name, err := o.take(args)
+			if err == nil && name == imageExperiment && len(o.images) == 0 {
+				err = &usageError{errors.New("which images?"), "tare run image REF REF: see tare image --help for how they are named"}
+			}
+			if err != nil {
+				return err
 			}
 			return a.run(cmd.Context(), name, o, format, output)
 		},

@@ -49,7 +49,11 @@ func (p *planner) cells() []bench.Cell {
 		all = append(all, cells...)
 	}
 	if len(all) == 0 {
-		p.Fail(p.widest(), "no cell is left to run", "the exclusions drop every combination")
+		hint := "the exclusions drop every combination"
+		if !slices.ContainsFunc(p.known.Engines, func(name string) bool { return name != native }) {
+			hint = "no engine that makes containers was found here: tare doctor says what it looked for"
+		}
+		p.Fail(p.widest(), "no cell is left to run", hint)
 	}
 	return all
 }
@@ -263,7 +267,7 @@ func conditionName(condition []choice) string {
 func (p *planner) cellName(combination []choice, engine string) string {
 	var parts []string
 	for _, c := range combination {
-		if f, _ := findFactor(p.factors, c.factor); len(f.levels) > 1 {
+		if f, _ := findFactor(p.factors, c.factor); p.varies(f) {
 			parts = append(parts, c.text())
 		}
 	}
@@ -271,6 +275,18 @@ func (p *planner) cellName(combination []choice, engine string) string {
 		return engine
 	}
 	return strings.Join(parts, " ")
+}
+
+// varies reports whether a factor has several levels that are not excluded
+// whatever the others are.
+func (p *planner) varies(f factor) bool {
+	left := 0
+	for _, l := range f.levels {
+		if !p.excluded([]choice{{f.name, l}}) {
+			left++
+		}
+	}
+	return left > 1
 }
 
 // text is the level as part of a cell's name. "2" or "true" would say nothing

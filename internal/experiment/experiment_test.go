@@ -113,6 +113,7 @@ func TestPlans(t *testing.T) {
 			k := known()
 			k.Workloads = builtinWorkloads()
 			k.Engines = append(k.Engines, "podman", "containerd")
+			k.Rank = []string{"floor"}
 			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}
@@ -125,7 +126,7 @@ func builtinWorkloads() []bench.Workload {
 	for _, w := range single {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
 	}
-	return append(single, lifecycle.NewThroughput(), density.New(), http.New(), pull.New(nil), start.New(nil), survey.New(parts...))
+	return append(single, lifecycle.NewThroughput(), density.New(), http.New(nil), pull.New(nil), start.New(nil), survey.New(parts...), survey.OfImages(pull.New(nil), start.New(nil), http.New(nil)))
 }
 
 func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {

@@ -26,6 +26,7 @@ type layer struct {
 	file string // with Size bytes
 
 	Size  int64
+	Plain int64  // bytes, uncompressed
 	State []byte // SHA-256 of the file
 	Raw   []byte // SHA-256 of what it is uncompressed
 }
@@ -63,13 +64,13 @@ func keep(dir, name string, write func(w io.Writer) error) (layer, error) {
 func (l *layer) make(write func(w io.Writer) error) error {
 	raw, packed := sha256.New(), sha256.New()
 	err := replace(l.file, func(w io.Writer) error {
-		size := &counter{}
+		size, plain := &counter{}, &counter{}
 		zip := gzip.NewWriter(io.MultiWriter(w, packed, size))
-		if err := write(io.MultiWriter(zip, raw)); err != nil {
+		if err := write(io.MultiWriter(zip, raw, plain)); err != nil {
 			return err
 		}
 		err := zip.Close()
-		l.Size = size.n
+		l.Size, l.Plain = size.n, plain.n
 		return err
 	})
 	if err != nil {

@@ -70,6 +70,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 type Content struct {
 	Digest string // of its configuration, which engines call the image's ID
 	Bytes  int64  // of its blobs: layers, compressed, and configuration
+	Plain  int64  // bytes of its layers, uncompressed
 
 	id       string // of the salt
 	manifest []byte
@@ -89,6 +90,7 @@ func (s *Stock) Content() (*Content, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.Plain += l.Plain
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, hashOf(diffID))
 		layers = append(layers, c.put(digest, types.OCILayer, b))
 	}

@@ -199,6 +199,7 @@ type Differ struct {
 type Words struct {
 	Head     [][]string // lines of parts
 	Tables   []Table    // primary metrics
+	Answers  []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
 	Legend   string     // how to read them
 	Details  []Table
 	Fold     string // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise

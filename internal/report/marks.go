@@ -28,6 +28,20 @@ func (m *marking) of(cell int, metric string) []int {
 	return out
 }
 
+// columns marks those of a table that are named like rows, for whatever metric.
+func (m *marking) columns(t *Table, rows []Row) {
+	for i := range t.Columns {
+		for _, r := range rows {
+			if Clean(r.Cell) != t.Columns[i].Name {
+				continue
+			}
+			for _, p := range m.cells[r.index] {
+				t.Columns[i].Marks = append(t.Columns[i].Marks, p.mark)
+			}
+		}
+	}
+}
+
 // note numbers the warnings that tables can refer to.
 func (d *Document) note(all []bench.Warning) *marking {
 	shown := d.shown()

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ func states() []state {
 		{name: "one-cell", runs: one(oneCell)},
 		{name: "host-clock", runs: one(hostClock)},
 		{name: "rates", runs: one(rates)},
+		{name: "two-cells", runs: one(twoCells)},
 		{name: "shapes", runs: one(shapes)},
 		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
@@ -296,6 +298,37 @@ func rates() *bench.Run {
 			s.Values[2] += float64(2 + i%3)
 		}
 		s.Values[3] *= 1200
+	}
+	return run
+}
+
+// twoCells has one cell of each verdict in each metric, and one that is not measured.
+func twoCells() *bench.Run {
+	metric := func(name, title, u string, better bench.Direction) bench.Metric {
+		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: bench.Primary, Scale: bench.Ratio}
+	}
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 21, Blocks: 30, Cells: []analysistest.Cell{{Name: "host:nginx"}, {Name: "tar:shop.tar"}},
+		Metrics: []bench.Metric{
+			metric("size", "bytes pulled", "B", bench.Lower),
+			metric("ready", "time until ready", "s", bench.Lower),
+			metric("rate", "requests per second", "1/s", bench.Higher),
+			metric("p99", "time, p99", "s", bench.Lower),
+			metric("memory", "memory of the server", "B", bench.Neither),
+			metric("nothing", "connect", "s", bench.Lower),
+		},
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		other := s.Trial.Cell == 1
+		noise := s.Values[0]
+		s.Values[0] = 9.5 * (1 << 20)
+		s.Values[1], s.Values[2], s.Values[3], s.Values[4] = 0.3*noise, 44_000*noise, 0.002*noise, 7<<20
+		if other {
+			s.Values[1], s.Values[2], s.Values[4] = 0.36*noise, 52_000*noise, 5<<20
+			s.Values[3] *= 1 + 0.2*math.Sin(float64(i))
+			s.Values[5] = math.NaN()
+		}
 	}
 	return run
 }

@@ -51,10 +51,16 @@ func (d *Document) sayMetrics(marks *marking) int {
 	if slices.ContainsFunc(primary, func(m Metric) bool { return m.spread() }) {
 		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
 	}
-	if len(primary) >= manyMetrics && comparisons > 0 {
-		d.Tables = slices.Insert(d.Tables, 0, matrix("at a glance", signs, primary, marks))
-	}
 	d.Details = detailTables(details, marks)
+	if len(primary) >= manyMetrics && comparisons > 0 {
+		glance := matrix("at a glance", signs, primary, marks)
+		if d.Answers = answers(primary); d.Answers != nil {
+			// They say what the tables would, and leave their notes to the glance.
+			marks.columns(&glance, primary[0].Conditions[0].Rows)
+			d.Details, d.Tables = slices.Concat(d.Tables, d.Details), nil
+		}
+		d.Tables = slices.Insert(d.Tables, 0, glance)
+	}
 	return len(details)
 }
 

@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -53,8 +54,9 @@ func Check(args *load.Args) error {
 	return err
 }
 
-// Run measures: each kernel in turn, first on one thread and then on several.
-// A tenth of the time before is warm-up.
+// Run measures: each kernel in turn, first on one thread and then on several. With
+// one thread both are one measurement, which has all of the time. A tenth of the
+// time before is warm-up.
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err != nil {
@@ -72,6 +74,13 @@ func Run(args *load.Args) (*load.Report, error) {
 	r := load.NewReport(Name)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
+	if o.threads == 1 {
+		err := score(r.Values, All, crews, 1, o.time-warmUp)
+		for name, value := range maps.Clone(r.Values) {
+			r.Values[Single+strings.TrimPrefix(name, All)] = value
+		}
+		return r, err
+	}
 	share := (o.time - warmUp) / 2
 	if err := score(r.Values, Single, crews, 1, share); err != nil {
 		return nil, err

@@ -25,6 +25,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// One thread and all threads are the same where there is one.
+func TestOneThread(t *testing.T) {
+	r, err := Run(loadtest.Args("time=20ms", "threads=1", "kernels=sort prime"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kernel := range []string{"", ".sort", ".prime"} {
+		if one, all := r.Values[Single+kernel], r.Values[All+kernel]; one <= 0 || one != all {
+			t.Errorf("%s: %v on one thread, %v on all", kernel, one, all)
+		}
+	}
+	if len(r.Values) != 6 {
+		t.Errorf("%v", r.Values)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for words, want := range map[string]string{
 		"time=1ns":          "time=1ns: want a duration from 10ms to 10m0s",

@@ -23,6 +23,7 @@ func Write(w io.Writer, d *report.Document) error {
 	for _, t := range d.Tables {
 		p.table(&t)
 	}
+	p.lines("In words", d.Words.Answers)
 	if d.Legend != "" {
 		p.paragraph("_" + escape(d.Legend) + "_")
 	}

@@ -37,6 +37,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	for _, t := range d.Tables {
 		p.table(&t)
 	}
+	p.lines("in words", d.Words.Answers)
 	if d.Legend != "" {
 		p.line("")
 		p.wrap(indent, indent, d.Legend, dim)

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/unit"
@@ -26,10 +27,16 @@ import (
 // Name is the workload's.
 const Name = "http"
 
-// New returns the workload.
-func New() bench.Workload { return workload{} }
+// New returns the workload. Images finds images, and keeps what it makes of them
+// below a directory.
+func New(images func(dir string) *image.Library) bench.Workload {
+	return workload{images, newCapacities()}
+}
 
-type workload struct{}
+type workload struct {
+	images     func(dir string) *image.Library
+	capacities *capacities
+}
 
 func (workload) Name() string { return Name }
 
@@ -41,16 +48,24 @@ func (workload) Params() []bench.Param {
 	own := func(name, def, doc string) bench.Param {
 		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return load.Valid(name, v, http.Valid) }}
 	}
+	rate := own("rate", "0", "requests per second, each sent and timed from when it is due (open loop), or a part of what the slowest cell can do, such as 70%; 0: each connection sends the next when it has the answer (closed loop)")
+	absolute := rate.Valid
+	rate.Valid = func(v string) error {
+		if _, ok := shareOf(v); ok {
+			return nil
+		}
+		return absolute(v)
+	}
 	return []bench.Param{
-		{Name: "server", Default: "", Valid: oneOf("", nginx), Doc: "nginx: nginx with one small configuration, the same in every cell, of the image or else of this host; empty: what the image runs by itself, and without an image a server of tare's own"},
+		{Name: "server", Default: "", Valid: oneOf("", nginx, ofImage), Doc: "nginx: nginx with one small configuration, the same in every cell, of the image or else of this host; image: what the image runs by itself; empty: the same, but nginx for host:nginx, and without an image a server of tare's own"},
 		{Name: "root", Default: "/usr/share/nginx/html", Valid: validRoot, Doc: "where an image that runs its own server has its documents: the content is mounted there"},
-		{Name: "port", Default: "0", Valid: validPort, Doc: "where the server listens; 0: where an image runs its own server 80, else one that is free"},
+		{Name: "port", Default: "0", Valid: validPort, Doc: "where the server listens; 0: where an image runs its own server the one that it names, or 80; else one that is free"},
 		{Name: "size", Default: "1MB", Valid: validSize, Doc: "of the file that is asked for: random bytes"},
 		{Name: "path", Default: "", Valid: validPath, Doc: "what is asked for; empty: the file of that size"},
 		own("connections", "16", "how many connections are open at once"),
 		own("requests", "0", "how many requests a trial sends; 0: for as long as time"),
 		own("time", "2s", "how long requests are sent, or how long each rate of a ramp is tried"),
-		own("rate", "0", "requests per second, each sent and timed from when it is due (open loop); 0: each connection sends the next when it has the answer (closed loop)"),
+		rate,
 		own("ramp", "no", "yes: look for the highest rate that holds, from rate (or 1000) up: times within the objective, and at most 1 % of the requests without a good answer in time"),
 		own("objective", "10ms", "of a ramp: what the percentile of times must not exceed; at most half of time"),
 		own("percentile", "99", "of a ramp: 50, 90, 99 or 99.9"),
@@ -121,6 +136,10 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 		return fmt.Errorf("%w: tare's own server speaks plain HTTP/1.1: for tls and http2 use server=nginx, or an image", bench.ErrUnsupported)
 	case encrypted(t) && t.Spec.Reach == bench.ReachPeer:
 		return fmt.Errorf("%w: the client for tls and http2 is a program of this host, and reach peer has one in a container: use another reach", bench.ErrUnsupported)
+	case t.Params["tool"] != "" && isShare(t):
+		return fmt.Errorf("%w: what the cells can do is found with tare's own client: leave tool out, or give a rate in requests per second", bench.ErrUnsupported)
+	case t.Params["ramp"] == "yes" && isShare(t):
+		return fmt.Errorf("%w: a ramp begins at a rate in requests per second", bench.ErrUnsupported)
 	case kind == ownServer && plain:
 		return fmt.Errorf("%w: nothing can be mounted for a plain process: use server=nginx", bench.ErrUnsupported)
 	}
@@ -133,6 +152,11 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 // encrypted tells whether the client has to be the one that speaks more than plain
 // HTTP/1.1.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
+
+func isShare(t bench.Task) bool {
+	_, ok := shareOf(t.Params["rate"])
+	return ok
+}
 
 // options says which options contradict one another.
 func options(t bench.Task) error {
@@ -149,6 +173,9 @@ func clientOptions(t bench.Task) map[string]string {
 	all := maps.Clone(t.Params)
 	for _, name := range []string{"server", "root", "port", "size", "pin", "tool", "path", "tls", "http2"} {
 		delete(all, name)
+	}
+	if _, ok := shareOf(all["rate"]); ok {
+		all["rate"] = "1" // until all cells have shown what they can do
 	}
 	return all
 }

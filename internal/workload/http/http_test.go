@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/https"
@@ -52,10 +53,15 @@ func client(words []string) int {
 	return 0
 }
 
+func workload(t testing.TB) bench.Workload {
+	t.Helper()
+	return http.New(func(dir string) *image.Library { return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t))) })
+}
+
 // params are the defaults in a short form, and what is given.
-func params(given map[string]string) map[string]string {
+func params(t testing.TB, given map[string]string) map[string]string {
 	all := map[string]string{}
-	for _, p := range http.New().Params() {
+	for _, p := range workload(t).Params() {
 		all[p.Name] = p.Default
 	}
 	if given["tool"] == "" { // which does not know a warm-up
@@ -68,7 +74,7 @@ func params(given map[string]string) map[string]string {
 // measure runs two trials of one cell.
 func measure(t testing.TB, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
 	t.Helper()
-	return workloadtest.Trials{Workload: http.New(), Engine: e, Client: openNative(t), Spec: spec, Params: params(given), N: 2}.Run(t)
+	return workloadtest.Trials{Workload: workload(t), Engine: e, Client: openNative(t), Spec: spec, Params: params(t, given), N: 2}.Run(t)
 }
 
 func openNative(t testing.TB) *native.Engine {
@@ -100,7 +106,7 @@ func complete(t *testing.T, samples []bench.Sample, metrics ...string) map[strin
 		if s.Outcome != bench.OK {
 			t.Fatalf("%s: %s", s.Outcome, s.Reason)
 		}
-		values = workloadtest.Values(http.New(), s)
+		values = workloadtest.Values(workload(t), s)
 		for _, name := range append(metrics, http.Rate, http.Requests, http.Elapsed) {
 			if values[name] <= 0 {
 				t.Errorf("%s = %v", name, values[name])
@@ -134,6 +140,7 @@ func TestNative(t *testing.T) {
 		"tare's own":   {},
 		"by number":    {"requests": "500", "size": "1MB"},
 		"open loop":    {"rate": "2000"},
+		"a share":      {"rate": "50%"},
 		"without pins": {"pin": "no", "keepalive": "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,6 +153,9 @@ func TestNative(t *testing.T) {
 				t.Errorf("distributions %v", samples[0].Distributions)
 			}
 			isOpen := given["rate"] != ""
+			if isOpen != (v["http.offered"] > 0) {
+				t.Errorf("%v requests per second were due", v["http.offered"])
+			}
 			if slices.Contains(samples[0].Notes, bench.NoteClosedLoop) == isOpen {
 				t.Errorf("notes %v", samples[0].Notes)
 			}
@@ -174,6 +184,7 @@ func TestNginx(t *testing.T) {
 	d := openDocker(t)
 	complete(t, measure(t, d, bench.Spec{Network: "bridge", Reach: bench.ReachPeer}, given), server...)
 	complete(t, measure(t, d, bench.Spec{Image: "host:nginx", Network: "bridge", Reach: bench.ReachPublished}, nil), server...)
+	complete(t, measure(t, d, bench.Spec{Image: "host:nginx"}, map[string]string{"server": "image"}), server...)
 }
 
 // TLS and HTTP/2, each alone and together.
@@ -262,14 +273,16 @@ func TestCheck(t *testing.T) {
 		"no ab":        {e, bench.Spec{}, map[string]string{"tool": "ab"}, "install package apache2-utils"},
 		"no rate":      {e, bench.Spec{}, map[string]string{"tool": "ab", "rate": "5"}, "ab does not know rate"},
 		"no TLS":       {e, bench.Spec{}, map[string]string{"tls": "yes"}, "use server=nginx"},
+		"share of ab":  {e, bench.Spec{}, map[string]string{"tool": "ab", "rate": "70%"}, "tare's own client"},
+		"ramp, share":  {e, bench.Spec{}, map[string]string{"ramp": "yes", "rate": "70%"}, "a ramp begins at"},
 		"two ends":     {e, bench.Spec{}, map[string]string{"requests": "5", "rate": "5"}, "rate and requests"},
 	} {
 		given := map[string]string{}
-		for _, p := range http.New().Params() {
+		for _, p := range workload(t).Params() {
 			given[p.Name] = p.Default
 		}
 		maps.Copy(given, test.given)
-		err := http.New().Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: given})
+		err := workload(t).Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: given})
 		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
@@ -277,11 +290,11 @@ func TestCheck(t *testing.T) {
 }
 
 func TestParams(t *testing.T) {
-	for _, p := range http.New().Params() {
+	for _, p := range workload(t).Params() {
 		if err := p.Valid(p.Default); err != nil {
 			t.Errorf("the default of %s: %v", p.Name, err)
 		}
-		for _, bad := range []string{"x", "-1", "1e99", "24h", "\x00"} {
+		for _, bad := range []string{"x", "0%", "101%", "7.5%", "%", "-1", "1e99", "24h", "\x00"} {
 			if p.Valid(bad) == nil {
 				t.Errorf("%s takes %q", p.Name, bad)
 			}
@@ -291,7 +304,7 @@ func TestParams(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	seen := map[string]bool{}
-	for _, m := range http.New().Metrics() {
+	for _, m := range workload(t).Metrics() {
 		if seen[m.Name] || m.Title == "" || m.Doc == "" {
 			t.Errorf("%s is declared twice, or says nothing", m.Name)
 		}

@@ -10,6 +10,9 @@ import (
 // nginx is the program, and the server of that name.
 const nginx = "nginx"
 
+// ofImage is the word for what the image runs by itself.
+const ofImage = "image"
+
 // nginx writes the configuration, and returns the arguments. It is the same in
 // every cell: workers run as root because an image need not have another user, and
 // nothing is written for a request.

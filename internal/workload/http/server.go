@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/party"
 	"github.com/tare-bench/tare/internal/unit"
@@ -30,6 +31,8 @@ func (s server) String() string {
 func kindOf(t bench.Task) server {
 	name, isHost := strings.CutPrefix(t.Spec.Image, "host:")
 	switch {
+	case t.Params["server"] == ofImage:
+		return ownServer
 	case t.Params["server"] == nginx || isHost && filepath.Base(name) == nginx:
 		return nginxServer
 	case t.Spec.Image == "" || t.Spec.Image == bench.AgentImage:
@@ -49,6 +52,8 @@ type stage struct {
 	client bench.Engine // that makes the client
 	beside bench.Spec   // of the client, but for its arguments
 	cpus   struct{ client, server []int }
+
+	capacities *capacities // of all cells
 }
 
 // Setup implements bench.Fixturer.
@@ -61,7 +66,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{task: t, kind: kindOf(t), server: spec, client: t.Client}
+	s := &stage{task: t, kind: kindOf(t), server: spec, client: t.Client, capacities: w.capacities}
 	if spec.Reach == bench.ReachPeer {
 		s.client, s.beside = t.Engine, spec
 		s.beside.Limits, s.beside.Image, s.beside.Argv, s.beside.Mounts, s.beside.Env = bench.Limits{}, "", nil, nil, nil
@@ -72,17 +77,25 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if s.site, err = newSite(size); err != nil {
 		return nil, err
 	}
-	if err := s.serve(); err != nil {
+	if err = w.serve(ctx, s); err == nil && isShare(t) {
+		err = s.rehearse(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.site.remove())
 	}
 	return s, nil
 }
 
 // serve decides what the container runs.
-func (s *stage) serve() (err error) {
+func (w workload) serve(ctx context.Context, s *stage) (err error) {
 	own := ownNetwork(s.server.Network)
 	if s.port, err = s.portFor(s.task.Params["port"], own); err != nil {
 		return err
+	}
+	if s.port == 0 {
+		if s.port, err = w.portOf(ctx, s.task); err != nil {
+			return err
+		}
 	}
 	if own {
 		s.server.Ports = []bench.Port{{Container: s.port, Protocol: "tcp"}}
@@ -114,7 +127,7 @@ const (
 	tlsPort   = 443
 )
 
-// portFor is where a server listens.
+// portFor is where a server listens; 0 = where its image says.
 func (s *stage) portFor(asked string, own bool) (uint16, error) {
 	port, err := strconv.ParseUint(asked, 10, 16)
 	switch {
@@ -125,11 +138,27 @@ func (s *stage) portFor(asked string, own bool) (uint16, error) {
 	case s.kind == ownServer && s.task.Params["tls"] == "yes":
 		return tlsPort, nil
 	case s.kind == ownServer:
-		return imagePort, nil
+		return 0, nil
 	case own:
 		return ourPort, nil
 	default:
 		return party.FreePort()
+	}
+}
+
+// portOf is where an image says that its service listens, or else where web servers
+// do.
+func (w workload) portOf(ctx context.Context, t bench.Task) (uint16, error) {
+	img, err := w.images(t.Dir).Resolve(ctx, t.Spec.Image)
+	switch {
+	case errors.Is(err, image.ErrForeign): // only its engine knows it
+		return imagePort, nil
+	case err != nil:
+		return 0, err
+	case img.Port() != 0:
+		return img.Port(), nil
+	default:
+		return imagePort, nil
 	}
 }
 

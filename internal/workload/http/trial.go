@@ -138,6 +138,9 @@ func (v *visit) load(ctx context.Context) (*load.Report, error) {
 	}
 	options := clientOptions(v.task)
 	options["cpus"] = list(v.cpus.client)
+	if share, ok := shareOf(v.task.Params["rate"]); ok {
+		options["rate"] = v.capacities.rate(v.task.Params, share)
+	}
 	return v.ask(ctx, options)
 }
 

@@ -27,6 +27,7 @@ const (
 	Create   = "pull.create"
 	Start    = "pull.start"
 	Bytes    = "pull.bytes"
+	Plain    = "pull.unpacked"
 )
 
 // New returns the workload. Images finds images, and keeps what it makes of them
@@ -63,6 +64,10 @@ func (workload) Metrics() []bench.Metric {
 		{
 			Name: Bytes, Title: "bytes pulled", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
 			Doc: "Bytes of layers, configuration and manifests that the registry sent, headers not counted.",
+		},
+		{
+			Name: Plain, Title: "bytes unpacked", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
+			Doc: "Bytes of the archives of the image's layers once they are uncompressed.",
 		},
 	}, party.Counters()...)
 }

@@ -65,6 +65,7 @@ func (v *trial) report(t registry.Traffic) error {
 	v.meter.Record(Download, (last - t.First).Seconds())
 	v.meter.Record(Unpack, (v.pulled.End - last).Seconds())
 	v.meter.Record(Bytes, float64(t.Bytes))
+	v.meter.Record(Plain, float64(v.content.Plain))
 	return nil
 }
 

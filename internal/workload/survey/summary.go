@@ -44,7 +44,22 @@ func (m partMeter) Record(metric string, value float64) {
 		m.counted[metric] += value
 		return
 	}
-	m.Meter.Record(m.part.counter(metric), value)
+	m.Meter.Record(m.part.metric(metric), value)
+}
+
+// Span implements bench.Meter.
+func (m partMeter) Span(metric string, op func() error) (bench.Span, error) {
+	return m.Meter.Span(m.part.metric(metric), op)
+}
+
+// Series implements bench.Meter.
+func (m partMeter) Series(metric string, values []float64) {
+	m.Meter.Series(m.part.metric(metric), values)
+}
+
+// Distribution implements bench.Meter.
+func (m partMeter) Distribution(metric, hdr string) {
+	m.Meter.Distribution(m.part.metric(metric), hdr)
 }
 
 // Applied implements bench.Meter. Each part is held to its own specification;
@@ -64,14 +79,35 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	return bench.Attest(want, got)
 }
 
-// counter is the name of a metric in the survey: what is counted for the processes
-// inside is counted for each part, and begins with what its metrics begin with.
-func (p Part) counter(metric string) string {
-	if !strings.HasPrefix(metric, party.Inside) {
-		return metric
+// named is a metric of the workload as the survey has it. Counters of the host are
+// those of all parts.
+func (p Part) named(m bench.Metric) bench.Metric {
+	if m.Role == bench.Counter && !strings.HasPrefix(m.Name, party.Inside) {
+		return m
 	}
-	begins, _, _ := strings.Cut(p.Workload.Metrics()[0].Name, ".")
-	return begins + "." + metric
+	m.Name = p.metric(m.Name)
+	if p.Title != "" {
+		m.Title += ", " + p.Title
+	}
+	return m
+}
+
+// metric is the name of a metric in the survey: what is counted for the processes
+// inside is counted for each part, and begins with what its metrics begin with.
+func (p Part) metric(name string) string {
+	begins := p.As
+	if begins == "" {
+		begins, _, _ = strings.Cut(p.Workload.Metrics()[0].Name, ".")
+	}
+	own, rest, _ := strings.Cut(name, ".")
+	switch {
+	case strings.HasPrefix(name, party.Inside):
+		return begins + "." + name
+	case p.As == "" || rest == "":
+		return name
+	default:
+		return p.As + strings.TrimPrefix(name, own)
+	}
 }
 
 // flush reports what was collected.

@@ -19,31 +19,54 @@ import (
 type Part struct {
 	Name     string
 	Workload bench.Workload
+	// As is for a workload that is several parts: what the names of its metrics begin
+	// with, in place of what stands before their first point. Title is added to
+	// their titles. Empty = they are as the workload has them.
+	As, Title string
 }
 
 // New returns the survey of these parts, in this order. Their metrics have
 // different names, but for counters, which are added up; party's counters of the
 // processes inside get the name of their part.
-func New(parts ...Part) bench.Workload { return survey{parts} }
+func New(parts ...Part) bench.Workload {
+	return Named("survey", "Everything in short form, one after the other in each trial", parts...)
+}
 
-type survey struct{ parts []Part }
-
-func (survey) Name() string { return "survey" }
-
-func (s survey) Doc() string {
-	names := make([]string, len(s.parts))
-	for i, p := range s.parts {
+// Named returns a survey that has a name of its own, and words for what it does.
+func Named(name, doc string, parts ...Part) bench.Workload {
+	names := make([]string, len(parts))
+	for i, p := range parts {
 		names[i] = p.Name
 	}
-	return "Everything in short form, one after the other in each trial: " + strings.Join(names, ", ") + "."
+	return survey{name, doc + ": " + strings.Join(names, ", ") + ".", parts}
 }
+
+// OfImages returns the survey of what an image costs a service: HTTP to few at once,
+// to many, and at a rate.
+func OfImages(pull, start, http bench.Workload) bench.Workload {
+	return Named("image", "What an image costs a service, one after the other in each trial",
+		Part{Name: "pull", Workload: pull},
+		Part{Name: "start", Workload: start},
+		Part{Name: "few", Workload: http, As: "few", Title: "few at once"},
+		Part{Name: "many", Workload: http, As: "many", Title: "many at once"},
+		Part{Name: "rate", Workload: http, As: "rate", Title: "at a rate"},
+	)
+}
+
+type survey struct {
+	name, doc string
+	parts     []Part
+}
+
+func (s survey) Name() string { return s.name }
+func (s survey) Doc() string  { return s.doc }
 
 // Metrics lists those of every part, primary ones first.
 func (s survey) Metrics() []bench.Metric {
 	var all []bench.Metric
 	for _, p := range s.parts {
 		for _, m := range p.Workload.Metrics() {
-			m.Name = p.counter(m.Name)
+			m = p.named(m)
 			if !slices.ContainsFunc(all, func(o bench.Metric) bool { return o.Name == m.Name }) {
 				all = append(all, m)
 			}

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// answers puts the comparison of one cell with another into sentences, one for each
+// metric that decides. Of more cells, or under several conditions, tables say it
+// better: nil.
+func answers(primary []Metric) (all []Line) {
+	for i := range primary {
+		m := &primary[i]
+		if len(m.Conditions) != 1 {
+			return nil
+		}
+		base, other := m.Conditions[0].two()
+		if base == nil || other == nil {
+			return nil
+		}
+		all = append(all, Line{Name: Clean(m.Title), Text: []string{answer(m, base, other)}})
+	}
+	return all
+}
+
+// two are the rows of a condition that has a baseline and one other cell; nil where
+// it has not.
+func (c *Condition) two() (base, other *Row) {
+	if len(c.Rows) != 2 {
+		return nil, nil
+	}
+	for i := range c.Rows {
+		if r := &c.Rows[i]; r.Effect == nil {
+			base = r
+		} else {
+			other = r
+		}
+	}
+	return base, other
+}
+
+// answer is one sentence, such as "b is slower, ×1.20 [1.15, 1.26]: 12 ms
+// against 10 ms".
+func answer(m *Metric, base, other *Row) string {
+	e, name := other.Effect, Clean(other.Cell)
+	if e.Estimate == nil || base.Median == nil || other.Median == nil {
+		return name + " is not measured"
+	}
+	effect := effectText(e, m.effects())
+	by := strings.TrimSpace(effect[0] + " " + effect[1])
+	switch analysis.Verdict(e.Verdict) {
+	case analysis.Worse, analysis.Better, analysis.Different:
+		word, _ := verdictText(m, e)
+		verb := "is"
+		if word == "less" || word == "more" {
+			verb = "takes"
+		}
+		in := m.medians()
+		return fmt.Sprintf("%s %s %s, %s: %s against %s", name, verb, word, by, in.text(other.Median), in.text(base.Median))
+	case analysis.Same:
+		return fmt.Sprintf("%s is the same within %s, %s", name, margin(m, e), by)
+	case analysis.Unreliable:
+		return name + " cannot be told: the baseline differs from itself"
+	}
+	if e.Blocks > 0 {
+		by += fmt.Sprintf(", until about %s", unit.FormatCount(e.Blocks, "block"))
+	}
+	return fmt.Sprintf("%s is not settled, %s", name, by)
+}

@@ -1,7 +1,6 @@
 package image_test
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -11,59 +10,17 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-// An entry is one entry of a layer that a test writes. Mode 0 means 0644, or
-// 0755 for a directory.
-type entry struct {
-	kind       byte
-	name, link string
-	data       string
-	mode       int64
-	uid, gid   int
-	xattr      string // security.capability
-}
+// The entries of layers that tests write.
+type entry = imagetest.Entry
 
-func file(name, data string) entry   { return entry{kind: tar.TypeReg, name: name, data: data} }
-func dir(name string) entry          { return entry{kind: tar.TypeDir, name: name + "/"} }
-func symlink(name, to string) entry  { return entry{kind: tar.TypeSymlink, name: name, link: to} }
-func hardlink(name, to string) entry { return entry{kind: tar.TypeLink, name: name, link: to} }
-
-// layerTar writes the entries as they are, hostile ones too.
-func layerTar(tb testing.TB, entries ...entry) []byte {
-	tb.Helper()
-	var buf bytes.Buffer
-	tw := tar.NewWriter(&buf)
-	for _, e := range entries {
-		h := &tar.Header{
-			Typeflag: e.kind, Name: e.name, Linkname: e.link, Size: int64(len(e.data)),
-			Mode: e.mode, Uid: e.uid, Gid: e.gid, ModTime: time.Unix(1_000_000_000, 0),
-		}
-		if h.Mode == 0 {
-			h.Mode = 0o644
-			if e.kind == tar.TypeDir {
-				h.Mode = 0o755
-			}
-		}
-		if e.xattr != "" {
-			h.PAXRecords = map[string]string{"SCHILY.xattr.security.capability": e.xattr}
-		}
-		if err := tw.WriteHeader(h); err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := tw.Write([]byte(e.data)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := tw.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return buf.Bytes()
-}
+var file, dir, symlink, hardlink = imagetest.File, imagetest.Dir, imagetest.Symlink, imagetest.Hardlink
 
 func digest(b []byte) v1.Hash {
 	sum := sha256.Sum256(b)
@@ -123,7 +80,7 @@ func writeTar(tb testing.TB, files map[string][]byte) string {
 		entries = append(entries, file(name, string(data)))
 	}
 	name := filepath.Join(tb.TempDir(), "image.tar")
-	if err := os.WriteFile(name, layerTar(tb, entries...), 0o600); err != nil {
+	if err := os.WriteFile(name, imagetest.Archive(tb, entries...), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return "tar:" + name

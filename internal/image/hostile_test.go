@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
 // archiveOf writes bytes as an archive and returns a reference.
@@ -34,8 +35,8 @@ func archiveOf(tb testing.TB, b []byte) string {
 // plainArchive is what "docker save" writes of an image of one layer.
 func plainArchive(tb testing.TB, extra ...entry) []byte {
 	tb.Helper()
-	l := layerTar(tb, file("a", "text"))
-	return layerTar(tb, append([]entry{
+	l := imagetest.Archive(tb, file("a", "text"))
+	return imagetest.Archive(tb, append([]entry{
 		file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(tb, config(l)))), file("l", string(l)),
 	}, extra...)...)
 }
@@ -92,7 +93,7 @@ func TestNestedIndexes(t *testing.T) {
 // Layers that are compressed with something else, or want more memory than
 // there is, are refused.
 func TestOddCompressions(t *testing.T) {
-	plain := layerTar(t, file("a", "text"))
+	plain := imagetest.Archive(t, file("a", "text"))
 	window := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xb8} // a frame whose window is 8 GiB
 	for _, test := range []struct {
 		name   string
@@ -134,7 +135,7 @@ func zipped(tb testing.TB, b []byte) []byte {
 // A bomb in zstd is stopped when it is unpacked, and when an engine is to get it
 // unpacked.
 func TestZstdBomb(t *testing.T) {
-	content := layerTar(t, file("zeros", strings.Repeat("\x00", 10_000_000)))
+	content := imagetest.Archive(t, file("zeros", strings.Repeat("\x00", 10_000_000)))
 	ref := writeTar(t, map[string][]byte{
 		"c": marshal(t, config(content)), "l": zipped(t, content), "manifest.json": []byte(`[{"Config":"c","Layers":["l"]}]`),
 	})

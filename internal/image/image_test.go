@@ -138,8 +138,8 @@ func withConfig(t *testing.T, c v1.ConfigFile) *image.Image {
 
 // One image has one digest and one set of files, however it is packed.
 func TestPackings(t *testing.T) {
-	base := layerTar(t, dir("a"), file("a/b", "1"), file("c", "1"))
-	top := layerTar(t, file("c", "2"), file("a/.wh.b", ""))
+	base := imagetest.Archive(t, dir("a"), file("a/b", "1"), file("c", "1"))
+	top := imagetest.Archive(t, file("c", "2"), file("a/.wh.b", ""))
 	want := []string{"a/", "c: 2"}
 	docker := saved(t, base, top, top)
 	img := build(t, base, top, top)
@@ -251,7 +251,7 @@ func nestedRef(t *testing.T, img v1.Image) string {
 	on := func(add mutate.Appendable, os, arch string) mutate.IndexAddendum {
 		return mutate.IndexAddendum{Add: add, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: os, Architecture: arch}}}
 	}
-	other := build(t, layerTar(t, file("other", "")))
+	other := build(t, imagetest.Archive(t, file("other", "")))
 	inner := mutate.AppendManifests(empty.Index,
 		on(img, "linux", runtime.GOARCH), on(img, "linux", runtime.GOARCH), on(other, "linux", "s390x"), on(other, "unknown", "unknown"))
 	return indexRef(t, mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: inner}))
@@ -303,7 +303,7 @@ func rewritten(t *testing.T, ref string) string {
 func savedWithLinks(t *testing.T, base, top []byte) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "links.tar")
-	b := layerTar(t,
+	b := imagetest.Archive(t,
 		file("c.json", string(marshal(t, config(base, top, top)))),
 		file("0/layer.tar", string(base)), file("1/layer.tar", string(top)), symlink("2/layer.tar", "../1/layer.tar"),
 		file("manifest.json", `[{"Config":"c.json","Layers":["0/layer.tar","1/layer.tar","2/layer.tar"]}]`))
@@ -414,7 +414,7 @@ func TestResolveRefusesStrangeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed := filepath.Join(t.TempDir(), "image.tar.gz")
-	if err := os.WriteFile(packed, gzipped(t, layerTar(t, file("manifest.json", "[]"))), 0o600); err != nil {
+	if err := os.WriteFile(packed, gzipped(t, imagetest.Archive(t, file("manifest.json", "[]"))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ ref, says string }{
@@ -455,8 +455,8 @@ func TestResolveIsStable(t *testing.T) {
 }
 
 func FuzzResolve(f *testing.F) {
-	f.Add(layerTar(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(f, config(nil)))), hardlink("l", "l")))
-	f.Add(layerTar(f, file("index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:00"}]}`)))
+	f.Add(imagetest.Archive(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(f, config(nil)))), hardlink("l", "l")))
+	f.Add(imagetest.Archive(f, file("index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:00"}]}`)))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		name := filepath.Join(t.TempDir(), "a.tar")
 		if err := os.WriteFile(name, archive, 0o600); err != nil {

@@ -103,7 +103,7 @@ func serve(t *testing.T, start func(http.Handler) *httptest.Server) (*fake, *htt
 	f := &fake{next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	plain := httptest.NewServer(f)
 	defer plain.Close()
-	if err := remote.Write(tag(t, plain), build(t, layerTar(t, file("a", strings.Repeat("x", 100_000))))); err != nil {
+	if err := remote.Write(tag(t, plain), build(t, imagetest.Archive(t, file("a", strings.Repeat("x", 100_000))))); err != nil {
 		t.Fatal(err)
 	}
 	s := start(f)
@@ -369,7 +369,7 @@ func TestRegistryVariants(t *testing.T) {
 	alone(t)
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(s.Close)
-	plain, newer := build(t, layerTar(t, file("plain", ""))), build(t, layerTar(t, file("newer", "")))
+	plain, newer := build(t, imagetest.Archive(t, file("plain", ""))), build(t, imagetest.Archive(t, file("newer", "")))
 	arch, variant := platform(), "v9"
 	index := mutate.AppendManifests(empty.Index,
 		mutate.IndexAddendum{Add: newer, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch, Variant: variant}}},

@@ -97,7 +97,7 @@ func TestUnpack(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var layers [][]byte
 			for _, entries := range test.layers {
-				layers = append(layers, layerTar(t, entries...))
+				layers = append(layers, imagetest.Archive(t, entries...))
 			}
 			dir, err := rootfs(t, image.NewLibrary(t.TempDir()), saved(t, layers...))
 			if err != nil {
@@ -120,7 +120,7 @@ func TestUnpackRefuses(t *testing.T) {
 		{"parent, deep", []entry{file("a/b/../../../canary", "x")}, "a/b/../../../canary"},
 		{"parent, harmless", []entry{file("a/../b", "x")}, "a/../b"},
 		{"absolute", []entry{file("/canary", "x")}, "/canary"},
-		{"parent directory", []entry{{kind: tar.TypeDir, name: ".."}}, ".."},
+		{"parent directory", []entry{{Kind: tar.TypeDir, Name: ".."}}, ".."},
 		{"through an absolute link", []entry{symlink("l", "/tmp"), file("l/canary", "x")}, "l/canary"},
 		{"through a relative link", []entry{symlink("l", "../.."), file("l/canary", "x")}, "l/canary"},
 		{"directory through a link", []entry{symlink("l", "../.."), dir("l/canary")}, "l/canary"},
@@ -137,22 +137,22 @@ func TestUnpackRefuses(t *testing.T) {
 		{"hard link to nothing", []entry{hardlink("a", "b")}, `"a"`},
 		{"root as a file", []entry{file(".", "x")}, `"."`},
 		{"link loop", []entry{symlink("l", "l"), file("l/a", "x")}, "l/a"},
-		{"character device", []entry{{kind: tar.TypeChar, name: "dev/null"}}, "dev/null"},
-		{"block device", []entry{{kind: tar.TypeBlock, name: "dev/vda"}}, "dev/vda"},
-		{"FIFO", []entry{{kind: tar.TypeFifo, name: "run/pipe"}}, "run/pipe"},
-		{"unknown kind", []entry{{kind: 'Z', name: "strange"}}, "strange"},
+		{"character device", []entry{{Kind: tar.TypeChar, Name: "dev/null"}}, "dev/null"},
+		{"block device", []entry{{Kind: tar.TypeBlock, Name: "dev/vda"}}, "dev/vda"},
+		{"FIFO", []entry{{Kind: tar.TypeFifo, Name: "run/pipe"}}, "run/pipe"},
+		{"unknown kind", []entry{{Kind: 'Z', Name: "strange"}}, "strange"},
 		{"name too long for the kernel", []entry{file(strings.Repeat("x", 256), "x")}, "xxx"},
 		{"path too deep", []entry{file(strings.Repeat("x/", 300)+"x", "x")}, "deeper than"},
 		{"path too long", []entry{file(strings.Repeat("x/", 2100)+"x", "x")}, "longer than"},
 		{"link target too long", []entry{symlink("l", strings.Repeat("x/", 2100))}, "longer than"},
-		{"owner too large", []entry{{kind: tar.TypeReg, name: "a", uid: 1 << 32}}, "4294967296"},
-		{"owner none", []entry{{kind: tar.TypeReg, name: "a", gid: 1<<32 - 1}}, "4294967295"},
+		{"owner too large", []entry{{Kind: tar.TypeReg, Name: "a", UID: 1 << 32}}, "4294967296"},
+		{"owner none", []entry{{Kind: tar.TypeReg, Name: "a", GID: 1<<32 - 1}}, "4294967295"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			base := t.TempDir()
 			canary := filepath.Join(base, "images", "canary")
 			writeCanary(t, canary)
-			_, err := rootfs(t, image.NewLibrary(base), saved(t, layerTar(t, test.entries...)))
+			_, err := rootfs(t, image.NewLibrary(base), saved(t, imagetest.Archive(t, test.entries...)))
 			if err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error %v, want one that names %q", err, test.says)
 			}
@@ -183,10 +183,10 @@ func TestUnpackLimits(t *testing.T) {
 		limits image.Limits
 		layers [][]byte
 	}{
-		{"bytes in files", image.Limits{Bytes: 150_000}, [][]byte{layerTar(t, file("a", big)), layerTar(t, file("a", big))}},
-		{"bytes between files", image.Limits{Bytes: 50_000}, [][]byte{append(layerTar(t), make([]byte, 100_000)...)}},
-		{"entries", image.Limits{Entries: 2}, [][]byte{layerTar(t, file("a", ""), file("b", "")), layerTar(t, file("c", ""))}},
-		{"path", image.Limits{Path: 3}, [][]byte{layerTar(t, file("abcd", ""))}},
+		{"bytes in files", image.Limits{Bytes: 150_000}, [][]byte{imagetest.Archive(t, file("a", big)), imagetest.Archive(t, file("a", big))}},
+		{"bytes between files", image.Limits{Bytes: 50_000}, [][]byte{append(imagetest.Archive(t), make([]byte, 100_000)...)}},
+		{"entries", image.Limits{Entries: 2}, [][]byte{imagetest.Archive(t, file("a", ""), file("b", "")), imagetest.Archive(t, file("c", ""))}},
+		{"path", image.Limits{Path: 3}, [][]byte{imagetest.Archive(t, file("abcd", ""))}},
 		{"size in a header", image.Limits{Bytes: 1 << 30}, [][]byte{hugeHeader(t)}},
 		{"sparse file", image.Limits{Bytes: 1 << 30}, [][]byte{sparse(t)}},
 	} {
@@ -208,14 +208,14 @@ func octal(n int64) string { return fmt.Sprintf("%011o\x00", n) }
 // hugeHeader is a layer of one file that claims to be huge.
 func hugeHeader(t *testing.T) []byte {
 	t.Helper()
-	return resize(layerTar(t, file("a", "x")), octal(claimed))
+	return resize(imagetest.Archive(t, file("a", "x")), octal(claimed))
 }
 
 // sparse is a layer of one huge file in the old GNU format: a hole, and one
 // byte at the end.
 func sparse(t *testing.T) []byte {
 	t.Helper()
-	b := layerTar(t, file("a", "x"))
+	b := imagetest.Archive(t, file("a", "x"))
 	b[156] = tar.TypeGNUSparse
 	copy(b[257:], "ustar  \x00")
 	copy(b[386:], octal(claimed-1)+octal(1))
@@ -237,11 +237,11 @@ func resize(b []byte, size string) []byte {
 
 // A compression bomb is as large as what comes out of it.
 func TestUnpackBomb(t *testing.T) {
-	bomb := gzipped(t, layerTar(t, file("zeros", strings.Repeat("\x00", 10_000_000))))
+	bomb := gzipped(t, imagetest.Archive(t, file("zeros", strings.Repeat("\x00", 10_000_000))))
 	if len(bomb) > 100_000 {
 		t.Fatalf("%d bytes are no bomb", len(bomb))
 	}
-	c := config(layerTar(t, file("zeros", strings.Repeat("\x00", 10_000_000))))
+	c := config(imagetest.Archive(t, file("zeros", strings.Repeat("\x00", 10_000_000))))
 	ref := writeTar(t, map[string][]byte{
 		"c": marshal(t, c), "l": bomb, "manifest.json": []byte(`[{"Config":"c","Layers":["l"]}]`),
 	})
@@ -255,13 +255,13 @@ func TestUnpackBomb(t *testing.T) {
 }
 
 func TestUnpackModes(t *testing.T) {
-	layer := layerTar(
+	layer := imagetest.Archive(
 		t,
-		entry{kind: tar.TypeReg, name: "setuid", data: "x", mode: 0o4755, uid: 0, gid: 7, xattr: "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
-		entry{kind: tar.TypeDir, name: "sticky", mode: 0o1777},
-		entry{kind: tar.TypeDir, name: "closed", mode: 0o500, uid: 42},
+		entry{Kind: tar.TypeReg, Name: "setuid", Data: "x", Mode: 0o4755, UID: 0, GID: 7, Capability: "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
+		entry{Kind: tar.TypeDir, Name: "sticky", Mode: 0o1777},
+		entry{Kind: tar.TypeDir, Name: "closed", Mode: 0o500, UID: 42},
 		file("closed/inside", "x"),
-		entry{kind: tar.TypeSymlink, name: "link", link: "setuid", uid: 43},
+		entry{Kind: tar.TypeSymlink, Name: "link", Link: "setuid", UID: 43},
 	)
 	dir, err := rootfs(t, image.NewLibrary(t.TempDir()), saved(t, layer))
 	if err != nil {
@@ -306,7 +306,7 @@ func TestRootfsIsShared(t *testing.T) {
 	base := t.TempDir()
 	lib := image.NewLibrary(base)
 	// Two references to one image share it too.
-	layer := layerTar(t, file("a", strings.Repeat("x", 1_000_000)))
+	layer := imagetest.Archive(t, file("a", strings.Repeat("x", 1_000_000)))
 	refs := []string{saved(t, layer), saved(t, layer)}
 	dirs := make([]string, 16)
 	var wg sync.WaitGroup
@@ -331,7 +331,7 @@ func TestRootfsIsShared(t *testing.T) {
 
 func TestRootfsSurvivesTheLibrary(t *testing.T) {
 	base := t.TempDir()
-	ref := saved(t, layerTar(t, file("a", "12345")))
+	ref := saved(t, imagetest.Archive(t, file("a", "12345")))
 	for range 2 {
 		img, err := image.NewLibrary(base).Resolve(t.Context(), ref)
 		if err != nil {
@@ -350,7 +350,7 @@ func TestRootfsSurvivesTheLibrary(t *testing.T) {
 func TestRootfsAfterCrash(t *testing.T) {
 	base := t.TempDir()
 	lib := image.NewLibrary(base)
-	img, err := lib.Resolve(t.Context(), saved(t, layerTar(t, file("a", "whole"))))
+	img, err := lib.Resolve(t.Context(), saved(t, imagetest.Archive(t, file("a", "whole"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestRootfsAfterCrash(t *testing.T) {
 
 func TestRootfsCanceled(t *testing.T) {
 	base := t.TempDir()
-	img, err := image.NewLibrary(base).Resolve(t.Context(), saved(t, layerTar(t, file("a", "x"))))
+	img, err := image.NewLibrary(base).Resolve(t.Context(), saved(t, imagetest.Archive(t, file("a", "x"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestRootfsCanceled(t *testing.T) {
 }
 
 func TestRootfsVerifiesLayers(t *testing.T) {
-	good, bad := layerTar(t, file("a", "good")), layerTar(t, file("a", "evil"))
+	good, bad := imagetest.Archive(t, file("a", "good")), imagetest.Archive(t, file("a", "evil"))
 	ref := writeTar(t, map[string][]byte{
 		"c": marshal(t, config(good)), "l": bad, "manifest.json": []byte(`[{"Config":"c","Layers":["l"]}]`),
 	})
@@ -393,9 +393,9 @@ func TestRootfsVerifiesLayers(t *testing.T) {
 
 // No archive whatever changes anything outside the directory it is unpacked to.
 func FuzzRootfs(f *testing.F) {
-	f.Add(layerTar(f, dir("a"), file("a/b", "x"), symlink("l", "../.."), hardlink("h", "a/b"), file(".wh.x", ""), file("a/.wh..wh..opq", "")))
-	f.Add(layerTar(f, symlink("l", ".."), symlink("m", "l/.."), file("m/canary", "evil"), file("../../canary", "evil")))
-	f.Add(gzipped(f, layerTar(f, file("a", "x"))))
+	f.Add(imagetest.Archive(f, dir("a"), file("a/b", "x"), symlink("l", "../.."), hardlink("h", "a/b"), file(".wh.x", ""), file("a/.wh..wh..opq", "")))
+	f.Add(imagetest.Archive(f, symlink("l", ".."), symlink("m", "l/.."), file("m/canary", "evil"), file("../../canary", "evil")))
+	f.Add(gzipped(f, imagetest.Archive(f, file("a", "x"))))
 	f.Add([]byte("no archive"))
 	f.Fuzz(func(t *testing.T, layer []byte) {
 		base := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/image/pack"
 )
 
@@ -95,7 +96,7 @@ func members(t *testing.T, raw []byte) map[string][]byte {
 
 // TestWriteAnother refuses an image that was not made here.
 func TestWriteAnother(t *testing.T) {
-	img := resolve(t, image.NewLibrary(t.TempDir()), saved(t, layerTar(t, file("a", "1"))))
+	img := resolve(t, image.NewLibrary(t.TempDir()), saved(t, imagetest.Archive(t, file("a", "1"))))
 	if err := img.WriteArchive(&bytes.Buffer{}, ""); err == nil {
 		t.Error("no error")
 	}

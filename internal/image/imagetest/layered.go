@@ -37,9 +37,9 @@ func Layered(tb testing.TB, agent []byte) string {
 func LayeredWith(tb testing.TB, agent []byte, arch string, process map[string]any) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	first := archive(tb, member{"tare-agent", 0o755, agent}, member{"etc/kept", 0o644, []byte("first")}, member{"etc/gone", 0o644, nil})
-	second := archive(tb, member{"etc/kept", 0o644, []byte("second")})
-	third := archive(tb, member{"etc/.wh.gone", 0o644, nil})
+	first := Archive(tb, program(agent), File("etc/kept", "first"), File("etc/gone", ""))
+	second := Archive(tb, File("etc/kept", "second"))
+	third := Archive(tb, File("etc/.wh.gone", ""))
 	config := blob(tb, dir, types.OCIConfigJSON, marshal(tb, map[string]any{
 		"os": "linux", "architecture": arch, "config": process,
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{sum(first), sum(second), sum(third)}},

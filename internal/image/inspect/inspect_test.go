@@ -24,35 +24,10 @@ import (
 	"github.com/tare-bench/tare/internal/image/inspect"
 )
 
-// An entry of a layer that a test writes.
-type entry struct {
-	kind       byte
-	name, link string
-	data       string
-}
+// The entries of layers that tests write.
+type entry = imagetest.Entry
 
-func file(name, data string) entry   { return entry{kind: tar.TypeReg, name: name, data: data} }
-func dir(name string) entry          { return entry{kind: tar.TypeDir, name: name + "/"} }
-func symlink(name, to string) entry  { return entry{kind: tar.TypeSymlink, name: name, link: to} }
-func hardlink(name, to string) entry { return entry{kind: tar.TypeLink, name: name, link: to} }
-
-func layer(tb testing.TB, entries ...entry) []byte {
-	tb.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, e := range entries {
-		if err := w.WriteHeader(&tar.Header{Typeflag: e.kind, Name: e.name, Linkname: e.link, Size: int64(len(e.data)), Mode: 0o755}); err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := w.Write([]byte(e.data)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return b.Bytes()
-}
+var file, dir, symlink, hardlink = imagetest.File, imagetest.Dir, imagetest.Symlink, imagetest.Hardlink
 
 // saved writes an image as "docker save" does.
 func saved(tb testing.TB, process v1.Config, layers ...[]byte) string {
@@ -75,7 +50,7 @@ func saved(tb testing.TB, process v1.Config, layers ...[]byte) string {
 		tb.Fatal(err)
 	}
 	name := filepath.Join(tb.TempDir(), "image.tar")
-	if err := os.WriteFile(name, layer(tb, append(members, file("c", string(raw)), file("manifest.json", string(manifest)))...), 0o600); err != nil {
+	if err := os.WriteFile(name, imagetest.Archive(tb, append(members, file("c", string(raw)), file("manifest.json", string(manifest)))...), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return "tar:" + name
@@ -119,8 +94,8 @@ Version: 1:1.2
 // two names is one file.
 func TestTree(t *testing.T) {
 	r := report(t,
-		layer(t, dir("a"), file("a/1", "12345"), file("a/2", "12"), dir("b"), file("b/1", "1"), symlink("l", "a"), file("kept", "1")),
-		layer(t, file("a/.wh.1", ""), dir("b"), file("b/.wh..wh..opq", ""), file("b/2", "123"), file("l/3", "1234"), hardlink("again", "l/3"), file("implied/deep/x", "")))
+		imagetest.Archive(t, dir("a"), file("a/1", "12345"), file("a/2", "12"), dir("b"), file("b/1", "1"), symlink("l", "a"), file("kept", "1")),
+		imagetest.Archive(t, file("a/.wh.1", ""), dir("b"), file("b/.wh..wh..opq", ""), file("b/2", "123"), file("l/3", "1234"), hardlink("again", "l/3"), file("implied/deep/x", "")))
 	if r.Files != 6 || r.Links != 1 || r.Dirs != 4 || r.Unpacked != 2+3+4+1 {
 		t.Errorf("%d files, %d links, %d directories, %d bytes; want 6, 1, 4 and 10", r.Files, r.Links, r.Dirs, r.Unpacked)
 	}
@@ -132,15 +107,15 @@ func TestTree(t *testing.T) {
 // The same tree as Rootfs makes: whatever the entries, names and kinds agree.
 func TestTreeIsRootfs(t *testing.T) {
 	for name, layers := range map[string][][]byte{
-		"a directory over a file": {layer(t, file("x", "1")), layer(t, dir("x"), file("x/y", "1"))},
-		"a file over a directory": {layer(t, dir("x"), file("x/y", "1")), layer(t, file("x", "1"))},
-		"hidden and made again":   {layer(t, dir("x"), file("x/y", "1")), layer(t, file("x/new", "1"), file(".wh.x", ""))},
-		"made, then hidden":       {layer(t, file("x", "1"), file(".wh.x", ""))},
-		"hidden below a link":     {layer(t, dir("d"), file("d/x", "1"), symlink("l", "d")), layer(t, file("l/.wh.x", ""))},
-		"opaque link":             {layer(t, dir("d"), file("d/x", "1"), symlink("l", "d")), layer(t, file("l/.wh..wh..opq", ""))},
-		"link over a directory":   {layer(t, dir("d"), file("d/x", "1")), layer(t, symlink("d", "e"), dir("e"))},
-		"a name twice":            {layer(t, file("x", "1"), file("x", "22"), hardlink("y", "x"), file("x", "333"))},
-		"up and down":             {layer(t, dir("a"), dir("a/b"), symlink("a/b/up", "../.."), file("a/b/up/x", "1"))},
+		"a directory over a file": {imagetest.Archive(t, file("x", "1")), imagetest.Archive(t, dir("x"), file("x/y", "1"))},
+		"a file over a directory": {imagetest.Archive(t, dir("x"), file("x/y", "1")), imagetest.Archive(t, file("x", "1"))},
+		"hidden and made again":   {imagetest.Archive(t, dir("x"), file("x/y", "1")), imagetest.Archive(t, file("x/new", "1"), file(".wh.x", ""))},
+		"made, then hidden":       {imagetest.Archive(t, file("x", "1"), file(".wh.x", ""))},
+		"hidden below a link":     {imagetest.Archive(t, dir("d"), file("d/x", "1"), symlink("l", "d")), imagetest.Archive(t, file("l/.wh.x", ""))},
+		"opaque link":             {imagetest.Archive(t, dir("d"), file("d/x", "1"), symlink("l", "d")), imagetest.Archive(t, file("l/.wh..wh..opq", ""))},
+		"link over a directory":   {imagetest.Archive(t, dir("d"), file("d/x", "1")), imagetest.Archive(t, symlink("d", "e"), dir("e"))},
+		"a name twice":            {imagetest.Archive(t, file("x", "1"), file("x", "22"), hardlink("y", "x"), file("x", "333"))},
+		"up and down":             {imagetest.Archive(t, dir("a"), dir("a/b"), symlink("a/b/up", "../.."), file("a/b/up/x", "1"))},
 	} {
 		t.Run(name, func(t *testing.T) { sameAsRootfs(t, saved(t, v1.Config{}, layers...)) })
 	}
@@ -195,7 +170,7 @@ func TestPackages(t *testing.T) {
 		{"two managers", []entry{file("var/lib/dpkg/status", "Package: a\nVersion: 1\n"), file("lib/apk/db/installed", "P:b\nV:2")}, []inspect.Package{{"a", "1", "", "dpkg"}, {"b", "2", "", "apk"}}},
 		{"without a name", []entry{file("var/lib/dpkg/status", "Version: 1\n\n\n\n")}, []inspect.Package{}},
 	} {
-		if diff := cmp.Diff(test.want, report(t, layer(t, test.entries...)).Packages); diff != "" {
+		if diff := cmp.Diff(test.want, report(t, imagetest.Archive(t, test.entries...)).Packages); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
@@ -215,12 +190,12 @@ func TestRPM(t *testing.T) {
 		if _, err := b.ReadFrom(z); err != nil {
 			t.Fatal(err)
 		}
-		r := report(t, layer(t, file(name, b.String()), file(name+"-wal", "x")))
+		r := report(t, imagetest.Archive(t, file(name, b.String()), file(name+"-wal", "x")))
 		if len(r.Packages) != 2 || r.Packages[0] != (inspect.Package{Name: "libthing", Version: "2:1.4-3", Arch: "x86_64", Manager: "rpm"}) || len(r.Notes) != 1 {
 			t.Errorf("%s: %+v, notes %q", name, r.Packages, r.Notes)
 		}
 	}
-	r := report(t, layer(t, file("var/lib/rpm/Packages", "nonsense")))
+	r := report(t, imagetest.Archive(t, file("var/lib/rpm/Packages", "nonsense")))
 	if len(r.Packages) != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "/var/lib/rpm/Packages: not a database") {
 		t.Errorf("a broken one: %+v, notes %q", r.Packages, r.Notes)
 	}
@@ -241,7 +216,7 @@ func TestLibc(t *testing.T) {
 		{"musl beside glibc", []entry{file("usr/lib/x86_64-linux-musl/libc.so", "\x001.2.3\x00"), symlink("lib/ld-musl-x86_64.so.1", "/usr/lib/x86_64-linux-musl/libc.so"), file("lib64/libc.so.6", banner)}, []inspect.Libc{{"musl", "1.2.3", "/lib/ld-musl-x86_64.so.1"}, {"glibc", "2.36", "/lib64/libc.so.6"}}},
 		{"silent", []entry{file("lib64/libc.so.6", "nothing")}, []inspect.Libc{{"glibc", "", "/lib64/libc.so.6"}}},
 	} {
-		if diff := cmp.Diff(test.want, report(t, layer(t, test.entries...)).Libc); diff != "" {
+		if diff := cmp.Diff(test.want, report(t, imagetest.Archive(t, test.entries...)).Libc); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
@@ -259,7 +234,7 @@ func TestLibcOfThisHost(t *testing.T) {
 }
 
 func TestSystem(t *testing.T) {
-	r := report(t, layer(t, file("usr/lib/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"), symlink("etc/os-release", "../usr/lib/os-release")))
+	r := report(t, imagetest.Archive(t, file("usr/lib/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"), symlink("etc/os-release", "../usr/lib/os-release")))
 	if r.System != "Some Linux 1" {
 		t.Errorf("system %q", r.System)
 	}
@@ -306,14 +281,14 @@ func TestRefuses(t *testing.T) {
 	}{
 		"out of the root":     {[]entry{file("../x", "")}, ".."},
 		"absolute":            {[]entry{file("/x", "")}, "relative"},
-		"a device":            {[]entry{{kind: tar.TypeChar, name: "dev/null"}}, "device"},
+		"a device":            {[]entry{{Kind: tar.TypeChar, Name: "dev/null"}}, "device"},
 		"a link to nothing":   {[]entry{hardlink("a", "b")}, "no such file"},
 		"a link to itself":    {[]entry{file("a", ""), hardlink("a", "a")}, "no such file"},
 		"a file as directory": {[]entry{file("a", ""), file("a/b", "")}, "no directory"},
 		"a loop":              {[]entry{symlink("a", "b"), symlink("b", "a"), file("a/x", "")}, "no directory"},
 		"the root as a file":  {[]entry{file(".", "")}, "root"},
 	} {
-		ref := saved(t, v1.Config{}, layer(t, test.entries...))
+		ref := saved(t, v1.Config{}, imagetest.Archive(t, test.entries...))
 		if _, err := inspected(t, ref); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, test.says)
 		}
@@ -326,19 +301,19 @@ func TestRefusesImpliedDirectories(t *testing.T) {
 	for n := range 500 {
 		entries = append(entries, file(fmt.Sprint(n)+strings.Repeat("/x", 250), ""))
 	}
-	ref := saved(t, v1.Config{}, layer(t, entries...))
+	ref := saved(t, v1.Config{}, imagetest.Archive(t, entries...))
 	if _, err := inspected(t, ref); !errors.Is(err, image.ErrHostile) {
 		t.Errorf("inspected: %v, want an error that wraps ErrHostile", err)
 	}
 }
 
 func TestCompare(t *testing.T) {
-	base := layer(t, file("base", "12345"))
-	a, err := inspected(t, saved(t, v1.Config{User: "7", Env: []string{"A=1", "P=/bin"}}, base, layer(t, file("var/lib/dpkg/status", "Package: both\nVersion: 1\n\nPackage: mine\nVersion: 3\n\nPackage: same\nVersion: 1\n"))))
+	base := imagetest.Archive(t, file("base", "12345"))
+	a, err := inspected(t, saved(t, v1.Config{User: "7", Env: []string{"A=1", "P=/bin"}}, base, imagetest.Archive(t, file("var/lib/dpkg/status", "Package: both\nVersion: 1\n\nPackage: mine\nVersion: 3\n\nPackage: same\nVersion: 1\n"))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := inspected(t, saved(t, v1.Config{Env: []string{"P=/bin", "B="}}, base, layer(t, file("lib/apk/db/installed", "P:both\nV:2\n\nP:same\nV:1\n"))))
+	b, err := inspected(t, saved(t, v1.Config{Env: []string{"P=/bin", "B="}}, base, imagetest.Archive(t, file("lib/apk/db/installed", "P:both\nV:2\n\nP:same\nV:1\n"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,9 +335,9 @@ func TestCompare(t *testing.T) {
 
 // No layer whatever is inspected as something else than it is unpacked to.
 func FuzzTree(f *testing.F) {
-	f.Add(layer(f, dir("a"), file("a/b", "x"), symlink("l", "a/.."), hardlink("h", "a/b")), layer(f, file("a/.wh.b", ""), file("l/a/.wh..wh..opq", ""), file("l/x", "")))
-	f.Add(layer(f, file("x/y/z", "1"), file(".wh.x", "")), layer(f, file(".wh.x", ""), file("x", "2")))
-	f.Add(layer(f, symlink("a", "b"), symlink("b", "/a")), []byte("no archive"))
+	f.Add(imagetest.Archive(f, dir("a"), file("a/b", "x"), symlink("l", "a/.."), hardlink("h", "a/b")), imagetest.Archive(f, file("a/.wh.b", ""), file("l/a/.wh..wh..opq", ""), file("l/x", "")))
+	f.Add(imagetest.Archive(f, file("x/y/z", "1"), file(".wh.x", "")), imagetest.Archive(f, file(".wh.x", ""), file("x", "2")))
+	f.Add(imagetest.Archive(f, symlink("a", "b"), symlink("b", "/a")), []byte("no archive"))
 	f.Fuzz(func(t *testing.T, bottom, top []byte) { sameAsRootfs(t, saved(t, v1.Config{}, bottom, top)) })
 }
 
@@ -378,7 +353,7 @@ func FuzzPackages(f *testing.F) {
 		default:
 			t.Skip("not a file that is looked into")
 		}
-		r := report(t, layer(t, file(name, text)))
+		r := report(t, imagetest.Archive(t, file(name, text)))
 		for _, p := range r.Packages {
 			if p.Name == "" || len(p.Name) > 256 || len(p.Version) > 256 {
 				t.Errorf("package %+v", p)

@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/image/imagetest":       {"github.com/google/go-containerregistry", "github.com/klauspost/compress"},
 	"internal/image/inspect":         {"internal/image/rpmdb", "github.com/google/go-containerregistry"},
 	"internal/image/pack":            {"internal/bench"},
-	"internal/registry":              {"internal/image", "github.com/google/go-containerregistry"},
+	"internal/registry":              {"internal/bench", "internal/image", "github.com/google/go-containerregistry"},
 	"internal/registry/registrytest": {"internal/registry", "internal/image"},
 	"internal/ready":                 {"internal/bench", "internal/party"},
 	"internal/stdstream":             {},

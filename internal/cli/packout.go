@@ -146,7 +146,7 @@ func (t *target) write(ctx context.Context, a *app, img *image.Image, tag string
 		if _, tty := terminal(a.stdout.Writer); tty {
 			return &usageError{errors.New("--output -: stdout is a terminal"), "write into a pipe or a file"}
 		}
-		return img.WriteArchive(unlessDone(ctx, a.stdout), tag)
+		return img.WriteArchive(image.Until(ctx, a.stdout), tag)
 	case toDevice:
 		return t.writeFile(ctx, t.path, os.O_WRONLY, img, tag)
 	case toArchive:
@@ -170,7 +170,7 @@ func (t *target) writeFile(ctx context.Context, name string, flags int, img *ima
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	err = errors.Join(img.WriteArchive(unlessDone(ctx, f), tag), f.Close())
+	err = errors.Join(img.WriteArchive(image.Until(ctx, f), tag), f.Close())
 	if err != nil && ctx.Err() == nil {
 		err = &outputError{fmt.Errorf("--output: %w", err)}
 	}
@@ -201,20 +201,6 @@ func (t *target) placed(err error) error {
 	}
 	return nil
 }
-
-// unlessDone is w, until the context has ended.
-func unlessDone(ctx context.Context, w io.Writer) io.Writer {
-	return writerFunc(func(p []byte) (int, error) {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		return w.Write(p)
-	})
-}
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // loadInto loads the image into engines, and returns their names. One that
 // cannot take it does not keep the others from it.

@@ -3,10 +3,13 @@ package registry
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/image"
 )
 
 // archived makes an archive of files with that content.
@@ -53,7 +56,9 @@ func TestEntries(t *testing.T) {
 
 func TestEntriesToAFailingWriter(t *testing.T) {
 	full := errors.New("full")
-	w := writerFunc(func([]byte) (int, error) { return 0, full })
+	ctx, fill := context.WithCancelCause(t.Context())
+	fill(full)
+	w := image.Until(ctx, io.Discard)
 	if err := entries(w, bytes.NewReader(archived(t, strings.Repeat("x", 10_000)))); !errors.Is(err, full) {
 		t.Errorf("error %v, want %v", err, full)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // A pace lets bytes pass at a rate. A nil one lets all pass.
@@ -27,7 +29,7 @@ func (p *pace) wait(ctx context.Context, n int64) error {
 	if p == nil {
 		return nil
 	}
-	return sleep(ctx, time.Until(p.book(time.Now(), n)))
+	return bench.Sleep(ctx, time.Until(p.book(time.Now(), n)))
 }
 
 // book returns when n bytes have passed that come now.
@@ -48,18 +50,4 @@ func (p *pace) portion(most int64) int64 {
 		return most
 	}
 	return min(most, max(least, int64(p.rate/per)))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

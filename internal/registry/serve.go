@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // silent is where the server logs to: what clients do wrong is theirs to tell.
@@ -27,7 +29,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	name, kind, target := split(q.URL.Path)
 	o, done := r.serve(name)
 	defer done()
-	if sleep(q.Context(), r.options.Latency) != nil {
+	if bench.Sleep(q.Context(), r.options.Latency) != nil {
 		return // nobody waits any more
 	}
 	switch {

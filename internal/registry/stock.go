@@ -41,7 +41,7 @@ func Keep(ctx context.Context, dir string, img *image.Image, fill Fill) (*Stock,
 		return s.add(keep(dir, id, func(w io.Writer) error { return entries(w, archive) }))
 	})
 	for i := 0; i < fill.Layers && err == nil; i++ {
-		err = s.add(keep(dir, fill.name(i), func(w io.Writer) error { return fill.write(bounded(ctx, w), i) }))
+		err = s.add(keep(dir, fill.name(i), func(w io.Writer) error { return fill.write(image.Until(ctx, w), i) }))
 		s.config.History = append(s.config.History, v1.History{Created: v1.Time{Time: time.Unix(0, 0).UTC()}, CreatedBy: "tare"})
 	}
 	return s, err
@@ -51,20 +51,6 @@ func (s *Stock) add(l layer, err error) error {
 	s.layers = append(s.layers, l)
 	return err
 }
-
-// bounded ends what is written with the context.
-func bounded(ctx context.Context, w io.Writer) io.Writer {
-	return writerFunc(func(p []byte) (int, error) {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		return w.Write(p)
-	})
-}
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // A Content is an image as it is served once.
 type Content struct {

@@ -7,21 +7,18 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	ctd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/containerd"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
@@ -139,51 +136,21 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// userImage writes an archive of the agent's image whose user is user.
-func userImage(t *testing.T, site enginetest.Site, user string) string {
-	t.Helper()
-	img, err := site.Images.Resolve(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var buf bytes.Buffer
-	if err := img.WriteDockerArchive(&buf, "tare.local/agent:latest"); err != nil {
-		t.Fatal(err)
-	}
-	original := filepath.Join(t.TempDir(), "original.tar")
-	if err := os.WriteFile(original, buf.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	changed, err := tarball.ImageFromPath(original, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := changed.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Config.User = user
-	changed, err = mutate.Config(changed, config.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "changed.tar")
-	if err := tarball.WriteToFile(file, name.MustParseReference("tare.local/user:latest"), changed); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // The image's user is looked up in its files.
 func TestUserOfImage(t *testing.T) {
-	e, site := open(t)
-	for user, want := range map[string]int{"nobody": 65534, "1234": 1234, "0:0": 0} {
-		f, _ := facts(t, e, bench.Spec{Image: "tar:" + userImage(t, site, user)})
+	e, _ := open(t)
+	program, err := image.AgentBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	passwd := imagetest.File("etc/passwd", "root:x:0:0::/:\nsomebody:x:4321:4321::/:\n")
+	for user, want := range map[string]int{"somebody": 4321, "1234": 1234, "0:0": 0} {
+		f, _ := facts(t, e, bench.Spec{Image: imagetest.ForeignOf(t, program, user, passwd)})
 		if f.UID != want {
 			t.Errorf("user %q runs as %d, want %d", user, f.UID, want)
 		}
 	}
-	spec := bench.Spec{Image: "tar:" + userImage(t, site, "no-such-user")}
+	spec := bench.Spec{Image: imagetest.ForeignOf(t, program, "no-such-user", passwd)}
 	if err := e.Prepare(t.Context(), spec); err == nil {
 		t.Error("Prepare of an image whose user does not exist succeeds")
 	}

@@ -104,7 +104,7 @@ func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 				began = time.Now()
 			}
 		}
-		if err := sleep(ctx, min(max(time.Millisecond, time.Since(began)/100), 100*time.Millisecond)); err != nil {
+		if err := bench.Sleep(ctx, min(max(time.Millisecond, time.Since(began)/100), 100*time.Millisecond)); err != nil {
 			return nil, c.failed(ctx, "wait", err)
 		}
 	}

@@ -118,7 +118,7 @@ func (e *Engine) appears(ctx context.Context, s *server, name string) (*cri.Imag
 		if found != nil {
 			return found, nil
 		}
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := bench.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return nil, e.failed(ctx, "look for image "+name, err)
 		}
 	}
@@ -141,14 +141,4 @@ func loadedAs(name string, found *cri.Image) loaded {
 // without the algorithm.
 func digestOf(i *cri.Image) string {
 	return "sha256:" + strings.TrimPrefix(i.GetId(), "sha256:")
-}
-
-// sleep waits, or returns why the context has ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -201,7 +201,7 @@ func (f *Fake) do(ctx context.Context, op Op, number int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := sleep(ctx, f.latency(op, number, call)); err != nil {
+	if err := bench.Sleep(ctx, f.latency(op, number, call)); err != nil {
 		return err
 	}
 	for _, fault := range f.config.Faults {
@@ -212,7 +212,7 @@ func (f *Fake) do(ctx context.Context, op Op, number int) error {
 		if fault.Deaf {
 			patient = context.WithoutCancel(ctx)
 		}
-		if err := sleep(patient, fault.Delay); err != nil {
+		if err := bench.Sleep(patient, fault.Delay); err != nil {
 			return err
 		}
 		if fault.Err != nil {
@@ -237,21 +237,6 @@ func (f *Fake) latency(op Op, number, call int) time.Duration {
 	}
 	r := rand.New(rand.NewPCG(f.config.Seed, which))
 	return typical + time.Duration(float64(typical)*f.config.Jitter*(2*r.Float64()-1))
-}
-
-// sleep returns after d, or with ctx's error when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // now is the clock inside.

@@ -157,6 +157,6 @@ func (p *program) print(ctx context.Context, w *io.Writer, size string) {
 		n := min(left, len(block))
 		p.write(ctx, w, block[:n])
 		left -= n
-		_ = sleep(ctx, time.Millisecond) // told by ctx
+		_ = bench.Sleep(ctx, time.Millisecond) // told by ctx
 	}
 }

@@ -14,10 +14,17 @@ import (
 // and nothing beside it, and runs it as user 7 of group 8. It returns a reference.
 func Foreign(tb testing.TB, agent []byte) string {
 	tb.Helper()
-	layer := Archive(tb, program(agent))
+	return ForeignOf(tb, agent, "7:8")
+}
+
+// ForeignOf is Foreign for another user, who may have to be looked up in the
+// files that lie beside the agent.
+func ForeignOf(tb testing.TB, agent []byte, user string, files ...Entry) string {
+	tb.Helper()
+	layer := Archive(tb, append(files, program(agent))...)
 	config := marshal(tb, map[string]any{
 		"os": "linux", "architecture": runtime.GOARCH,
-		"config": map[string]any{"User": "7:8", "Entrypoint": []string{"/tare-agent"}, "WorkingDir": "/"},
+		"config": map[string]any{"User": user, "Entrypoint": []string{"/tare-agent"}, "WorkingDir": "/"},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	manifest := marshal(tb, []any{map[string]any{"Config": "config.json", "Layers": []string{"layer.tar"}}})

@@ -86,12 +86,15 @@ func TestInterruptedTwice(t *testing.T) {
 	}
 }
 
+// brief is small with half of its blocks, for engines that take their time.
+func brief(engines []string) []string { return small(engines, "--blocks", "3") }
+
 // A run that is killed at any instant is a prefix of itself; what it left is
 // removed by clean, or by resume, which finishes it.
 func TestKilled(t *testing.T) {
 	engines := usable(t, "native", "floor", "crun", "runc", "docker")
 	whole := newPlace(t)
-	whole.must(t, small(engines)...)
+	whole.must(t, brief(engines)...)
 	undisturbed := whole.last(t)
 	const seed, rounds = 7, 5
 	t.Logf("seed %d", seed)
@@ -113,7 +116,7 @@ func TestKilled(t *testing.T) {
 func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, within time.Duration, clean bool) bool {
 	t.Helper()
 	p := newPlace(t)
-	r := p.begin(t, small(engines)...)
+	r := p.begin(t, brief(engines)...)
 	p.await(t, r, after)
 	time.Sleep(within)
 	if err := r.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {

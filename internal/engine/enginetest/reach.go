@@ -18,9 +18,6 @@ import (
 	"github.com/tare-bench/tare/internal/netns"
 )
 
-// inside is the port that the subtests of this file have in the container.
-const inside = 7321
-
 // A way is a network with a way to reach a container in it.
 type way struct {
 	feature        Feature
@@ -69,10 +66,24 @@ func reaches(t *testing.T, s *suite) {
 	for _, w := range ways() {
 		t.Run(strings.TrimSpace(w.network+" "+w.reach), func(t *testing.T) {
 			for _, protocol := range []string{"tcp", "udp"} {
-				s.reach(t, w, bench.Port{Container: inside, Protocol: protocol})
+				s.reach(t, w, bench.Port{Container: freePort(t), Protocol: protocol})
 			}
 		})
 	}
+}
+
+// freePort is one that nobody has on this host, whose network some containers
+// share.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().(*net.TCPAddr).AddrPort().Port()
 }
 
 func (s *suite) reach(t *testing.T, w way, p bench.Port) {

@@ -58,10 +58,20 @@ func networks() map[string]bench.Spec {
 func BenchmarkBesideSockperf(b *testing.B) {
 	for name, spec := range networks() {
 		b.Run("udp-"+name, func(b *testing.B) {
-			given := map[string]string{"protocol": "udp", "pings": "50000"}
+			given := map[string]string{"protocol": "udp", "pings": pings(b)}
 			beside(b, net.NewRTT(testToken), open(b, name), spec, "sockperf", given, "rtt.p50", "rtt.p99")
 		})
 	}
+}
+
+// pings are so many that ratios tell something, but in a first round, which only
+// shows that the benchmark runs.
+func pings(b *testing.B) string {
+	b.Helper()
+	if b.N == 1 {
+		return "1000"
+	}
+	return "50000"
 }
 
 // open is an engine on one of the networks.

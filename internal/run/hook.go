@@ -69,7 +69,8 @@ func (r *runner) restart(ctx context.Context, engine string) error {
 }
 
 // setUpFixtures makes the fixture of each cell, where the workload has them.
-// A cell whose fixture cannot be made is skipped, with the reason.
+// A cell whose fixture cannot be made is skipped, with the reason; one that asks
+// for what there is not here is as unsupported as if Check had said so.
 func (r *runner) setUpFixtures(ctx context.Context) error {
 	f, ok := r.Workload.(bench.Fixturer)
 	if !ok {
@@ -82,9 +83,12 @@ func (r *runner) setUpFixtures(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, setupTime)
 		fixture, err := f.Setup(limited, r.task(cell))
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			r.fixtures[cell] = fixture
-		} else {
+		case errors.Is(err, bench.ErrUnsupported):
+			r.absent[cell] = refusal{why: err.Error()}
+		default:
 			r.broken[cell] = "its fixture could not be made: " + err.Error()
 		}
 		if r.interrupted(ctx) {

@@ -378,8 +378,11 @@ type fixture struct {
 }
 
 func (f fixtures) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	if t.Engine.Name() == "bad" {
+	switch t.Engine.Name() {
+	case "bad":
 		return nil, errors.New("no room")
+	case "without":
+		return nil, fmt.Errorf("%w: no port", bench.ErrUnsupported)
 	}
 	f.journal.add("set up %s", t.Engine.Name())
 	return &fixture{t.Engine.Name(), f.journal}, nil
@@ -390,7 +393,7 @@ func (f *fixture) Remove(context.Context) error { f.journal.add("remove %s", f.n
 
 func TestFixtures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "good", "bad")
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "good", "bad", "without")
 		b.options.Workload = fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			b.journal.add("run on %s", task.Fixture.(*fixture).name)
 			return work(1)(ctx, task, m)
@@ -408,7 +411,7 @@ func TestFixtures(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		want2 := map[bench.Outcome]int{bench.OK: 1, bench.Skipped: 1}
+		want2 := map[bench.Outcome]int{bench.OK: 1, bench.Skipped: 1, bench.Unsupported: 1}
 		if diff := cmp.Diff(want2, outcomes(b.writer.samples)); diff != "" {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}

@@ -11,8 +11,13 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load/http"
 )
 
 // rounds is how many times three programs are compared, at most: each takes some
@@ -21,27 +26,29 @@ const rounds = 10
 
 // BenchmarkBesideOthers measures with this load, with wrk and with ab by turns,
 // each on the first CPU, against an nginx on the second. It reports the medians of
-// the ratios, and by how much wrk differs from itself.
+// the ratios, and by how much wrk differs from itself. With one connection nobody
+// waits for others, so that the times do not hang on the rate.
 func BenchmarkBesideOthers(b *testing.B) {
 	for _, program := range []string{"/usr/sbin/nginx", "wrk", "ab", "taskset"} {
 		if _, err := exec.LookPath(program); err != nil {
 			b.Skipf("there is nothing to compare with: %v", err)
 		}
 	}
-	addr := startNginx(b)
-	for _, name := range []string{"small", "large"} {
-		b.Run(name, func(b *testing.B) { beside(b, addr, "/"+name) })
-	}
+	addr, group := startNginx(b)
+	b.Run("small", func(b *testing.B) { beside(b, addr, "/small", "16") })
+	b.Run("large", func(b *testing.B) { beside(b, addr, "/large", "16") })
+	b.Run("one", func(b *testing.B) { beside(b, addr, "/small", "1") })
 	b.Run("open", func(b *testing.B) { openLoop(b, addr) })
+	b.Run("stall", func(b *testing.B) { stalls(b, addr, group) })
 }
 
-func beside(b *testing.B, addr, path string) {
+func beside(b *testing.B, addr, path, connections string) {
 	ratios := map[string][]float64{}
 	add := func(name string, v float64) { ratios[name] = append(ratios[name], v) }
 	before := 0.0
 	for range min(b.N, rounds) {
-		ours := mustRun(b, addr, "path="+path, "cpus=0", "time=1s").Values
-		wrk := pinned(b, "wrk", "--latency", "-t1", "-c16", "-d1s", "http://"+addr+path)
+		ours := mustRun(b, addr, "path="+path, "connections="+connections, "cpus=0", "time=1s").Values
+		wrk := pinned(b, "wrk", "--latency", "-t1", "-c"+connections, "-d1s", "http://"+addr+path)
 		rate := number(b, wrk, `Requests/sec: +([0-9.]+)`)
 		add("rate/wrk", ours["http.rate"]/rate)
 		add("p50/wrk", ours["http.time.p50"]/quantile(b, wrk, "50"))
@@ -50,7 +57,7 @@ func beside(b *testing.B, addr, path string) {
 			add("wrk-p50/itself", max(before, quantile(b, wrk, "50"))/min(before, quantile(b, wrk, "50")))
 		}
 		before = quantile(b, wrk, "50")
-		ab := pinned(b, "ab", "-q", "-k", "-c16", "-t1", "-n1000000", "http://"+addr+path)
+		ab := pinned(b, "ab", "-q", "-k", "-c"+connections, "-t1", "-n1000000", "http://"+addr+path)
 		add("rate/ab", ours["http.rate"]/number(b, ab, `Requests per second: +([0-9.]+)`))
 	}
 	for name, all := range ratios {
@@ -74,8 +81,25 @@ func openLoop(b *testing.B, addr string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// startNginx serves two files on the second CPU.
-func startNginx(b *testing.B) (addr string) {
+// stalls reports what a server that does nothing for one second of ten does to the
+// times of both loops.
+func stalls(b *testing.B, addr string, group int) {
+	for name, words := range map[string][]string{"open-p99-s": {"rate=2000"}, "closed-p99-s": nil} {
+		stop := time.AfterFunc(4*time.Second, func() { _ = unix.Kill(-group, unix.SIGSTOP) })
+		resume := time.AfterFunc(5*time.Second, func() { _ = unix.Kill(-group, unix.SIGCONT) })
+		r := mustRun(b, addr, append(words, "path=/small", "cpus=0", "time=10s")...)
+		stop.Stop()
+		resume.Stop()
+		if labelled := slices.Contains(r.Notes, http.NoteClosedLoop); labelled != (words == nil) {
+			b.Errorf("%s: notes %v", name, r.Notes)
+		}
+		b.ReportMetric(r.Values["http.time.p99"], name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// startNginx serves two files on the second CPU. Its processes are a group.
+func startNginx(b *testing.B) (addr string, group int) {
 	b.Helper()
 	dir := b.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} {
@@ -101,6 +125,7 @@ func startNginx(b *testing.B) (addr string) {
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	cmd := exec.CommandContext(ctx, "taskset", "-c", "1", "/usr/sbin/nginx", "-e", "stderr", "-p", dir, "-c", config)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // its workers are to end too
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
@@ -110,7 +135,7 @@ func startNginx(b *testing.B) (addr string) {
 		_ = cmd.Wait() // it was interrupted
 	})
 	mustRun(b, addr, "path=/small", "wait=10s", "requests=1")
-	return addr
+	return addr, cmd.Process.Pid
 }
 
 // pinned runs a program on the first CPU.

@@ -122,6 +122,7 @@ type outcome struct {
 	tally   tally
 	elapsed time.Duration // of the requests that count
 	cpu     float64       // share of the CPUs of the client
+	vain    time.Duration // CPU time of waiting awake
 	sent    int64         // requests, also those that do not count
 	span    time.Duration // in which they were sent
 	gaveUp  bool
@@ -158,13 +159,13 @@ func (p *Plan) work(t *Target) (*outcome, error) {
 	}
 	all.Wait()
 	o := p.sum(workers, begin)
-	o.used(time.Since(origin)-begin, cpuTime()-before, threads)
+	o.used(time.Since(origin)-begin, cpuTime()-before-o.vain, threads)
 	return o, nil
 }
 
 // used keeps what the client took: a time, and CPU time of some CPUs.
 func (o *outcome) used(span, cpu time.Duration, cpus int) {
-	o.span, o.cpu = span, cpu.Seconds()/max(span, 1).Seconds()/float64(cpus)
+	o.span, o.cpu = span, max(cpu, 0).Seconds()/max(span, 1).Seconds()/float64(cpus)
 }
 
 // sum joins what the workers found.
@@ -175,6 +176,7 @@ func (p *Plan) sum(workers []*worker, begin time.Duration) *outcome {
 			o.tally.add(&w.tally)
 		}
 		o.sent += w.sent
+		o.vain += w.vain
 		o.gaveUp = o.gaveUp || w.gaveUp
 	}
 	o.close(begin + p.Warmup)

@@ -40,7 +40,7 @@ func (workload) Metrics() []bench.Metric {
 		m(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside once the server has answered its first request."),
 		m(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside, the largest seen while requests were sent: every half second, and when the last was answered."),
 		m(serverCPU, "CPU of the server", n, bench.Lower, bench.Difference, "User and system time of the processes inside per second that the client ran: 1 is one CPU."),
-		m("http.client_cpu", "CPU of the client", n, bench.Lower, bench.Difference, "User and system time of the client per second, by the number of its CPUs: 1 is all that it could have."),
+		m("http.client_cpu", "CPU of the client", n, bench.Lower, bench.Difference, "User and system time of the client per second, by the number of its CPUs, without that in which it only looked for answers: 1 is all that it could have."),
 		m("http.offered", "requests due per second", "1/s", bench.Neither, bench.Ratio, "In the open loop: the rate that was asked for."),
 		m(Requests, "requests", n, bench.Neither, bench.Difference, "Requests that count, good and failed ones."),
 		m(Bytes, "bytes", b, bench.Neither, bench.Difference, "Bytes of the good answers, heads and bodies."),

@@ -18,7 +18,7 @@ type Entry struct {
 	Capability string // security.capability
 }
 
-// File, Dir, Symlink and Hardlink are entries of these kinds.
+// File is an entry of a file; Dir, Symlink and Hardlink are those of the other kinds.
 func File(name, data string) Entry { return Entry{Kind: tar.TypeReg, Name: name, Data: data} }
 
 func Dir(name string) Entry          { return Entry{Kind: tar.TypeDir, Name: name + "/"} }

@@ -46,11 +46,12 @@ func wrongImage(t *testing.T, s *suite) {
 	if s.lacks(AnyImage) {
 		return
 	}
-	other := bench.Spec{Image: imagetest.LayeredWith(t, agentBinary(t), "s390x", nil)}
+	never := []byte("is not run")
+	other := bench.Spec{Image: imagetest.LayeredWith(t, never, "s390x", nil)}
 	if err := s.engine.Prepare(t.Context(), other); err == nil || !errors.Is(err, image.ErrPlatform) && !s.Remote {
 		t.Errorf("Prepare of an image for s390x: %v, want an error that wraps image.ErrPlatform", err)
 	}
-	idle := bench.Spec{Image: imagetest.LayeredWith(t, agentBinary(t), runtime.GOARCH, nil)}
+	idle := bench.Spec{Image: imagetest.LayeredWith(t, never, runtime.GOARCH, nil)}
 	err := s.engine.Prepare(t.Context(), idle)
 	if err == nil {
 		var c bench.Container

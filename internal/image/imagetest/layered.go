@@ -47,7 +47,7 @@ func LayeredWith(tb testing.TB, agent []byte, arch string, process map[string]an
 	manifest := blob(tb, dir, types.OCIManifestSchema1, marshal(tb, v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config,
 		Layers: []v1.Descriptor{
-			blob(tb, dir, types.OCILayer, packed(tb, first, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })),
+			blob(tb, dir, types.OCILayer, packed(tb, first, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestSpeed) })),
 			blob(tb, dir, types.OCIUncompressedLayer, second),
 			blob(tb, dir, types.OCILayerZStd, packed(tb, third, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
 		},

@@ -73,6 +73,7 @@ var allowed = map[string][]string{
 	"internal/workload/http":         {"internal/image"},
 	"internal/workload/pull":         {"internal/image", "internal/registry", "internal/ready"},
 	"internal/workload/start":        {"internal/image", "internal/ready"},
+	"internal/workload/localtest":    {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},
 	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/storetest"},
 	"internal/run":                   {"internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/record":                {"internal/bench"},

@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/workload/disk"
+	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
@@ -150,7 +150,7 @@ func TestTooLarge(t *testing.T) {
 
 // TestDocker goes through every storage, with the load and with fio.
 func TestDocker(t *testing.T) {
-	e := openDocker(t)
+	e := localtest.Docker(t)
 	for _, storage := range []string{"", "layer", "volume", "bind", "tmpfs"} {
 		for _, tool := range []string{"", "fio"} {
 			t.Run(fmt.Sprintf("%s %s", storage, tool), func(t *testing.T) {
@@ -174,19 +174,11 @@ func TestDocker(t *testing.T) {
 
 // TestDirectRefused insists where nothing can be done.
 func TestDirectRefused(t *testing.T) {
-	e := openDocker(t)
+	e := localtest.Docker(t)
 	s := measure(t, e, bench.Spec{Storage: "tmpfs"}, map[string]string{"direct": "yes"})[0]
 	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "direct I/O refused by tmpfs") {
 		t.Errorf("%s %s", s.Outcome, s.Reason)
 	}
-}
-
-func openDocker(t *testing.T) bench.Engine {
-	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
-	enginetest.Use(t, e)
-	return e
 }
 
 // TestCheck refuses what cannot be.

@@ -1,7 +1,6 @@
 package http_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,14 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/docker"
-	"github.com/tare-bench/tare/internal/engine/enginetest"
-	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/https"
 	"github.com/tare-bench/tare/internal/workload/http"
+	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
@@ -74,27 +71,7 @@ func params(t testing.TB, given map[string]string) map[string]string {
 // measure runs two trials of one cell.
 func measure(t testing.TB, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
 	t.Helper()
-	return workloadtest.Trials{Workload: workload(t), Engine: e, Client: openNative(t), Spec: spec, Params: params(t, given), N: 2}.Run(t)
-}
-
-func openNative(t testing.TB) *native.Engine {
-	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
-
-func openDocker(t testing.TB) bench.Engine {
-	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
-	enginetest.Use(t, e)
-	return e
+	return workloadtest.Trials{Workload: workload(t), Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(t, given), N: 2}.Run(t)
 }
 
 // complete holds samples to have succeeded, without failures and with values above
@@ -135,7 +112,7 @@ func needProgram(t testing.TB, name string) {
 }
 
 func TestNative(t *testing.T) {
-	e := openNative(t)
+	e := localtest.Native(t)
 	for name, given := range map[string]map[string]string{
 		"tare's own":   {},
 		"by number":    {"requests": "500", "size": "1MB"},
@@ -166,7 +143,7 @@ func TestNative(t *testing.T) {
 // A ramp tells the highest rate that it tried and that held, or that none did.
 func TestRamp(t *testing.T) {
 	given := map[string]string{"ramp": "yes", "rate": "500", "objective": "50ms", "time": "100ms", "connections": "2"}
-	s := measure(t, openNative(t), bench.Spec{Network: "host"}, given)[0]
+	s := measure(t, localtest.Native(t), bench.Spec{Network: "host"}, given)[0]
 	if s.Outcome == bench.Failed && strings.Contains(s.Reason, "not even 500") {
 		return // this machine is too busy even for that
 	}
@@ -180,8 +157,8 @@ func TestRamp(t *testing.T) {
 func TestNginx(t *testing.T) {
 	needProgram(t, "/usr/sbin/nginx")
 	given := map[string]string{"server": "nginx"}
-	complete(t, measure(t, openNative(t), bench.Spec{Network: "host"}, given), server...)
-	d := openDocker(t)
+	complete(t, measure(t, localtest.Native(t), bench.Spec{Network: "host"}, given), server...)
+	d := localtest.Docker(t)
 	complete(t, measure(t, d, bench.Spec{Network: "bridge", Reach: bench.ReachPeer}, given), server...)
 	complete(t, measure(t, d, bench.Spec{Image: "host:nginx", Network: "bridge", Reach: bench.ReachPublished}, nil), server...)
 	complete(t, measure(t, d, bench.Spec{Image: "host:nginx"}, map[string]string{"server": "image"}), server...)
@@ -192,12 +169,12 @@ func TestEncrypted(t *testing.T) {
 	needProgram(t, "/usr/sbin/nginx")
 	for _, given := range []map[string]string{{"tls": "yes"}, {"http2": "yes"}, {"tls": "yes", "http2": "yes"}} {
 		given["server"], given["size"], given["requests"] = "nginx", "100KB", "200"
-		complete(t, measure(t, openNative(t), bench.Spec{Network: "host"}, given), server...)
+		complete(t, measure(t, localtest.Native(t), bench.Spec{Network: "host"}, given), server...)
 	}
 }
 
 func TestDocker(t *testing.T) {
-	complete(t, measure(t, openDocker(t), bench.Spec{}, nil), server...)
+	complete(t, measure(t, localtest.Docker(t), bench.Spec{}, nil), server...)
 }
 
 // An image's own server has the content where it looks for documents, and may be
@@ -207,7 +184,7 @@ func TestOwnServer(t *testing.T) {
 		Image: imagetest.Foreign(t, imagetest.Agent(t)),
 		Argv:  []string{"/tare-agent", "load", "http-server", "port=8081", "root=/usr/share/nginx/html"},
 	}
-	v := complete(t, measure(t, openDocker(t), spec, map[string]string{"port": "8081"}), server...)
+	v := complete(t, measure(t, localtest.Docker(t), spec, map[string]string{"port": "8081"}), server...)
 	if v["http.document"] != 1000 {
 		t.Errorf("%v", v)
 	}
@@ -217,7 +194,7 @@ func TestTools(t *testing.T) {
 	for _, tool := range []string{"ab", "wrk"} {
 		t.Run(tool, func(t *testing.T) {
 			needProgram(t, tool)
-			complete(t, measure(t, openNative(t), bench.Spec{}, map[string]string{"tool": tool, "time": "1s", "size": "1KB"}), "http.time.p50", "http.time.p99", "http.time.mean")
+			complete(t, measure(t, localtest.Native(t), bench.Spec{}, map[string]string{"tool": tool, "time": "1s", "size": "1KB"}), "http.time.p50", "http.time.p99", "http.time.mean")
 		})
 	}
 }
@@ -230,12 +207,12 @@ func TestServerThatEnds(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	s := measure(t, openNative(t), bench.Spec{}, map[string]string{"port": port})[0]
+	s := measure(t, localtest.Native(t), bench.Spec{}, map[string]string{"port": port})[0]
 	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "address already in use") {
 		t.Errorf("%s: %s", s.Outcome, s.Reason)
 	}
 	needProgram(t, "/usr/sbin/nginx")
-	s = measure(t, openNative(t), bench.Spec{}, map[string]string{"port": port, "server": "nginx"})[0]
+	s = measure(t, localtest.Native(t), bench.Spec{}, map[string]string{"port": port, "server": "nginx"})[0]
 	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "server: ") {
 		t.Errorf("%s: %s", s.Outcome, s.Reason)
 	}
@@ -245,7 +222,7 @@ func TestServerThatEnds(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	measure(t, openNative(t), bench.Spec{}, nil)
+	measure(t, localtest.Native(t), bench.Spec{}, nil)
 	left, err := filepath.Glob(filepath.Join(dir, "tare-http-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v %v", left, err)
@@ -256,7 +233,7 @@ func TestNothingIsLeft(t *testing.T) {
 type unreachable struct{ bench.Engine }
 
 func TestCheck(t *testing.T) {
-	e := openNative(t) // which is built first
+	e := localtest.Native(t) // which is built first
 	t.Setenv("PATH", t.TempDir())
 	for name, test := range map[string]struct {
 		engine bench.Engine

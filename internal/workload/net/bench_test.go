@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/net"
 )
 
@@ -78,9 +79,9 @@ func pings(b *testing.B) string {
 func open(b *testing.B, network string) bench.Engine {
 	b.Helper()
 	if network == "bridge" {
-		return openDocker(b)
+		return localtest.Docker(b)
 	}
-	return openNative(b)
+	return localtest.Native(b)
 }
 
 func BenchmarkBesideIperf(b *testing.B) {
@@ -91,6 +92,6 @@ func BenchmarkBesideIperf(b *testing.B) {
 	}
 	b.Run("udp-loopback", func(b *testing.B) {
 		given := map[string]string{"protocol": "udp", "time": "1s", "warmup": "100ms"}
-		beside(b, net.NewThroughput(testToken), openNative(b), bench.Spec{Network: "host"}, "iperf3", given, "throughput.rate")
+		beside(b, net.NewThroughput(testToken), localtest.Native(b), bench.Spec{Network: "host"}, "iperf3", given, "throughput.rate")
 	})
 }

@@ -15,11 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/docker"
-	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/native"
-	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/net"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
@@ -46,27 +44,7 @@ func params(w bench.Workload, given map[string]string) map[string]string {
 // measure runs two trials of one cell, with plain processes for clients.
 func measure(t testing.TB, w bench.Workload, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
 	t.Helper()
-	return workloadtest.Trials{Workload: w, Engine: e, Client: openNative(t), Spec: spec, Params: params(w, given), N: 2}.Run(t)
-}
-
-func openNative(t testing.TB) *native.Engine {
-	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
-
-func openDocker(t testing.TB) bench.Engine {
-	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
-	enginetest.Use(t, e)
-	return e
+	return workloadtest.Trials{Workload: w, Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(w, given), N: 2}.Run(t)
 }
 
 // value is a metric of a sample, which must have it.
@@ -112,7 +90,7 @@ var (
 )
 
 func TestNative(t *testing.T) {
-	e := openNative(t)
+	e := localtest.Native(t)
 	for _, protocol := range []string{"udp", "tcp"} {
 		given := map[string]string{"protocol": protocol}
 		trips := measure(t, net.NewRTT(testToken), e, bench.Spec{Network: "host"}, given)
@@ -131,7 +109,7 @@ func TestNative(t *testing.T) {
 
 // TestDocker goes through every way that leads into a container.
 func TestDocker(t *testing.T) {
-	e := openDocker(t)
+	e := localtest.Docker(t)
 	for name, spec := range map[string]bench.Spec{
 		"whatever is usual": {},
 		"host":              {Network: "host"},
@@ -163,7 +141,7 @@ func needTool(t testing.TB, name string) {
 func TestSockperf(t *testing.T) {
 	needTool(t, "sockperf")
 	for _, protocol := range []string{"udp", "tcp"} {
-		complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), openNative(t), bench.Spec{}, map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
+		complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), localtest.Native(t), bench.Spec{}, map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
 	}
 }
 
@@ -174,7 +152,7 @@ func TestIperf(t *testing.T) {
 		{"protocol": "udp", "direction": "down", "rate": "1000000"},
 	} {
 		given["tool"] = "iperf3"
-		complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), openNative(t), bench.Spec{}, given), rates...)
+		complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), localtest.Native(t), bench.Spec{}, given), rates...)
 	}
 }
 
@@ -182,7 +160,7 @@ func TestIperf(t *testing.T) {
 func TestToolsInDocker(t *testing.T) {
 	needTool(t, "sockperf")
 	needTool(t, "iperf3")
-	e := openDocker(t)
+	e := localtest.Docker(t)
 	spec := bench.Spec{Network: "bridge", Reach: bench.ReachPublished}
 	complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), e, spec, map[string]string{"tool": "sockperf"}), "rtt.p50")
 	complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
@@ -213,7 +191,7 @@ func (k killer) kill(ctx context.Context, c bench.Container) {
 
 func TestServerThatIsKilled(t *testing.T) {
 	for _, given := range []map[string]string{{"pings": "1000000000"}, {"pings": "1000000000", "protocol": "tcp"}} {
-		s := measure(t, net.NewRTT(testToken), killer{openNative(t)}, bench.Spec{}, given)[0]
+		s := measure(t, net.NewRTT(testToken), killer{localtest.Native(t)}, bench.Spec{}, given)[0]
 		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") || !strings.Contains(s.Reason, "killed by signal 9") {
 			t.Errorf("%v: %s: %s", given, s.Outcome, s.Reason)
 		}
@@ -225,7 +203,7 @@ type unreachable struct{ bench.Engine }
 
 func TestCheck(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	e := openNative(t)
+	e := localtest.Native(t)
 	for name, test := range map[string]struct {
 		w      bench.Workload
 		engine bench.Engine

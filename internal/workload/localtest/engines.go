@@ -1,0 +1,36 @@
+// Package localtest opens engines of this machine for tests of workloads.
+package localtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// Native makes plain processes, and is closed after the test.
+func Native(t testing.TB) *native.Engine {
+	t.Helper()
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// Docker is the machine's, and is closed after the test. The test ends here where
+// there is none (see enginetest.Require).
+func Docker(t testing.TB) bench.Engine {
+	t.Helper()
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	enginetest.Use(t, e)
+	return e
+}

@@ -20,13 +20,14 @@ type Block struct {
 	Concurrency        string
 	Elapsed            time.Duration
 	Requests, Failed   float64 // good and failed ones, and these
+	Timely             float64 // of the good ones, those that were whole before Elapsed was over
 	Connect            float64 // of the failed ones, by kind
 	Receive            float64
 	WrongLength        float64
 	Exceptions         float64
 	Status             float64
 	KeepAlive          bool
-	Transferred        float64 // bytes
+	Transferred        float64 // bytes of the timely ones
 
 	// How times were spread; nil where that is not known.
 	Connecting, Processing, Waiting, Total *load.Histogram
@@ -76,12 +77,12 @@ func (b *Block) rates(w io.Writer) {
 		line(w, "Keep-Alive requests", "%.0f", good)
 	}
 	line(w, "Total transferred", "%.0f bytes", b.Transferred)
-	line(w, "HTML transferred", "%.0f bytes", good*b.Length)
-	line(w, "Requests per second", "%.2f [#/sec] (mean)", good/seconds)
+	line(w, "HTML transferred", "%.0f bytes", b.Timely*b.Length)
+	line(w, "Requests per second", "%.2f [#/sec] (mean)", b.Timely/seconds)
 	if b.Total != nil {
 		line(w, "Time per request", "%.3f [ms] (mean)", 1000*b.Total.Mean())
 	}
-	line(w, "Time per request", "%.3f [ms] (mean, across all concurrent requests)", 1000*seconds/max(1, good))
+	line(w, "Time per request", "%.3f [ms] (mean, across all concurrent requests)", 1000*seconds/max(1, b.Timely))
 	line(w, "Transfer rate", "%.2f [Kbytes/sec] received", b.Transferred/1024/seconds)
 }
 

@@ -23,7 +23,7 @@ func TestWrite(t *testing.T) {
 	total.AddMany(3*time.Microsecond, 30)
 	b := apachebench.Block{
 		Software: "nginx", Hostname: "docker", Path: "/document", Length: 1000, Concurrency: "16",
-		Elapsed: 2 * time.Second, Requests: 11, Failed: 3, Connect: 1, WrongLength: 1, Status: 1, KeepAlive: true, Transferred: 8192,
+		Elapsed: 2 * time.Second, Requests: 11, Failed: 3, Connect: 1, WrongLength: 1, Status: 1, Timely: 6, KeepAlive: true, Transferred: 8192,
 		Connecting: histogram(time.Microsecond), Processing: histogram(time.Millisecond), Waiting: histogram(time.Millisecond),
 		Total: total,
 	}
@@ -41,10 +41,10 @@ Failed requests:        2
 Non-2xx responses:      1
 Keep-Alive requests:    8
 Total transferred:      8192 bytes
-HTML transferred:       8000 bytes
-Requests per second:    4.00 [#/sec] (mean)
+HTML transferred:       6000 bytes
+Requests per second:    3.00 [#/sec] (mean)
 Time per request:       0.002 [ms] (mean)
-Time per request:       250.000 [ms] (mean, across all concurrent requests)
+Time per request:       333.333 [ms] (mean, across all concurrent requests)
 Transfer rate:          4.00 [Kbytes/sec] received
 
 Connection Times (ms)

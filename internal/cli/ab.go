@@ -100,6 +100,7 @@ func valueOf(r *bench.Run, s *bench.Sample, metric string) float64 {
 func addCounts(b *apachebench.Block, value func(metric string) float64) {
 	b.Elapsed += time.Duration(value(http.Elapsed) * float64(time.Second))
 	b.Requests += value(http.Requests)
+	b.Timely += value(http.Rate) * value(http.Elapsed)
 	b.Failed += value(http.Failed)
 	b.Connect += value(http.Failed + ".connect")
 	b.Receive += value(http.Failed + ".read")

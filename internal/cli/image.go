@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -122,34 +119,5 @@ func saved(ctx context.Context, s site, store bench.ImageSaver, ref string, fore
 	if store == nil {
 		return nil, &hintError{foreign, fmt.Sprintf("--engine docker if it is in the store of that engine; docker://%s if it is in a registry", ref)}
 	}
-	f, err := os.CreateTemp(s.dir, "saved-*.tar")
-	if err != nil {
-		return nil, err
-	}
-	err = store.SaveImage(ctx, ref, &boundedWriter{f, maxSaved})
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	img, err := s.images.Resolve(ctx, "tar:"+f.Name())
-	if err != nil {
-		// The file is nobody's business.
-		return nil, fmt.Errorf("image %q: %s", ref, strings.ReplaceAll(err.Error(), f.Name(), filepath.Base(f.Name())))
-	}
-	return img, nil
-}
-
-// maxSaved is how many bytes an engine may write of an image.
-const maxSaved = 32 << 30
-
-// boundedWriter refuses more than some bytes.
-type boundedWriter struct {
-	io.Writer
-	left int64
-}
-
-func (b *boundedWriter) Write(p []byte) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, fmt.Errorf("the image is larger than %d bytes", int64(maxSaved))
-	}
-	return b.Writer.Write(p)
+	return s.images.Saved(ctx, store, "", ref)
 }

@@ -109,7 +109,7 @@ func sharedText(c inspect.Comparison, image int) string {
 	if n == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d layers, %s", n, bytesText(sum))
+	return unit.FormatCount(n, "layer") + ", " + bytesText(sum)
 }
 
 func libcText(r *inspect.Report) string {

@@ -66,12 +66,12 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // the answer was read as far as it matters
+	if err := c.SetDeadline(time.Now().Add(answerLimit)); err != nil {
+		return err
+	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	if seen.Port == 0 && !s.proxied {
 		seen.Port = s.meter.Now()
-	}
-	if err := c.SetDeadline(time.Now().Add(answerLimit)); err != nil {
-		return err
 	}
 	status, err := s.ask(c)
 	if err != nil {
@@ -87,17 +87,22 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 	return nil
 }
 
-// ask sends a request and reads the answer as far as its header.
+// ask sends a request and reads the answer as far as its header. What comes before
+// it, such as early hints, is none.
 func (s *Service) ask(c net.Conn) (status int, err error) {
 	_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nConnection: close\r\n\r\n", s.condition.path, s.at)
 	if err != nil {
 		return 0, err
 	}
-	answer, err := http.ReadResponse(bufio.NewReader(io.LimitReader(c, maxHeader)), nil)
-	if err != nil {
-		return 0, err
+	r := bufio.NewReader(io.LimitReader(c, maxHeader))
+	for status < http.StatusOK {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return 0, err
+		}
+		status = answer.StatusCode
 	}
-	return answer.StatusCode, nil // its body is not read: that it begins to answer is enough
+	return status, nil // its body is not read: that it begins to answer is enough
 }
 
 // healthy runs the health check in the container.

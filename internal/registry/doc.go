@@ -8,7 +8,8 @@
 //
 //	stock, err := registry.Keep(ctx, dir, image, registry.Fill{Layers: 4, Size: 16 << 20})
 //	r, err := registry.Listen(registry.Options{})
-//	offer := r.Offer("tare-run/docker", stock.Content(), clock)
+//	content, err := stock.Content()
+//	offer := r.Offer("tare-run/docker", content, clock)
 //	// an engine pulls offer.Reference()
 //	traffic := offer.Withdraw()
 //

@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -76,7 +78,7 @@ type Offer struct {
 
 	mu      sync.Mutex
 	traffic Traffic
-	sent    map[string]int64 // by digest of blobs
+	sent    map[string][]extent // by digest of blobs
 }
 
 // Traffic is what was asked for and sent of an Offer.
@@ -91,7 +93,7 @@ type Traffic struct {
 // Offer serves a content under a repository's name, in place of what was served
 // there before, until it is withdrawn.
 func (r *Registry) Offer(name string, c *Content, clock func() time.Duration) *Offer {
-	o := &Offer{registry: r, name: name, content: c, clock: clock, sent: map[string]int64{}}
+	o := &Offer{registry: r, name: name, content: c, clock: clock, sent: map[string][]extent{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.offers[name] = o
@@ -121,7 +123,7 @@ func (o *Offer) Withdraw() Traffic {
 	defer o.mu.Unlock()
 	t := o.traffic
 	for digest, b := range o.content.blobs {
-		t.Missing += max(0, b.size()-o.sent[digest])
+		t.Missing += b.size() - covered(o.sent[digest])
 	}
 	return t
 }
@@ -147,14 +149,29 @@ func (o *Offer) asked() {
 	o.traffic.Requests++
 }
 
-// gave notes what was sent of a blob, or of the manifest.
-func (o *Offer) gave(digest string, n int64) {
+// An extent is bytes of a blob.
+type extent struct{ from, to int64 }
+
+// covered is how many bytes are in some extent: a client may ask for the same twice,
+// or for several parts at once.
+func covered(all []extent) (bytes int64) {
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	end := int64(0)
+	for _, e := range all {
+		bytes += max(0, e.to-max(e.from, end))
+		end = max(end, e.to)
+	}
+	return bytes
+}
+
+// gave notes what was sent of a blob, or of the manifest, from a byte on.
+func (o *Offer) gave(digest string, from, n int64) {
 	now := o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.traffic.Bytes += n
 	if _, isBlob := o.content.blobs[digest]; isBlob {
-		o.sent[digest] += n
+		o.sent[digest] = append(o.sent[digest], extent{from, from + n})
 		o.traffic.Last = max(o.traffic.Last, now)
 	}
 }

@@ -68,7 +68,7 @@ func (o *Offer) manifest(w http.ResponseWriter, q *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	if q.Method == http.MethodGet {
 		n, _ := w.Write(o.content.manifest)
-		o.gave(o.content.name, int64(n))
+		o.gave(o.content.name, 0, int64(n))
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *Registry) blob(w http.ResponseWriter, q *http.Request, o *Offer, digest
 	own, _ := q.Context().Value(ofConnection{}).(*pace) // none where it serves a test
 	sent, _ := b.send(q.Context(), w, from, to, own, r.all)
 	_ = http.NewResponseController(w).Flush() // else the end would be sent after the clock was read
-	o.gave(digest, sent)
+	o.gave(digest, from, sent)
 }
 
 // span reads a Range of one part, "bytes=FROM-" or "bytes=FROM-TO"; what is of

@@ -134,7 +134,15 @@ func TestBroken(t *testing.T) {
 			binary.BigEndian.PutUint32(loop[at+8:], uint32(at/512+1))
 		}
 	}
+	// Cells where a page keeps bytes free.
+	free := changed(20, 32)
+	for at := 512; at+512 <= len(free); at += 512 {
+		if free[at] == 13 {
+			binary.BigEndian.PutUint16(free[at+8:], 500)
+		}
+	}
 	for name, file := range map[string][]byte{
+		"cells beyond":     free,
 		"nothing":          nil,
 		"no database":      []byte(strings.Repeat("text ", 100)),
 		"only a magic":     []byte("SQLite format 3\x00"),

@@ -91,7 +91,7 @@ func (s *sqlite) table(number uint32, depth int, row func(columns [][]byte) erro
 	}
 	for n := range cells {
 		at := int(binary.BigEndian.Uint16(b[first+2*n:]))
-		if at+4 > len(b) {
+		if at+4 > s.usable { // what is beyond is kept free
 			return fmt.Errorf("%w: cell %d of page %d", ErrBroken, n, number)
 		}
 		if kind == interiorPage {

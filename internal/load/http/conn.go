@@ -44,6 +44,9 @@ const (
 
 // begin sends a request.
 func (w *worker) begin(c *conn, origin time.Duration) {
+	if w.busy == 0 && w.plan.open() {
+		w.lastGood = w.now // nothing was asked for, so nothing could be answered
+	}
 	w.busy++
 	w.sent++
 	c.origin, c.deadline = origin, origin+w.plan.Timeout
@@ -128,6 +131,8 @@ func (w *worker) receive(c *conn, ended bool) {
 		switch {
 		case errno != 0:
 			w.fail(c, kindOf(errno), errno)
+		case w.now >= c.deadline: // an answer without end comes as fast as it is read
+			w.fail(c, FailedTime, unix.ETIMEDOUT)
 		case n == 0:
 			w.ended(c)
 		default:
@@ -168,7 +173,7 @@ func (w *worker) ended(c *conn) {
 
 // answered has a whole answer.
 func (w *worker) answered(c *conn) {
-	if k, err := verdict(c.response.status, c.response.body, &w.expect); err != nil {
+	if k, err := verdict(c.response.status, c.response.body, w.expect); err != nil {
 		if k != FailedStatus {
 			w.fail(c, k, err)
 			return

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -135,9 +136,10 @@ const lead = 5 * time.Millisecond
 func (p *Plan) work(t *Target) (*outcome, error) {
 	threads := min(max(1, len(t.cpus)), p.Connections)
 	origin := time.Now()
-	workers := make([]*worker, threads)
+	workers, expect := make([]*worker, threads), &atomic.Int64{}
+	expect.Store(t.expect)
 	for i := range workers {
-		w, err := newWorker(p, t, origin, int(share(int64(p.Connections), i, threads)))
+		w, err := newWorker(p, t, expect, origin, int(share(int64(p.Connections), i, threads)))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,7 +36,7 @@ type lanes struct {
 	mu       sync.Mutex
 	pace     pace
 	tally    tally
-	expect   int64
+	expect   atomic.Int64
 	sent     int64
 	lastGood time.Time
 	gaveUp   bool
@@ -45,7 +46,8 @@ type lanes struct {
 // goroutine of its own.
 func (p *Plan) ask(t *Target, c Client) *outcome {
 	defer c.CloseAll()
-	l := &lanes{plan: p, client: c, origin: time.Now(), tally: newTally(), expect: t.expect, lastGood: time.Now()}
+	l := &lanes{plan: p, client: c, origin: time.Now(), tally: newTally(), lastGood: time.Now()}
+	l.expect.Store(t.expect)
 	l.pace = p.paceOf(0, 1, lead)
 	before := cpuTime()
 	var all sync.WaitGroup

@@ -87,9 +87,10 @@ func double(p *Plan, at trier) (best *outcome, high int64, err error) {
 }
 
 // holds tells whether the objective was met, by requests that were answered at the
-// rate.
+// rate. No more may go without an answer than the percentile leaves out.
 func (o *outcome) holds() bool {
-	return !o.gaveUp && o.percentile() <= o.plan.Objective.Seconds() && o.missed(o.plan.Objective.Seconds()) <= missed
+	objective := o.plan.Objective.Seconds()
+	return !o.gaveUp && o.percentile() <= objective && o.missed(objective) <= min(missed, 1-o.plan.Percentile/100)
 }
 
 func (o *outcome) percentile() float64 { return o.tally.total.Percentile(o.plan.Percentile) }

@@ -3,6 +3,7 @@ package http
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,7 +15,7 @@ type worker struct {
 	plan    *Plan
 	to      address
 	request []byte
-	expect  int64 // bytes of a body; -1 until the first answer
+	expect  *atomic.Int64 // bytes of a body, for all threads; -1 until the first answer
 	origin  time.Time
 
 	poll   *poll
@@ -36,13 +37,13 @@ type worker struct {
 // bufferBytes is how much is read at once: what the nearest cache of a CPU holds.
 const bufferBytes = 32 << 10
 
-func newWorker(p *Plan, t *Target, origin time.Time, connections int) (*worker, error) {
+func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, connections int) (*worker, error) {
 	poll, err := newPoll()
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{
-		plan: p, to: addressOf(t.At), request: t.request(p.KeepAlive), expect: t.expect, origin: origin,
+		plan: p, to: addressOf(t.At), request: t.request(p.KeepAlive), expect: expect, origin: origin,
 		poll: poll, conns: make([]conn, connections), free: newQueue(connections), buffer: make([]byte, bufferBytes), tally: newTally(),
 	}
 	for i := range w.conns {
@@ -151,7 +152,7 @@ func (w *worker) look() {
 			w.fail(c, FailedTime, unix.ETIMEDOUT)
 		}
 	}
-	w.gaveUp = w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
+	w.gaveUp = w.busy > 0 && w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
 }
 
 // patience is after how many times the time of one request nobody is asked any
@@ -198,15 +199,16 @@ func (w *worker) record(c *conn) {
 
 // verdict is why an answer that is whole is not a good one. Expect is how long its
 // body is to be; -1 takes the first for an example.
-func verdict(status int, body int64, expect *int64) (Kind, error) {
+func verdict(status int, body int64, expect *atomic.Int64) (Kind, error) {
 	if status < 200 || status > 299 {
 		return FailedStatus, statusError(status)
 	}
-	if *expect < 0 {
-		*expect = body
+	want := expect.Load()
+	if want < 0 && !expect.CompareAndSwap(want, body) {
+		want = expect.Load() // of another thread, just now
 	}
-	if body != *expect {
-		return FailedLength, lengthError{body, *expect}
+	if want >= 0 && body != want {
+		return FailedLength, lengthError{body, want}
 	}
 	return 0, nil
 }

@@ -62,6 +62,9 @@ func parseAB(output []byte) (*load.Report, error) {
 	length := in.number(`line "Document Length"`, abLength)
 	mean := in.number(`line "Time per request"`, abMean)
 	status, _ := in.maybe(abStatus)
+	kinds := abFailures(output)
+	// An answer with a bad status mostly has another length, too: ab counts it as both.
+	failed += max(kinds.length, status) - kinds.length
 	if in.missing == "" && elapsed <= 0 {
 		in.missing = "time above zero"
 	}
@@ -70,29 +73,32 @@ func parseAB(output []byte) (*load.Report, error) {
 	}
 	// A request that failed is among those that ab calls complete.
 	maps.Copy(r.Values, map[string]float64{
-		Rate: max(0, complete-failed-status) / elapsed, "http.transfer": bytes / elapsed, Elapsed: elapsed,
-		Requests: complete, Failed: failed + status, Failed + ".status": status,
+		Rate: max(0, complete-failed) / elapsed, "http.transfer": bytes / elapsed, Elapsed: elapsed,
+		Requests: complete, Failed: failed, Failed + ".status": status,
+		Failed + ".connect": kinds.connect, Failed + ".read": kinds.read, Failed + ".length": max(0, kinds.length-status),
 		Bytes: bytes, Document: length, Time + ".mean": mean / 1000,
 	})
-	abFailures(r, output)
 	if !abTimes(r, output, complete) {
 		return nil, ab().Foreign("table of percentages", output)
 	}
 	return r, nil
 }
 
+// abKind is how many requests failed of each kind.
+type abKind struct{ connect, read, length float64 }
+
 // abFailures reads why requests failed, where some did. What ab calls an
 // exception is an error of the connection.
-func abFailures(r *load.Report, output []byte) {
+func abFailures(output []byte) abKind {
 	found := abKinds.FindSubmatch(output)
 	if found == nil {
-		return
+		return abKind{}
 	}
 	var n [5]float64
 	for i := 1; i < len(n); i++ {
 		n[i], _ = strconv.ParseFloat(string(found[i]), 64) // digits
 	}
-	r.Values[Failed+".connect"], r.Values[Failed+".read"], r.Values[Failed+".length"] = n[1], n[2]+n[4], n[3]
+	return abKind{connect: n[1], read: n[2] + n[4], length: n[3]}
 }
 
 // abTimes reads the file of percentages: of each from 0 to 99 the time in

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -88,7 +89,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 
 // serve decides what the container runs.
 func (w workload) serve(ctx context.Context, s *stage) (err error) {
-	own := ownNetwork(s.server.Network)
+	own := party.OwnNetwork(s.server.Network)
 	if s.port, err = s.portFor(s.task.Params["port"], own); err != nil {
 		return err
 	}
@@ -116,9 +117,6 @@ func (w workload) serve(ctx context.Context, s *stage) (err error) {
 	s.server.Mounts = slices.Concat(s.server.Mounts, mounts)
 	return err
 }
-
-// ownNetwork tells whether containers have ports of their own there.
-func ownNetwork(network string) bool { return network != "" && network != "none" && network != "host" }
 
 // The ports of servers in a network of their own.
 const (
@@ -149,7 +147,7 @@ func (s *stage) portFor(asked string, own bool) (uint16, error) {
 // portOf is where an image says that its service listens, or else where web servers
 // do.
 func (w workload) portOf(ctx context.Context, t bench.Task) (uint16, error) {
-	img, err := w.images(t.Dir).Resolve(ctx, t.Spec.Image)
+	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
 	switch {
 	case errors.Is(err, image.ErrForeign): // only its engine knows it
 		return imagePort, nil
@@ -170,15 +168,9 @@ func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	if spec.Network != "" {
 		return spec, nil
 	}
-	var err error
-	probe := bench.Spec{Limits: spec.Limits, Security: spec.Security, Runtime: spec.Runtime, Snapshotter: spec.Snapshotter}
-	for _, network := range []string{"bridge", "host"} {
-		probe.Network = network
-		if err = t.Engine.Prepare(ctx, probe); !errors.Is(err, bench.ErrUnsupported) {
-			spec.Network = network
-			break
-		}
-	}
+	t.Spec = bench.Spec{Limits: spec.Limits, Security: spec.Security, Runtime: spec.Runtime, Snapshotter: spec.Snapshotter}
+	found, err := party.Reachable(ctx, t, nil)
+	spec.Network, spec.Reach = found.Network, cmp.Or(found.Reach, spec.Reach)
 	return spec, err
 }
 

@@ -90,9 +90,9 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if err != nil {
 		return nil, err
 	}
-	img, err := w.images(t.Dir).Resolve(ctx, t.Spec.Image)
+	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
 	if errors.Is(err, image.ErrForeign) {
-		return nil, fmt.Errorf("%w: pull serves the image itself, and cannot read one out of an engine's store: %w", bench.ErrUnsupported, err)
+		return nil, fmt.Errorf("%w: pull serves the image itself, and engine %s gives none of its own away: %w", bench.ErrUnsupported, t.Engine.Name(), err)
 	}
 	if err != nil {
 		return nil, err

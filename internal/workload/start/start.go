@@ -85,7 +85,7 @@ func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition)
 	if len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage) {
 		return own(t, c)
 	}
-	img, err := w.images(t.Dir).Resolve(ctx, t.Spec.Image)
+	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
 	if errors.Is(err, image.ErrForeign) { // then only its engine knows it
 		return c, t.Spec.Argv, nil
 	}

@@ -1,0 +1,82 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// ResolveIn is Resolve, also of an image that only the engine has, in a store of its
+// own: the engine saves that one below the library's directory, once.
+func (l *Library) ResolveIn(ctx context.Context, e bench.Engine, ref string) (*Image, error) {
+	img, err := l.Resolve(ctx, ref)
+	if !errors.Is(err, ErrForeign) {
+		return img, err
+	}
+	store, ok := bench.As[bench.ImageSaver](e)
+	if !ok {
+		return nil, err
+	}
+	return l.Saved(ctx, store, e.Name(), ref)
+}
+
+// Saved is the image that a store has under a name. Owner tells stores apart.
+func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name string) (*Image, error) {
+	unlock, err := l.take(ctx, "saved "+owner+" "+name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	file := filepath.Join(l.dir, "saved", fmt.Sprintf("%x.tar", sha256.Sum256([]byte(owner+"\x00"+name))))
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if err := l.save(ctx, store, name, file); err != nil {
+			return nil, fmt.Errorf("image %q: %w", name, err)
+		}
+	}
+	img, err := l.Resolve(ctx, "tar:"+file)
+	if err != nil {
+		// The file is nobody's business.
+		return nil, fmt.Errorf("image %q: %s", name, strings.ReplaceAll(err.Error(), file, filepath.Base(file)))
+	}
+	return img, nil
+}
+
+// save writes a file that is there whole or not at all.
+func (l *Library) save(ctx context.Context, store bench.ImageSaver, name, file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "new-")
+	if err != nil {
+		return err
+	}
+	err = store.SaveImage(ctx, name, &boundedWriter{f, 2 * l.limits.Bytes}) // headers and padding may be as much as small files
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// boundedWriter refuses more than some bytes.
+type boundedWriter struct {
+	io.Writer
+	left int64
+}
+
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, errors.New("it is too large")
+	}
+	return b.Writer.Write(p)
+}

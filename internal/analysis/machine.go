@@ -174,6 +174,7 @@ func noteMetric(code string) string {
 
 // noteText puts a mark of trials of some cells into words.
 func noteText(code, cells string) (text, hint string) {
+	code, why, _ := strings.Cut(code, ": ")
 	switch code {
 	case bench.NoteHostClock:
 		return "inside " + cells + " the clock is another one, so times were taken from outside",
@@ -185,8 +186,8 @@ func noteText(code, cells string) (text, hint string) {
 		return "the process in some containers of " + cells + " had ended before stop or kill came: there was nothing to end, and it has no time",
 			"give it a program that runs until it is ended, or write wait in place of stop and kill"
 	case bench.NotePartly:
-		return cells + " cannot do all that was asked: what is missing there has no value",
-			"`tare run` with the workload of the missing metric says why"
+		return strings.TrimSuffix(cells+" cannot do all that was asked, and what is missing there has no value: "+why, ": "),
+			"do without it, or change what it wants; an option of a part has the part's name before it"
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",
 			"their work is in one another's times: give tare and its containers two CPUs at least"
@@ -195,10 +196,10 @@ func noteText(code, cells string) (text, hint string) {
 			"the container can do more than is shown: the numbers are those of the client, and more streams may help where there are more CPUs"
 	case bench.NoteLoadBound:
 		return "the client was the bottleneck in " + cells + ": it used all of its CPU time, and the server did not",
-			"the server can do more than is shown: give the client more CPUs, or compare at a rate that it can keep: --param rate=N"
+			"the server can do more than is shown: give the client more CPUs, or compare at a rate that it can keep (option rate)"
 	case bench.NoteClosedLoop:
 		return "the client of " + cells + " waited for each answer before it sent the next request (closed loop): while a server stalls nothing is sent, so that a stall is in few of the times",
-			"to see what those would wait who came meanwhile, send at a rate: --param rate=N"
+			"to see what those would wait who came meanwhile, send at a rate (option rate)"
 	case bench.NoteRateMissed:
 		return "in " + cells + " more than 1 % of the requests that were due had no good answer before the end of the time",
 			"the server, or the client, cannot keep this rate: the times say how long a queue became, and not how quick the server is"

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,6 +56,17 @@ type Param struct {
 	// Valid reports what is wrong with a value, without the option's name, or nil.
 	// It may be nil. Where the value is a list, its error may be a *WordError.
 	Valid func(value string) error
+}
+
+// OneOf is the rule of an option that is one of some words.
+func OneOf(words ...string) func(value string) error {
+	return func(value string) error {
+		if slices.Contains(words, value) {
+			return nil
+		}
+		named := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
+		return fmt.Errorf("%.40q is not one of %s", value, strings.Join(named, ", "))
+	}
 }
 
 // A WordError is what is wrong with one word of a list.
@@ -166,7 +179,7 @@ const (
 	// before an operation came that ends it. That operation has no time.
 	NoteEndedEarly = "ended-early"
 	// NotePartly marks a sample of a survey of which some part cannot run in this
-	// cell. Its metrics have no value.
+	// cell. Its metrics have no value. A colon, a blank, the part and the reason follow.
 	NotePartly = "partly"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"

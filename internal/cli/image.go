@@ -104,7 +104,7 @@ func inspectOne(ctx context.Context, s site, store bench.ImageSaver, ref string)
 		img, err = saved(ctx, s, store, ref, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, imageError(ref, err)
 	}
 	r, err := inspect.Inspect(ctx, img)
 	if err != nil {

@@ -34,12 +34,13 @@ type progress struct {
 	failures int
 	block    int
 	cell     string
-	shown    bool // a bar is on the screen
+	shown    bool         // a bar is on the screen
+	skipped  map[int]bool // cells whose trials are, and that it was said
 }
 
 func (a *app) newProgress(h bench.Header) *progress {
 	width, tty := terminal(a.stderr)
-	return &progress{out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now()}
+	return &progress{out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now(), skipped: map[int]bool{}}
 }
 
 func (p *progress) observe(e run.Event) {
@@ -60,8 +61,14 @@ func (p *progress) observe(e run.Event) {
 // failed tells about the first failures at once: a run that goes wrong should
 // not look as if it went well.
 func (p *progress) failed(s bench.Sample) {
-	if s.Outcome == bench.OK || s.Outcome == bench.Skipped || s.Outcome == bench.Unsupported {
+	switch s.Outcome {
+	case bench.OK, bench.Unsupported:
 		return
+	case bench.Skipped: // all of the cell are, for one reason
+		if p.skipped[s.Trial.Cell] {
+			return
+		}
+		p.skipped[s.Trial.Cell] = true
 	}
 	p.failures++
 	if p.failures > mostFails {
@@ -90,7 +97,7 @@ func (p *progress) show() {
 	case p.now().Sub(p.beat) >= heartbeat:
 		p.beat = p.now()
 		_, left := p.ahead()
-		fmt.Fprintf(p.out, "%s, %s left\n", p.where(), left)
+		fmt.Fprintf(p.out, "%s, %s\n", p.where(), left)
 	}
 }
 
@@ -106,7 +113,7 @@ func (p *progress) end() {
 func (p *progress) line() string {
 	fraction, left := p.ahead()
 	full := int(fraction * barWidth)
-	return fmt.Sprintf("%s%s %3.0f %%  %s  %s left  %s",
+	return fmt.Sprintf("%s%s %3.0f %%  %s  %s  %s",
 		strings.Repeat("█", full), strings.Repeat("░", barWidth-full), 100*fraction,
 		p.where(), left, p.cell)
 }
@@ -119,7 +126,8 @@ func (p *progress) where() string {
 }
 
 // ahead returns how much of the run is done, and how long the rest may take:
-// by the budget or by the planned blocks, whichever comes first. Enough
+// by the budget or by the planned blocks, whichever comes first. A block that is
+// begun is ended, however long that takes. Enough
 // precision may end it earlier, which is why it is the most.
 func (p *progress) ahead() (fraction float64, left string) {
 	spent := p.now().Sub(p.began)
@@ -133,7 +141,10 @@ func (p *progress) ahead() (fraction float64, left string) {
 			fraction, rest = f, budget-spent
 		}
 	} else if p.ended == 0 {
-		return fraction, "?"
+		return fraction, "? left"
 	}
-	return min(fraction, 1), "≤ " + unit.FormatDuration(max(rest, 0).Round(time.Second))
+	if rest = rest.Round(time.Second); rest <= 0 {
+		return min(fraction, 1), "what is begun is ended"
+	}
+	return min(fraction, 1), "≤ " + unit.FormatDuration(rest) + " left"
 }

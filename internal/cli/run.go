@@ -89,12 +89,16 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		if err != nil {
 			return err
 		}
+		same, err := p.checkImages(ctx)
+		if err != nil {
+			return errors.Join(err, dir.remove())
+		}
 		out, err := a.openOutput(output)
 		if err != nil {
 			return errors.Join(err, dir.remove())
 		}
 		header := a.header(ctx, p, id, state, machine)
-		header.Warnings = append(header.Warnings, notes...)
+		header.Warnings = slices.Concat(header.Warnings, notes, same)
 		w, err := out.create(ctx, s, header)
 		if err != nil {
 			return errors.Join(err, out.discard(), dir.remove())

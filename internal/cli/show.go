@@ -124,12 +124,18 @@ func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
 	for _, s := range all {
 		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, printable(s.Cell), s.Outcome)
 		if s.Reason != "" {
-			fmt.Fprintf(t, "\t%s", printable(s.Reason))
+			fmt.Fprintf(t, "\t%s\n", printable(s.Reason))
+			continue
 		}
 		for _, m := range metrics {
-			if v, ok := s.Values[m.Name]; ok && m.Role == bench.Primary {
-				fmt.Fprintf(t, "\t%s", unit.Format(v, m.Unit))
+			if m.Role != bench.Primary {
+				continue
 			}
+			value := unit.None
+			if v, ok := s.Values[m.Name]; ok {
+				value = unit.Format(v, m.Unit)
+			}
+			fmt.Fprintf(t, "\t%s", value)
 		}
 		fmt.Fprintln(t)
 	}

@@ -49,7 +49,7 @@ func (p *planner) cells() []bench.Cell {
 		all = append(all, cells...)
 	}
 	if len(all) == 0 {
-		hint := "the exclusions drop every combination"
+		hint := "the experiment excludes every combination: " + p.exclusions()
 		if !slices.ContainsFunc(p.known.Engines, func(name string) bool { return name != native }) {
 			hint = "no engine that makes containers was found here: tare doctor says what it looked for"
 		}
@@ -241,6 +241,23 @@ func (p *planner) excluded(chosen []choice) bool {
 	return slices.ContainsFunc(p.file.exclude, func(e exclusion) bool {
 		return !slices.ContainsFunc(e, func(k pick) bool { return !k.matches(chosen) })
 	})
+}
+
+// exclusions are all of them, as they are written.
+func (p *planner) exclusions() string {
+	var all []string
+	for _, e := range p.file.exclude {
+		var picks []string
+		for _, k := range e {
+			var levels []string
+			for _, l := range k.levels {
+				levels = append(levels, l.value)
+			}
+			picks = append(picks, k.factor+": "+strings.Join(levels, " or "))
+		}
+		all = append(all, strings.Join(picks, ", "))
+	}
+	return strings.Join(all, "; ")
 }
 
 func (k pick) matches(chosen []choice) bool {

@@ -163,7 +163,29 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	case scheme == hostScheme && path != "":
 		return l.openHost(ctx, path)
 	}
+	if err := mistaken(ref); err != nil {
+		return nil, err
+	}
 	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
+}
+
+// mistaken reports what no engine calls an image: a path, or another kind of address.
+func mistaken(ref string) error {
+	scheme, rest, isURL := strings.Cut(ref, "://")
+	if isURL {
+		return fmt.Errorf("no kind of image begins with %q: of a registry it is %s%s", scheme+"://", registryScheme, rest)
+	}
+	isPath := strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../")
+	info, err := os.Stat(ref)
+	switch {
+	case isPath && err != nil:
+		return err
+	case isPath && info.IsDir():
+		return fmt.Errorf("it is a directory: if it is an OCI image layout, write oci:%s", ref)
+	case isPath, err == nil && strings.HasSuffix(ref, ".tar"):
+		return fmt.Errorf("it is a file: if it is an archive of an image, write tar:%s", ref)
+	}
+	return nil
 }
 
 // Own reports whether the image that ref names is one that a Library makes

@@ -38,7 +38,7 @@ func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name
 	file := filepath.Join(l.dir, "saved", fmt.Sprintf("%x.tar", sha256.Sum256([]byte(owner+"\x00"+name))))
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		if err := l.save(ctx, store, name, file); err != nil {
-			return nil, fmt.Errorf("image %q: %w", name, err)
+			return nil, err
 		}
 	}
 	img, err := l.Resolve(ctx, "tar:"+file)
@@ -58,7 +58,8 @@ func (l *Library) save(ctx context.Context, store bench.ImageSaver, name, file s
 	if err != nil {
 		return err
 	}
-	err = store.SaveImage(ctx, name, &boundedWriter{f, 2 * l.limits.Bytes}) // headers and padding may be as much as small files
+	most := 2 * l.limits.Bytes // headers and padding may be as much as small files
+	err = store.SaveImage(ctx, name, &boundedWriter{f, most, fmt.Errorf("%w: image %q is larger than %d bytes", ErrHostile, name, most)})
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), file)
 	}
@@ -68,15 +69,16 @@ func (l *Library) save(ctx context.Context, store bench.ImageSaver, name, file s
 	return nil
 }
 
-// boundedWriter refuses more than some bytes.
+// boundedWriter refuses more than some bytes, and says why.
 type boundedWriter struct {
 	io.Writer
 	left int64
+	why  error
 }
 
 func (b *boundedWriter) Write(p []byte) (int, error) {
 	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, errors.New("it is too large")
+		return 0, b.why
 	}
 	return b.Writer.Write(p)
 }

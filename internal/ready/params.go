@@ -3,20 +3,9 @@ package ready
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
-
-// oneOf accepts words.
-func oneOf(words ...string) func(string) error {
-	return func(s string) error {
-		if !slices.Contains(words, s) {
-			return fmt.Errorf("%.40q is not one of %s", s, strings.TrimSuffix(strings.Join(words, ", "), ", "))
-		}
-		return nil
-	}
-}
 
 func validPort(s string) error {
 	if s == "" {

@@ -47,7 +47,7 @@ func Params(first string) []bench.Param {
 		ways = append(ways, "")
 	}
 	return []bench.Param{
-		{Name: "ready", Default: first, Valid: oneOf(ways...), Doc: "what makes the service ready: port (it accepts a connection), http (it answers a GET of path with a status of 200 to 399), log (it prints a line that matches text), health (command ends with 0 in the container)"},
+		{Name: "ready", Default: first, Valid: bench.OneOf(ways...), Doc: "what makes the service ready: port (it accepts a connection), http (it answers a GET of path with a status of 200 to 399), log (it prints a line that matches text), health (command ends with 0 in the container)"},
 		{Name: "port", Default: "", Valid: validPort, Doc: "where the service listens inside, over TCP; tare's own listens on 4811, or on one that is free on network host"},
 		{Name: "path", Default: "/", Valid: validPath, Doc: "of ready: http: the path, and query, that is asked for"},
 		{Name: "text", Default: "", Valid: validText, Doc: "of ready: log: a regular expression (RE2) that a line of standard output or error matches"},

@@ -46,8 +46,11 @@ func (c *Condition) two() (base, other *Row) {
 // against 10 ms".
 func answer(m *Metric, base, other *Row) string {
 	e, name := other.Effect, Clean(other.Cell)
-	if e.Estimate == nil || base.Median == nil || other.Median == nil {
-		return name + " is not measured"
+	switch {
+	case base.Median == nil:
+		return "the baseline, " + Clean(base.Cell) + ", has no value"
+	case e.Estimate == nil || other.Median == nil:
+		return name + " has no value"
 	}
 	effect := effectText(e, m.effects())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])

@@ -3,12 +3,14 @@ package http_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -176,20 +178,54 @@ func TestUselessServer(t *testing.T) {
 // A request is a failure once its time is up, also where the server goes on and
 // on.
 func TestTimeout(t *testing.T) {
+	for name, test := range map[string]struct {
+		text  string
+		pause time.Duration
+	}{
+		"slowly":                      {"x", time.Millisecond},
+		"as fast as anybody can read": {strings.Repeat("x", 1<<20), 0},
+	} {
+		addr := serve(t, func(c net.Conn, n int) bool {
+			if n == 0 {
+				return says(page)(c, n)
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+			for {
+				if _, err := io.WriteString(c, test.text); err != nil {
+					return false
+				}
+				time.Sleep(test.pause)
+			}
+		})
+		r := mustRun(t, addr, "connections=1", "requests=6", "timeout=40ms")
+		if r.Values["http.failed.timeout"] != 3 || r.Values["http.time.max"] > 0.04 {
+			t.Errorf("%s: %v", name, r.Values)
+		}
+	}
+}
+
+// All threads want bodies of one length.
+func TestLengthOfAllThreads(t *testing.T) {
+	var connections atomic.Int64
+	var lengths sync.Map // of each connection's bodies
 	addr := serve(t, func(c net.Conn, n int) bool {
 		if n == 0 {
-			return says(page)(c, n)
+			lengths.Store(c, connections.Add(1)%2+1)
 		}
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
-		for {
-			if _, err := io.WriteString(c, "x"); err != nil {
-				return false
-			}
-			time.Sleep(time.Millisecond)
-		}
+		length, _ := lengths.Load(c)
+		return says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", length, strings.Repeat("x", int(length.(int64)))))(c, n)
 	})
-	r := mustRun(t, addr, "connections=1", "requests=6", "timeout=40ms")
-	if r.Values["http.failed.timeout"] != 3 || r.Values["http.time.max"] > 0.04 {
+	r := mustRun(t, addr, "connections=2", "cpus=0,0", "requests=200")
+	if n := r.Values["http.failed.length"]; n == 0 || n == 200 {
+		t.Errorf("%v of 200 answers are of another length", n)
+	}
+}
+
+// Who is asked seldom is not given up meanwhile.
+func TestSeldom(t *testing.T) {
+	t.Parallel() // it waits
+	r := mustRun(t, serve(t, says(page)), "connections=4", "cpus=0,0,0,0", "rate=1", "time=5s", "timeout=1s")
+	if r.Values["http.requests"] != 5 || r.Values["http.failed"] != 0 {
 		t.Errorf("%v", r.Values)
 	}
 }

@@ -24,6 +24,18 @@ func limited(p *Plan, most int64, tried *[]int64) trier {
 	}
 }
 
+// No more requests may go without an answer than the percentile leaves out.
+func TestHolds(t *testing.T) {
+	for percentile, want := range map[float64]bool{50: true, 99: true, 99.9: false} {
+		o := &outcome{plan: Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: percentile}, tally: newTally()}
+		o.plan.Rate, o.tally.timely = 1000, 985 // of 990 that were due early enough
+		o.tally.total.AddMany(time.Millisecond, 985)
+		if o.holds() != want {
+			t.Errorf("p%v, 5 of 1000 requests without an answer: holds is %t", percentile, !want)
+		}
+	}
+}
+
 func TestClimb(t *testing.T) {
 	p := &Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: 99}
 	for _, most := range []int64{1000, 1001, 5000, 123_456, 2 * maxRate} {

@@ -75,9 +75,9 @@ func (o *outcome) missed(grace float64) float64 {
 	return max(0, 1-float64(o.tally.timely)/due)
 }
 
-// beyond is how many observations must lie beyond a percentile for it to mean
+// Beyond is how many observations must lie beyond a percentile for it to mean
 // something.
-const beyond = 10
+const Beyond = 10
 
 // spread reports how times are spread.
 func spread(r *load.Report, name string, h *load.Histogram) error {
@@ -88,7 +88,7 @@ func spread(r *load.Report, name string, h *load.Histogram) error {
 		r.Values[name+".min"], r.Values[name+".max"] = h.Min(), h.Percentile(100)
 		r.Values[name+".mean"], r.Values[name+".sd"] = h.Mean(), h.StdDev()
 		for _, p := range Percentiles() {
-			if float64(h.Count())*(100-p)/100 >= beyond {
+			if float64(h.Count())*(100-p)/100 >= Beyond {
 				r.Values[PercentileName(name, p)] = h.Percentile(p)
 			}
 		}

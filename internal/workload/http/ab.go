@@ -115,13 +115,9 @@ func abTimes(r *load.Report, output []byte, complete float64) bool {
 		switch {
 		case percent == 0:
 			r.Values[Time+".min"] = ms / 1000
-		case (percent == 50 || percent == 90 || percent == 99) && complete*(100-percent)/100 >= beyond:
+		case (percent == 50 || percent == 90 || percent == 99) && complete*(100-percent)/100 >= http.Beyond:
 			r.Values[http.PercentileName(Time, percent)] = ms / 1000
 		}
 	}
 	return seen > 0
 }
-
-// beyond is how many observations must lie beyond a percentile for it to mean
-// something.
-const beyond = 10

@@ -13,9 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
@@ -57,7 +55,7 @@ func (workload) Params() []bench.Param {
 		return absolute(v)
 	}
 	return []bench.Param{
-		{Name: "server", Default: "", Valid: oneOf("", nginx, ofImage), Doc: "nginx: nginx with one small configuration, the same in every cell, of the image or else of this host; image: what the image runs by itself; empty: the same, but nginx for host:nginx, and without an image a server of tare's own"},
+		{Name: "server", Default: "", Valid: bench.OneOf("", nginx, ofImage), Doc: "nginx: nginx with one small configuration, the same in every cell, of the image or else of this host; image: what the image runs by itself; empty: the same, but nginx for host:nginx, and without an image a server of tare's own"},
 		{Name: "root", Default: "/usr/share/nginx/html", Valid: validRoot, Doc: "where an image that runs its own server has its documents: the content is mounted there"},
 		{Name: "port", Default: "0", Valid: validPort, Doc: "where the server listens; 0: where an image runs its own server the one that it names, or 80; else one that is free"},
 		{Name: "size", Default: "1MB", Valid: validSize, Doc: "of the file that is asked for: random bytes"},
@@ -72,20 +70,10 @@ func (workload) Params() []bench.Param {
 		own("keepalive", "yes", "yes: connections stay open; no: each request has one of its own"),
 		own("warmup", "200ms", "for how long requests are sent before any counts"),
 		own("timeout", "5s", "after how long a request without a whole answer has failed"),
-		{Name: "tls", Default: "no", Valid: oneOf("no", "yes"), Doc: "yes: over TLS, with a certificate made for the cell, which nobody checks; each connection's handshake is part of it"},
-		{Name: "http2", Default: "no", Valid: oneOf("no", "yes"), Doc: "yes: HTTP/2, one request at a time on each connection; without tls by prior knowledge"},
-		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two; a server that an image runs by itself runs where it may"},
-		{Name: "tool", Default: "", Valid: oneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or oha: the host's program in place of tare's own client"},
-	}
-}
-
-// oneOf accepts words.
-func oneOf(words ...string) func(string) error {
-	return func(s string) error {
-		if slices.Contains(words, s) {
-			return nil
-		}
-		return fmt.Errorf("%.40q is not one of %s", s, strings.TrimPrefix(strings.Join(words, ", "), ", "))
+		{Name: "tls", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: over TLS, with a certificate made for the cell, which nobody checks; each connection's handshake is part of it"},
+		{Name: "http2", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: HTTP/2, one request at a time on each connection; without tls by prior knowledge"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two; a server that an image runs by itself runs where it may"},
+		{Name: "tool", Default: "", Valid: bench.OneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or oha: the host's program in place of tare's own client"},
 	}
 }
 

@@ -98,7 +98,7 @@ func parseOha(output []byte) (*load.Report, error) {
 		}
 	}
 	for _, p := range http.Percentiles() {
-		if v := o.Percentiles[fmt.Sprintf("p%v", p)]; v != nil && good*(100-p)/100 >= beyond {
+		if v := o.Percentiles[fmt.Sprintf("p%v", p)]; v != nil && good*(100-p)/100 >= http.Beyond {
 			r.Values[http.PercentileName(Time, p)] = *v
 		}
 	}

@@ -72,7 +72,7 @@ func parseWrk(output []byte) (*load.Report, error) {
 		Time + ".mean": span(latency[1], latency[2]), Time + ".sd": span(latency[3], latency[4]), Time + ".max": span(latency[5], latency[6]),
 	})
 	for _, line := range wrkServed.FindAllSubmatch(output, -1) {
-		if p := float(line[1]); (p == 50 || p == 90 || p == 99) && answers*(100-p)/100 >= beyond {
+		if p := float(line[1]); (p == 50 || p == 90 || p == 99) && answers*(100-p)/100 >= http.Beyond {
 			r.Values[http.PercentileName(Time, p)] = span(line[2], line[3])
 		}
 	}

@@ -2,9 +2,7 @@ package net
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -13,16 +11,6 @@ func between(least, most int64) func(string) error {
 	return func(s string) error {
 		if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < least || n > most {
 			return fmt.Errorf("%.40q is not a whole number between %d and %d", s, least, most)
-		}
-		return nil
-	}
-}
-
-// oneOf accepts words.
-func oneOf(words ...string) func(string) error {
-	return func(s string) error {
-		if !slices.Contains(words, s) {
-			return fmt.Errorf("%.40q is not one of %s", s, strings.Join(words, ", "))
 		}
 		return nil
 	}

@@ -47,15 +47,15 @@ func (rtt) Metrics() []bench.Metric {
 
 func (rtt) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "protocol", Default: "udp", Valid: oneOf("udp", "tcp"), Doc: "udp or tcp"},
+		{Name: "protocol", Default: "udp", Valid: bench.OneOf("udp", "tcp"), Doc: "udp or tcp"},
 		{Name: "size", Default: "64", Valid: between(24, 65_507), Doc: "bytes of a request, and of its answer"},
 		{Name: "pings", Default: "20000", Valid: between(1000, 1_000_000_000), Doc: "how many requests a trial sends"},
 		{Name: "rate", Default: "0", Valid: between(0, 1_000_000), Doc: "requests per second, sent when they are due and timed from then on; 0: each as soon as the one before was answered"},
 		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "requests that are sent first and not counted"},
 		{Name: "timeout", Default: "1s", Valid: lasting(time.Millisecond, 10*time.Second), Doc: "after how long a datagram counts as lost"},
-		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server each on a CPU of its own, where there are two"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server each on a CPU of its own, where there are two"},
 		{Name: "time", Default: "1s", Valid: lasting(time.Second, time.Hour), Doc: "of sockperf, which is told how long and not how many: whole seconds"},
-		{Name: "tool", Default: "", Valid: orEmpty(oneOf("sockperf")), Doc: "sockperf: the host's program, packed into an image of its own, in place of what is built in"},
+		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("sockperf")), Doc: "sockperf: the host's program, packed into an image of its own, in place of what is built in"},
 	}
 }
 

@@ -43,17 +43,17 @@ func (throughput) Metrics() []bench.Metric {
 
 func (throughput) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "protocol", Default: "tcp", Valid: oneOf("tcp", "udp"), Doc: "tcp or udp"},
+		{Name: "protocol", Default: "tcp", Valid: bench.OneOf("tcp", "udp"), Doc: "tcp or udp"},
 		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "how many streams in each direction"},
-		{Name: "direction", Default: "up", Valid: oneOf("up", "down", "both"), Doc: "up: from the client to the container; down: the other way; both: each at once"},
+		{Name: "direction", Default: "up", Valid: bench.OneOf("up", "down", "both"), Doc: "up: from the client to the container; down: the other way; both: each at once"},
 		{Name: "time", Default: "1s", Valid: lasting(10*time.Millisecond, time.Hour), Doc: "how long is measured"},
 		{Name: "warmup", Default: "200ms", Valid: lasting(0, time.Minute), Doc: "for how long data flow before that"},
 		{Name: "size", Default: "", Valid: orEmpty(between(24, 1<<20)), Doc: "bytes of one write, or of one datagram; empty: 131072 for tcp, 1440 for udp"},
 		{Name: "rate", Default: "0", Valid: between(0, 1<<40), Doc: "of udp: bytes per second that each stream offers; 0: as fast as possible"},
-		{Name: "batch", Default: "yes", Valid: oneOf("yes", "no"), Doc: "of udp: yes: many datagrams in one system call, cut by the kernel where it can; no: one each"},
-		{Name: "knee", Default: "no", Valid: oneOf("no", "yes"), Doc: "of udp: yes: look for the highest rate that loses at most 0.1 %"},
-		{Name: "pin", Default: "yes", Valid: oneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two"},
-		{Name: "tool", Default: "", Valid: orEmpty(oneOf("iperf3")), Doc: "iperf3: the host's program, packed into an image of its own, in place of what is built in"},
+		{Name: "batch", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "of udp: yes: many datagrams in one system call, cut by the kernel where it can; no: one each"},
+		{Name: "knee", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "of udp: yes: look for the highest rate that loses at most 0.1 %"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two"},
+		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("iperf3")), Doc: "iperf3: the host's program, packed into an image of its own, in place of what is built in"},
 	}
 }
 

@@ -5,7 +5,6 @@ package start
 import (
 	"context"
 	"errors"
-	"net"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -100,22 +99,13 @@ func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	port := uint16(ownPort)
 	if !party.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
 		var err error
-		if port, err = freePort(); err != nil {
+		if port, err = party.FreePort(); err != nil {
 			return c, nil, err
 		}
 	}
 	c = c.WithPort(port)
 	listens := strconv.Itoa(int(c.Port()))
 	return c.WithCommand([]string{agent.Path, "probe", listens}), []string{agent.Path, "serve", listens}, nil
-}
-
-// freePort is a port of the host that nobody listens on.
-func freePort() (uint16, error) {
-	l, err := net.Listen("tcp4", ":0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).AddrPort().Port(), l.Close() // what a TCP listener has
 }
 
 // service is what the trials of one cell have in common.

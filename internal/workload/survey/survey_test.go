@@ -165,7 +165,7 @@ func TestPartThatIsNotSupported(t *testing.T) {
 	} {
 		_, m, err := trial(t, part{name: "a"}, p, part{name: "c"})
 		_, has := m.values["b"]
-		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.notes, []string{bench.NotePartly}) {
+		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.notes, []string{bench.NotePartly + ": b: " + no.Error()}) {
 			t.Errorf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
 		}
 	}

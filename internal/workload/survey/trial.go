@@ -13,7 +13,7 @@ import (
 type running struct {
 	Part
 	task    bench.Task // with its own options and fixture
-	refused bool       // the engine cannot do what it asks for
+	refused error      // why the engine cannot do what it asks for
 }
 
 // A stop is a part in containers of its own, or several parts in one container.
@@ -65,7 +65,7 @@ func (r *running) setUp(ctx context.Context) (err error) {
 func stops(e bench.Engine, parts []*running) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
-		if r.refused {
+		if r.refused != nil {
 			continue
 		}
 		if s, ok := party.Join(e, append(fixtures, r.task.Fixture)...); ok && len(fixtures) > 0 {
@@ -83,7 +83,9 @@ func stops(e bench.Engine, parts []*running) (all []stop) {
 // and ends the part.
 func (r *running) note(err error) error {
 	if err == nil || errors.Is(err, bench.ErrUnsupported) {
-		r.refused = r.refused || err != nil
+		if r.refused == nil {
+			r.refused = err
+		}
 		return nil
 	}
 	return fmt.Errorf("%s: %w", r.Name, err)
@@ -103,7 +105,7 @@ func (s stop) reset(ctx context.Context) error {
 	switch {
 	case s.shift != nil:
 		return s.shift.Reset(ctx)
-	case r.task.Fixture == nil || r.refused:
+	case r.task.Fixture == nil || r.refused != nil:
 		return nil
 	}
 	return r.note(r.task.Fixture.Reset(ctx))
@@ -149,9 +151,8 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		}
 	}
 	for _, r := range f.parts {
-		if r.refused {
-			m.Note(bench.NotePartly)
-			break
+		if r.refused != nil {
+			m.Note(fmt.Sprintf("%s: %s: %.300s", bench.NotePartly, r.Name, r.refused))
 		}
 	}
 	return sum.flush()
@@ -166,7 +167,7 @@ func (s stop) run(ctx context.Context, sum *summary) error {
 		return s.shift.Work(ctx, sum, listeners)
 	}
 	r := s.parts[0]
-	if r.refused {
+	if r.refused != nil {
 		return nil
 	}
 	return r.note(r.Workload.Run(ctx, r.task, sum.of(r.Part)))

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// checkImages finds every image of the plan, so that one that is not there, or that
+// does not run here, is told before anything is measured. It leaves to an engine what
+// that alone knows, and to another machine what lies there. It warns of images that
+// are the same under several names.
+func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
+	var refs []string
+	var errs []error
+	names := map[string][]string{} // by digest
+	for _, c := range p.plan.Cells {
+		ref := c.Spec.Image
+		if ref == "" || slices.Contains(refs, ref) || p.isElsewhere(c.Engine) {
+			continue
+		}
+		refs = append(refs, ref)
+		img, err := p.site.images.Resolve(ctx, ref)
+		switch {
+		case errors.Is(err, image.ErrForeign):
+		case err != nil:
+			errs = append(errs, imageError(ref, err))
+		default:
+			names[img.Digest()] = append(names[img.Digest()], ref)
+		}
+	}
+	var same []bench.Warning
+	for _, ref := range refs {
+		for digest, all := range names {
+			if len(all) > 1 && all[0] == ref {
+				same = append(same, sameImage(digest, all))
+			}
+		}
+	}
+	return same, errors.Join(errs...)
+}
+
+// imageError adds a hint where a registry does not answer.
+func imageError(ref string, err error) error {
+	var dial *net.OpError
+	if !strings.HasPrefix(ref, "docker://") || !errors.As(err, &dial) {
+		return err
+	}
+	return &hintError{err, "is the registry there, and may it be reached from here?"}
+}
+
+func sameImage(digest string, names []string) bench.Warning {
+	return bench.Warning{
+		Code: "same-image",
+		Text: fmt.Sprintf("%s are the same image, %.19s", strings.Join(names, " and "), digest),
+		Hint: "what differs between them is noise",
+	}
+}
+
+// isElsewhere reports whether an engine finds its images elsewhere, or needs none.
+func (p *planned) isElsewhere(engine string) bool {
+	return slices.ContainsFunc(p.probed, func(e probed) bool {
+		return e.instance.Name == engine && (e.instance.Driver == remoteDriver || e.instance.Driver == "native")
+	})
+}

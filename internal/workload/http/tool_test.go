@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 	}{
 		"ab-2.3.txt": {ab(), map[string]float64{
 			Rate: 2000 / 0.143, "http.transfer": 2480000 / 0.143, Elapsed: 0.143, Bytes: 2480000, Document: 1000,
-			Requests: 2000, Failed: 0, Failed + ".status": 0, Time + ".mean": 1.144 / 1e3,
+			Requests: 2000, Failed: 0, Failed + ".status": 0, Failed + ".connect": 0, Failed + ".read": 0, Failed + ".length": 0, Time + ".mean": 1.144 / 1e3,
 			Time + ".min": 0.000215, Time + ".p50": 0.000854, Time + ".p90": 0.001787, Time + ".p99": 0.004563,
 		}},
 		"wrk-4.1.txt": {wrk(), map[string]float64{
@@ -76,6 +76,20 @@ func TestParse(t *testing.T) {
 			Time + ".mean": 0.000412, Time + ".min": 0.000081, Time + ".max": 0.004321,
 			Time + ".p50": 0.0004, Time + ".p90": 0.0006, Time + ".p99": 0.0009, Time + ".p99.9": 0.0021,
 			"http.connect.mean": 0.00021, "http.connect.min": 0.0001, "http.connect.max": 0.0005,
+		}},
+		// Every second answer has status 503.
+		"oha-1.16.json": {oha(), map[string]float64{
+			Rate: 150 / 3.271712591, "http.transfer": 15750 / 3.271712591, Elapsed: 3.271712591, Bytes: 15750, Document: 52,
+			Requests: 300, Failed: 150, Failed + ".status": 150,
+			Time + ".mean": 0.04355373176666668, Time + ".min": 0.002875236, Time + ".max": 0.048045537,
+			Time + ".p50": 0.043977647, Time + ".p90": 0.044153754,
+			"http.connect.mean": 0.00020733425, "http.connect.min": 0.000110987, "http.connect.max": 0.000341888,
+		}},
+		// ab counts the same answers as failed and as bad ones.
+		"ab-2.3-half.txt": {ab(), map[string]float64{
+			Rate: 500 / 1.211, "http.transfer": 173000 / 1.211, Elapsed: 1.211, Bytes: 173000, Document: 100,
+			Requests: 1000, Failed: 500, Failed + ".status": 500, Failed + ".connect": 0, Failed + ".read": 0, Failed + ".length": 0,
+			Time + ".mean": 0.001211, Time + ".min": 0.000431, Time + ".p50": 0.000745, Time + ".p90": 0.002517, Time + ".p99": 0.004811,
 		}},
 	} {
 		r, err := test.tool.read(read(t, name), questionOf())

@@ -119,6 +119,7 @@ func (r *process) end(t *testing.T) said {
 	case err = <-r.exited:
 	case <-time.After(2 * patience):
 		_ = r.cmd.Process.Kill() // the test has failed already
+		<-r.exited               // what it said is whole then
 		t.Fatalf("%v does not end; it said:\n%s", r.cmd.Args, &r.stderr)
 	}
 	var status *exec.ExitError

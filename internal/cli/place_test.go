@@ -118,9 +118,8 @@ func (r *process) end(t *testing.T) said {
 	select {
 	case err = <-r.exited:
 	case <-time.After(2 * patience):
-		_ = r.cmd.Process.Kill() // the test has failed already
-		<-r.exited               // what it said is whole then
-		t.Fatalf("%v does not end; it said:\n%s", r.cmd.Args, &r.stderr)
+		err = errors.Join(r.cmd.Process.Kill(), <-r.exited) // what it said is whole then
+		t.Fatalf("%v does not end; killed: %v; it said:\n%s", r.cmd.Args, err, &r.stderr)
 	}
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) && !errors.Is(err, exec.ErrWaitDelay) {

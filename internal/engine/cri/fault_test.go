@@ -268,7 +268,7 @@ func TestLeftoversOfOthers(t *testing.T) {
 		"PodSandboxStatus": say(&cri.PodSandboxStatusResponse{Status: &cri.PodSandboxStatus{Labels: label("another")}}),
 	})
 	e := with(t, f)
-	left, err := e.Leftovers(t.Context(), func(run string) bool { return run != "alive" })
+	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
 	if err != nil || len(left) != 1 || left[0].ID != "p1" {
 		t.Fatalf("Leftovers = %v, %v; want p1 alone", left, err)
 	}

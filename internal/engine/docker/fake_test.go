@@ -139,7 +139,7 @@ func TestLeftoversOfOthers(t *testing.T) {
 		"GET /volumes":            apitest.Reply(200, `{"Volumes":[{"Name":"v1","Labels":{"tare.run":"dead"}},{"Name":"v2"},{"Name":"v3","Labels":{"tare.run":"alive"}}]}`),
 		"GET /volumes/v1":         apitest.Reply(200, `{"Name":"v1","Labels":{"tare.run":"another"}}`),
 	})
-	left, err := e.Leftovers(t.Context(), func(run string) bool { return run != "alive" })
+	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
 	if err != nil || len(left) != 4 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "v1" || left[3].ID != "tare.local/dead/docker/agent:latest" {
 		t.Fatalf("Leftovers = %v, %v; want c1, n1, v1 and the image", left, err)
 	}

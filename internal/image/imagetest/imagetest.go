@@ -32,17 +32,24 @@ func Agent(tb testing.TB) []byte {
 	return b
 }
 
-// built is the agent, once somebody has asked for it.
-var built = sync.OnceValues(build)
+var (
+	// goTool is looked up before a test can change PATH.
+	goTool, errGo = exec.LookPath("go")
+	// built is the agent, once somebody has asked for it.
+	built = sync.OnceValues(build)
+)
 
 func build() (binary []byte, err error) {
+	if errGo != nil {
+		return nil, fmt.Errorf("build the agent: %w", errGo)
+	}
 	dir, err := os.MkdirTemp("", "tare-agent-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // at worst a leftover in the temporary directory
 	file := filepath.Join(dir, "tare-agent")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -E tare_start", "-o", file, "github.com/tare-bench/tare/cmd/tare-agent")
+	cmd := exec.Command(goTool, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -E tare_start", "-o", file, "github.com/tare-bench/tare/cmd/tare-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the agent: %w\n%s", err, out)

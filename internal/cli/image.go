@@ -117,7 +117,7 @@ func inspectOne(ctx context.Context, s site, store bench.ImageSaver, ref string)
 // saved is an image of an engine's store. Foreign says why it is none of others.
 func saved(ctx context.Context, s site, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
 	if store == nil {
-		return nil, &hintError{foreign, fmt.Sprintf("--engine docker if it is in the store of that engine; docker://%s if it is in a registry", ref)}
+		return nil, &hintError{foreign, "say --engine docker if it is in the store of that engine; or " + image.NamedElsewhere(ref)}
 	}
 	return s.images.Saved(ctx, store, "", ref)
 }

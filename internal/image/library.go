@@ -175,6 +175,9 @@ func mistaken(ref string) error {
 	if isURL {
 		return fmt.Errorf("no kind of image begins with %q: of a registry it is %s%s", scheme+"://", registryScheme, rest)
 	}
+	if rest, ok := strings.CutPrefix(ref, "docker:"); ok && strings.ContainsAny(rest, ":/@") {
+		return fmt.Errorf("a registry's image is named %s%s, with two slashes", registryScheme, rest)
+	}
 	isPath := strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../")
 	info, err := os.Stat(ref)
 	switch {

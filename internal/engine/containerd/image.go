@@ -124,8 +124,8 @@ func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Imag
 	space := userNamespace()
 	found, err := s.client.ImageService().Get(namespaces.WithNamespace(ctx, space), ref)
 	if gone(err) {
-		return found, fmt.Errorf("%s has no image %q in namespace %s: name one as `ctr --namespace %s images ls` does, or docker://REF from a registry, or one in a file as oci:DIR or tar:FILE: %w",
-			e.cfg.Name, ref, space, space, err)
+		return found, fmt.Errorf("%s has no image %q in namespace %s: name one as `ctr --namespace %s images ls` does, or %s: %w",
+			e.cfg.Name, ref, space, space, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
 		return found, e.failed("find image "+ref, because(ctx, err))

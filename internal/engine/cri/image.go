@@ -62,7 +62,7 @@ func (e *Engine) foreign(ctx context.Context, s *server, ref string) (loaded, er
 		return loaded{}, e.failed(ctx, "look for image "+ref, err)
 	}
 	if found == nil {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `crictl pull %s`, or name it docker://%s, or one in a file as oci:DIR or tar:FILE", e.cfg.Name, ref, ref, ref)
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `crictl pull %s`, or %s", e.cfg.Name, ref, ref, image.NamedElsewhere(ref))
 	}
 	return loadedAs(ref, found), nil
 }

@@ -56,7 +56,7 @@ func (e *Engine) forget(ref string) {
 func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
 	found, err := e.client.ImageInspect(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `docker pull %s`, or name it docker://%s, or one in a file as oci:DIR or tar:FILE: %w", e.cfg.Name, ref, ref, ref, err)
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `docker pull %s`, or %s: %w", e.cfg.Name, ref, ref, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+ref, err)

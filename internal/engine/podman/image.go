@@ -72,7 +72,7 @@ func (e *Engine) forget(ref string) {
 func (c *client) stored(ctx context.Context, ref string) (loaded, error) {
 	found, err := c.inspectImage(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `podman pull %s`, or name it docker://%s, or one in a file as oci:DIR or tar:FILE: %w", c.name, ref, ref, ref, err)
+		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `podman pull %s`, or %s: %w", c.name, ref, ref, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
 		return loaded{}, c.failed("inspect image "+ref, err)

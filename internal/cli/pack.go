@@ -53,7 +53,7 @@ it is run, is in a recipe. There are recipes for
 		RunE: func(cmd *cobra.Command, args []string) error { return a.pack(cmd.Context(), o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "`file` to write, for --image tar:FILE and 'docker load'; oci:DIR for an OCI layout; - for stdout")
+	f.StringVarP(&o.output, "output", "o", "", "`file` to write, for --image tar:FILE and 'docker load', .tar.gz and .tgz with gzip; oci:DIR for an OCI layout; - for stdout")
 	f.BoolVar(&o.force, "force", false, "replace the file that is there")
 	f.StringArrayVar(&o.load, "load", nil, "`engines` to load it into, with commas: docker, podman, containerd")
 	f.StringVar(&o.tag, "tag", "", "`name` of the image (default tare.local/PROGRAM:latest)")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -170,11 +171,21 @@ func (t *target) writeFile(ctx context.Context, name string, flags int, img *ima
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	err = errors.Join(img.WriteArchive(image.Until(ctx, f), tag), f.Close())
+	err = errors.Join(t.writeArchive(image.Until(ctx, f), img, tag), f.Close())
 	if err != nil && ctx.Err() == nil {
 		err = &outputError{fmt.Errorf("--output: %w", err)}
 	}
 	return err
+}
+
+// writeArchive writes the archive, with gzip if the file's name says so. Its header
+// has neither name nor time, so that the same image gives the same bytes.
+func (t *target) writeArchive(w io.Writer, img *image.Image, tag string) error {
+	if !image.GzipByName(t.path) {
+		return img.WriteArchive(w, tag)
+	}
+	packed := gzip.NewWriter(w)
+	return errors.Join(img.WriteArchive(packed, tag), packed.Close())
 }
 
 // place moves what was written to where it belongs. What has come there

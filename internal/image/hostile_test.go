@@ -52,19 +52,19 @@ func TestOddArchives(t *testing.T) {
 	}{
 		{"as it should be", good, ""},
 		{"twice the same name", plainArchive(t, file("l", "another")), "does not match its digest"},
-		{"twice the same", append(bytes.TrimRight(bytes.Clone(good), "\x00"), plainArchive(t)...), "not an uncompressed tar archive"},
-		{"cut in a header", good[:1100], "not an uncompressed tar archive"},
-		{"cut in a file", good[:len(good)-3000], "not an uncompressed tar archive"},
-		{"a checksum of lies", append([]byte("x"), good[1:]...), "not an uncompressed tar archive"},
-		{"a size of lies", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), octal(claimed))...), "not an uncompressed tar archive"},
-		{"a negative size", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), strings.Repeat("\xff", 12))...), "not an uncompressed tar archive"},
+		{"twice the same", append(bytes.TrimRight(bytes.Clone(good), "\x00"), plainArchive(t)...), "not a tar archive"},
+		{"cut in a header", good[:1100], "not a tar archive"},
+		{"cut in a file", good[:len(good)-3000], "not a tar archive"},
+		{"a checksum of lies", append([]byte("x"), good[1:]...), "not a tar archive"},
+		{"a size of lies", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), octal(claimed))...), "not a tar archive"},
+		{"a negative size", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), strings.Repeat("\xff", 12))...), "not a tar archive"},
 		{"a link to itself", plainArchive(t, hardlink("l", "l")), "file does not exist"},
 		{"links in a circle", plainArchive(t, hardlink("l", "m"), hardlink("m", "n"), symlink("n", "l")), "file does not exist"},
 		{"a link out of it", plainArchive(t, symlink("l", "../../../../etc/passwd")), "file does not exist"},
 		{"a directory", plainArchive(t, dir("l")), ""}, // is no file, and hides none
 		{"with bzip2", append([]byte("BZh91AY"), good...), "compressed with bzip2"},
 		{"with xz", append([]byte("\xfd7zXZ\x00"), good...), "compressed with xz"},
-		{"with zstd", append([]byte("\x28\xb5\x2f\xfd"), good...), "compressed with zstd"},
+		{"with zstd", append([]byte("\x28\xb5\x2f\xfd"), good...), "(zstd): reserved bit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := rootfs(t, image.NewLibrary(t.TempDir()), archiveOf(t, test.b))

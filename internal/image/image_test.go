@@ -413,16 +413,11 @@ func TestResolveRefusesStrangeFiles(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(outside, "index.json")); err != nil {
 		t.Fatal(err)
 	}
-	packed := filepath.Join(t.TempDir(), "image.tar.gz")
-	if err := os.WriteFile(packed, gzipped(t, imagetest.Archive(t, file("manifest.json", "[]"))), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, test := range []struct{ ref, says string }{
 		{"tar:" + fifo, "not a regular file"},
 		{"tar:/dev/zero", "not a regular file"},
 		{"tar:" + layout, "not a regular file"},
 		{"tar:" + fifo + "-no", "no such file"},
-		{"tar:" + packed, "not an uncompressed tar archive"},
 		{"oci:" + layout, "not a regular file"},
 		{"oci:" + outside, "escapes"},
 		{"oci:" + fifo, "not a directory"},
@@ -457,6 +452,7 @@ func TestResolveIsStable(t *testing.T) {
 func FuzzResolve(f *testing.F) {
 	f.Add(imagetest.Archive(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(f, config(nil)))), hardlink("l", "l")))
 	f.Add(imagetest.Archive(f, file("index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:00"}]}`)))
+	f.Add(gzipped(f, imagetest.Archive(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`))))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		name := filepath.Join(t.TempDir(), "a.tar")
 		if err := os.WriteFile(name, archive, 0o600); err != nil {

@@ -37,8 +37,12 @@ func checkPlatform(os, arch string) error {
 
 // openArchive opens an archive of either format. Newer dockers write both
 // into one; then docker's own counts, which names fewer files.
-func openArchive(ctx context.Context, file string) (*Image, error) {
-	a, err := indexArchive(ctx, file)
+func (l *Library) openArchive(ctx context.Context, file string) (*Image, error) {
+	plain, err := l.uncompressed(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	a, err := indexArchive(ctx, plain, file)
 	if err != nil {
 		return nil, err
 	}

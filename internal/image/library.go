@@ -92,7 +92,8 @@ func NewLibrary(dir string, options ...Option) *Library {
 //
 //	agent         tare's own image; so does ""
 //	oci:DIR       a directory in the OCI image layout
-//	tar:FILE      an archive, from "docker save" or of an OCI image layout
+//	tar:FILE      an archive, from "docker save" or of an OCI image layout; it may be
+//	              compressed as a whole with gzip or zstd
 //	docker://REF  from a registry, with the credentials of the usual Docker
 //	              configuration; what a tag means is asked once, and everything
 //	              fetched by digest
@@ -159,7 +160,7 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	case scheme == "oci" && path != "":
 		return openLayout(directory(path))
 	case scheme == "tar" && path != "":
-		return openArchive(ctx, path)
+		return l.openArchive(ctx, path)
 	case scheme == hostScheme && path != "":
 		return l.openHost(ctx, path)
 	}
@@ -185,10 +186,15 @@ func mistaken(ref string) error {
 		return err
 	case isPath && info.IsDir():
 		return fmt.Errorf("it is a directory: if it is an OCI image layout, write oci:%s", ref)
-	case isPath, err == nil && strings.HasSuffix(ref, ".tar"):
+	case isPath, err == nil && (strings.HasSuffix(ref, ".tar") || GzipByName(ref)):
 		return fmt.Errorf("it is a file: if it is an archive of an image, write tar:%s", ref)
 	}
 	return nil
+}
+
+// GzipByName reports whether a file of this name is an archive in gzip.
+func GzipByName(file string) bool {
+	return strings.HasSuffix(file, ".tar.gz") || strings.HasSuffix(file, ".tgz")
 }
 
 // Own reports whether the image that ref names is one that a Library makes

@@ -49,8 +49,14 @@ func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name
 	return img, nil
 }
 
-// save writes a file that is there whole or not at all.
+// save writes an image of a store into a file.
 func (l *Library) save(ctx context.Context, store bench.ImageSaver, name, file string) error {
+	return l.keep(file, fmt.Sprintf("image %q", name), func(w io.Writer) error { return store.SaveImage(ctx, name, w) })
+}
+
+// keep writes a file that is there whole or not at all, and no larger than an image
+// may be. What is the name of its content.
+func (l *Library) keep(file, what string, fill func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -59,7 +65,7 @@ func (l *Library) save(ctx context.Context, store bench.ImageSaver, name, file s
 		return err
 	}
 	most := 2 * l.limits.Bytes // headers and padding may be as much as small files
-	err = store.SaveImage(ctx, name, &boundedWriter{f, most, fmt.Errorf("%w: image %q is larger than %d bytes", ErrHostile, name, most)})
+	err = fill(&boundedWriter{f, most, fmt.Errorf("%w: %s is larger than %d bytes", ErrHostile, what, most)})
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), file)
 	}

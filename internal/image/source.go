@@ -89,6 +89,7 @@ func regular(f *os.File, err error) (*os.File, int64, error) {
 // An archive is a source of the files in an uncompressed tar file.
 type archive struct {
 	file    string
+	name    string // how others call it
 	members map[string]member
 }
 
@@ -105,26 +106,23 @@ const (
 )
 
 // indexArchive finds the files in an archive. Of two with one name the last
-// counts, as it does when the archive is unpacked.
-func indexArchive(ctx context.Context, file string) (*archive, error) {
+// counts, as it does when the archive is unpacked. Errors call it by name.
+func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 	f, _, err := regular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read from
-	if err := refuseCompressed(f); err != nil {
-		return nil, err
-	}
-	a := &archive{file: file, members: make(map[string]member)}
+	a := &archive{file: file, name: name, members: make(map[string]member)}
 	for n, tr := 0, tar.NewReader(f); ; n++ {
 		h, err := tr.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return a, nil
 		case err != nil:
-			return nil, fmt.Errorf("%s: not an uncompressed tar archive: %w", file, err)
+			return nil, fmt.Errorf("%s: not a tar archive: %w", name, err)
 		case n == maxMembers:
-			return nil, fmt.Errorf("%s has more than %d members", file, maxMembers)
+			return nil, fmt.Errorf("%s has more than %d members", name, maxMembers)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
@@ -135,20 +133,6 @@ func indexArchive(ctx context.Context, file string) (*archive, error) {
 		}
 		a.add(h, offset)
 	}
-}
-
-// refuseCompressed refuses an archive that is compressed as a whole: its members
-// could be found only by unpacking it.
-func refuseCompressed(f *os.File) error {
-	var head [maxMagic]byte
-	n, err := f.ReadAt(head[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if c := compressionOf(head[:n]); c != Plain {
-		return fmt.Errorf("%s: not an uncompressed tar archive, but compressed with %s: unpack it first", f.Name(), c)
-	}
-	return nil
 }
 
 func (a *archive) add(h *tar.Header, offset int64) {
@@ -169,7 +153,7 @@ func (a *archive) open(name string) (io.ReadCloser, int64, error) {
 		m, ok = a.members[m.link]
 	}
 	if !ok || m.link != "" {
-		return nil, 0, &fs.PathError{Op: "open", Path: a.file + ": " + name, Err: fs.ErrNotExist}
+		return nil, 0, &fs.PathError{Op: "open", Path: a.name + ": " + name, Err: fs.ErrNotExist}
 	}
 	f, _, err := regular(os.OpenFile(a.file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {

@@ -65,7 +65,7 @@ func (a *app) images(ctx context.Context, refs []string, engine string) (err err
 	if a.global.JSON {
 		return a.printJSON(c)
 	}
-	return writeImages(a.stdout, c, a.lineWidth())
+	return writeImages(a.stdout, c, a.width())
 }
 
 // openStore opens the engine whose store is meant; nil if none is.

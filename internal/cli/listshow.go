@@ -32,7 +32,7 @@ func writeList(w io.Writer, runs []listed, width int, tty bool) error {
 		}
 		rows = append(rows, []string{
 			r.ID, printable(r.Name), printable(r.Host), began,
-			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), fmt.Sprint(r.Failed), statusText(r.Status),
+			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), fmt.Sprint(r.Failed), statusText(r),
 		})
 	}
 	if tty {
@@ -46,8 +46,8 @@ func writeList(w io.Writer, runs []listed, width int, tty bool) error {
 }
 
 // statusText says in words for people why a run ended.
-func statusText(status string) string {
-	switch bench.StopReason(status) {
+func statusText(r listed) string {
+	switch bench.StopReason(r.Status) {
 	case bench.StopPrecision:
 		return "done: precise"
 	case bench.StopBlocks:
@@ -55,9 +55,12 @@ func statusText(status string) string {
 	case bench.StopBudget:
 		return "done: time up"
 	case bench.StopAllFailed:
+		if r.Failed == 0 {
+			return "nothing ran" // unsupported, or what it needs could not be made
+		}
 		return "all failed"
 	default:
-		return status
+		return r.Status
 	}
 }
 

@@ -86,6 +86,9 @@ func runParts(r *Run) []string {
 	case bench.StopBudget:
 		return append(parts, "stopped: time used up")
 	case bench.StopAllFailed:
+		if r.Trials.Failed+r.Trials.TimedOut+r.Trials.Warmup == 0 {
+			return append(parts, "stopped: no cell could run")
+		}
 		return append(parts, "stopped: every cell failed")
 	default:
 		return append(parts, "not finished")

@@ -34,3 +34,22 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("title %q", got)
 	}
 }
+
+// A run in which nothing failed, since nothing could be done, does not say that it did.
+func TestStopped(t *testing.T) {
+	for name, test := range map[string]struct {
+		trials Trials
+		want   string
+	}{
+		"failed":           {Trials{Failed: 3}, "stopped: every cell failed"},
+		"warm-ups failed":  {Trials{Warmup: 3}, "stopped: every cell failed"},
+		"one failed":       {Trials{TimedOut: 3, Unsupported: 3}, "stopped: every cell failed"},
+		"none supported":   {Trials{Unsupported: 6}, "stopped: no cell could run"},
+		"without fixtures": {Trials{Skipped: 6}, "stopped: no cell could run"},
+	} {
+		parts := runParts(&Run{Stopped: string(bench.StopAllFailed), Trials: test.trials})
+		if got := parts[len(parts)-1]; got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -216,6 +216,9 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 	if err := p.expand(ctx, e); err != nil {
 		return nil, err
 	}
+	for _, l := range e.Excluded() {
+		a.notice("%s is left out: the experiment excludes %s: %[1]s; 'tare plan --yaml %[3]s' shows where", printable(l.Value), l.Key, printable(name))
+	}
 	p.workload = workloadNamed(p.plan.Workload)
 	return p, nil
 }

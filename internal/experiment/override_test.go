@@ -218,3 +218,37 @@ func TestLeastBlocks(t *testing.T) {
 		}
 	}
 }
+
+// What a flag names and no cell can have is told; what the file itself names is not,
+// nor what another level goes with.
+func TestExcluded(t *testing.T) {
+	const text = `
+name: x
+workload: burst
+factors:
+  engine: [native, docker, runc]
+  shape: [{name: small, cpus: 1}, {name: large, cpus: 2}]
+exclude: [{engine: docker}, {engine: runc, shape: small}]
+`
+	for _, test := range []struct {
+		engines []string
+		want    []bench.Label
+	}{
+		{nil, nil},
+		{[]string{"runc", "native"}, nil},
+		{[]string{"docker", "runc"}, []bench.Label{{Key: "engine", Value: "docker"}}},
+	} {
+		e, err := experiment.Parse("x.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.engines != nil {
+			if err := e.Override(experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: test.engines}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(test.want, e.Excluded()); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", test.engines, diff)
+		}
+	}
+}

@@ -4,7 +4,6 @@ package cpu
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -20,8 +19,8 @@ const Name = "cpu"
 // The names of the scores: operations per second, the geometric mean of the
 // kernels. A kernel's own is the score's name, a dot and the kernel's name.
 const (
-	Single = "cpu.single" // on one thread
-	All    = "cpu.all"    // on several at once, added up
+	Single = "cpu.single" // on one thread: the speed of a CPU by the share of the time that it had one
+	All    = "cpu.all"    // on several at once, added up: what all of them got done
 )
 
 // The facts of the report.
@@ -54,56 +53,52 @@ func Check(args *load.Args) error {
 	return err
 }
 
-// Run measures: each kernel in turn, first on one thread and then on several. With
-// one thread both are one measurement, which has all of the time. A tenth of the
-// time before is warm-up.
+// Run measures: the kernels in turns, first on one thread and then on several. With
+// one thread both are of one spell, which has all of the time. A tenth of the time
+// before is warm-up.
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err != nil {
 		return nil, err
 	}
 	defer load.Quiet(o.threads)()
-	crews := make([]crew, len(o.kernels))
-	warmUp := o.time / 10
-	for i, k := range o.kernels {
-		crews[i] = newCrew(k, o.threads)
-		if err := crews[i].warm(warmUp / time.Duration(len(crews))); err != nil {
-			return nil, err
-		}
+	c, warmUp := newCrew(o.kernels, o.threads), o.time/10
+	if err := c.warm(warmUp); err != nil {
+		return nil, err
+	}
+	one, all, err := c.spells(o.threads, o.time-warmUp)
+	if err != nil {
+		return nil, err
 	}
 	r := load.NewReport(Name)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
-	if o.threads == 1 {
-		err := score(r.Values, All, crews, 1, o.time-warmUp)
-		for name, value := range maps.Clone(r.Values) {
-			r.Values[Single+strings.TrimPrefix(name, All)] = value
-		}
-		return r, err
-	}
-	share := (o.time - warmUp) / 2
-	if err := score(r.Values, Single, crews, 1, share); err != nil {
-		return nil, err
-	}
-	return r, score(r.Values, All, crews, o.threads, share)
+	score(r.Values, Single, o.kernels, rates(one, spell.had))
+	score(r.Values, All, o.kernels, rates(all, spell.done))
+	return r, nil
 }
 
-// score measures every kernel on that many threads, for a share of the time.
-func score(values map[string]float64, name string, crews []crew, threads int, share time.Duration) error {
-	each := make([][]spell, len(crews)) // by kernel and thread
-	for i, c := range crews {
-		var err error
-		if each[i], err = c.work(threads, share/time.Duration(len(crews))); err != nil {
-			return err
-		}
+// spells are those of one thread by itself, and those of all at once.
+func (c *crew) spells(threads int, share time.Duration) (one, all []spell, err error) {
+	if threads == 1 {
+		one, err = c.work(1, share)
+		return one, one, err
 	}
+	if one, err = c.work(1, share/2); err != nil {
+		return nil, nil, err
+	}
+	all, err = c.work(threads, share/2)
+	return one, all, err
+}
+
+// score stores the rates of the kernels and their geometric mean.
+func score(values map[string]float64, name string, kernels []kernel, rates []float64) {
 	logs := 0.0
-	for i, rate := range rates(each) {
-		values[name+"."+crews[i].kernel.name] = rate
+	for i, rate := range rates {
+		values[name+"."+kernels[i].name] = rate
 		logs += math.Log(rate)
 	}
-	values[name] = math.Exp(logs / float64(len(crews)))
-	return nil
+	values[name] = math.Exp(logs / float64(len(rates)))
 }
 
 // choose returns the kernels named, each once, with blanks or commas between.

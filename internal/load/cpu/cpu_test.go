@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
@@ -25,15 +28,17 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// One thread and all threads are the same where there is one.
+// Where there is one thread, both scores are of its one spell: they differ only in
+// what delayed it while it had its CPU.
 func TestOneThread(t *testing.T) {
 	r, err := Run(loadtest.Args("time=20ms", "threads=1", "kernels=sort prime"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kernel := range []string{"", ".sort", ".prime"} {
-		if one, all := r.Values[Single+kernel], r.Values[All+kernel]; one <= 0 || one != all {
-			t.Errorf("%s: %v on one thread, %v on all", kernel, one, all)
+	ratio := r.Values[All] / r.Values[Single]
+	for _, kernel := range []string{".sort", ".prime"} {
+		if one, all := r.Values[Single+kernel], r.Values[All+kernel]; one <= 0 || math.Abs(all/one/ratio-1) > 1e-9 {
+			t.Errorf("%s: %v on one thread, %v on all; the scores differ by %v", kernel, one, all, ratio)
 		}
 	}
 	if len(r.Values) != 6 {
@@ -63,36 +68,66 @@ func TestOptions(t *testing.T) {
 // A wrong answer is told, with what and how.
 func TestWrongAnswer(t *testing.T) {
 	k := kernel{"adding", func() func() uint64 { return func() uint64 { return 3 } }, 4}
-	c := newCrew(k, 1)
+	c := newCrew([]kernel{k}, 1)
 	if err := c.warm(time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding: the answer is 3, and should be 4") {
 		t.Errorf("warm-up: %v", err)
 	}
-	c.quick = time.Millisecond
+	c.quick[0] = time.Millisecond
 	if _, err := c.work(1, time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding") {
 		t.Errorf("work: %v", err)
 	}
 }
 
-// Time that was lost is spread over the kernels, whichever it hit.
+// A thread that waits loses the time by both accounts, and the work of each kernel
+// is spread over the whole spell.
+func TestSpell(t *testing.T) {
+	naps := 0
+	nap := kernel{"nap", func() func() uint64 {
+		return func() uint64 { naps++; time.Sleep(2 * time.Millisecond); return 1 }
+	}, 1}
+	c := newCrew(append(kernels()[:2:2], nap), 1)
+	for i := range c.quick {
+		c.quick[i] = time.Millisecond
+	}
+	spells, err := c.work(1, 40*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := spells[0]
+	for i, p := range s.paces {
+		if p.chunks < 2 || p.operations != 1 || p.smooth <= 0 {
+			t.Errorf("kernel %d: %+v", i, p)
+		}
+	}
+	if s.wall < 40*time.Millisecond || s.paces[2].chunks != naps || s.paces[2].smooth < 2*time.Millisecond {
+		t.Errorf("%+v after %d naps", s, naps)
+	}
+	if slept := time.Duration(naps) * 2 * time.Millisecond; s.cpu <= 0 || s.cpu > s.wall-slept {
+		t.Errorf("had a CPU for %s of %s, and slept for %s", s.cpu, s.wall, slept)
+	}
+}
+
+// Time that was lost counts for all kernels alike, whichever it hit; time in which
+// the CPU was slow counts only for what got done.
 func TestRates(t *testing.T) {
 	const ms = time.Millisecond
-	smooth := spell{operations: 2, chunks: 10, smooth: ms, elapsed: 10 * ms}
-	slower := spell{operations: 1, chunks: 10, smooth: ms, elapsed: 10 * ms}
-	hit := func(s spell, lost time.Duration) spell { s.elapsed += lost; return s }
+	paces := []pace{{2, 10, ms}, {1, 10, ms}}
 	for _, test := range []struct {
-		name string
-		each [][]spell // by kernel and thread
-		want []float64
+		name      string
+		spells    []spell
+		had, done []float64
 	}{
-		{"nothing lost", [][]spell{{smooth}, {slower}}, []float64{2000, 1000}},
-		{"the first was hit", [][]spell{{hit(smooth, 20*ms)}, {slower}}, []float64{1000, 500}},
-		{"the second was hit", [][]spell{{smooth}, {hit(slower, 20*ms)}}, []float64{1000, 500}},
-		{"two threads, one of them hit", [][]spell{{smooth, hit(smooth, 20*ms)}, {slower, slower}}, []float64{3000, 1500}},
+		{"nothing lost", []spell{{paces, 20 * ms, 20 * ms}}, []float64{2000, 1000}, []float64{2000, 1000}},
+		{"stopped for half of the time", []spell{{paces, 40 * ms, 20 * ms}}, []float64{1000, 500}, []float64{1000, 500}},
+		{"a slow CPU", []spell{{paces, 40 * ms, 40 * ms}}, []float64{2000, 1000}, []float64{1000, 500}},
+		{"two threads, one stopped", []spell{{paces, 20 * ms, 20 * ms}, {paces, 40 * ms, 20 * ms}}, []float64{3000, 1500}, []float64{3000, 1500}},
+		{"clocks that differ a little", []spell{{paces, 20 * ms, 21 * ms}}, []float64{2000, 1000}, []float64{2000, 1000}},
 	} {
-		for i, got := range rates(test.each) {
-			if math.Abs(got-test.want[i]) > 1e-6 {
-				t.Errorf("%s: kernel %d has %v operations/s, want %v", test.name, i, got, test.want[i])
-			}
+		if diff := cmp.Diff(test.had, rates(test.spells, spell.had), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			t.Errorf("%s: with a CPU (-want +got):\n%s", test.name, diff)
+		}
+		if diff := cmp.Diff(test.done, rates(test.spells, spell.done), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			t.Errorf("%s: done (-want +got):\n%s", test.name, diff)
 		}
 	}
 }

@@ -2,56 +2,76 @@ package cpu
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
 )
 
 const (
+	// turn is for how long a kernel runs before it is the next one's turn: so all
+	// of them meet whatever happens to the CPU meanwhile.
+	turn = time.Millisecond
 	// chunks is into how many parts a kernel's time is cut. The clock is read
 	// once for each.
-	chunks = 256
-	// maxChunks ends a spell whose parts are much shorter than planned.
+	chunks = 512
+	// maxChunks is how many are made room for: they may be shorter than planned.
 	maxChunks = 4 * chunks
 )
 
-// A crew is a kernel with threads to run it.
+// A crew is kernels with threads to run them.
 type crew struct {
-	kernel kernel
-	hands  []hand
-	quick  time.Duration // the shortest operation seen
+	kernels []kernel
+	quick   []time.Duration // by kernel: the shortest operation seen
+	hands   []hand
 }
 
 // A hand is what one thread needs, made before anything is timed.
 type hand struct {
-	operation func() uint64
-	chunks    []time.Duration // what each took; empty, with room for maxChunks
+	operations []func() uint64   // by kernel
+	took       [][]time.Duration // by kernel: what each chunk took; empty, with room for maxChunks
 }
 
-func newCrew(k kernel, threads int) crew {
-	c := crew{kernel: k, hands: make([]hand, threads)}
+func newCrew(kernels []kernel, threads int) *crew {
+	c := &crew{kernels: kernels, quick: make([]time.Duration, len(kernels)), hands: make([]hand, threads)}
 	for i := range c.hands {
-		c.hands[i] = hand{k.prepare(), make([]time.Duration, 0, maxChunks)}
+		for _, k := range kernels {
+			c.hands[i].operations = append(c.hands[i].operations, k.prepare())
+			c.hands[i].took = append(c.hands[i].took, make([]time.Duration, 0, maxChunks))
+		}
 	}
 	return c
 }
 
-// warm runs the kernel on one thread for some time, and learns how long an
-// operation takes when nothing comes between.
+// warm runs each kernel on one thread, and learns how long its operation takes
+// when nothing comes between.
 func (c *crew) warm(share time.Duration) error {
-	began := time.Now()
-	for elapsed := time.Duration(0); c.quick == 0 || elapsed < share; {
-		if err := c.kernel.check(c.hands[0].operation()); err != nil {
+	for i, k := range c.kernels {
+		quick, err := k.warm(c.hands[0].operations[i], share/time.Duration(len(c.kernels)))
+		if err != nil {
 			return err
 		}
+		c.quick[i] = quick
+	}
+	return nil
+}
+
+func (k kernel) warm(operation func() uint64, share time.Duration) (quick time.Duration, err error) {
+	began := time.Now()
+	for elapsed := time.Duration(0); quick == 0 || elapsed < share; {
+		if err := k.check(operation()); err != nil {
+			return 0, err
+		}
 		now := time.Since(began)
-		if took := max(now-elapsed, 1); c.quick == 0 || took < c.quick {
-			c.quick = took
+		if took := max(now-elapsed, 1); quick == 0 || took < quick {
+			quick = took
 		}
 		elapsed = now
 	}
-	return nil
+	return quick, nil
 }
 
 func (k kernel) check(answer uint64) error {
@@ -61,20 +81,17 @@ func (k kernel) check(answer uint64) error {
 	return nil
 }
 
-// A spell is one kernel's work on one thread.
-type spell struct {
-	operations int           // in a chunk
-	chunks     int           // how many there were
-	smooth     time.Duration // what a chunk takes when nothing comes between: the first decile
-	elapsed    time.Duration // until the end of the last
-}
-
-// work runs the kernel on that many threads at once.
+// work runs the kernels in turns for a share of the time, on that many threads at once.
 func (c *crew) work(threads int, share time.Duration) ([]spell, error) {
 	spells, errs := make([]spell, threads), make([]error, threads)
-	operations := max(int(share/chunks/c.quick), 1)
+	operations := make([]int, len(c.kernels))
+	for i, quick := range c.quick {
+		operations[i] = max(int(share/time.Duration(len(c.kernels))/chunks/quick), 1)
+	}
 	load.Together(threads, func(i int, began time.Time) {
-		spells[i], errs[i] = c.hands[i].spell(c.kernel, began, operations, share)
+		runtime.LockOSThread() // whose CPU time is read
+		defer runtime.UnlockOSThread()
+		spells[i], errs[i] = c.hands[i].spell(c.kernels, operations, began, share)
 	})
 	return spells, firstOf(errs)
 }
@@ -88,46 +105,93 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// spell repeats chunks until the share of time is over, and at least one.
-func (h hand) spell(k kernel, began time.Time, operations int, share time.Duration) (spell, error) {
-	s := spell{operations: operations}
-	took := h.chunks
-	for s.elapsed < share && len(took) < cap(took) {
-		for range operations {
-			if answer := h.operation(); answer != k.want {
-				return s, k.check(answer)
-			}
-		}
-		now := time.Since(began)
-		took = append(took, now-s.elapsed)
-		s.elapsed = now
-	}
-	s.chunks = len(took)
-	slices.Sort(took)
-	s.smooth = max(took[len(took)/10], 1)
-	return s, nil
+// A spell is one thread's work.
+type spell struct {
+	paces []pace        // by kernel
+	wall  time.Duration // from the beginning to the end of the last chunk
+	cpu   time.Duration // for how much of it the thread had a CPU
 }
 
-// rates returns the operations per second of each kernel, all threads added up,
-// from spells by kernel and thread.
-//
-// What stops a thread (a CPU quota, another process) hits one kernel or another
-// by chance, and the geometric mean would depend on which. So a kernel's rate is
-// that of its smooth chunks, and the time in which a thread fell behind them is
-// spread evenly over its kernels: together they take exactly the time that passed.
-func rates(each [][]spell) []float64 {
-	sums := make([]float64, len(each))
-	for thread := range each[0] {
-		var progress, passed float64
-		for _, spells := range each {
-			s := spells[thread]
-			progress += float64(s.chunks) * s.smooth.Seconds()
-			passed += s.elapsed.Seconds()
+// A pace is how fast one kernel went.
+type pace struct {
+	operations int // in a chunk
+	chunks     int // how many there were
+	// smooth is what a chunk takes when nothing comes between: only one in a
+	// hundred is faster. What disturbs fixed work can but delay it, so that its
+	// least times tell what it takes (Chen & Revels, Robust benchmarking in noisy
+	// environments, 2016).
+	smooth time.Duration
+}
+
+// spell lets the kernels take turns until the share of time is over, and each of
+// them at least once. Turns begin at fixed times, so that threads stay together.
+func (h hand) spell(kernels []kernel, operations []int, began time.Time, share time.Duration) (spell, error) {
+	cpu, now := threadTime(), time.Duration(0)
+	for turns := 0; turns < len(kernels) || now < share; turns++ {
+		i, until := turns%len(kernels), time.Duration(turns+1)*turn
+		for more := true; more; more = now < until && len(h.took[i]) < maxChunks {
+			if err := kernels[i].repeat(h.operations[i], operations[i]); err != nil {
+				return spell{}, err
+			}
+			last := now
+			now = time.Since(began)
+			h.took[i] = append(h.took[i], now-last)
 		}
-		for i, spells := range each {
-			s := spells[thread]
-			sums[i] += float64(s.operations) / s.smooth.Seconds() * progress / passed
+	}
+	return spell{h.paces(operations), now, threadTime() - cpu}, nil
+}
+
+func (k kernel) repeat(operation func() uint64, times int) error {
+	for range times {
+		if answer := operation(); answer != k.want {
+			return k.check(answer)
+		}
+	}
+	return nil
+}
+
+// paces sums up what the chunks took, and forgets them.
+func (h hand) paces(operations []int) (all []pace) {
+	for i, took := range h.took {
+		slices.Sort(took)
+		all = append(all, pace{operations[i], len(took), max(took[len(took)/100], 1)})
+		h.took[i] = took[:0]
+	}
+	return all
+}
+
+// threadTime is how long this thread has had a CPU, by the kernel's account.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail: every Linux has this clock
+	return time.Duration(t.Nano())
+}
+
+// rates returns the operations per second of each kernel, all threads added up:
+// those of its smooth chunks, times the share of the time that counts as spent
+// so. What stops a thread (a CPU quota, another process) hits one kernel or
+// another by chance; this way it counts for all alike.
+func rates(spells []spell, share func(spell) float64) []float64 {
+	sums := make([]float64, len(spells[0].paces))
+	for _, s := range spells {
+		spent := share(s)
+		for i, p := range s.paces {
+			sums[i] += float64(p.operations) / p.smooth.Seconds() * spent
 		}
 	}
 	return sums
+}
+
+// had is the share of the time for which the thread had a CPU. What slows that
+// CPU down now and then, such as a neighbour on the same core, does not count.
+func (s spell) had() float64 { return min(s.cpu.Seconds()/s.wall.Seconds(), 1) }
+
+// done is the share of the time that the thread's work takes when nothing comes
+// between: whatever delayed it counts.
+func (s spell) done() float64 {
+	smooth := 0.0
+	for _, p := range s.paces {
+		smooth += float64(p.chunks) * p.smooth.Seconds()
+	}
+	return smooth / s.wall.Seconds()
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -101,27 +102,36 @@ func (c *chase) walk(steps int) {
 	c.steps += steps
 }
 
-// chunk is how long it goes at least between two looks at the clock.
-const chunk = 100 * time.Microsecond
+const (
+	// chunk is how long it goes at least between two looks at the clock.
+	chunk = 100 * time.Microsecond
+	// chunks is how many there are at most, if none takes much less than planned.
+	chunks = 4096
+)
 
-// measure returns the seconds for each step. It has gone through the memory when
-// the way was laid; a tenth of the time is to warm up.
+// measure returns the seconds for each step: those of the first percentile of
+// chunks, for what disturbs a chunk can but delay it. It has gone through the
+// memory when the way was laid; a tenth of the time is to warm up.
 func (c *chase) measure(share time.Duration) (float64, error) {
-	steps := c.warm(share / 10)
-	began, first, now := time.Now(), c.steps, time.Duration(0)
+	steps := c.warm(share/10, max(chunk, share/chunks))
+	took := make([]time.Duration, 0, 2*chunks)
+	began, now := time.Now(), time.Duration(0)
 	for now == 0 || now < share-share/10 {
+		last := now
 		c.walk(steps)
 		now = time.Since(began)
+		took = append(took, now-last)
 	}
 	lines := len(c.words) / lineWords
 	if want := place(c.steps, lines); c.at != want {
 		return 0, fmt.Errorf("after %d steps through %d lines it is at word %d, and should be at %d: this machine's memory is broken", c.steps, lines, c.at, want)
 	}
-	return now.Seconds() / float64(c.steps-first), nil
+	slices.Sort(took)
+	return took[len(took)/100].Seconds() / float64(steps), nil
 }
 
 // warm returns how many steps take a chunk of time.
-func (c *chase) warm(share time.Duration) int {
+func (c *chase) warm(share, chunk time.Duration) int {
 	steps := 64
 	for began := time.Now(); ; {
 		before := time.Now()

@@ -28,9 +28,9 @@ func (workload) Doc() string {
 func (workload) Metrics() []bench.Metric {
 	all := []bench.Metric{
 		rate(cpu.Single, "compute, one thread", bench.Primary,
-			"Operations per second on one thread: geometric mean of the kernels. By wall clock, from the first operation of a kernel to its last."),
+			"Operations per second on one thread: geometric mean of the kernels. The speed at which a CPU does them when nothing slows it down, by the share of the time for which the thread had a CPU."),
 		rate(cpu.All, "compute, all threads", bench.Primary,
-			"Operations per second on several threads at once, added up: geometric mean of the kernels. By wall clock, from the moment at which all threads run."),
+			"Operations per second that several threads at once get done, added up: geometric mean of the kernels. By wall clock, from the moment at which all threads run."),
 	}
 	for _, k := range cpu.Kernels() {
 		all = append(all,

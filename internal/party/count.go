@@ -3,10 +3,6 @@ package party
 import (
 	"context"
 	"math"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -99,44 +95,8 @@ func (p *Party) find(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	p.first, p.relays = first, relaysSince(p.surroundings.began)
+	p.first, p.relays = first, relaysSince(p.surroundings.began, first.PID)
 	return true
-}
-
-// relaysSince finds the programs that pass packets on and began since a party
-// was about to be started: they are its own.
-func relaysSince(began uint64) (pids []int) {
-	all, err := proc.All("/")
-	if err != nil {
-		return nil
-	}
-	for _, one := range all {
-		if one.Start < began {
-			continue
-		}
-		name, _ := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(one.PID), "comm"), 64) // it may have ended
-		if slices.Contains(relays(), strings.TrimSpace(string(name))) {
-			pids = append(pids, one.PID)
-		}
-	}
-	return pids
-}
-
-// relays are the names, as the kernel cuts them off, of the programs by which
-// engines pass packets between the host and a container.
-func relays() []string {
-	return []string{"docker-proxy", "rootlessport", "rootlessport-ch", "slirp4netns", "pasta", "pasta.avx2", "gvproxy"}
-}
-
-// relayed is the CPU time that they used.
-func (p *Party) relayed() float64 {
-	sum := 0.0
-	for _, pid := range p.relays {
-		if t, err := proc.Count("/", pid); err == nil {
-			sum += t.UserTime + t.SystemTime
-		}
-	}
-	return sum
 }
 
 // watch looks at the party now and then until the returned function is called,

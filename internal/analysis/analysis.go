@@ -31,8 +31,8 @@ const (
 
 // Options change how a run is analysed. The zero value is right.
 type Options struct {
-	// Smallest replaces the plan's smallest effect worth knowing, as a ratio:
-	// 0.02 = ±2 %. 0 = as the plan says.
+	// Smallest replaces the plan's smallest effect worth knowing, of all metrics,
+	// as a ratio: 0.02 = ±2 %. 0 = as the plan says.
 	Smallest float64
 }
 
@@ -89,7 +89,10 @@ type Trials struct {
 
 // A MetricResult is what a run says about one metric.
 type MetricResult struct {
-	Metric     bench.Metric // its Role is that in this plan
+	Metric bench.Metric // its Role is that in this plan
+	// Asked is the smallest effect worth knowing that was asked for, as a ratio:
+	// 0.05 = ±5 %; 0 = none was, and each condition's noise decides.
+	Asked      float64
 	Conditions []ConditionResult
 	// Summary compares over all conditions: the mean of each block over the
 	// conditions takes the place of the block. Nil where there is only one.

@@ -176,6 +176,40 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestMargins judges the same values by what is worth knowing of each metric.
+func TestMargins(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 3, Blocks: 40, Metrics: analysistest.Lifecycle()[:3], Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.03}},
+	})
+	for i := range run.Samples {
+		v := run.Samples[i].Values
+		v[1], v[2] = v[0], v[0]
+	}
+	run.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.2}, {Metric: "create", Smallest: 0.001}}
+	for i, want := range []struct {
+		verdict analysis.Verdict
+		asked   float64
+	}{{analysis.Worse, 0}, {analysis.Same, 0.2}, {analysis.Worse, 0.001}} {
+		m := analyze(t, run).Metrics[i]
+		c, unit := m.Conditions[0], 1.0
+		if m.Metric.Scale == bench.Difference { // its margin is a share of the baseline
+			unit = c.Cells[0].Value
+		}
+		if got := c.Cells[1].Comparison.Verdict; got != want.verdict || m.Asked != want.asked || want.asked > 0 && c.Smallest != want.asked*unit {
+			t.Errorf("%s: %s within %v, asked %v; want %+v", m.Metric.Name, got, c.Smallest, m.Asked, want)
+		}
+	}
+	r, err := analysis.Analyze(run, analysis.Options{Smallest: 0.3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range r.Metrics {
+		if v := m.Conditions[0].Cells[1].Comparison.Verdict; m.Asked != 0.3 || v != analysis.Same {
+			t.Errorf("%s: %s, asked %v; an option is for all metrics", m.Metric.Name, v, m.Asked)
+		}
+	}
+}
+
 // TestNoisy checks that where the noise is large nothing is called the same,
 // unless the user says what is worth knowing.
 func TestNoisy(t *testing.T) {

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -56,6 +57,7 @@ type Member struct {
 // A ContrastMetric is what the groups say about one metric.
 type ContrastMetric struct {
 	Metric bench.Metric
+	Asked  float64       // as in MetricResult, by the first run's plan
 	Rows   []ContrastRow // in the order of the first run's plan
 }
 
@@ -160,15 +162,16 @@ func (c *comparer) compare() {
 				continue
 			}
 			m.Role = role
-			if rows := c.rows(m); len(rows) > 0 {
-				c.Metrics = append(c.Metrics, ContrastMetric{Metric: m, Rows: rows})
+			asked := cmp.Or(c.opt.Smallest, first.run.Header.Plan.Margin(m.Name).Smallest)
+			if rows := c.rows(m, asked); len(rows) > 0 {
+				c.Metrics = append(c.Metrics, ContrastMetric{Metric: m, Asked: asked, Rows: rows})
 			}
 		}
 	}
 }
 
 // rows compares every cell by one metric.
-func (c *comparer) rows(m bench.Metric) []ContrastRow {
+func (c *comparer) rows(m bench.Metric, asked float64) []ContrastRow {
 	columns := make(map[*table][][]float64)
 	for _, t := range c.tables {
 		if i := t.metric(m); i >= 0 {
@@ -180,7 +183,7 @@ func (c *comparer) rows(m bench.Metric) []ContrastRow {
 		for _, cell := range g.cells {
 			k := key{g.condition, c.tables[0].cells[cell].Name}
 			row := ContrastRow{Condition: k.condition, Cell: k.cell}
-			row.Smallest, row.Noisy = c.smallest(m, columns, k)
+			row.Smallest, row.Noisy = c.smallest(m, asked, columns, k)
 			for _, members := range c.members {
 				row.Sides = append(row.Sides, c.side(members, columns, k))
 			}
@@ -232,11 +235,7 @@ func (c *comparer) side(members []*table, columns map[*table][][]float64, k key)
 // smallest returns the smallest effect worth knowing: what was asked for, or
 // else the larger of 1 % and the noise within any of the runs; and whether that
 // is too much noise for anything to be called the same.
-func (c *comparer) smallest(m bench.Metric, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
-	asked := c.opt.Smallest
-	if asked == 0 {
-		asked = c.tables[0].run.Header.Plan.Smallest
-	}
+func (c *comparer) smallest(m bench.Metric, asked float64, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
 	noise, level := 0.0, math.NaN()
 	for _, t := range c.tables {
 		cell, g, ok := t.find(k)

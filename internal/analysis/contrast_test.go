@@ -70,6 +70,19 @@ func TestCompareTwoRuns(t *testing.T) {
 	}
 }
 
+// TestCompareMargins checks that each metric is judged by its own margin.
+func TestCompareMargins(t *testing.T) {
+	a := on(1, "alpha", 0)
+	a.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.3}}
+	c := contrast(t, a, on(2, "beta", 0.1))
+	for i, want := range []analysis.Verdict{analysis.Worse, analysis.Same} {
+		m := c.Metrics[i]
+		if got := m.Rows[0].Sides[1].Comparison.Verdict; got != want || (m.Asked == 0.3) != (want == analysis.Same) {
+			t.Errorf("%s: %s within %v, asked %v; want %s", m.Metric.Name, got, m.Rows[0].Smallest, m.Asked, want)
+		}
+	}
+}
+
 // TestCompareHosts checks that runs of one host are not pooled.
 func TestCompareHosts(t *testing.T) {
 	var runs []*bench.Run

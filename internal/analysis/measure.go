@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -38,12 +39,9 @@ func (t *table) measure(opt Options) []*measure {
 	}
 	out := make([]*measure, len(order))
 	each(len(order), func(i int) { out[i] = t.measureOne(order[i]) })
-	delta := t.run.Header.Plan.Smallest
-	if opt.Smallest > 0 {
-		delta = opt.Smallest
-	}
 	for _, m := range out {
-		m.setSmallest(delta)
+		m.result.Asked = cmp.Or(opt.Smallest, t.run.Header.Plan.Margin(m.result.Metric.Name).Smallest)
+		m.setSmallest()
 	}
 	return out
 }
@@ -259,11 +257,11 @@ func (m *measure) results() []*ConditionResult {
 
 // setSmallest decides which effects are worth knowing: what was asked for, or
 // else the larger of 1 % and the noise.
-func (m *measure) setSmallest(asked float64) {
+func (m *measure) setSmallest() {
 	for i, r := range m.results() {
 		unit := m.whole(m.tables[i])
-		if asked > 0 {
-			r.Smallest = asked * unit
+		if m.result.Asked > 0 {
+			r.Smallest = m.result.Asked * unit
 			continue
 		}
 		r.Smallest = smallest * unit

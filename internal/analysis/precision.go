@@ -12,8 +12,8 @@ import (
 const inARow = 3
 
 // A Precision follows a run while it goes on and says when enough is known:
-// when the interval of each primary comparison is as short as the plan asks,
-// in three blocks in a row. It never looks at whether anything differs.
+// when the interval of each primary comparison is as short as the plan asks of
+// its metric, in three blocks in a row. It never looks at whether anything differs.
 type Precision struct {
 	plan   bench.Plan
 	pairs  []*pairing
@@ -29,6 +29,7 @@ type Precision struct {
 type pairing struct {
 	cell, baseline, metric int
 	scale                  bench.Scale
+	asked                  float64   // the half-width to reach, as a ratio; 0 = none
 	x, b                   float64   // of the block under way; NaN until known
 	d                      []float64 // as effect.d, in ascending order
 	base                   []float64 // the baseline's values, for differences
@@ -52,6 +53,7 @@ func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
 
 // follow adds the comparisons of one metric.
 func (p *Precision) follow(t *table, metric int) {
+	m := t.run.Header.Metrics[metric]
 	for _, g := range t.groups {
 		for _, cell := range g.cells {
 			if cell == g.baseline {
@@ -59,7 +61,7 @@ func (p *Precision) follow(t *table, metric int) {
 			}
 			p.pairs = append(p.pairs, &pairing{
 				cell: cell, baseline: g.baseline, metric: metric,
-				scale: t.run.Header.Metrics[metric].Scale, x: math.NaN(), b: math.NaN(),
+				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(),
 			})
 		}
 	}
@@ -97,7 +99,7 @@ func (p *Precision) Add(s bench.Sample) {
 // each block, when all of its samples have been added.
 func (p *Precision) Reached() bool {
 	p.endBlock()
-	return p.plan.Precision > 0 && p.row >= inARow && p.blocks >= p.plan.MinBlocks
+	return p.row >= inARow && p.blocks >= p.plan.MinBlocks
 }
 
 // HalfWidth returns how precise the least precise primary comparison is after
@@ -136,11 +138,11 @@ func (p *Precision) endBlock() {
 	}
 }
 
-// precise reports whether every comparison is as precise as was asked. One that
-// was not after the last block is most likely not now either: then it is the
-// only one that costs time.
+// precise reports whether every comparison of which precision was asked has it, and
+// there is one. One that had it not after the last block most likely has it not now
+// either: then it is the only one that costs time.
 func (p *Precision) precise() bool {
-	tooWide := func(q *pairing) bool { return !p.hopeless(q) && q.halfWidth() > p.plan.Precision }
+	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > q.asked }
 	if p.last != nil && tooWide(p.last) {
 		return false
 	}
@@ -149,8 +151,11 @@ func (p *Precision) precise() bool {
 		p.last = p.pairs[i]
 		return false
 	}
-	return slices.ContainsFunc(p.pairs, func(q *pairing) bool { return !p.hopeless(q) })
+	return slices.ContainsFunc(p.pairs, p.awaited)
 }
+
+// awaited reports whether the run goes on until a comparison is precise.
+func (p *Precision) awaited(q *pairing) bool { return q.asked > 0 && !p.hopeless(q) }
 
 // hopeless reports whether a comparison will never be precise, so that nobody
 // should wait for it: a cell that the run has given up, or one that has never

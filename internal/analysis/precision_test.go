@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -105,6 +106,58 @@ func TestPrecisionWaitsForNobody(t *testing.T) {
 				t.Errorf("stopped after block %d", at)
 			}
 		})
+	}
+}
+
+// TestPrecisionByMetric gives each metric a precision of its own, and checks that what
+// the cells differ by has no say in it.
+func TestPrecisionByMetric(t *testing.T) {
+	const coarse, fine = 0, 1 // metrics: the noise of the first is ten times that of the second
+	made := func(factor float64) *bench.Run {
+		run, random := analysistest.Run(five(120)), rand.New(rand.NewPCG(1, 1))
+		for i := range run.Samples {
+			s := &run.Samples[i]
+			s.Values[coarse] *= math.Exp(0.3 * random.NormFloat64())
+			if s.Trial.Cell == 1 {
+				s.Values[coarse] *= factor
+				s.Values[fine] *= factor
+			}
+		}
+		return run
+	}
+	margin := func(metric int, precision float64) bench.Margin {
+		return bench.Margin{Metric: analysistest.Lifecycle()[metric].Name, Precision: precision}
+	}
+	alone := func(metric int, precision float64) int {
+		run := made(1)
+		run.Header.Plan.Precision, run.Header.Plan.Restrict = precision, []string{analysistest.Lifecycle()[metric].Name}
+		return stops(run)
+	}
+	for _, tt := range []struct {
+		name    string
+		all     float64
+		margins []bench.Margin
+		want    int
+	}{
+		{"one for all is too fine for the coarse", 0.015, nil, -1},
+		{"the coarse may be coarse", 0.015, []bench.Margin{margin(coarse, 0.9)}, alone(fine, 0.015)},
+		{"the coarse is not waited for", 0.015, []bench.Margin{margin(coarse, 0)}, alone(fine, 0.015)},
+		{"the coarse alone is waited for", 0, []bench.Margin{margin(coarse, 0.15)}, alone(coarse, 0.15)},
+		{"nothing is waited for", 0.015, []bench.Margin{margin(coarse, 0), margin(fine, 0)}, -1},
+		{"a detail is not waited for", 0.9, []bench.Margin{margin(2, 1e-6)}, 9},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, factor := range []float64{1, 1.07, 40} {
+				run := made(factor)
+				run.Header.Plan.Precision, run.Header.Plan.Margins = tt.all, tt.margins
+				if at := stops(run); at != tt.want {
+					t.Errorf("with a factor of %v stopped after block %d, want %d", factor, at, tt.want)
+				}
+			}
+		})
+	}
+	if a, b := alone(fine, 0.015), alone(coarse, 0.15); a < 12 || b < 12 || a == b {
+		t.Errorf("alone they stop after blocks %d and %d: the test cannot tell", a, b)
 	}
 }
 

@@ -118,7 +118,7 @@ func roles(h *bench.Header) ([]bench.Role, error) {
 	known := make(map[string]bool)
 	for i, m := range h.Metrics {
 		known[m.Name] = true
-		out[i] = roleOf(m, h.Plan.Restrict)
+		out[i] = h.Plan.Role(m)
 	}
 	for _, name := range h.Plan.Restrict {
 		if !known[name] {
@@ -126,18 +126,6 @@ func roles(h *bench.Header) ([]bench.Role, error) {
 		}
 	}
 	return out, nil
-}
-
-// roleOf returns the role of a metric in a plan that may restrict the primary ones.
-func roleOf(m bench.Metric, restrict []string) bench.Role {
-	switch {
-	case slices.Contains(restrict, m.Name):
-		return bench.Primary
-	case m.Role == bench.Primary && len(restrict) > 0:
-		return bench.Detail
-	default:
-		return m.Role
-	}
 }
 
 // findBlocks lists the blocks with a successful trial. Their numbers come from

@@ -271,30 +271,36 @@ func (w *warner) effect(m *measure, c *Comparison) string {
 	return fmt.Sprintf("%s [%s, %s]", f[0], f[1], f[2])
 }
 
+// imprecise tells of the comparison that is furthest from what was asked of it, and
+// after how many blocks every one would be there.
 func (w *warner) imprecise() {
-	asked := w.Header.Plan.Precision
-	if asked <= 0 || w.Incomplete() || w.End.Reason == bench.StopPrecision {
+	if w.Incomplete() || w.End.Reason == bench.StopPrecision {
 		return
 	}
 	var worst *effect
 	var of *measure
+	var asked float64 // of worst
 	need := 0
 	w.compared(func(m *measure, _ *compared, e *effect) {
-		if e.scale == bench.Difference || !e.cmp.HasInterval || e.cmp.HalfWidth() <= asked {
+		goal := w.Header.Plan.Margin(m.result.Metric.Name).Precision
+		if goal <= 0 || e.scale == bench.Difference || !e.cmp.HasInterval || e.cmp.HalfWidth() <= goal {
 			return
 		}
-		if worst == nil || e.cmp.HalfWidth() > worst.cmp.HalfWidth() {
-			worst, of = e, m
+		if worst == nil || e.cmp.HalfWidth()/goal > worst.cmp.HalfWidth()/asked {
+			worst, of, asked = e, m, goal
 		}
-		need = max(need, pairsFor(e.d, math.Log1p(asked))*w.Blocks/max(1, len(e.d)))
+		need = max(need, pairsFor(e.d, math.Log1p(goal))*w.Blocks/max(1, len(e.d)))
 	})
 	if worst == nil {
 		return
 	}
-	need = min(need, maxBlocks)
+	what := ""
+	if len(w.Header.Plan.Margins) == 0 {
+		what = " for ±" + unit.FormatPercent(asked)
+	}
 	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",
 		unit.FormatPercent(asked), unit.FormatPercent(worst.cmp.HalfWidth()), of.result.Metric.Title, w.name(worst.cell)),
-		w.more(need, " for ±"+unit.FormatPercent(asked)), of.result.Metric.Name, worst.cell)
+		w.more(min(need, maxBlocks), what), of.result.Metric.Name, worst.cell)
 }
 
 func (w *warner) disagree() {

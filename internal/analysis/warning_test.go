@@ -100,6 +100,14 @@ func TestWarnings(t *testing.T) {
 			r.Header.Plan.Precision, r.End.Reason = 0.004, bench.StopBudget
 		}, []string{analysis.CodeImprecise}, "--budget ", nil},
 		{"precise enough", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.03 }, nil, "", nil},
+		{"imprecise by a margin", 40, func(r *bench.Run) {
+			r.Header.Plan.Precision = 0.03
+			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.004}}
+		}, []string{analysis.CodeImprecise}, "blocks are needed: --blocks ", nil},
+		{"precise enough by a margin", 40, func(r *bench.Run) {
+			r.Header.Plan.Precision = 0.004
+			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.03}}
+		}, nil, "", nil},
 		{"zero", 40, func(r *bench.Run) { r.Samples[9].Values[0] = 0 }, []string{analysis.CodeZero}, "tare export", nil},
 		{"steal", 40, set(1, 0.001, 1), []string{analysis.CodeSteal}, "", nil},
 		{"little steal", 40, set(1, 0.00001, 1), nil, "", nil},

@@ -1,6 +1,9 @@
 package bench
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Plan says what to compare and how much evidence to collect. It is plain
 // data: the same Plan gives the same trials in the same order on every
@@ -29,6 +32,34 @@ type Plan struct {
 	Labels    []Label       `json:"labels,omitempty"`    // the user's own, kept with the run
 	LeftOut   []string      `json:"left_out,omitempty"`  // engines that were found and, being too many for the experiment, left out
 	Restrict  []string      `json:"primary,omitempty"`   // the metrics that are primary in this plan; empty = as the workload declares
+	Margins   []Margin      `json:"margins,omitempty"`   // the metrics for which Smallest or Precision is another number
+}
+
+// A Margin is what a plan says of one metric in place of what it says of all.
+type Margin struct {
+	Metric    string  `json:"metric"`              // its name; of no other Margin of the plan
+	Smallest  float64 `json:"smallest,omitempty"`  // as Plan.Smallest
+	Precision float64 `json:"precision,omitempty"` // as Plan.Precision
+}
+
+// Margin returns what holds for the metric of that name.
+func (p *Plan) Margin(metric string) Margin {
+	if i := slices.IndexFunc(p.Margins, func(m Margin) bool { return m.Metric == metric }); i >= 0 {
+		return p.Margins[i]
+	}
+	return Margin{Metric: metric, Smallest: p.Smallest, Precision: p.Precision}
+}
+
+// Role returns what a metric is in this plan.
+func (p *Plan) Role(m Metric) Role {
+	switch {
+	case slices.Contains(p.Restrict, m.Name):
+		return Primary
+	case m.Role == Primary && len(p.Restrict) > 0:
+		return Detail
+	default:
+		return m.Role
+	}
 }
 
 // A Label is one key and value.

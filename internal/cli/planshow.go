@@ -144,7 +144,7 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 		writeWrapped(w, fmt.Sprintf("  %-8s ", name), printable(strings.Join(cells, ", ")), width)
 	}
 	fmt.Fprintln(w)
-	writeWrapped(w, "stops ", stopRule(plan), width)
+	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
 	writeWrapped(w, "takes ", duration(s), width)
 	for _, e := range p.used() {
 		if e.err != nil {
@@ -186,16 +186,34 @@ func engineVersion(name string, p *planned) string {
 }
 
 // stopRule says in words when the run ends.
-func stopRule(p bench.Plan) string {
+func stopRule(p bench.Plan, metrics []bench.Metric) string {
 	var rules []string
-	if p.Precision > 0 && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
-		rules = append(rules, fmt.Sprintf("once every primary comparison is known to ±%s (at least %s)", unit.FormatPercent(p.Precision), unit.FormatCount(p.MinBlocks, "block")))
+	if precision := asked(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
+		rules = append(rules, fmt.Sprintf("once every primary comparison is known to %s (at least %s)", precision, unit.FormatCount(p.MinBlocks, "block")))
 	}
 	if p.Budget > 0 {
 		rules = append(rules, "after "+unit.FormatDuration(p.Budget))
 	}
 	rules = append(rules, "after "+unit.FormatCount(p.MaxBlocks, "block"))
 	return strings.Join(rules, ", or ")
+}
+
+// asked says how precise a plan wants its primary metrics; empty where it does not.
+func asked(p bench.Plan, metrics []bench.Metric) string {
+	var all []float64
+	for _, m := range metrics {
+		if v := p.Margin(m.Name).Precision; v > 0 && p.Role(m) == bench.Primary {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	least, most := "±"+unit.FormatPercent(slices.Min(all)), "±"+unit.FormatPercent(slices.Max(all))
+	if least == most {
+		return least
+	}
+	return least + " to " + most + ", as was asked of each metric"
 }
 
 // duration says in words how long the run takes.

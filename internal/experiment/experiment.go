@@ -82,11 +82,12 @@ type Overrides struct {
 	Instances []Instance    // adds an engine, or replaces that of the same name; Where is not used
 	Labels    []bench.Label // adds a label, or replaces that of the same key
 	Primary   []string      // metrics
+	// Precision and Smallest replace all that the file says of them ("3%"), or what
+	// it says of one metric ("total=5%"), which holds beside the former.
+	Precision, Smallest []string
 
 	Baseline  string // the name of a cell, or FACTOR=LEVEL with commas between several
 	Blocks    string // such as "20" or "10..500"
-	Precision string // such as "3%" or "off"
-	Smallest  string
 	Budget    string
 	Washout   string
 	Trial     string // timeouts.trial
@@ -148,8 +149,8 @@ func (o Overrides) fields() []yamldoc.Field {
 		}
 	}
 	add("blocks", o.Blocks)
-	add("precision", o.Precision)
-	add("smallest", o.Smallest)
+	out = append(out, flagByMetric("precision", o.Precision)...)
+	out = append(out, flagByMetric("smallest", o.Smallest)...)
 	add("budget", o.Budget)
 	add("washout", o.Washout)
 	if o.Warmup != nil {

@@ -26,8 +26,8 @@ type file struct {
 	blocks    blocks
 	warmup    at[int64]
 	control   at[bool]
-	precision at[float64]
-	smallest  at[float64]
+	precision byMetric
+	smallest  byMetric
 	budget    at[time.Duration]
 	timeouts  timeouts
 	washout   at[time.Duration]
@@ -57,9 +57,9 @@ func fileKeys() []key[file] {
 		settingsOf(paramsKey()),
 		fieldOf("primary", "The metrics that decide: by them the run's precision is judged. Fewer need fewer blocks. Default: as the workload declares.", "primary: [total]", listOf(located(text())), func(f *f) *[]at[string] { return &f.primary }),
 		fieldOf("blocks", "How many blocks: a range `MIN..MAX`, or exactly `N`. The least is raised where fewer could not settle all comparisons. Default: `10..500`.", "blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
-		fieldOf("precision", "Stop when every primary comparison is known as precisely as this, or `off`. Default: `3%`.", "precision: 3%", located(or(share(), "off", 0)), func(f *f) *at[float64] { return &f.precision }),
+		byMetricKey("precision", "Stop when every primary comparison is known as precisely as this, or `off`; for all metrics, or for each that is named. For a metric that `smallest` names it is half of that, unless it is said. Default: `3%`.", "precision: 3%", or(share(), "off", 0), func(f *f) *byMetric { return &f.precision }),
 		fieldOf("budget", "Stop after the block in which this time is used up, or `off`; one block is always measured. Default: `2m`.", "budget: 2m", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.budget }),
-		fieldOf("smallest", "The smallest effect worth knowing; `auto` is the larger of 1 % and the noise floor. Default: `auto`.", "smallest: 2%", located(or(share(), "auto", 0)), func(f *f) *at[float64] { return &f.smallest }),
+		byMetricKey("smallest", "The smallest effect worth knowing, of all metrics, or of each that is named; `auto` is the larger of 1 % and the noise floor. Default: `auto`.", "smallest: {total: 2%}", or(share(), "auto", 0), func(f *f) *byMetric { return &f.smallest }),
 		fieldOf("warmup", "Blocks that are run first, stored and never analysed. Default: `1`.", "warmup: 1", located(count(0, 1000)), func(f *f) *at[int64] { return &f.warmup }),
 		fieldOf("control", "Run the baseline twice in each block, to know the noise floor; where there is nothing to compare, only if this is written. Default: `true`.", "control: true", located(boolean()), func(f *f) *at[bool] { return &f.control }),
 		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it. Default: `{trial: 60s, operation: 30s}`.", "timeouts: {trial: 60s, operation: 30s}", object("a mapping of trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),

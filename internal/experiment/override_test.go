@@ -83,6 +83,10 @@ func TestOverride(t *testing.T) {
 		{"bad option", experiment.Overrides{Params: []bench.Label{{Key: "size", Value: "big"}}}, "--param size: \"big\" is not a number\n"},
 		{"bad level of an option", experiment.Overrides{Factors: []experiment.Levels{{Factor: "clients", Levels: []string{"1", "few"}, Flag: "--factor clients"}}}, "--factor clients: \"few\" is not a number"},
 		{"conflict", experiment.Overrides{Factors: []experiment.Levels{{Factor: "cpus", Levels: []string{"1"}}}}, "--cpus: factors \"shape\" and \"cpus\" both set cpus"},
+		{"unknown metric", experiment.Overrides{Smallest: []string{"3%", "raet=5%"}}, "--smallest: workload \"burst\" has no metric \"raet\"\n    = did you mean \"rate\"?"},
+		{"no metric", experiment.Overrides{Precision: []string{"=5%"}}, "--precision: workload \"burst\" has no metric \"\""},
+		{"bad share of a metric", experiment.Overrides{Precision: []string{"rate=5"}}, "--precision: percentage \"5\" has no percent sign"},
+		{"no share of a metric", experiment.Overrides{Smallest: []string{"rate="}}, "--smallest: percentage \"\" is not understood"},
 		{"unknown driver", experiment.Overrides{Instances: []experiment.Instance{{Name: "new", Driver: "dokcer"}}}, "--engine new: unknown driver \"dokcer\""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,7 +107,7 @@ func TestOverrideFields(t *testing.T) {
 	warmup, seed, control := 2, uint64(9), false
 	p, err := overriddenPlan(t, experiment.Overrides{
 		Params: []bench.Label{{Key: "clients", Value: "4"}}, Labels: []bench.Label{{Key: "ticket", Value: "X-2"}}, Primary: []string{"rate"},
-		Blocks: "3..40", Precision: "5%", Smallest: "4%", Budget: "off", Washout: "1s", Trial: "9s", Operation: "8s",
+		Blocks: "3..40", Precision: []string{"5%"}, Smallest: []string{"4%"}, Budget: "off", Washout: "1s", Trial: "9s", Operation: "8s",
 		Warmup: &warmup, Seed: &seed, Control: &control, Syscalls: true,
 	})
 	if err != nil {
@@ -120,6 +124,52 @@ func TestOverrideFields(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// TestOverrideMargins checks what flags leave of the file's margins.
+func TestOverrideMargins(t *testing.T) {
+	const text = "workload: lifecycle\nfactors: {engine: [native, runc]}\nsmallest: {first_instruction: 4%, total: 20%}\n"
+	margin := func(metric string, smallest, precision float64) bench.Margin {
+		return bench.Margin{Metric: metric, Smallest: smallest, Precision: precision}
+	}
+	first, total := margin("first_instruction", 0.04, 0.02), margin("total", 0.2, 0.1)
+	for _, tt := range []struct {
+		name                string
+		smallest, precision []string
+		want                bench.Plan // Smallest, Precision and Margins of it
+	}{
+		{"nothing", nil, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total}}},
+		{"one for all", []string{"5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03}},
+		{"none", []string{"auto"}, nil, bench.Plan{Precision: 0.03}},
+		{"one for one", []string{"total=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.1, 0.05)}}},
+		{"one for another", []string{"create=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total, margin("create", 0.1, 0.05)}}},
+		{"the last one counts", []string{"total=10%", "total=30%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.3, 0.15)}}},
+		{"auto for one", []string{"total=auto"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first}}},
+		{"for one and for the others", []string{"total=10%", "5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0.1, 0.05)}}},
+		{"auto for one alone", []string{"5%", "total=auto"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0, 0.03)}}},
+		{"precision for all", nil, []string{"1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
+		{"precision off", nil, []string{"off"}, bench.Plan{Margins: []bench.Margin{margin("first_instruction", 0.04, 0), margin("total", 0.2, 0)}}},
+		{"precision for one", nil, []string{"total=off", "create=2%"}, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.2, 0), margin("create", 0, 0.02)}}},
+		{"precision for one and for the others", nil, []string{"total=5%", "1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.05)}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e, err := experiment.Parse("x.yaml", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Override(experiment.Overrides{Smallest: tt.smallest, Precision: tt.precision}); err != nil {
+				t.Fatal(err)
+			}
+			p, err := e.Plan(known(), 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := bench.Plan{Smallest: p.Smallest, Precision: p.Precision, Margins: p.Margins}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -80,9 +80,9 @@ func (p *planner) header(seed uint64) bench.Plan {
 		Workload:  f.workload.value,
 		Seed:      f.seed.or(seed),
 		Warmup:    int(f.warmup.or(defaultWarmup)),
-		Precision: f.precision.or(defaultPrecision),
+		Precision: f.precision.all.or(defaultPrecision),
 		Budget:    f.budget.or(defaultBudget),
-		Smallest:  f.smallest.or(0),
+		Smallest:  f.smallest.all.or(0),
 		TrialTime: f.timeouts.trial.or(defaultTrial),
 		OpTime:    f.timeouts.operation.or(defaultOperation),
 		Washout:   f.washout.or(defaultWashout),
@@ -93,7 +93,29 @@ func (p *planner) header(seed uint64) bench.Plan {
 	for _, m := range f.primary {
 		plan.Restrict = append(plan.Restrict, m.value)
 	}
+	for _, metric := range p.workload.Metrics() {
+		if m := f.margin(metric.Name, plan); m != plan.Margin(metric.Name) {
+			plan.Margins = append(plan.Margins, m)
+		}
+	}
 	return plan
+}
+
+// margin is what holds for one metric. With a half-width of half of its margin a
+// comparison is settled (docs/method.md), so that is aimed at unless the file says
+// something else.
+func (f *file) margin(metric string, plan bench.Plan) bench.Margin {
+	m := plan.Margin(metric)
+	if v, ok := f.smallest.of(metric); ok {
+		m.Smallest = v
+		if v > 0 && !f.precision.all.set {
+			m.Precision = v / 2
+		}
+	}
+	if v, ok := f.precision.of(metric); ok {
+		m.Precision = v
+	}
+	return m
 }
 
 // findWorkload also checks the metrics that are named.
@@ -110,17 +132,28 @@ func (p *planner) findWorkload() {
 		p.Fail(w.at, fmt.Sprintf("unknown workload %s", yamldoc.Quote(w.value)), suggest(w.value, "workloads", names))
 		return
 	}
+	p.checkMetrics()
+}
+
+// checkMetrics checks the metrics that the file names.
+func (p *planner) checkMetrics() {
 	var metrics []string
 	for _, m := range p.workload.Metrics() {
 		metrics = append(metrics, m.Name)
 	}
-	for i, m := range p.file.primary {
-		if !slices.Contains(metrics, m.value) {
-			p.Fail(m.at, fmt.Sprintf("workload %q has no metric %s", p.workload.Name(), yamldoc.Quote(m.value)), suggest(m.value, "its metrics", metrics))
+	check := func(name string, at yamldoc.Place) {
+		if !slices.Contains(metrics, name) {
+			p.Fail(at, fmt.Sprintf("workload %q has no metric %s", p.workload.Name(), yamldoc.Quote(name)), suggest(name, "its metrics", metrics))
 		}
+	}
+	for i, m := range p.file.primary {
+		check(m.value, m.at)
 		if slices.ContainsFunc(p.file.primary[:i], func(o at[string]) bool { return o.value == m.value }) {
 			p.Fail(m.at, fmt.Sprintf("metric %s is given twice", yamldoc.Quote(m.value)), "")
 		}
+	}
+	for _, m := range slices.Concat(p.file.precision.one, p.file.smallest.one) {
+		check(m.name, m.at)
 	}
 }
 
@@ -141,12 +174,10 @@ func (p *planner) blocks(plan bench.Plan) (least, most int) {
 
 // comparisons counts the primary comparisons of the plan: its family of tests.
 func (p *planner) comparisons(plan bench.Plan) int {
-	metrics := len(plan.Restrict)
-	if metrics == 0 {
-		for _, m := range p.workload.Metrics() {
-			if m.Role == bench.Primary {
-				metrics++
-			}
+	metrics := 0
+	for _, m := range p.workload.Metrics() {
+		if plan.Role(m) == bench.Primary {
+			metrics++
 		}
 	}
 	compared := 0

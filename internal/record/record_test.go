@@ -105,8 +105,10 @@ func TestRoundTrip(t *testing.T) {
 	resumedTwice := example()
 	resumedTwice.Resumptions = append(resumedTwice.Resumptions, resumedTwice.Resumptions[0], resumedTwice.Resumptions[0])
 	resumedTwice.Resumptions[2].Seq = 4 // after the last sample
+	margins := example()
+	margins.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.2, Precision: 0.1}, {Metric: "major_faults", Precision: 0.3}, {Metric: "create"}}
 
-	want := []*bench.Run{full, incomplete, empty, resumedTwice, full}
+	want := []*bench.Run{full, incomplete, empty, resumedTwice, margins, full}
 	for name, reader := range map[string]func(io.Reader) io.Reader{
 		"at once":       func(r io.Reader) io.Reader { return r },
 		"byte by byte":  iotest.OneByteReader,
@@ -232,6 +234,9 @@ func TestRefused(t *testing.T) {
 		{"no version", 1, `"version":1,`, ``, `line 1: "version" is missing`},
 		{"hostile run ID", 1, `20261120-093000-k3v9`, `../../etc`, `line 1: not a run ID: "../../etc"`},
 		{"no cells", 1, `"cells":[`, `"cells":[],"x":[`, "line 1: the plan has 0 cells"},
+		{"two margins of a metric", 1, `"cells":[`, `"margins":[{"metric":"a"},{"metric":"a"}],"cells":[`, `the plan has two margins of "a"`},
+		{"too many margins", 1, `"cells":[`, `"margins":[{}` + strings.Repeat(",{}", 1024) + `],"cells":[`, "the plan has 1025 margins"},
+		{"margin that is a number", 1, `"cells":[`, `"margins":[5],"cells":[`, `line 1: "plan.margins" cannot be a number`},
 		{"schedule out of range", 1, `"schedule":[[1,0]`, `"schedule":[[2,0]`, "block 0 of the schedule names cell 2 of 2"},
 		{"negative warm-up", 1, `"warmup":1`, `"warmup":-1`, "-1 warm-up blocks"},
 		{"metric twice", 1, `"name":"major_faults"`, `"name":"total"`, `two metrics are named "total"`},

@@ -57,7 +57,13 @@ func validPlan(p *bench.Plan) error {
 			return fmt.Errorf("the plan has a hook without a command, before or after %q", h.When)
 		}
 	}
+	if err := validMargins(p.Margins); err != nil {
+		return err
+	}
 	numbers := []float64{p.Precision, p.Smallest}
+	for _, m := range p.Margins {
+		numbers = append(numbers, m.Precision, m.Smallest)
+	}
 	for _, c := range p.Cells {
 		numbers = append(numbers, c.Spec.Limits.CPUs)
 	}
@@ -65,6 +71,20 @@ func validPlan(p *bench.Plan) error {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("the plan has the number %v", v)
 		}
+	}
+	return nil
+}
+
+func validMargins(list []bench.Margin) error {
+	if len(list) > maxMetrics {
+		return fmt.Errorf("the plan has %d margins, want at most %d", len(list), maxMetrics)
+	}
+	seen := make(map[string]bool, len(list))
+	for _, m := range list {
+		if seen[m.Metric] {
+			return fmt.Errorf("the plan has two margins of %.80q", m.Metric)
+		}
+		seen[m.Metric] = true
 	}
 	return nil
 }

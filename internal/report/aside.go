@@ -18,6 +18,9 @@ func aside(m *Metric) string {
 	case bench.Higher:
 		parts = append(parts, "more is better")
 	}
+	if m.Smallest > 0 {
+		parts = append(parts, "worth knowing: "+unit.FormatPercent(m.Smallest))
+	}
 	if len(m.Conditions) == 1 {
 		parts = append(parts, variation(m, &m.Conditions[0])...)
 	}

@@ -52,11 +52,14 @@ func New(r *analysis.Result) *Document {
 func newRun(h *bench.Header, end *bench.End) Run {
 	r := Run{
 		ID: h.ID, Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name, Workload: h.Plan.Workload,
-		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Stopped: "incomplete",
+		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: "incomplete",
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 	}
 	if r.Engines == nil {
 		r.Engines = []bench.EngineInfo{}
+	}
+	if r.Margins == nil {
+		r.Margins = []bench.Margin{}
 	}
 	if r.Labels == nil {
 		r.Labels = []bench.Label{}
@@ -68,14 +71,14 @@ func newRun(h *bench.Header, end *bench.End) Run {
 }
 
 // describe begins a Metric.
-func describe(m bench.Metric) Metric {
+func describe(m bench.Metric, smallest float64) Metric {
 	return Metric{
-		Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc,
+		Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc, Smallest: smallest,
 	}
 }
 
 func newMetric(cells []bench.Cell, m analysis.MetricResult) Metric {
-	out := describe(m.Metric)
+	out := describe(m.Metric, m.Asked)
 	for _, c := range m.Conditions {
 		out.Conditions = append(out.Conditions, newCondition(cells, c))
 	}
@@ -167,7 +170,7 @@ func NewComparison(c *analysis.Contrast) *Document {
 
 // contrastMetric lists, under each condition, each cell once per group.
 func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
-	out := describe(m.Metric)
+	out := describe(m.Metric, m.Asked)
 	for _, r := range m.Rows {
 		if n := len(out.Conditions); n == 0 || out.Conditions[n-1].Condition != r.Condition {
 			out.Conditions = append(out.Conditions, Condition{Condition: r.Condition, Baseline: c.Groups[0].Name})

@@ -54,6 +54,7 @@ type Run struct {
 	Blocks      int                `json:"blocks"`       // that count
 	Wall        float64            `json:"wall_seconds"` // from first to last trial, pauses left out
 	Precision   float64            `json:"precision"`    // that was asked for, as a ratio; 0 = none
+	Margins     []bench.Margin     `json:"margins"`      // the metrics of which another one was asked for, as in the record format
 	Trials      Trials             `json:"trials"`       // by outcome
 	Resumptions int                `json:"resumptions"`  // times that it was taken up again
 	Host        bench.HostFacts    `json:"host"`         // as in the record format
@@ -90,6 +91,7 @@ type Metric struct {
 	Role       bench.Role      `json:"role"` // in this plan
 	Scale      bench.Scale     `json:"scale"`
 	Doc        string          `json:"doc"`
+	Smallest   float64         `json:"smallest"` // effect worth knowing that was asked for, as a ratio: 0.05 = ±5 %; 0 = none was
 	Conditions []Condition     `json:"conditions"`
 	Summary    *Condition      `json:"summary"` // over all conditions; null where there is only one, and in a comparison
 }

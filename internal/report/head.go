@@ -80,7 +80,7 @@ func runParts(r *Run) []string {
 	}
 	switch bench.StopReason(r.Stopped) {
 	case bench.StopPrecision:
-		return append(parts, "stopped: ±"+unit.FormatPercent(r.Precision)+" reached")
+		return append(parts, "stopped: "+r.precise())
 	case bench.StopBlocks:
 		return append(parts, "stopped: all blocks done")
 	case bench.StopBudget:
@@ -93,6 +93,14 @@ func runParts(r *Run) []string {
 	default:
 		return append(parts, "not finished")
 	}
+}
+
+// precise says how precise a run had to become.
+func (r *Run) precise() string {
+	if len(r.Margins) > 0 {
+		return "as precise as was asked of each metric"
+	}
+	return "±" + unit.FormatPercent(r.Precision) + " reached"
 }
 
 func engineParts(engines []bench.EngineInfo) []string {

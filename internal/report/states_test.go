@@ -26,6 +26,8 @@ func states() []state {
 		{name: "normal", runs: one(normal)},
 		{name: "precise", runs: one(precise)},
 		{name: "same", runs: one(same)},
+		{name: "margins", runs: func() []*bench.Run { return []*bench.Run{margins(51)} }},
+		{name: "margins-compared", runs: func() []*bench.Run { return []*bench.Run{margins(51), margins(52)} }},
 		{name: "noisy", runs: one(noisy)},
 		{name: "failures", runs: one(failures)},
 		{name: "unsupported", runs: one(unsupported)},
@@ -99,6 +101,19 @@ func same() *bench.Run {
 		Seed: 5, Blocks: 200, Cells: []analysistest.Cell{{Name: "docker"}, {Name: "docker again"}, {Name: "podman", Factor: 1.05}, {Name: "unsure", Factor: 1.009}},
 		Noise: func(r *rand.Rand) float64 { return 0.02 * r.NormFloat64() },
 	})
+}
+
+// margins says of some metrics what is worth knowing, and stopped by it.
+func margins(seed uint64) *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: seed, Blocks: 60, Metrics: analysistest.Lifecycle()[:4],
+		Cells: []analysistest.Cell{{Name: "docker"}, {Name: "docker again"}, {Name: "podman", Factor: 1.05}},
+		Noise: func(r *rand.Rand) float64 { return 0.05 * r.NormFloat64() },
+	})
+	run.Header.Plan.Precision = 0.03
+	run.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.1, Precision: 0.05}, {Metric: "create", Smallest: 0.125, Precision: 0.0625}}
+	run.End.Reason = bench.StopPrecision
+	return run
 }
 
 // away has its servers on another machine, across a network that differs more from

@@ -69,6 +69,9 @@ func testCreateInvalid(t *testing.T, s *suite) {
 		"path for an ID": func(h *bench.Header) { h.ID = "../x" },
 		"no cells":       func(h *bench.Header) { h.Plan.Cells = nil },
 		"NaN":            func(h *bench.Header) { h.Plan.Precision = math.NaN() },
+		"infinite margin": func(h *bench.Header) {
+			h.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: math.Inf(1)}}
+		},
 		"one name twice": func(h *bench.Header) { h.Metrics[1].Name = h.Metrics[0].Name },
 	} {
 		h := Example("a", 1).Header

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,33 +141,54 @@ func (a *app) leftovers(ctx context.Context, state string, runs []string) (found
 }
 
 // leftoversWith asks some engines what is left of runs; silent are, by name, those
-// that cannot be asked.
+// that cannot be asked. They are asked at the same time, for some take their time, and
+// answer in their own order.
 func (a *app) leftoversWith(ctx context.Context, instances []instance, state string, runs []string) (found []leftover, silent map[string]error, err error) {
 	isDead := func(id string) bool { return slices.Contains(runs, id) }
+	answers := make([]answer, len(instances))
+	var asking sync.WaitGroup
+	for i, inst := range instances {
+		asking.Go(func() { answers[i] = a.ask(ctx, inst, state, isDead) })
+	}
+	asking.Wait()
 	silent = map[string]error{}
-	for _, inst := range instances {
-		e, openErr := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
-		if openErr != nil {
-			err = errors.Join(err, openErr)
+	for i, got := range answers {
+		found = append(found, got.left...)
+		if errors.Is(got.err, bench.ErrUnsupported) {
+			silent[instances[i].Name] = got.err
+			a.verbose("%s cannot be asked what is left with it: %v", instances[i].Name, got.err)
 			continue
 		}
-		c, ok := bench.As[bench.Cleaner](e)
-		if !ok {
-			continue
-		}
-		left, askErr := c.Leftovers(ctx, isDead)
-		switch {
-		case errors.Is(askErr, bench.ErrUnsupported):
-			silent[inst.Name] = askErr
-			a.verbose("%s cannot be asked what is left with it: %v", inst.Name, askErr)
-		case askErr != nil:
-			err = errors.Join(err, fmt.Errorf("look for leftovers of %s: %w", inst.Name, askErr))
-		}
-		for _, l := range left {
-			found = append(found, leftover{Leftover: l, engine: c})
-		}
+		err = errors.Join(err, got.err)
 	}
 	return found, silent, err
+}
+
+// An answer is what an engine says is left. An error that wraps ErrUnsupported says
+// that it cannot be asked.
+type answer struct {
+	left []leftover
+	err  error
+}
+
+// ask asks one engine.
+func (a *app) ask(ctx context.Context, inst instance, state string, isDead func(run string) bool) (got answer) {
+	e, err := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
+	if err != nil {
+		return answer{err: err}
+	}
+	c, ok := bench.As[bench.Cleaner](e)
+	if !ok {
+		return answer{}
+	}
+	left, err := c.Leftovers(ctx, isDead)
+	if got.err = err; err != nil && !errors.Is(err, bench.ErrUnsupported) {
+		got.err = fmt.Errorf("look for leftovers of %s: %w", inst.Name, err)
+	}
+	for _, l := range left {
+		got.left = append(got.left, leftover{Leftover: l, engine: c})
+	}
+	return got
 }
 
 // sweep removes what a run of this process has left with its engines although

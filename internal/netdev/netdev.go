@@ -88,7 +88,7 @@ func up(name string) error {
 
 // List returns the devices of every run that a driver has made.
 func List(driver string) ([]Device, error) {
-	links, err := netlink.LinkList()
+	links, err := whole(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -100,6 +100,17 @@ func List(driver string) ([]Device, error) {
 		}
 	}
 	return all, nil
+}
+
+// whole reads a table of the kernel again that changed meanwhile: others make
+// interfaces and routes when they like.
+func whole[T any](read func() ([]T, error)) (all []T, err error) {
+	for range 100 {
+		if all, err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
 }
 
 // Kind is that of a bench.Leftover that is a device.

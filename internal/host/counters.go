@@ -61,7 +61,7 @@ func (c *Counters) Before() {
 }
 
 // After is called just after a trial. dst is parallel to Metrics; what this
-// machine does not tell is NaN.
+// machine does not tell is NaN, as is a counter that went backward.
 func (c *Counters) After(dst []float64) {
 	c.counters.Read(&c.after)
 	for i, q := range c.quantities {
@@ -69,9 +69,10 @@ func (c *Counters) After(dst []float64) {
 			dst[i] = c.levels[q.field]
 			continue
 		}
-		// The kernel adds some counts up over CPUs without a lock, so that
-		// they can seem to go backwards by a little.
-		dst[i] = max(0, c.after[q.field]-c.before[q.field])
+		dst[i] = c.after[q.field] - c.before[q.field]
+		if dst[i] < 0 { // such as the packets of an interface that is gone, or a hypervisor's second thoughts
+			dst[i] = math.NaN()
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func Counters() []bench.Metric {
 func Record(m bench.Meter, counted ...*Counts) {
 	for _, c := range counters() {
 		if v := c.over(counted); !math.IsNaN(v) {
-			m.Record(c.Name, max(0, v)) // counts over CPUs can seem to go backwards by a little
+			m.Record(c.Name, v)
 		}
 	}
 }
@@ -50,6 +50,9 @@ func (c *counter) over(all []*Counts) float64 {
 	values, ages := make([]float64, len(all)), make([]float64, len(all))
 	for i, one := range all {
 		values[i], ages[i] = c.of(one), one.age
+		if values[i] < 0 { // a counter went backward, as of a relay that is gone: nobody knows what it counted
+			values[i] = math.NaN()
+		}
 	}
 	return c.among(values, ages)
 }
@@ -128,6 +131,9 @@ func (c *Counts) blockUse() float64 {
 	}
 	use := 0.0
 	for _, b := range c.strain.Blocks {
+		if b.Done < 0 {
+			return math.NaN()
+		}
 		use = max(use, b.Done/c.age/b.Limit)
 	}
 	return use

@@ -163,6 +163,11 @@ func TestDocker(t *testing.T) {
 				}
 				samples := measure(t, e, spec, map[string]string{"tool": tool, "patterns": "randread,randwrite"})
 				complete(t, samples, "randread", "randwrite")
+				for _, s := range samples {
+					if on := strings.Fields(s.Applied.Data); len(on) != 2 || storage != "" && on[0] != storage {
+						t.Errorf("data on %q, want %q and a file system", s.Applied.Data, storage)
+					}
+				}
 				notes := slices.Sorted(slices.Values(samples[0].Notes))
 				if want := []string{bench.NoteBufferedIO, bench.NoteNotADisk}; storage == "tmpfs" && !slices.Equal(notes, want) {
 					t.Errorf("notes %v, want %v", notes, want)

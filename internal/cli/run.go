@@ -12,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/unit"
 )
 
 // defaultExperiment is what 'tare run' does with nothing else said.
@@ -32,6 +34,10 @@ memory, disk and network, with a plain process and at most four of the engines
 found here, in about two minutes. A file for bucketbench is run as the experiment that
 does its work, and what does not mean the same is said first.
 
+Built in are these. Each stops once it knows enough, or when its time is used up, which
+--budget changes; 'tare plan' says more.
+
+` + builtinList() + `
 Exit codes: 0 measured, 3 measured but some trials failed, 4 an engine cannot be
 used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
 		Example: `  tare run
@@ -58,6 +64,15 @@ used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
 	return cmd
+}
+
+// builtinList has a line for each experiment, with the longest time that it takes.
+func builtinList() string {
+	var b strings.Builder
+	for _, e := range experiment.Builtins() {
+		fmt.Fprintf(&b, "    %-14s  %6s  %s\n", e.Name, unit.FormatDuration(e.Budget), e.Doc)
+	}
+	return b.String()
 }
 
 // run plans, measures and reports.

@@ -4,12 +4,14 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"time"
 )
 
 // A Summary is what a list shows of a built-in experiment.
 type Summary struct {
-	Name string `json:"name"`
-	Doc  string `json:"doc"`
+	Name   string
+	Doc    string
+	Budget time.Duration // after which no block begins; 0 = none
 }
 
 //go:embed builtin/*.yaml
@@ -46,5 +48,5 @@ func summary(name string) Summary {
 	if err != nil {
 		panic(err)
 	}
-	return Summary{e.Name(), e.Doc()}
+	return Summary{e.Name(), e.Doc(), e.file.budget.or(defaultBudget)}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,6 +119,60 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, d, err)
 			}
 		}
+	}
+}
+
+// Requests are sent again on the connections that are there, and those of all rounds
+// count.
+func TestRepeat(t *testing.T) {
+	for name, test := range map[string]struct {
+		words       []string
+		connections int64
+	}{
+		"kept alive":      {[]string{"connections=3"}, 3},
+		"on two threads":  {[]string{"connections=3", "cpus=0,0"}, 3},
+		"each of its own": {[]string{"connections=3", "keepalive=no"}, 200},
+	} {
+		var connections, requests atomic.Int64
+		addr := serve(t, func(c net.Conn, n int) bool {
+			requests.Add(1)
+			if n == 0 {
+				connections.Add(1)
+			}
+			_, err := io.WriteString(c, page)
+			return err == nil && test.connections == 3
+		})
+		r := mustRun(t, addr, append(test.words, "requests=50", "repeat=4")...)
+		if requests.Load() != 200 || connections.Load() != test.connections || r.Values["http.requests"] != 200 || r.Facts["sent"] != "200" {
+			t.Errorf("%s: %d requests on %d connections: %v", name, requests.Load(), connections.Load(), r.Values)
+		}
+		if r.Values["http.rate"] <= 0 || r.Values["http.elapsed"] <= 0 || r.Values["http.failed"] != 0 || !slices.Contains(r.Notes, http.NoteClosedLoop) {
+			t.Errorf("%s: %v %v", name, r.Values, r.Notes)
+		}
+	}
+}
+
+// Failures of all rounds are added up, and a round without a good answer ends the rest.
+func TestRepeatUntilItFails(t *testing.T) {
+	var requests atomic.Int64
+	addr := serve(t, func(c net.Conn, _ int) bool {
+		if requests.Add(1) > 30 {
+			return false
+		}
+		_, err := io.WriteString(c, page)
+		return err == nil
+	})
+	_, err := run(t, addr, "connections=1", "requests=20", "repeat=9")
+	if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), "and time 3 ended") || !strings.Contains(err.Error(), "30 good answers") {
+		t.Errorf("%v", err)
+	}
+	if requests.Load() != 60 {
+		t.Errorf("%d requests were sent in three rounds of 20", requests.Load())
+	}
+	requests.Store(0)
+	r := mustRun(t, addr, "connections=1", "requests=20", "repeat=2")
+	if r.Values["http.requests"] != 40 || r.Values["http.failed"] != 10 {
+		t.Errorf("%v", r.Values)
 	}
 }
 
@@ -356,6 +411,9 @@ func TestOptions(t *testing.T) {
 		"addr=127.0.0.1:1 cpus=x":                         "want numbers",
 		"addr=127.0.0.1:1 rate=5 requests=5":              "rate and requests",
 		"addr=127.0.0.1:1 ramp=yes requests=5":            "ramp and requests",
+		"addr=127.0.0.1:1 repeat=2":                       "give requests, or leave repeat out",
+		"addr=127.0.0.1:1 repeat=2 rate=5":                "give requests, or leave repeat out",
+		"addr=127.0.0.1:1 repeat=101 requests=5":          "repeat",
 		"addr=127.0.0.1:1 ramp=yes time=15ms":             "twice the objective",
 		"addr=127.0.0.1:1 ramp=yes objective=60s time=5m": "has failed already",
 		"addr=127.0.0.1:1 connections=0":                  "connections",

@@ -27,10 +27,12 @@ type Answer struct {
 	Kind              Kind  // of that error
 }
 
-// lanes are the requests of one plan by a Client.
+// lanes send the requests of one plan by a Client, each connection's on a goroutine
+// of its own.
 type lanes struct {
 	plan   *Plan
 	client Client
+	cpus   int
 	origin time.Time
 
 	mu       sync.Mutex
@@ -42,13 +44,16 @@ type lanes struct {
 	gaveUp   bool
 }
 
-// ask sends the requests of a plan through a Client, each connection's on a
-// goroutine of its own.
-func (p *Plan) ask(t *Target, c Client) *outcome {
-	defer c.CloseAll()
-	l := &lanes{plan: p, client: c, origin: time.Now(), tally: newTally(), lastGood: time.Now()}
+func newLanes(p *Plan, t *Target, c Client) *lanes {
+	l := &lanes{plan: p, client: c, cpus: max(1, len(t.cpus)), origin: time.Now(), tally: newTally()}
 	l.expect.Store(t.expect)
-	l.pace = p.paceOf(0, 1, lead)
+	return l
+}
+
+// round implements crew.
+func (l *lanes) round(p *Plan) round {
+	begin := time.Since(l.origin) + lead
+	l.pace, l.lastGood = p.paceOf(0, 1, begin), time.Now()
 	before := cpuTime()
 	var all sync.WaitGroup
 	for i := range p.Connections {
@@ -58,10 +63,16 @@ func (p *Plan) ask(t *Target, c Client) *outcome {
 		})
 	}
 	all.Wait()
-	o := &outcome{plan: *p, tally: l.tally, elapsed: p.Time, sent: l.sent, gaveUp: l.gaveUp}
-	o.close(l.pace.from)
-	o.used(time.Since(l.origin)-lead, cpuTime()-before, max(1, len(t.cpus)))
-	return o
+	return round{
+		from: l.pace.from, span: time.Since(l.origin) - begin, cpu: (cpuTime() - before) / time.Duration(l.cpus),
+		all: l.tally.counts, sent: l.sent, gaveUp: l.gaveUp,
+	}
+}
+
+// leave implements crew.
+func (l *lanes) leave() tally {
+	l.client.CloseAll()
+	return l.tally
 }
 
 // one sends the next request; false if there is none any more.

@@ -14,6 +14,7 @@ import (
 const (
 	maxConnections = 10_000
 	maxRequests    = 1_000_000_000
+	maxRepeat      = 100
 	maxRate        = 1_000_000
 	maxTime        = time.Hour
 	maxPath        = 4096
@@ -23,6 +24,7 @@ const (
 type Plan struct {
 	Connections int
 	Requests    int64         // how many are sent; 0 = for as long as Time
+	Repeat      int           // how often these are sent, each time once all before were answered
 	Time        time.Duration // for how long requests are sent, or at each rate of a ramp
 	Rate        int64         // requests per second; 0 = each as soon as a connection is free
 	Ramp        bool          // from Rate up, for as long as the objective holds
@@ -38,6 +40,7 @@ func Read(a *load.Args) (Plan, error) {
 	p := Plan{
 		Connections: int(a.Int("connections", 16, 1, maxConnections)),
 		Requests:    a.Int("requests", 0, 0, maxRequests),
+		Repeat:      int(a.Int("repeat", 1, 1, maxRepeat)),
 		Time:        a.Duration("time", 2*time.Second, 10*time.Millisecond, maxTime),
 		Rate:        a.Int("rate", 0, 0, maxRate),
 		Ramp:        a.Word("ramp", "no", "no", "yes") == "yes",
@@ -71,6 +74,8 @@ func (p *Plan) Check() error {
 		return errors.New("ramp and requests: a ramp tries each rate for a time: leave requests out")
 	case p.Rate > 0 && p.Requests > 0 && !p.Ramp:
 		return errors.New("rate and requests: together they are a time: say rate and time")
+	case p.Repeat > 1 && p.Requests == 0:
+		return errors.New("repeat: what is sent again is a number of requests: give requests, or leave repeat out")
 	case p.Ramp && 2*p.Objective > p.Time:
 		return fmt.Errorf("objective %v: each rate is tried for %v, and a queue that long would not be seen: want a time of at least twice the objective", p.Objective, p.Time)
 	case p.Ramp && p.Objective >= p.Timeout:

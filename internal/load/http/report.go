@@ -22,16 +22,15 @@ const missed = 0.01
 func (o *outcome) report() (*load.Report, error) {
 	r := load.NewReport(Name)
 	t := &o.tally
-	seconds := o.elapsed.Seconds()
 	maps.Copy(r.Values, map[string]float64{
-		"http.rate":       float64(t.timely) / seconds,
-		"http.transfer":   float64(t.bytes) / seconds,
+		"http.rate":       o.median(func(s speed) float64 { return s.rate }),
+		"http.transfer":   o.median(func(s speed) float64 { return s.transfer }),
 		"http.requests":   float64(t.good + t.failures()),
 		"http.bytes":      float64(t.bytes),
 		"http.document":   float64(t.length),
-		"http.elapsed":    seconds,
+		"http.elapsed":    o.elapsed.Seconds(),
 		"http.failed":     float64(t.failures()),
-		"http.client_cpu": o.cpu,
+		"http.client_cpu": o.cpu.Seconds() / max(o.span, 1).Seconds(),
 	})
 	for k := range kinds {
 		r.Values["http.failed."+k.String()] = float64(t.failed[k])

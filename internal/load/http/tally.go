@@ -31,13 +31,25 @@ type tally struct {
 	process *load.Histogram // of requests with a connection of their own
 	total   *load.Histogram
 
-	good   int64
-	timely int64 // good ones that were answered before the end of the time
-	bytes  int64 // of the timely ones, heads and bodies
+	counts
 	length int64 // of a body
-	last   time.Duration
 	failed [kinds]int64
 	why    [kinds]error // of the first
+}
+
+// counts are those of good answers.
+type counts struct {
+	good   int64
+	timely int64 // that came before the end of the time
+	bytes  int64 // of the timely ones, heads and bodies
+	last   time.Duration
+}
+
+func (c *counts) add(o counts) {
+	c.good += o.good
+	c.timely += o.timely
+	c.bytes += o.bytes
+	c.last = max(c.last, o.last)
 }
 
 func newTally() tally {
@@ -50,11 +62,8 @@ func (t *tally) add(o *tally) {
 	t.first.Merge(o.first)
 	t.process.Merge(o.process)
 	t.total.Merge(o.total)
-	t.good += o.good
-	t.timely += o.timely
-	t.bytes += o.bytes
+	t.counts.add(o.counts)
 	t.length = max(t.length, o.length)
-	t.last = max(t.last, o.last)
 	for k := range kinds {
 		t.failed[k] += o.failed[k]
 		if t.why[k] == nil {

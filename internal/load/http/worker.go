@@ -69,7 +69,6 @@ func (w *worker) run(p pace) {
 		}
 		w.look()
 	}
-	w.end()
 }
 
 func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.pace.ended(w.now) }

@@ -1,0 +1,114 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A crew sends requests. It keeps its connections from one round to the next.
+type crew interface {
+	// round sends the requests of a plan once, and returns when each was answered or
+	// has failed.
+	round(p *Plan) round
+	// leave closes the connections, and returns what became of all requests.
+	leave() tally
+}
+
+// A round is one time that the requests of a plan were sent.
+type round struct {
+	from   time.Duration // when they began to count
+	span   time.Duration // in which they were sent
+	cpu    time.Duration // that the client took for them, on each of its CPUs
+	all    counts        // of this round and those before it
+	sent   int64         // likewise, also those that do not count
+	gaveUp bool
+}
+
+// An outcome is what one observation came to.
+type outcome struct {
+	plan    Plan
+	tally   tally
+	rounds  []speed
+	elapsed time.Duration // of the requests that count
+	cpu     time.Duration // of each CPU of the client
+	sent    int64         // requests, also those that do not count
+	span    time.Duration // in which they were sent
+	gaveUp  bool
+}
+
+// A speed is what one round came to, by its time.
+type speed struct{ rate, transfer float64 }
+
+// observe has a crew send the requests of the plan as often as it says. Only the first
+// round has a warm-up: in the others the connections are there.
+func (o *outcome) observe(c crew) {
+	plan, before := o.plan, counts{}
+	for range max(1, plan.Repeat) {
+		r := c.round(&plan)
+		o.add(&r, before)
+		if o.gaveUp {
+			break
+		}
+		plan.Warmup, before = 0, r.all
+	}
+	o.tally = c.leave()
+}
+
+// add joins one more round.
+func (o *outcome) add(r *round, before counts) {
+	elapsed := o.plan.Time
+	if o.plan.Requests > 0 {
+		elapsed = max(r.all.last-r.from, 1)
+	}
+	o.rounds = append(o.rounds, speed{
+		rate:     float64(r.all.timely-before.timely) / elapsed.Seconds(),
+		transfer: float64(r.all.bytes-before.bytes) / elapsed.Seconds(),
+	})
+	o.elapsed += elapsed
+	o.span += r.span
+	o.cpu += max(0, r.cpu)
+	o.sent = r.sent
+	o.gaveUp = r.gaveUp || r.all.good == before.good
+}
+
+// median is that of what the rounds came to.
+func (o *outcome) median(of func(speed) float64) float64 {
+	all := make([]float64, len(o.rounds))
+	for i, s := range o.rounds {
+		all[i] = of(s)
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// ErrNoAnswer is wrapped by the error of a client that could not measure.
+var ErrNoAnswer = errors.New("the server does not answer")
+
+// fatal is the error of an observation that tells nothing.
+func (o *outcome) fatal() error {
+	switch {
+	case o.tally.good == 0:
+		return fmt.Errorf("%w: not one good answer%s", ErrNoAnswer, o.whys())
+	case o.gaveUp && o.plan.Repeat > 1:
+		return fmt.Errorf("%w any more: %d times %d requests were to be answered, and time %d ended after %d good answers in all%s",
+			ErrNoAnswer, o.plan.Repeat, o.plan.Requests, len(o.rounds), o.tally.good, o.whys())
+	case o.gaveUp:
+		return fmt.Errorf("%w any more: after %d good answers none came for %v%s", ErrNoAnswer, o.tally.good, max(patience*o.plan.Timeout, leastPatience), o.whys())
+	default:
+		return nil
+	}
+}
+
+// whys says how many requests failed, and what happened to the first of each kind.
+func (o *outcome) whys() string {
+	var text strings.Builder
+	for k, why := range o.tally.why {
+		if why != nil {
+			fmt.Fprintf(&text, "; %v: %d failed, such as: %v", Kind(k), o.tally.failed[k], why)
+		}
+	}
+	return text.String()
+}

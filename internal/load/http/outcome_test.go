@@ -1,0 +1,60 @@
+package http
+
+import (
+	"testing"
+	"time"
+)
+
+// The rate of several rounds is their median, whatever one of them came to; what is
+// counted is added up.
+func TestRounds(t *testing.T) {
+	for _, test := range []struct {
+		took     []time.Duration // of rounds of 100 requests with 5 bytes each
+		rate     float64
+		transfer float64
+		elapsed  time.Duration
+	}{
+		{[]time.Duration{time.Second}, 100, 500, time.Second},
+		{[]time.Duration{time.Second, 4 * time.Second}, 62.5, 312.5, 5 * time.Second},
+		{[]time.Duration{time.Second, 10 * time.Second, 2 * time.Second}, 50, 250, 13 * time.Second},
+	} {
+		o := &outcome{plan: Plan{Requests: 100, Repeat: len(test.took)}}
+		o.observe(&pretended{took: test.took})
+		r, err := o.report()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.Values
+		if v["http.rate"] != test.rate || v["http.transfer"] != test.transfer || v["http.elapsed"] != test.elapsed.Seconds() {
+			t.Errorf("%v: %v", test.took, v)
+		}
+		if o.sent != int64(110*len(test.took)) || o.span != test.elapsed || v["http.client_cpu"] != 0.5 {
+			t.Errorf("%v: %d sent in %v, client %v", test.took, o.sent, o.span, v["http.client_cpu"])
+		}
+	}
+}
+
+// pretended is a crew whose rounds take what they are told to.
+type pretended struct {
+	took []time.Duration
+	done counts
+	sent int64
+	now  time.Duration
+}
+
+func (p *pretended) round(plan *Plan) round {
+	from := p.now
+	p.now += p.took[0]
+	p.done.add(counts{good: 100, timely: 100, bytes: 500, last: p.now})
+	p.sent += 110
+	r := round{from: from, span: p.took[0], cpu: p.took[0] / 2, all: p.done, sent: p.sent}
+	p.took = p.took[1:]
+	p.now += time.Hour // until the next
+	return r
+}
+
+func (p *pretended) leave() tally {
+	t := newTally()
+	t.counts = p.done
+	return t
+}

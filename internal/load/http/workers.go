@@ -1,0 +1,81 @@
+package http
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// workers are the threads of the client, one for each of its CPUs.
+type workers struct {
+	cpus   []int // empty = one thread, anywhere
+	origin time.Time
+	all    []*worker
+}
+
+func newWorkers(p *Plan, t *Target) (*workers, error) {
+	threads := min(max(1, len(t.cpus)), p.Connections)
+	ws := &workers{cpus: t.cpus, origin: time.Now()}
+	expect := &atomic.Int64{}
+	expect.Store(t.expect)
+	for i := range threads {
+		w, err := newWorker(p, t, expect, ws.origin, int(share(int64(p.Connections), i, threads)))
+		if err != nil {
+			ws.leave()
+			return nil, err
+		}
+		ws.all = append(ws.all, w)
+	}
+	return ws, nil
+}
+
+// lead is how long threads have to get ready.
+const lead = 5 * time.Millisecond
+
+// round implements crew.
+func (ws *workers) round(p *Plan) round {
+	begin := time.Since(ws.origin) + lead
+	cpu, vain := cpuTime(), ws.vain()
+	var all sync.WaitGroup
+	for i, w := range ws.all {
+		all.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with its ways
+			precise()
+			if len(ws.cpus) > 0 {
+				pin(ws.cpus[i])
+			}
+			time.Sleep(begin - w.clock())
+			w.run(p.paceOf(i, len(ws.all), begin))
+		})
+	}
+	all.Wait()
+	r := round{from: begin + p.Warmup, span: time.Since(ws.origin) - begin}
+	r.cpu = (cpuTime() - cpu - (ws.vain() - vain)) / time.Duration(len(ws.all))
+	for _, w := range ws.all {
+		r.all.add(w.tally.counts)
+		r.sent += w.sent
+		r.gaveUp = r.gaveUp || w.gaveUp
+	}
+	return r
+}
+
+// vain is CPU time of waiting awake.
+func (ws *workers) vain() (sum time.Duration) {
+	for _, w := range ws.all {
+		sum += w.vain
+	}
+	return sum
+}
+
+// leave implements crew.
+func (ws *workers) leave() (t tally) {
+	for i, w := range ws.all {
+		if w.end(); i == 0 {
+			t = w.tally
+		} else {
+			t.add(&w.tally)
+		}
+	}
+	return t
+}

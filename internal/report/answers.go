@@ -47,10 +47,14 @@ func (c *Condition) two() (base, other *Row) {
 func answer(m *Metric, base, other *Row) string {
 	e, name := other.Effect, Clean(other.Cell)
 	switch {
+	case base.Median == nil && other.Median == nil:
+		return "neither has a value"
 	case base.Median == nil:
-		return "the baseline, " + Clean(base.Cell) + ", has no value"
-	case e.Estimate == nil || other.Median == nil:
-		return name + " has no value"
+		return "the baseline, " + Clean(base.Cell) + ", has no value; " + name + " has " + m.medians().text(other.Median)
+	case other.Median == nil:
+		return name + " has no value; " + Clean(base.Cell) + " has " + m.medians().text(base.Median)
+	case e.Estimate == nil:
+		return name + " and " + Clean(base.Cell) + " have no value in the same block"
 	}
 	effect := effectText(e, m.effects())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])

@@ -41,6 +41,7 @@ func states() []state {
 		{name: "host-clock", runs: one(hostClock)},
 		{name: "rates", runs: one(rates)},
 		{name: "two-cells", runs: one(twoCells)},
+		{name: "one-lost", runs: one(oneLost)},
 		{name: "shapes", runs: one(shapes)},
 		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
@@ -343,6 +344,18 @@ func twoCells() *bench.Run {
 			s.Values[1], s.Values[2], s.Values[4] = 0.36*noise, 52_000*noise, 5<<20
 			s.Values[3] *= 1 + 0.2*math.Sin(float64(i))
 			s.Values[5] = math.NaN()
+		}
+	}
+	return run
+}
+
+// oneLost has a cell of two of which every trial failed: the questions are answered for
+// the other.
+func oneLost() *bench.Run {
+	run := twoCells()
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 {
+			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "pull", "pull: no space left on device"
 		}
 	}
 	return run

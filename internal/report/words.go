@@ -52,16 +52,25 @@ func (d *Document) sayMetrics(marks *marking) int {
 		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
 	}
 	d.Details = detailTables(details, marks)
-	if len(primary) >= manyMetrics && comparisons > 0 {
-		glance := matrix("at a glance", signs, primary, marks)
-		if d.Answers = answers(primary); d.Answers != nil {
-			// They say what the tables would, and leave their notes to the glance.
-			marks.columns(&glance, primary[0].Conditions[0].Rows)
-			d.Details, d.Tables = slices.Concat(d.Tables, d.Details), nil
-		}
-		d.Tables = slices.Insert(d.Tables, 0, glance)
+	if len(primary) >= manyMetrics {
+		d.sayTogether(primary, comparisons, marks)
 	}
 	return len(details)
+}
+
+// sayTogether shows many metrics at once and, of two cells, in sentences.
+func (d *Document) sayTogether(primary []Metric, comparisons int, marks *marking) {
+	d.Answers = answers(primary)
+	if d.Answers == nil && comparisons == 0 {
+		return
+	}
+	glance := matrix("at a glance", signs, primary, marks)
+	if d.Answers != nil {
+		// They say what the tables would, and leave their notes to the glance.
+		marks.columns(&glance, primary[0].Conditions[0].Rows)
+		d.Details, d.Tables = slices.Concat(d.Tables, d.Details), nil
+	}
+	d.Tables = slices.Insert(d.Tables, 0, glance)
 }
 
 // anyMeasured reports whether any primary metric has a value.

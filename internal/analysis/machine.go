@@ -146,13 +146,15 @@ func (w *warner) overhead() {
 // notes turns the codes that trials were marked with into warnings.
 func (w *warner) notes() {
 	cells := make(map[string][]int)
+	seen := make(map[mark]bool)
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
 		if s.Trial.Warmup() {
 			continue
 		}
 		for _, code := range s.Notes {
-			if !slices.Contains(cells[code], s.Trial.Cell) {
+			if m := (mark{kindOfNote(code), s.Trial.Cell}); !seen[m] {
+				seen[m] = true
 				cells[code] = append(cells[code], s.Trial.Cell)
 			}
 		}
@@ -162,6 +164,20 @@ func (w *warner) notes() {
 		w.add(code, text, hint, noteMetric(code), cells[code]...)
 	}
 	w.ways(cells)
+}
+
+// A mark is one of the trials of a cell.
+type mark struct {
+	kind string
+	cell int
+}
+
+// kindOfNote is a code without the reason that follows a part of a survey: it may be
+// worded anew in each trial, and is told once.
+func kindOfNote(code string) string {
+	kind, rest, _ := strings.Cut(code, ": ")
+	part, _, _ := strings.Cut(rest, ": ")
+	return kind + ": " + part
 }
 
 // noteMetric is the metric that a mark of trials is about; empty = all.
@@ -188,9 +204,12 @@ func noteText(code, cells string) (text, hint string) {
 	case bench.NotePartly:
 		return strings.TrimSuffix(cells+" cannot do all that was asked, and what is missing there has no value: "+why, ": "),
 			"do without it, or change what it wants; an option of a part has the part's name before it"
+	case bench.NotePartFailed:
+		part, why, _ := strings.Cut(why, ": ")
+		return fmt.Sprintf("part %s of %s failed, and has no value where it did: %s", part, cells, why), "the other parts were measured all the same"
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",
-			"their work is in one another's times: give tare and its containers two CPUs at least"
+			"their work is in one another's times: give tare and its containers two CPUs at least, and take an engine that keeps containers to some (cpuset)"
 	case bench.NoteClientBound:
 		return "the client was the bottleneck in " + cells + ": it used all of its CPU time, and the server did not",
 			"the container can do more than is shown: the numbers are those of the client, and more streams may help where there are more CPUs"

@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -141,6 +142,19 @@ func TestWarnings(t *testing.T) {
 			})
 		}, []string{bench.NoteHostClock}, "way to the engine", []int{1}},
 		{"a note", 40, func(r *bench.Run) { r.Samples[0].Notes = []string{"odd"} }, []string{"odd"}, "", nil},
+		{"a part that fails in other words each time", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 {
+					s.Notes = []string{fmt.Sprintf("%s: few: port %d: refused", bench.NotePartFailed, s.Trial.Block), bench.NotePartly + ": pull: no registry"}
+				}
+			})
+		}, []string{bench.NotePartFailed + ": few: port 0: refused", bench.NotePartly + ": pull: no registry"}, "an option of a part", []int{1}},
+		{
+			"two parts that fail", 40, noted(bench.NotePartFailed+": few: refused", bench.NotePartFailed+": many: refused"),
+			[]string{bench.NotePartFailed + ": few: refused", bench.NotePartFailed + ": many: refused"},
+			"were measured all the same",
+			[]int{1},
+		},
 		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
 		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},
 		{"in memory", 40, noted("", bench.NoteNotADisk), []string{bench.NoteNotADisk}, "on one with", []int{1}},

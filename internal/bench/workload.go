@@ -181,6 +181,9 @@ const (
 	// NotePartly marks a sample of a survey of which some part cannot run in this
 	// cell. Its metrics have no value. A colon, a blank, the part and the reason follow.
 	NotePartly = "partly"
+	// NotePartFailed marks a sample of a survey of which some part failed, and has
+	// no value, or not all. A colon, a blank, the part and the reason follow.
+	NotePartFailed = "part-failed"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"
 	// NoteClientBound marks a sample in which the client used all of its CPUs, and

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -20,8 +22,12 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	packed := filepath.Join(p.dir, "same.tar")
 	p.must(t, "pack", "nginx", "-o", packed)
 	var d report.Document
-	decode(t, p.must(t, "run", "image", "host:nginx", "tar:"+packed, "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
-		"--no-control", "--param", "many.requests=2000", "--param", "rate.time=500ms").stdout, &d)
+	r := p.must(t, "run", "image", "host:nginx", "tar:"+packed, "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
+		"--no-control", "--param", "many.requests=2000", "--param", "rate.time=2s")
+	decode(t, r.stdout, &d)
+	if strings.Contains(r.stderr, "only image") {
+		t.Errorf("two images are said to be one: %s", r.stderr)
+	}
 	seen := 0
 	for _, m := range d.Metrics {
 		if m.Role != bench.Primary {
@@ -30,7 +36,7 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 		seen++
 		rows := m.Conditions[0].Rows
 		if len(rows) != 2 || rows[0].N != 1 || rows[1].N != 1 {
-			t.Errorf("%s: %+v", m.Name, rows)
+			t.Errorf("%s: %+v; %+v", m.Name, rows, d.Warned)
 			continue
 		}
 		exact := m.Name == "pull.unpacked"
@@ -40,5 +46,38 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	}
 	if seen != 10 || d.Metrics[0].Conditions[0].Rows[1].Cell != "tar:"+packed {
 		t.Errorf("%d questions, the second cell is %q", seen, d.Metrics[0].Conditions[0].Rows[1].Cell)
+	}
+}
+
+// An image that serves nothing fails where it would have to, and has its values in what
+// it can do; the other one has all of them.
+func TestAnImageThatServesNothing(t *testing.T) {
+	require(t, "docker")
+	if _, err := exec.LookPath("/usr/sbin/nginx"); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	var d report.Document
+	decode(t, p.must(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
+		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500", "--param", "rate.time=500ms").stdout, &d)
+	for _, m := range d.Metrics {
+		if m.Role != bench.Primary {
+			continue
+		}
+		rows := m.Conditions[0].Rows
+		want := 0
+		if strings.HasPrefix(m.Name, "pull.") {
+			want = 1
+		}
+		if len(rows) != 2 || rows[0].N != 1 || rows[1].N != want {
+			t.Errorf("%s: %+v", m.Name, rows)
+		}
+	}
+	for _, part := range []string{"few", "many", "rate"} {
+		if !slices.ContainsFunc(d.Warned, func(w report.Warn) bool {
+			return strings.HasPrefix(w.Text, "part "+part+" of host:true failed, ") && strings.Contains(w.Text, "the process inside ended")
+		}) {
+			t.Errorf("nobody says that %s failed: %v", part, d.Warned)
+		}
 	}
 }

@@ -46,6 +46,22 @@ func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 	return same, errors.Join(errs...)
 }
 
+// onlyImage is the image of a comparison of images that has nothing to compare it with;
+// empty in any other.
+func (p *planned) onlyImage() string {
+	only := ""
+	for _, c := range p.plan.Cells {
+		switch {
+		case c.Control:
+		case p.plan.Workload != imageExperiment || only != "":
+			return ""
+		default:
+			only = c.Spec.Image
+		}
+	}
+	return only
+}
+
 // imageError adds a hint where a registry does not answer.
 func imageError(ref string, err error) error {
 	var dial *net.OpError

@@ -92,6 +92,9 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 	if err := p.usable(ctx); err != nil {
 		return err
 	}
+	if ref := p.onlyImage(); ref != "" {
+		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", printable(ref), printable(ref))
+	}
 	return a.withStore(ctx, func(s bench.Store) error {
 		machine, err := openMachine()
 		if err != nil {

@@ -8,9 +8,45 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A Shift is several jobs of one cell in one container, one after the other: a
-// trial of it takes less time than one of a container for each. It is a Fixture
-// for all of them.
+// A Sharer is a Fixture whose trials can be done in a container that others of its
+// cell use as well.
+type Sharer interface {
+	bench.Fixture
+	// Share returns the work of this fixture and of others, one after the other in one
+	// container; false where they cannot be done in one.
+	Share(others ...bench.Fixture) (Shared, bool)
+}
+
+// Shared is the work of several fixtures of one cell in one container: a trial of it
+// takes less time than one of a container for each.
+type Shared interface {
+	// Reset comes before each trial, in place of that of the fixtures.
+	Reset(ctx context.Context) error
+	// Work does one trial: it tells each of the listeners, which are in the order of the
+	// fixtures, what its part came to and what the kernel counted meanwhile, and m what
+	// the engine applied. An error is one of all parts.
+	Work(ctx context.Context, m bench.Meter, listeners []Listener) error
+}
+
+// A Listener is who hears of one part of what is shared.
+type Listener struct {
+	Meter bench.Meter
+	Err   func(error) error // what remains of an error of the part; nil lets the next one begin
+}
+
+// Join has fixtures share a container; false where they cannot.
+func Join(fixtures ...bench.Fixture) (Shared, bool) {
+	if len(fixtures) == 0 {
+		return nil, false
+	}
+	first, ok := fixtures[0].(Sharer)
+	if !ok {
+		return nil, false
+	}
+	return first.Share(fixtures[1:]...)
+}
+
+// A Shift is the shared work of jobs.
 type Shift struct {
 	engine bench.Engine
 	spec   bench.Spec // but for the arguments
@@ -19,18 +55,18 @@ type Shift struct {
 	nth    []int      // of the loads, each job's own, from 1
 }
 
-// Join returns a shift of the jobs of fixtures; false where they cannot be done in
-// one container: by other programs than the agent, with different options of the
-// container, or after a load that goes on.
-func Join(e bench.Engine, fixtures ...bench.Fixture) (*Shift, bool) {
-	s := &Shift{engine: e}
-	for _, f := range fixtures {
+// Share implements Sharer. Jobs cannot be done in one container by other programs
+// than the agent, with different options of the container, or after a load that
+// goes on.
+func (s *Jobs) Share(others ...bench.Fixture) (Shared, bool) {
+	shift := &Shift{engine: s.engine}
+	for _, f := range append([]bench.Fixture{s}, others...) {
 		one, ok := f.(*Jobs)
-		if !ok || len(one.jobs) != 1 || !s.take(one.jobs[0]) {
+		if !ok || len(one.jobs) != 1 || !shift.take(one.jobs[0]) {
 			return nil, false
 		}
 	}
-	return s, len(s.jobs) > 0
+	return shift, true
 }
 
 func (s *Shift) take(j Job) bool {
@@ -77,13 +113,10 @@ func both(a, b bench.Spec) (bench.Spec, bool) {
 	return a, reflect.DeepEqual(a, b)
 }
 
-// Reset implements bench.Fixture.
+// Reset implements Shared.
 func (s *Shift) Reset(ctx context.Context) error {
 	return prepare(ctx, s.engine, s.full(), s.jobs...)
 }
-
-// Remove implements bench.Fixture.
-func (*Shift) Remove(context.Context) error { return nil }
 
 func (s *Shift) full() bench.Spec {
 	spec := s.spec
@@ -91,15 +124,7 @@ func (s *Shift) full() bench.Spec {
 	return spec
 }
 
-// A Listener is who hears of one job of a shift.
-type Listener struct {
-	Meter bench.Meter
-	Err   func(error) error // what remains of an error of the job; nil lets the next one begin
-}
-
-// Work does one trial: it tells each of the listeners, which are in the order of
-// the jobs, what its job found and what the kernel counted meanwhile, and m what
-// the engine applied.
+// Work implements Shared.
 func (s *Shift) Work(ctx context.Context, m bench.Meter, listeners []Listener) error {
 	spec := s.full()
 	p, err := Start(ctx, s.engine, spec, m, "")
@@ -107,17 +132,14 @@ func (s *Shift) Work(ctx context.Context, m bench.Meter, listeners []Listener) e
 		return err
 	}
 	defer p.End()
-	var before Counts
 	for i, l := range listeners {
 		failed := s.jobs[i].done(ctx, p, l.Meter, s.nth[i])
 		if err := l.Err(failed); err != nil {
 			return err
 		}
-		now, _ := p.count(ctx) // nothing where it cannot be looked at any more, and not what was known before
-		if failed == nil {
-			Record(l.Meter, now.since(&before))
+		if counts := p.Turn(ctx); failed == nil {
+			Record(l.Meter, counts)
 		}
-		before = now
 	}
 	return m.Applied(spec, p.Applied(ctx))
 }

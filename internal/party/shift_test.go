@@ -49,11 +49,11 @@ func TestJoin(t *testing.T) {
 		for _, j := range test.jobs {
 			fixtures = append(fixtures, party.Stage(e, j))
 		}
-		if _, ok := party.Join(e, fixtures...); ok != test.want {
+		if _, ok := party.Join(fixtures...); ok != test.want {
 			t.Errorf("%s: joined %v, want %v", name, ok, test.want)
 		}
 	}
-	if _, ok := party.Join(e, party.Stage(e, job(disk, "disk"), job(disk, "disk"))); ok {
+	if _, ok := party.Join(party.Stage(e, job(disk, "disk"), job(disk, "disk"))); ok {
 		t.Error("joined what needs two containers")
 	}
 }
@@ -75,7 +75,7 @@ func TestShift(t *testing.T) {
 			}
 			memory, cpu := job(bench.Spec{}, "memory", "time=20ms", "size=64MiB"), job(bench.Spec{}, "cpu", "time=20ms", "kernels=prime")
 			memory.Finish = finish
-			shift, ok := party.Join(e, party.Stage(e, memory), party.Stage(e, cpu))
+			shift, ok := party.Join(party.Stage(e, memory), party.Stage(e, cpu))
 			if !ok {
 				t.Fatal("not joined")
 			}
@@ -112,7 +112,7 @@ func TestShiftGoesOn(t *testing.T) {
 	bad, good := job(bench.Spec{}, "cpu", "time=10ms", "kernels=prime"), job(bench.Spec{}, "cpu", "time=10ms", "kernels=sort")
 	bad.Finish = func(context.Context, *party.Party, bench.Meter, *load.Report) error { return broken }
 	for swallow, want := range map[bool]error{true: nil, false: broken} {
-		shift, _ := party.Join(e, party.Stage(e, bad), party.Stage(e, good))
+		shift, _ := party.Join(party.Stage(e, bad), party.Stage(e, good))
 		m, failed := workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 		err := shift.Work(t.Context(), m, []party.Listener{
 			{Meter: failed, Err: func(err error) error {

@@ -16,7 +16,7 @@ import (
 func ab() *tool {
 	return &tool{
 		Program: party.Program{Name: "ab", Package: "package apache2-utils"},
-		unknown: []string{"rate", "ramp", "objective", "percentile", "warmup", "http2"},
+		unknown: []string{"rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
 		ask:     askAB,
 		parse:   func(output []byte, _ question) (*load.Report, error) { return parseAB(output) },
 	}

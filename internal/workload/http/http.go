@@ -62,6 +62,7 @@ func (workload) Params() []bench.Param {
 		{Name: "path", Default: "", Valid: validPath, Doc: "what is asked for; empty: the file of that size"},
 		own("connections", "16", "how many connections are open at once"),
 		own("requests", "0", "how many requests a trial sends; 0: for as long as time"),
+		own("repeat", "1", "how often a trial sends these requests, each time once all before were answered: rates are the median of the times"),
 		own("time", "2s", "how long requests are sent, or how long each rate of a ramp is tried"),
 		rate,
 		own("ramp", "no", "yes: look for the highest rate that holds, from rate (or 1000) up: times within the objective, and at most 1 % of the requests without a good answer in time"),
@@ -72,7 +73,7 @@ func (workload) Params() []bench.Param {
 		own("timeout", "5s", "after how long a request without a whole answer has failed"),
 		{Name: "tls", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: over TLS, with a certificate made for the cell, which nobody checks; each connection's handshake is part of it"},
 		{Name: "http2", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: HTTP/2, one request at a time on each connection; without tls by prior knowledge"},
-		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two; a server that an image runs by itself runs where it may"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two; what an image runs by itself is kept there by its container"},
 		{Name: "tool", Default: "", Valid: bench.OneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or oha: the host's program in place of tare's own client"},
 	}
 }
@@ -159,7 +160,7 @@ func options(t bench.Task) error {
 // clientOptions are those of the load.
 func clientOptions(t bench.Task) map[string]string {
 	all := maps.Clone(t.Params)
-	for _, name := range []string{"server", "root", "port", "size", "pin", "tool", "path", "tls", "http2"} {
+	for _, name := range append(serverOptions(), "tool", "path") {
 		delete(all, name)
 	}
 	if _, ok := shareOf(all["rate"]); ok {

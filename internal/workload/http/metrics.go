@@ -33,19 +33,19 @@ func (workload) Metrics() []bench.Metric {
 	}
 	const s, n, b = "s", "1", "B"
 	all := []bench.Metric{
-		m(Rate, "requests per second", "1/s", bench.Higher, bench.Ratio, "Good answers that were whole before the end of the time that is measured, by how long it was; of a ramp, at the highest rate that held."),
-		m("http.transfer", "transfer rate", "B/s", bench.Higher, bench.Ratio, "Bytes of these answers, heads and bodies, by the same time; with tls or http2 of the bodies alone."),
+		m(Rate, "requests per second", "1/s", bench.Higher, bench.Ratio, "Good answers that were whole before the end of the time that is measured, by how long it was; of requests that are repeated the median of the times; of a ramp, at the highest rate that held."),
+		m("http.transfer", "transfer rate", "B/s", bench.Higher, bench.Ratio, "Bytes of these answers, heads and bodies, by the same time, and the median likewise; with tls or http2 of the bodies alone."),
 		m("http.highest", "highest rate that holds", "1/s", bench.Higher, bench.Ratio, "Of a ramp: highest rate at which the times keep to the objective and at most 1 % of the requests (0.1 % for the 99.9th percentile) have no good answer in time."),
-		m(cpuEach, "CPU time per request", s, bench.Lower, bench.Ratio, "User and system time of the processes inside from before the first to after the last request, those to warm up included, by the number of requests."),
-		m(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside once the server has answered its first request."),
-		m(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside, the largest seen while requests were sent: every half second, and when the last was answered."),
+		m(cpuEach, "CPU time per request", s, bench.Lower, bench.Ratio, "User and system time of the processes inside from before the first to after the last request of this load, those to warm up included, by the number of requests."),
+		m(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside once the server has answered its first request, and before the first load."),
+		m(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside, the largest seen while requests were sent: every half second, and when the last was answered. What an earlier load of the same server has left is in it."),
 		m(serverCPU, "CPU of the server", n, bench.Lower, bench.Difference, "User and system time of the processes inside per second that the client ran: 1 is one CPU."),
 		m("http.client_cpu", "CPU of the client", n, bench.Lower, bench.Difference, "User and system time of the client per second, by the number of its CPUs, without that in which it only looked for answers: 1 is all that it could have."),
 		m("http.offered", "requests due per second", "1/s", bench.Neither, bench.Ratio, "In the open loop: the rate that was asked for."),
 		m(Requests, "requests", n, bench.Neither, bench.Difference, "Requests that count, good and failed ones."),
 		m(Bytes, "bytes", b, bench.Neither, bench.Difference, "Bytes of the good answers that were whole before the end of the time, heads and bodies; with tls or http2 of the bodies alone."),
 		m(Document, "bytes of a document", b, bench.Neither, bench.Difference, "Bytes in the body of an answer."),
-		m(Elapsed, "time taken", s, bench.Neither, bench.Ratio, "From when requests count to the end of the time, or to the last answer where a number of requests was asked for."),
+		m(Elapsed, "time taken", s, bench.Neither, bench.Ratio, "From when requests count to the end of the time, or to the last answer where a number of requests was asked for; times that are repeated added up."),
 		m(Failed, "failed requests", n, bench.Lower, bench.Difference, "Requests that count and got no good answer. They have no time, and are in no rate."),
 	}
 	for _, f := range []struct{ kind, what string }{

@@ -21,12 +21,13 @@ func (s *stage) nginx() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.room = max(leastConnections, 2*connections)
 	listen, certificate, err := s.listen()
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(s.site.config(), "nginx.conf")
-	text := fmt.Sprintf(nginxConfig, s.workers(), max(leastConnections, 2*connections), listen, certificate, s.site.content())
+	text := fmt.Sprintf(nginxConfig, s.workers(), s.room, listen, certificate, s.site.content())
 	argv := []string{nginx, "-e", "stderr", "-p", s.site.state(), "-c", file}
 	return argv, s.site.write(file, text)
 }

@@ -15,7 +15,7 @@ import (
 func oha() *tool {
 	return &tool{
 		Program: party.Program{Name: "oha", Package: "oha (cargo install oha)"},
-		unknown: []string{"ramp", "objective", "percentile", "warmup"},
+		unknown: []string{"ramp", "objective", "percentile", "warmup", "repeat"},
 		ask:     askOha,
 		parse:   func(output []byte, _ question) (*load.Report, error) { return parseOha(output) },
 	}

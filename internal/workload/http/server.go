@@ -53,6 +53,8 @@ type stage struct {
 	client bench.Engine // that makes the client
 	beside bench.Spec   // of the client, but for its arguments
 	cpus   struct{ client, server []int }
+	apart  bool // client and server are on CPUs of their own
+	room   int  // connections that an nginx of ours takes; 0 = it is another server
 
 	capacities *capacities // of all cells
 }
@@ -78,7 +80,10 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if s.site, err = newSite(size); err != nil {
 		return nil, err
 	}
-	if err = w.serve(ctx, s); err == nil && isShare(t) {
+	if err = w.serve(ctx, s); err == nil {
+		err = s.keepApart(ctx)
+	}
+	if err == nil && isShare(t) {
 		err = s.rehearse(ctx)
 	}
 	if err != nil {
@@ -183,12 +188,7 @@ func list(cpus []int) string {
 }
 
 // Reset implements bench.Fixture: what is about to be made is prepared.
-func (s *stage) Reset(ctx context.Context) error {
-	if err := s.task.Engine.Prepare(ctx, s.server); err != nil {
-		return err
-	}
-	return s.client.Prepare(ctx, s.beside)
-}
+func (s *stage) Reset(ctx context.Context) error { return turns{s}.Reset(ctx) }
 
 // Remove implements bench.Fixture.
 func (s *stage) Remove(context.Context) error { return s.site.remove() }

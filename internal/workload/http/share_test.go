@@ -1,6 +1,34 @@
 package http
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
+
+// The tries of a rehearsal take as long as a trial together, and the least counts.
+func TestRehearsal(t *testing.T) {
+	for trial, want := range map[string]time.Duration{"2s": 400 * time.Millisecond, "10ms": shortestTry} {
+		if got := tryTime(trial); got != want {
+			t.Errorf("a try for trials of %s takes %v, want %v", trial, got, want)
+		}
+	}
+	r := &rehearsal{}
+	for _, rate := range []float64{900, 0, 700, 800} {
+		r.Record(Rate, rate)
+		r.Record("http.elapsed", 1)
+	}
+	if r.least != 700 {
+		t.Errorf("the least of three is %v", r.least)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for want, cpus := range map[string][]int{"": nil, "1": {1}, "2-3": {2, 3}, "0-2,5,7-8": {0, 1, 2, 5, 7, 8}} {
+		if got := ranges(cpus); got != want {
+			t.Errorf("%v: %q, want %q", cpus, got, want)
+		}
+	}
+}
 
 // What each cell gets is a share of what the slowest can do, and cells with other
 // options are compared with one another alone.

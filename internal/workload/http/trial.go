@@ -23,26 +23,17 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
-	server, err := party.Start(ctx, t.Engine, s.server, m, "server")
-	if err != nil {
-		return err
-	}
-	defer server.End()
-	v := &visit{stage: s, meter: m, server: server, port: s.port}
-	if err := v.whileItRuns(ctx, v.measure); err != nil {
-		return err
-	}
-	party.Record(m, server.Count(ctx))
-	return m.Applied(s.server, server.Applied(ctx))
+	return turns{s}.Work(ctx, m, []party.Listener{{Meter: m, Err: func(err error) error { return err }}})
 }
 
-// A visit is one trial: a server that runs, and where it is reached.
+// A visit is the load of one stage: a server that runs, and where it is reached.
 type visit struct {
 	*stage
 	meter  bench.Meter
 	server *party.Party
 	port   uint16
 	at     netip.AddrPort
+	rest   *proc.Usage // of the server when it had answered for the first time; nil = not known
 }
 
 // whileItRuns ends what is done with the server when that ends, and says how it
@@ -64,27 +55,26 @@ func (v *visit) whileItRuns(ctx context.Context, do func(context.Context) error)
 	return err
 }
 
+// measure loads the server.
 func (v *visit) measure(ctx context.Context) error {
-	if err := v.find(ctx); err != nil {
-		return err
-	}
-	rest, known := v.server.Use(ctx)
-	if known {
-		v.meter.Record(memoryRest, float64(rest.PSS))
-	}
+	before, known := v.server.Use(ctx)
 	w := v.watch(ctx)
 	report, err := v.load(ctx)
-	busy, still := w.stop(ctx)
+	after, still := w.stop(ctx)
 	if err != nil {
 		return err
 	}
 	if known && still {
-		v.account(report, rest, busy)
+		v.account(report, before, after)
 	}
-	if v.task.Params["pin"] == "yes" && len(v.cpus.client) == 0 {
+	if v.rest != nil {
+		v.meter.Record(memoryRest, float64(v.rest.PSS))
+	}
+	if v.task.Params["pin"] == "yes" && !v.apart {
 		report.Notes = append(report.Notes, bench.NoteSameCPU)
 	}
 	party.Tell(v.meter, report)
+	party.Record(v.meter, v.server.Turn(ctx))
 	return nil
 }
 
@@ -107,7 +97,13 @@ func (v *visit) find(ctx context.Context) (err error) {
 	if err := v.ready(ctx); err != nil {
 		return fmt.Errorf("the server is not ready: %w", err)
 	}
-	return v.server.Look(ctx, v.port)
+	if err := v.server.Look(ctx, v.port); err != nil {
+		return err
+	}
+	if rest, known := v.server.Use(ctx); known {
+		v.rest = &rest
+	}
+	return nil
 }
 
 // readyTime is how long a server has to answer its first request.

@@ -15,7 +15,7 @@ import (
 func wrk() *tool {
 	return &tool{
 		Program: party.Program{Name: "wrk", Package: "package wrk"},
-		unknown: []string{"requests", "rate", "ramp", "objective", "percentile", "warmup", "http2"},
+		unknown: []string{"requests", "rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
 		ask:     askWrk,
 		parse:   func(output []byte, _ question) (*load.Report, error) { return parseWrk(output) },
 	}

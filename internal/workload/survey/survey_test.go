@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
 	"github.com/tare-bench/tare/internal/workload/survey"
 )
 
@@ -174,23 +175,171 @@ func TestPartThatIsNotSupported(t *testing.T) {
 	}
 }
 
-// What goes wrong in a part ends the trial, named; what was set up is removed.
+// What goes wrong in a part leaves the others as they are, and is told.
 func TestPartThatFails(t *testing.T) {
-	broken := errors.New("broken")
+	broken := errors.New("broken\n by two lines")
 	for name, p := range map[string]part{
-		"check": {name: "b", check: broken}, "setup": {name: "b", setup: broken}, "reset": {name: "b", reset: broken},
-		"run": {name: "b", run: broken}, "remove": {name: "b", remove: broken},
-		"applied": {name: "b", asked: bench.Spec{Network: "host"}, applied: bench.Applied{Network: "none"}},
+		"setup": {name: "b", setup: broken}, "reset": {name: "b", reset: broken}, "run": {name: "b", run: broken},
 	} {
-		log, _, err := trial(t, part{name: "a"}, p)
-		if err == nil || !strings.Contains(err.Error(), "b: ") {
+		log, m, err := trial(t, part{name: "a"}, p, part{name: "c"})
+		_, has := m.values["b"]
+		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.notes, []string{bench.NotePartFailed + ": b: broken by two lines"}) {
+			t.Errorf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
+		}
+		if removed := slices.Contains(log, "b remove"); removed != (p.setup == nil) {
+			t.Errorf("%s: what was set up is removed: %v", name, removed)
+		}
+	}
+}
+
+// What is wrong with the whole trial ends it, named; what was set up is removed.
+func TestTrialThatFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, parts := range map[string][]part{
+		"check":   {{name: "a"}, {name: "b", check: broken}},
+		"remove":  {{name: "a"}, {name: "b", remove: broken}},
+		"applied": {{name: "a"}, {name: "b", asked: bench.Spec{Network: "host"}, applied: bench.Applied{Network: "none"}}},
+		"all":     {{name: "a", run: broken}, {name: "b", setup: broken}},
+		"one":     {{name: "a", check: fmt.Errorf("%w: no disk", bench.ErrUnsupported)}, {name: "b", run: broken}},
+	} {
+		log, _, err := trial(t, parts...)
+		if err == nil || !strings.Contains(err.Error(), "b: ") || errors.Is(err, bench.ErrUnsupported) {
 			t.Errorf("%s: %v does not name the part", name, err)
 		}
-		for _, one := range []string{"a", "b"} {
-			made := slices.Contains(log, one+" setup time=1s") && (one == "a" || p.setup == nil)
-			if removed := slices.Contains(log, one+" remove"); removed != made {
-				t.Errorf("%s: %s was set up: %v, and removed: %v", name, one, made, removed)
+		for _, p := range parts {
+			made := slices.Contains(log, p.name+" setup time=1s") && p.setup == nil
+			if removed := slices.Contains(log, p.name+" remove"); removed != made {
+				t.Errorf("%s: %s was set up: %v, and removed: %v", name, p.name, made, removed)
 			}
+		}
+	}
+}
+
+// Once the time of a trial is up, no other part is tried.
+func TestTimeIsUp(t *testing.T) {
+	var log []string
+	ctx, cancel := context.WithCancel(t.Context())
+	a := part{name: "a", log: &log, run: context.Canceled}
+	b := part{name: "b", log: &log}
+	w := survey.New(survey.Part{Name: "a", Workload: a}, survey.Part{Name: "b", Workload: b})
+	f, err := w.(bench.Fixturer).Setup(ctx, bench.Task{})
+	if err == nil {
+		err = f.Reset(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	err = w.Run(ctx, bench.Task{Fixture: f}, &meter{values: map[string]float64{}})
+	if !errors.Is(err, context.Canceled) || slices.Contains(log, "b run fixture=true") {
+		t.Errorf("%v after %v", err, log)
+	}
+	if _, err := w.(bench.Fixturer).Setup(ctx, bench.Task{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("set up although the time is up: %v", err)
+	}
+}
+
+// A kitchen is a part that may be done together with others, and fails at will.
+type kitchen struct {
+	part
+	fails *bool
+}
+
+func (k kitchen) Setup(context.Context, bench.Task) (bench.Fixture, error) {
+	return dish{fixture{k.part}, k.fails}, nil
+}
+
+func (k kitchen) Run(_ context.Context, _ bench.Task, m bench.Meter) error {
+	return dish{fixture{k.part}, k.fails}.serve(m, "alone")
+}
+
+type dish struct {
+	fixture
+	fails *bool
+}
+
+var errBurnt = errors.New("burnt")
+
+func (d dish) serve(m bench.Meter, how string) error {
+	d.say(how)
+	if *d.fails {
+		return errBurnt
+	}
+	m.Record(d.name, 1)
+	return nil
+}
+
+func (d dish) Share(others ...bench.Fixture) (party.Shared, bool) {
+	menu := menu{d}
+	for _, o := range others {
+		next, ok := o.(dish)
+		if !ok {
+			return nil, false
+		}
+		menu = append(menu, next)
+	}
+	return menu, true
+}
+
+// A menu is dishes in one container: one that fails takes those after it along.
+type menu []dish
+
+func (menu) Reset(context.Context) error { return nil }
+
+func (all menu) Work(_ context.Context, m bench.Meter, listeners []party.Listener) error {
+	var lost error
+	for i, l := range listeners {
+		err := lost
+		if err == nil {
+			err = all[i].serve(l.Meter, "together")
+		}
+		lost = err
+		if err := l.Err(err); err != nil {
+			return err
+		}
+	}
+	return m.Applied(bench.Spec{}, bench.Applied{})
+}
+
+// Parts that share a container share it until one fails. The next time those that came
+// to nothing are tried alone, and what fails again is not tried any more.
+func TestPartIsGivenUp(t *testing.T) {
+	var log []string
+	fails := map[string]*bool{"a": new(bool), "b": new(bool), "c": new(bool)}
+	var parts []survey.Part
+	for _, name := range []string{"a", "b", "c"} {
+		parts = append(parts, survey.Part{Name: name, Workload: kitchen{part{name: name, log: &log}, fails[name]}})
+	}
+	w := survey.New(parts...)
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct{ b, did, lacks string }{
+		{"", "a together b together c together", ""},
+		{"fails", "a together b together", "bc"},
+		{"", "a alone b alone c alone", ""},
+		{"fails", "a together b together", "bc"},
+		{"fails", "a alone b alone c alone", "b"},
+		{"", "a together c together", "b"},
+	} {
+		log, *fails["b"] = nil, step.b != ""
+		m := &meter{values: map[string]float64{}}
+		if err := f.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Run(t.Context(), bench.Task{Fixture: f}, m); err != nil {
+			t.Fatal(err)
+		}
+		lacks := ""
+		for _, name := range []string{"a", "b", "c"} {
+			if m.values[name] == 0 {
+				lacks += name
+			}
+		}
+		did := strings.Join(slices.DeleteFunc(log, func(s string) bool { return strings.HasSuffix(s, " reset") }), " ")
+		if did != step.did || lacks != step.lacks || len(m.notes) != len(lacks) {
+			t.Errorf("trial %d: %q, without %q, want %q, without %q; notes %v", i, did, lacks, step.did, step.lacks, m.notes)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,36 +14,46 @@ import (
 type running struct {
 	Part
 	task    bench.Task // with its own options and fixture
-	refused error      // why the engine cannot do what it asks for
+	refused error      // why it is not tried any more
+	failed  error      // why it came to nothing in the trial under way
+	inARow  int        // trials in which it did
 }
 
-// A stop is a part in containers of its own, or several parts in one container.
-type stop struct {
-	parts []*running
-	shift *party.Shift // nil for one part
-}
+// patience is after how many failed trials in a row a part is not tried any more.
+const patience = 2
 
-// fixture is what the parts of one cell have set up.
-type fixture struct {
-	parts []*running
-	stops []stop
-}
-
-// Setup implements bench.Fixturer.
-func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	f := &fixture{}
-	for _, p := range s.parts {
-		r := &running{Part: p, task: p.task(t)}
-		f.parts = append(f.parts, r) // what it set up before it failed is removed too
-		if err := r.note(r.setUp(ctx)); err != nil {
-			return nil, errors.Join(err, f.Remove(context.WithoutCancel(ctx)))
-		}
+// note keeps why the part came to nothing. What is an error of the whole trial is
+// returned, with the part's name: that its time is up, or that the engine did not
+// apply what was asked for.
+func (r *running) note(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || errors.Is(err, bench.ErrMismatch):
+		return r.named(err)
+	case r.failed == nil:
+		r.failed = err
 	}
-	f.stops = stops(t.Engine, f.parts)
-	return f, nil
+	return nil
 }
 
-// setUp finds out whether the engine can do the part, as far as it knows before.
+func (r *running) named(err error) error { return fmt.Errorf("%s: %w", r.Name, err) }
+
+// why is the reason for which the part has no value in the trial; nil where it has.
+func (r *running) why() error { return cmp.Or(r.refused, r.failed) }
+
+// conclude gives the part up where it will not come to anything: the engine cannot do
+// it, or it has failed again.
+func (r *running) conclude() {
+	if r.inARow++; r.failed == nil {
+		r.inARow = 0
+	}
+	if r.refused == nil && (errors.Is(r.failed, bench.ErrUnsupported) || r.inARow >= patience) {
+		r.refused = r.failed
+	}
+}
+
+// setUp finds out whether the part can be done, as far as that is known before.
 func (r *running) setUp(ctx context.Context) (err error) {
 	if err := r.Workload.Check(ctx, r.task); err != nil {
 		return err
@@ -54,88 +65,69 @@ func (r *running) setUp(ctx context.Context) (err error) {
 	if r.task.Fixture, err = f.Setup(ctx, r.task); err != nil || r.task.Fixture == nil {
 		return err
 	}
-	if _, ok := party.Join(r.task.Engine, r.task.Fixture); !ok {
+	if _, ok := party.Join(r.task.Fixture); !ok {
 		return nil
 	}
 	// It may share a container with others, who shall not be refused for it.
 	return r.task.Fixture.Reset(ctx)
 }
 
-// stops has consecutive parts share a container as far as they can.
-func stops(e bench.Engine, parts []*running) (all []stop) {
+// A stop is a part in containers of its own, or several parts in one container.
+type stop struct {
+	parts  []*running
+	shared party.Shared // nil for one part
+}
+
+// stops has consecutive parts share a container as far as they can. What failed the
+// last time is tried alone: others may have failed with it.
+func stops(parts []*running) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
-		if r.refused != nil {
-			continue
-		}
-		if s, ok := party.Join(e, append(fixtures, r.task.Fixture)...); ok && len(fixtures) > 0 {
-			last := &all[len(all)-1]
-			last.parts, last.shift = append(last.parts, r), s
-		} else {
+		switch shared, ok := party.Join(append(fixtures, r.task.Fixture)...); {
+		case r.refused != nil:
+		case r.inARow > 0:
 			all, fixtures = append(all, stop{parts: []*running{r}}), nil
+		case ok && len(fixtures) > 0:
+			last := &all[len(all)-1]
+			last.parts, last.shared = append(last.parts, r), shared
+			fixtures = append(fixtures, r.task.Fixture)
+		default:
+			all, fixtures = append(all, stop{parts: []*running{r}}), []bench.Fixture{r.task.Fixture}
 		}
-		fixtures = append(fixtures, r.task.Fixture)
 	}
 	return all
 }
 
-// note names the part in an error; that the engine cannot do something is none,
-// and ends the part.
-func (r *running) note(err error) error {
-	if err == nil || errors.Is(err, bench.ErrUnsupported) {
-		if r.refused == nil {
-			r.refused = err
-		}
-		return nil
-	}
-	return fmt.Errorf("%s: %w", r.Name, err)
-}
-
-func (f *fixture) Reset(ctx context.Context) error {
-	for _, s := range f.stops {
-		if err := s.reset(ctx); err != nil {
-			return err
-		}
+func (s stop) reset(ctx context.Context) error {
+	switch f := s.parts[0].task.Fixture; {
+	case s.shared != nil:
+		return s.shared.Reset(ctx)
+	case f != nil:
+		return f.Reset(ctx)
 	}
 	return nil
 }
 
-func (s stop) reset(ctx context.Context) error {
+func (s stop) run(ctx context.Context, sum *summary) error {
 	r := s.parts[0]
-	switch {
-	case s.shift != nil:
-		return s.shift.Reset(ctx)
-	case r.task.Fixture == nil || r.refused != nil:
-		return nil
+	if s.shared == nil {
+		return r.Workload.Run(ctx, r.task, sum.of(r.Part))
 	}
-	return r.note(r.task.Fixture.Reset(ctx))
+	listeners := make([]party.Listener, len(s.parts))
+	for i, r := range s.parts {
+		listeners[i] = party.Listener{Meter: sum.of(r.Part), Err: func(err error) error { return r.note(ctx, err) }}
+	}
+	return s.shared.Work(ctx, sum, listeners)
 }
 
-func (f *fixture) Rest(ctx context.Context) error {
-	return f.each(func(one bench.Fixture) error {
-		if r, ok := one.(bench.Rester); ok {
-			return r.Rest(ctx)
-		}
-		return nil
-	})
-}
-
-func (f *fixture) Remove(ctx context.Context) error {
-	return f.each(func(one bench.Fixture) error { return one.Remove(ctx) })
-}
-
-// each goes through the fixtures, whatever fails.
-func (f *fixture) each(do func(bench.Fixture) error) error {
-	var errs []error
-	for _, r := range f.parts {
-		if r.task.Fixture == nil {
-			continue
-		}
-		if err := do(r.task.Fixture); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", r.Name, err))
+// note keeps why none of the parts came to anything.
+func (s stop) note(ctx context.Context, err error) error {
+	for _, r := range s.parts {
+		if err := r.note(ctx, err); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Run implements bench.Workload.
@@ -146,29 +138,19 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	sum := newSummary(m, s.Metrics())
 	for _, one := range f.stops {
-		if err := one.run(ctx, sum); err != nil {
+		if one.parts[0].failed != nil {
+			continue // it could not be reset
+		}
+		if err := one.note(ctx, one.run(ctx, sum)); err != nil {
 			return err
 		}
 	}
 	for _, r := range f.parts {
-		if r.refused != nil {
-			m.Note(fmt.Sprintf("%s: %s: %.300s", bench.NotePartly, r.Name, r.refused))
-		}
+		r.conclude()
 	}
+	if err := f.nothing(); err != nil {
+		return err
+	}
+	f.tell(m)
 	return sum.flush()
-}
-
-func (s stop) run(ctx context.Context, sum *summary) error {
-	if s.shift != nil {
-		listeners := make([]party.Listener, len(s.parts))
-		for i, r := range s.parts {
-			listeners[i] = party.Listener{Meter: sum.of(r.Part), Err: r.note}
-		}
-		return s.shift.Work(ctx, sum, listeners)
-	}
-	r := s.parts[0]
-	if r.refused != nil {
-		return nil
-	}
-	return r.note(r.Workload.Run(ctx, r.task, sum.of(r.Part)))
 }

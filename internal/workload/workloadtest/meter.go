@@ -12,7 +12,8 @@ import (
 // not implement here panics.
 type Meter struct {
 	bench.Meter
-	Values map[string]float64    // by metric
+	Values map[string]float64 // by metric
+	Notes  []string
 	Got    bench.Applied         // the last
 	Calls  func(pid int) float64 // counts system calls; nil does not
 
@@ -29,6 +30,12 @@ func (m *Meter) Step(_ string, op func() error) (bench.Span, error) { return ben
 
 // Record implements bench.Meter.
 func (m *Meter) Record(metric string, v float64) { m.Values[metric] = v }
+
+// Distribution implements bench.Meter. It is not kept.
+func (*Meter) Distribution(_, _ string) {}
+
+// Note implements bench.Meter.
+func (m *Meter) Note(code string) { m.Notes = append(m.Notes, code) }
 
 // Applied implements bench.Meter.
 func (m *Meter) Applied(want bench.Spec, got bench.Applied) error {

@@ -1,0 +1,77 @@
+package http
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
+)
+
+// turns are stages of one cell that load the same server, one after the other: that
+// of the first.
+type turns []*stage
+
+// Share implements party.Sharer: stages that want the same server can have one
+// together.
+func (s *stage) Share(others ...bench.Fixture) (party.Shared, bool) {
+	all := turns{s}
+	for _, o := range others {
+		next, ok := o.(*stage)
+		if !ok || !s.alike(next) {
+			return nil, false
+		}
+		all = append(all, next)
+	}
+	return all, true
+}
+
+// alike tells whether two stages of one cell want the same server.
+func (s *stage) alike(o *stage) bool {
+	for _, name := range serverOptions() {
+		if s.task.Params[name] != o.task.Params[name] {
+			return false
+		}
+	}
+	return s.room == o.room && reflect.DeepEqual(s.task.Spec, o.task.Spec)
+}
+
+// serverOptions are those that decide which server there is.
+func serverOptions() []string {
+	return []string{"server", "root", "port", "size", "tls", "http2", "pin"}
+}
+
+// Reset implements party.Shared.
+func (t turns) Reset(ctx context.Context) error {
+	if err := t[0].task.Engine.Prepare(ctx, t[0].server); err != nil {
+		return err
+	}
+	for _, s := range t {
+		if err := s.client.Prepare(ctx, s.beside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Work implements party.Shared.
+func (t turns) Work(ctx context.Context, m bench.Meter, listeners []party.Listener) error {
+	first := t[0]
+	server, err := party.Start(ctx, first.task.Engine, first.server, m, "server")
+	if err != nil {
+		return err
+	}
+	defer server.End()
+	v := &visit{stage: first, meter: m, server: server, port: first.port}
+	if err := v.whileItRuns(ctx, v.find); err != nil {
+		return err
+	}
+	for i, l := range listeners {
+		turn := *v
+		turn.stage, turn.meter = t[i], l.Meter
+		if err := l.Err(turn.whileItRuns(ctx, turn.measure)); err != nil {
+			return err
+		}
+	}
+	return m.Applied(first.server, server.Applied(ctx))
+}

@@ -1,0 +1,123 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// fixture is what the parts of one cell have set up.
+type fixture struct {
+	parts []*running
+	stops []stop // of the trial under way
+}
+
+// Setup implements bench.Fixturer. A part that cannot be set up is left out; it is an
+// error if none can.
+func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	f := &fixture{}
+	for _, p := range s.parts {
+		r := &running{Part: p, task: p.task(t)}
+		f.parts = append(f.parts, r) // what it set up before it failed is removed too
+		r.refused = r.setUp(ctx)
+		if err := ctx.Err(); err != nil {
+			return nil, errors.Join(r.named(err), f.Remove(context.WithoutCancel(ctx)))
+		}
+	}
+	if err := f.nothing(); err != nil {
+		return nil, errors.Join(err, f.Remove(context.WithoutCancel(ctx)))
+	}
+	return f, nil
+}
+
+// Reset implements bench.Fixture.
+func (f *fixture) Reset(ctx context.Context) error {
+	for _, r := range f.parts {
+		r.failed = nil
+	}
+	f.stops = stops(f.parts)
+	for _, s := range f.stops {
+		if err := s.note(ctx, s.reset(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rest implements bench.Rester.
+func (f *fixture) Rest(ctx context.Context) error {
+	return f.each(func(one bench.Fixture) error {
+		if r, ok := one.(bench.Rester); ok {
+			return r.Rest(ctx)
+		}
+		return nil
+	})
+}
+
+// Remove implements bench.Fixture.
+func (f *fixture) Remove(ctx context.Context) error {
+	return f.each(func(one bench.Fixture) error { return one.Remove(ctx) })
+}
+
+// each goes through the fixtures, whatever fails.
+func (f *fixture) each(do func(bench.Fixture) error) error {
+	var errs []error
+	for _, r := range f.parts {
+		if r.task.Fixture == nil {
+			continue
+		}
+		if err := do(r.task.Fixture); err != nil {
+			errs = append(errs, r.named(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// nothing is the error of a cell in which no part comes to anything: what the engine
+// cannot do, unless something has gone wrong.
+func (f *fixture) nothing() error {
+	var failed, unsupported []error
+	for _, r := range f.parts {
+		switch why := r.why(); {
+		case why == nil:
+			return nil
+		case errors.Is(why, bench.ErrUnsupported):
+			unsupported = append(unsupported, r.named(why))
+		default:
+			failed = append(failed, r.named(why))
+		}
+	}
+	if failed != nil {
+		return inOneLine(failed)
+	}
+	return inOneLine(unsupported)
+}
+
+// inOneLine is errors.Join, with semicolons.
+func inOneLine(errs []error) (all error) {
+	for _, err := range errs {
+		if all == nil {
+			all = err
+		} else {
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
+
+// tell marks the sample with the parts that have no value in it.
+func (f *fixture) tell(m bench.Meter) {
+	for _, r := range f.parts {
+		why, code := r.why(), bench.NotePartFailed
+		if why == nil {
+			continue
+		}
+		if errors.Is(why, bench.ErrUnsupported) {
+			code = bench.NotePartly
+		}
+		m.Note(fmt.Sprintf("%s: %s: %.300s", code, r.Name, strings.Join(strings.Fields(why.Error()), " ")))
+	}
+}

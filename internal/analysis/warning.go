@@ -227,15 +227,26 @@ func (w *warner) primary() []*measure {
 func (w *warner) fewPairs() {
 	n := w.successes()
 	var cells []int
-	w.compared(func(_ *measure, c *compared, e *effect) {
+	short := map[string]bool{} // metrics
+	w.compared(func(m *measure, c *compared, e *effect) {
 		if e.cmp.Pairs < minPairs && n[e.cell] >= minPairs && n[c.baseline] >= minPairs {
-			cells = append(cells, e.cell)
+			cells, short[m.result.Metric.Name] = append(cells, e.cell), true
 		}
 	})
 	if len(cells) > 0 {
 		w.add(CodeFewPairs, fmt.Sprintf("fewer than %d blocks in which both %s and the baseline have a value: there is no 95 %% interval", minPairs, w.names(cells)),
-			w.more(0, ""), "", cells...)
+			w.more(0, ""), single(short), cells...)
 	}
+}
+
+// single is the one metric that there is; empty for several, which nothing is about.
+func single(metrics map[string]bool) string {
+	for name := range metrics {
+		if len(metrics) == 1 {
+			return name
+		}
+	}
+	return ""
 }
 
 func (w *warner) fewBlocks() {

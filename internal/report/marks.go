@@ -28,7 +28,22 @@ func (m *marking) of(cell int, metric string) []int {
 	return out
 }
 
-// columns marks those of a table that are named like rows, for whatever metric.
+// about returns the marks of a metric, and those of the cells in its row of a matrix
+// that are about it alone.
+func (m *marking) about(metric string, rows []Row) []int {
+	out := slices.Clone(m.metric[metric])
+	for _, r := range rows {
+		for _, p := range m.cells[r.index] {
+			if p.metric == metric && !slices.Contains(out, p.mark) {
+				out = append(out, p.mark)
+			}
+		}
+	}
+	return out
+}
+
+// columns marks those of a table that are named like rows, with what is about every
+// metric.
 func (m *marking) columns(t *Table, rows []Row) {
 	for i := range t.Columns {
 		for _, r := range rows {
@@ -36,7 +51,9 @@ func (m *marking) columns(t *Table, rows []Row) {
 				continue
 			}
 			for _, p := range m.cells[r.index] {
-				t.Columns[i].Marks = append(t.Columns[i].Marks, p.mark)
+				if p.metric == "" {
+					t.Columns[i].Marks = append(t.Columns[i].Marks, p.mark)
+				}
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func order(first bool) int {
 }
 
 func matrixRow(m *Metric, c *Condition, names []string, marks *marking) TableRow {
-	row := TableRow{Cells: []string{Clean(m.Title)}, Tones: []Tone{Plain}, Marks: marks.metric[m.Name]}
+	row := TableRow{Cells: []string{Clean(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows)}
 	in := scales{m.medians(), m.effects()}
 	for _, n := range names {
 		text, tone := "", Plain

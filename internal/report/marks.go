@@ -59,7 +59,8 @@ func (m *marking) columns(t *Table, rows []Row) {
 	}
 }
 
-// note numbers the warnings that tables can refer to.
+// note numbers the warnings that tables can refer to. One about all that there is
+// marks nothing.
 func (d *Document) note(all []bench.Warning) *marking {
 	shown := d.shown()
 	m := &marking{cells: make(map[int][]placed), metric: make(map[string][]int)}
@@ -69,6 +70,7 @@ func (d *Document) note(all []bench.Warning) *marking {
 		known := shown.metric[w.Metric]
 		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
 		switch {
+		case w.Metric == "" && len(cells) > 1 && len(cells) == len(shown.cell):
 		case len(cells) > 0 && len(cells) <= most && (known || w.Metric == ""):
 			mark++
 			n.Mark = mark

@@ -42,14 +42,14 @@ type outcome struct {
 // A speed is what one round came to, by its time.
 type speed struct{ rate, transfer float64 }
 
-// observe has a crew send the requests of the plan as often as it says. Only the first
-// round has a warm-up: in the others the connections are there.
+// observe has a crew send the requests of the plan as often as it says, and as its time
+// allows. Only the first round has a warm-up: in the others the connections are there.
 func (o *outcome) observe(c crew) {
 	plan, before := o.plan, counts{}
 	for range max(1, plan.Repeat) {
 		r := c.round(&plan)
 		o.add(&r, before)
-		if o.gaveUp {
+		if o.gaveUp || o.elapsed >= plan.Time {
 			break
 		}
 		plan.Warmup, before = 0, r.all
@@ -93,7 +93,7 @@ func (o *outcome) fatal() error {
 	case o.tally.good == 0:
 		return fmt.Errorf("%w: not one good answer%s", ErrNoAnswer, o.whys())
 	case o.gaveUp && o.plan.Repeat > 1:
-		return fmt.Errorf("%w any more: %d times %d requests were to be answered, and time %d ended after %d good answers in all%s",
+		return fmt.Errorf("%w any more: up to %d times %d requests were to be answered, and time %d ended after %d good answers in all%s",
 			ErrNoAnswer, o.plan.Repeat, o.plan.Requests, len(o.rounds), o.tally.good, o.whys())
 	case o.gaveUp:
 		return fmt.Errorf("%w any more: after %d good answers none came for %v%s", ErrNoAnswer, o.tally.good, max(patience*o.plan.Timeout, leastPatience), o.whys())

@@ -10,15 +10,17 @@ import (
 func TestRounds(t *testing.T) {
 	for _, test := range []struct {
 		took     []time.Duration // of rounds of 100 requests with 5 bytes each
+		rounds   int             // that there are
 		rate     float64
 		transfer float64
 		elapsed  time.Duration
 	}{
-		{[]time.Duration{time.Second}, 100, 500, time.Second},
-		{[]time.Duration{time.Second, 4 * time.Second}, 62.5, 312.5, 5 * time.Second},
-		{[]time.Duration{time.Second, 10 * time.Second, 2 * time.Second}, 50, 250, 13 * time.Second},
+		{[]time.Duration{time.Second}, 1, 100, 500, time.Second},
+		{[]time.Duration{time.Second, 4 * time.Second}, 2, 62.5, 312.5, 5 * time.Second},
+		{[]time.Duration{time.Second, 10 * time.Second, 2 * time.Second}, 3, 50, 250, 13 * time.Second},
+		{[]time.Duration{20 * time.Second, time.Second, time.Second}, 1, 5, 25, 20 * time.Second}, // no more time
 	} {
-		o := &outcome{plan: Plan{Requests: 100, Repeat: len(test.took)}}
+		o := &outcome{plan: Plan{Requests: 100, Repeat: len(test.took), Time: 20 * time.Second}}
 		o.observe(&pretended{took: test.took})
 		r, err := o.report()
 		if err != nil {
@@ -28,7 +30,7 @@ func TestRounds(t *testing.T) {
 		if v["http.rate"] != test.rate || v["http.transfer"] != test.transfer || v["http.elapsed"] != test.elapsed.Seconds() {
 			t.Errorf("%v: %v", test.took, v)
 		}
-		if o.sent != int64(110*len(test.took)) || o.span != test.elapsed || v["http.client_cpu"] != 0.5 {
+		if o.sent != int64(110*test.rounds) || o.span != test.elapsed || v["http.client_cpu"] != 0.5 {
 			t.Errorf("%v: %d sent in %v, client %v", test.took, o.sent, o.span, v["http.client_cpu"])
 		}
 	}

@@ -24,8 +24,8 @@ const (
 type Plan struct {
 	Connections int
 	Requests    int64         // how many are sent; 0 = for as long as Time
-	Repeat      int           // how often these are sent, each time once all before were answered
-	Time        time.Duration // for how long requests are sent, or at each rate of a ramp
+	Repeat      int           // how often these are sent at most, each time once all before were answered
+	Time        time.Duration // for how long requests are sent, or at each rate of a ramp; or after how long they are not sent again
 	Rate        int64         // requests per second; 0 = each as soon as a connection is free
 	Ramp        bool          // from Rate up, for as long as the objective holds
 	Objective   time.Duration // what Percentile of the times must not exceed

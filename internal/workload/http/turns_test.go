@@ -84,7 +84,7 @@ func TestWhoSharesAServer(t *testing.T) {
 func TestSharedServer(t *testing.T) {
 	e := &counting{Engine: localtest.Native(t)}
 	stages := setUp(t, e, []bench.Spec{{}},
-		map[string]string{"requests": "300", "repeat": "3"}, map[string]string{"rate": "500"},
+		map[string]string{"requests": "300", "repeat": "3", "time": "20s"}, map[string]string{"rate": "500"},
 		map[string]string{"time": "500ms"}, map[string]string{"requests": "1", "connections": "1", "warmup": "0s"})
 	shared, ok := party.Join(stages...)
 	if !ok {

@@ -331,14 +331,14 @@ func TestPartIsGivenUp(t *testing.T) {
 		if err := w.Run(t.Context(), bench.Task{Fixture: f}, m); err != nil {
 			t.Fatal(err)
 		}
-		lacks := ""
+		var lacks []string
 		for _, name := range []string{"a", "b", "c"} {
 			if m.values[name] == 0 {
-				lacks += name
+				lacks = append(lacks, name)
 			}
 		}
 		did := strings.Join(slices.DeleteFunc(log, func(s string) bool { return strings.HasSuffix(s, " reset") }), " ")
-		if did != step.did || lacks != step.lacks || len(m.notes) != len(lacks) {
+		if did != step.did || strings.Join(lacks, "") != step.lacks || len(m.notes) != len(lacks) {
 			t.Errorf("trial %d: %q, without %q, want %q, without %q; notes %v", i, did, lacks, step.did, step.lacks, m.notes)
 		}
 	}

@@ -28,6 +28,10 @@ var ErrMismatch = errors.New("the engine did not apply what was asked for")
 // has timed out.
 var ErrOpTime = errors.New("the operation met its time limit")
 
+// ErrEnded is wrapped by the error of asking for what a container had as long as
+// the process inside lived.
+var ErrEnded = errors.New("the process inside ended")
+
 // An OpError is the error of an operation, with its name.
 type OpError struct {
 	Op  string

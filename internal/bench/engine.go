@@ -201,7 +201,8 @@ type (
 	Addresser interface {
 		// Address returns where a client on this host connects to for the port p of
 		// Spec.Ports, by the way that Spec.Reach names. The error wraps
-		// ErrUnsupported where nobody outside can reach it.
+		// ErrUnsupported where nobody outside can reach it. Of a container that has
+		// exited it is the address that was, or an error that is not ErrUnsupported.
 		Address(ctx context.Context, c Container, p Port) (netip.AddrPort, error)
 		// Path returns what a packet to that address passes on its way, read from
 		// the kernel: such as "loopback", "docker-proxy", "bridge docker0", "veth".

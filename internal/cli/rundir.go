@@ -16,7 +16,7 @@ import (
 
 const (
 	lockName = "lock"
-	// nameless begins the name of a directory that is not a run's yet.
+	// nameless begins the name of a directory that is not a run's yet, or no more.
 	nameless = ".new-"
 	// young is how old such a directory is at most while somebody makes it.
 	young = time.Minute
@@ -92,7 +92,21 @@ func lockDir(path string) (*runDir, error) {
 // remove deletes the directory. Nothing may be mounted below it any more, or
 // it stays: deleting through a mount would delete what is not ours.
 func (d *runDir) remove() error {
-	return errors.Join(removeTree(d.path), d.lock.Close())
+	err := unmounted(d.path)
+	if err == nil {
+		d.unname()
+		err = os.RemoveAll(d.path)
+	}
+	return errors.Join(err, d.lock.Close())
+}
+
+// unname takes the run's name from the directory. The lock in it goes with the rest,
+// and nobody shall take a run that ends for a dead one meanwhile.
+func (d *runDir) unname() {
+	unnamed := filepath.Join(filepath.Dir(d.path), nameless+d.id)
+	if os.Rename(d.path, unnamed) == nil {
+		d.path = unnamed
+	}
 }
 
 // close gives up the lock and leaves the directory for 'tare clean'.
@@ -100,14 +114,19 @@ func (d *runDir) close() error { return d.lock.Close() }
 
 // removeTree deletes a directory unless something is mounted below it.
 func removeTree(path string) error {
-	mounts, err := mountsBelow(path)
-	if err != nil {
+	if err := unmounted(path); err != nil {
 		return err
 	}
-	if len(mounts) > 0 {
-		return fmt.Errorf("%s is still mounted, so %s stays", mounts[0], path)
-	}
 	return os.RemoveAll(path)
+}
+
+// unmounted is an error where something is mounted below a directory.
+func unmounted(path string) error {
+	mounts, err := mountsBelow(path)
+	if err == nil && len(mounts) > 0 {
+		err = fmt.Errorf("%s is still mounted, so %s stays", mounts[0], path)
+	}
+	return err
 }
 
 // deadRuns locks and lists the directories of the runs below state that have

@@ -35,10 +35,18 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 		return netip.AddrPort{}, own.failed("inspect", errors.New("the engine's answer lacks NetworkSettings"))
 	}
 	address, err := addressIn(answer.Container.NetworkSettings, own.spec.Reach, p)
+	if err != nil && ended(answer.Container.State) {
+		err = bench.ErrEnded
+	}
 	if err != nil {
 		return netip.AddrPort{}, own.failed(fmt.Sprintf("address of port %d of", p.Container), err)
 	}
 	return address, nil
+}
+
+// ended reports whether the process of a container was there, and is not any more.
+func ended(s *container.State) bool {
+	return s != nil && (s.Status == container.StateExited || s.Status == container.StateDead)
 }
 
 func addressIn(s *container.NetworkSettings, reach string, p bench.Port) (netip.AddrPort, error) {

@@ -106,6 +106,9 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 	if err != nil {
 		t.Fatalf("Address: %v", err)
 	}
+	if p.Protocol == "tcp" {
+		s.reachGone(t, e, spec)
+	}
 	if os.Geteuid() != 0 && w.network != "host" {
 		path, err := e.Path(t.Context(), x.Container, p)
 		if err != nil || len(path) == 0 || w.reach == bench.ReachPublished && path[0] != w.path[0] {
@@ -134,6 +137,17 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 	// Now that it runs, the kernel can be asked.
 	if applied, err := x.Inspect(t.Context()); err != nil || bench.Attest(x.spec, applied) != nil {
 		t.Errorf("Inspect = %+v, %v; want what was asked for", applied, errors.Join(err, bench.Attest(x.spec, applied)))
+	}
+}
+
+// "Of a container that has exited it is the address that was, or an error that is not
+// ErrUnsupported."
+func (s *suite) reachGone(t *testing.T, e bench.Addresser, spec bench.Spec) {
+	t.Helper()
+	spec.Argv = s.spec("exit", "0").Argv
+	x, _ := s.run(t, spec)
+	if at, err := e.Address(t.Context(), x.Container, spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("Address of a container that has exited = %v, %v", at, err)
 	}
 }
 

@@ -36,6 +36,9 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 		return netip.AddrPort{}, own.failed("inspect", err)
 	}
 	address, err := got.NetworkSettings.address(own.spec.Reach, p)
+	if err != nil && (got.State.Status == "exited" || got.State.Status == "stopped") {
+		err = bench.ErrEnded
+	}
 	if err != nil {
 		return netip.AddrPort{}, own.failed(fmt.Sprintf("address of port %d of", p.Container), err)
 	}

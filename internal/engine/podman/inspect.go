@@ -22,6 +22,7 @@ type inspection struct {
 	OCIRuntime string
 	Driver     string
 	State      struct {
+		Status    string
 		Pid       int
 		OOMKilled bool
 	}

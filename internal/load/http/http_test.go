@@ -88,15 +88,20 @@ func mustRun(t testing.TB, addr string, words ...string) *load.Report {
 }
 
 // A number of requests is sent, no more and no less, over as many connections as
-// were asked for.
+// were asked for; repeated requests are sent on those, and all of them count.
 func TestRequests(t *testing.T) {
 	for name, test := range map[string]struct {
 		words       []string
 		connections int64
+		keep        bool
+		requests    float64
 	}{
-		"kept alive":      {[]string{"connections=3"}, 3},
-		"on two threads":  {[]string{"connections=3", "cpus=0,0"}, 3},
-		"each of its own": {[]string{"connections=3", "keepalive=no"}, 100},
+		"kept alive":                {[]string{"requests=100"}, 3, true, 100},
+		"on two threads":            {[]string{"requests=100", "cpus=0,0"}, 3, true, 100},
+		"each of its own":           {[]string{"requests=100", "keepalive=no"}, 100, false, 100},
+		"repeated":                  {[]string{"requests=50", "repeat=4"}, 3, true, 200},
+		"repeated on two threads":   {[]string{"requests=50", "repeat=4", "cpus=0,0"}, 3, true, 200},
+		"repeated, each of its own": {[]string{"requests=50", "repeat=4", "keepalive=no"}, 200, false, 200},
 	} {
 		var connections, requests atomic.Int64
 		addr := serve(t, func(c net.Conn, n int) bool {
@@ -105,49 +110,25 @@ func TestRequests(t *testing.T) {
 				connections.Add(1)
 			}
 			_, err := io.WriteString(c, page)
-			return err == nil && test.connections == 3
+			return err == nil && test.keep
 		})
-		r := mustRun(t, addr, append(test.words, "requests=100")...)
-		if requests.Load() != 100 || connections.Load() != test.connections || r.Values["http.requests"] != 100 || r.Values["http.failed"] != 0 {
-			t.Errorf("%s: %d requests on %d connections: %v", name, requests.Load(), connections.Load(), r.Values)
+		r := mustRun(t, addr, append(test.words, "connections=3")...)
+		if float64(requests.Load()) != test.requests || connections.Load() != test.connections {
+			t.Errorf("%s: %d requests on %d connections", name, requests.Load(), connections.Load())
 		}
-		if r.Values["http.document"] != 5 || r.Values["http.bytes"] != float64(100*len(page)) {
+		if r.Values["http.requests"] != test.requests || r.Values["http.failed"] != 0 || r.Facts["sent"] != fmt.Sprint(test.requests) {
+			t.Errorf("%s: %v %v", name, r.Values, r.Facts)
+		}
+		if r.Values["http.document"] != 5 || r.Values["http.bytes"] != test.requests*float64(len(page)) {
 			t.Errorf("%s: %v bytes, bodies of %v", name, r.Values["http.bytes"], r.Values["http.document"])
 		}
+		if r.Values["http.rate"] <= 0 || r.Values["http.elapsed"] <= 0 || !slices.Contains(r.Notes, http.NoteClosedLoop) {
+			t.Errorf("%s: %v %v", name, r.Values, r.Notes)
+		}
 		for _, d := range []string{"http.time", "http.first_byte", "http.connect"} {
-			if h, err := r.Distributions[d].Histogram(); err != nil || d != "http.connect" && h.Count() != 100 {
+			if h, err := r.Distributions[d].Histogram(); err != nil || d != "http.connect" && float64(h.Count()) != test.requests {
 				t.Errorf("%s: %s: %v", name, d, err)
 			}
-		}
-	}
-}
-
-// Requests are sent again on the connections that are there, and those of all rounds
-// count.
-func TestRepeat(t *testing.T) {
-	for name, test := range map[string]struct {
-		words       []string
-		connections int64
-	}{
-		"kept alive":      {[]string{"connections=3"}, 3},
-		"on two threads":  {[]string{"connections=3", "cpus=0,0"}, 3},
-		"each of its own": {[]string{"connections=3", "keepalive=no"}, 200},
-	} {
-		var connections, requests atomic.Int64
-		addr := serve(t, func(c net.Conn, n int) bool {
-			requests.Add(1)
-			if n == 0 {
-				connections.Add(1)
-			}
-			_, err := io.WriteString(c, page)
-			return err == nil && test.connections == 3
-		})
-		r := mustRun(t, addr, append(test.words, "requests=50", "repeat=4")...)
-		if requests.Load() != 200 || connections.Load() != test.connections || r.Values["http.requests"] != 200 || r.Facts["sent"] != "200" {
-			t.Errorf("%s: %d requests on %d connections: %v", name, requests.Load(), connections.Load(), r.Values)
-		}
-		if r.Values["http.rate"] <= 0 || r.Values["http.elapsed"] <= 0 || r.Values["http.failed"] != 0 || !slices.Contains(r.Notes, http.NoteClosedLoop) {
-			t.Errorf("%s: %v %v", name, r.Values, r.Notes)
 		}
 	}
 }

@@ -75,5 +75,5 @@ func answer(m *Metric, base, other *Row) string {
 	if e.Blocks > 0 {
 		by += fmt.Sprintf(", until about %s", unit.FormatCount(e.Blocks, "block"))
 	}
-	return fmt.Sprintf("%s is not settled, %s", name, by)
+	return fmt.Sprintf("%s is not settled within %s, %s", name, margin(m, e), by)
 }

@@ -8,7 +8,7 @@ import (
 
 const (
 	gap       = 2  // columns between columns
-	headWidth = 14 // of a column's name, before it takes another line
+	leastHead = 14 // how much of a column's name is on one line, where there is no room for more
 )
 
 // table writes one table. Where its columns are too many for the width, they
@@ -43,8 +43,9 @@ type column struct {
 	head         []string // lines
 }
 
-// measure finds the width of each column.
-func measure(t *report.Table) []column {
+// measure finds the width of each column, whose name is broken into lines of at
+// most that many columns.
+func measure(t *report.Table, most int) []column {
 	var out []column
 	for i, c := range t.Columns {
 		head := c.Name
@@ -53,7 +54,7 @@ func measure(t *report.Table) []column {
 		}
 		col := column{index: i, right: c.Right}
 		if t.Headed && i > 0 {
-			col.head = split(head, headWidth)
+			col.head = split(head, most)
 			for _, line := range col.head {
 				col.width = max(col.width, columns(line))
 			}
@@ -71,11 +72,7 @@ func measure(t *report.Table) []column {
 // parts divides the columns into sets that fit. The first column is in every
 // one; where its names are too long, they get lines of their own.
 func (p *printer) parts(t *report.Table) [][]column {
-	all := measure(t)
-	sum := 2*len(indent) + markWidth(t)
-	for _, c := range all[1:] {
-		sum += gap + c.width
-	}
+	all, sum := p.fitting(t)
 	name := all[0]
 	name.width = min(name.width, max(12, p.Width-sum))
 	if !t.Headed || sum+name.width <= p.Width {
@@ -93,6 +90,21 @@ func (p *printer) parts(t *report.Table) [][]column {
 		used += gap + c.width
 	}
 	return append(parts, part)
+}
+
+// fitting are the columns, with names in as few lines as there is room for, and what
+// all but the first take.
+func (p *printer) fitting(t *report.Table) (all []column, sum int) {
+	for head := max(p.Width/2, leastHead); head >= leastHead; head-- {
+		all, sum = measure(t, head), 2*len(indent)+markWidth(t)
+		for _, c := range all[1:] {
+			sum += gap + c.width
+		}
+		if sum+all[0].width <= p.Width {
+			break
+		}
+	}
+	return all, sum
 }
 
 // markWidth is what the longest marks take.

@@ -50,7 +50,7 @@ func split(text string, n int) []string {
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
-			head := prefix(word, n)
+			head := afterSlash(prefix(word, n))
 			lines, word = append(lines, head), word[len(head):]
 		}
 		switch {
@@ -67,6 +67,15 @@ func split(text string, n int) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// afterSlash ends a part of a path where one of its names does, unless that leaves
+// less than half.
+func afterSlash(s string) string {
+	if i := strings.LastIndexByte(s, '/') + 1; 2*i >= len(s) {
+		return s[:i]
+	}
+	return s
 }
 
 // prefix returns the longest beginning that takes at most n columns.

@@ -58,8 +58,12 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	}
 	p := newPlace(t)
 	var d report.Document
-	decode(t, p.must(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
-		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500", "--param", "rate.time=500ms").stdout, &d)
+	said := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
+		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500", "--param", "rate.time=500ms")
+	if said.code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", said.code, said.stderr)
+	}
+	decode(t, said.stdout, &d)
 	for _, m := range d.Metrics {
 		if m.Role != bench.Primary {
 			continue

@@ -38,8 +38,9 @@ Built in are these. Each stops once it knows enough, or when its time is used up
 --budget changes; 'tare plan' says more.
 
 ` + builtinList() + `
-Exit codes: 0 measured, 3 measured but some trials failed, 4 an engine cannot be
-used here, 130 interrupted (what was measured is kept; see 'tare resume').`,
+Exit codes: 0 measured, 3 measured but some trials failed, or parts of them, 4 an
+engine cannot be used here, 130 interrupted (what was measured is kept; see
+'tare resume').`,
 		Example: `  tare run
   tare run lifecycle --engine native,runc,docker --budget 1m
   tare run image host:nginx tar:shop.tar

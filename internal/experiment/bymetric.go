@@ -13,13 +13,13 @@ type byMetric struct {
 	one []entry[float64]
 }
 
-// of returns the number of a metric that is named.
-func (b *byMetric) of(metric string) (v float64, named bool) {
+// of returns what is said of a metric that is named.
+func (b *byMetric) of(metric string) (said entry[float64], named bool) {
 	i := slices.IndexFunc(b.one, func(e entry[float64]) bool { return e.name == metric })
 	if i < 0 {
-		return 0, false
+		return said, false
 	}
-	return b.one[i].value, true
+	return b.one[i], true
 }
 
 // lay lays later words over earlier ones: a number for all replaces them, and one

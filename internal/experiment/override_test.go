@@ -136,25 +136,43 @@ func TestOverrideMargins(t *testing.T) {
 	first, total := margin("first_instruction", 0.04, 0.02), margin("total", 0.2, 0.1)
 	for _, tt := range []struct {
 		name                string
+		more                string // of the file
 		smallest, precision []string
 		want                bench.Plan // Smallest, Precision and Margins of it
 	}{
-		{"nothing", nil, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total}}},
-		{"one for all", []string{"5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03}},
-		{"none", []string{"auto"}, nil, bench.Plan{Precision: 0.03}},
-		{"one for one", []string{"total=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.1, 0.05)}}},
-		{"one for another", []string{"create=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total, margin("create", 0.1, 0.05)}}},
-		{"the last one counts", []string{"total=10%", "total=30%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.3, 0.15)}}},
-		{"auto for one", []string{"total=auto"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first}}},
-		{"for one and for the others", []string{"total=10%", "5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0.1, 0.05)}}},
-		{"auto for one alone", []string{"5%", "total=auto"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0, 0.03)}}},
-		{"precision for all", nil, []string{"1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
-		{"precision off", nil, []string{"off"}, bench.Plan{Margins: []bench.Margin{margin("first_instruction", 0.04, 0), margin("total", 0.2, 0)}}},
-		{"precision for one", nil, []string{"total=off", "create=2%"}, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.2, 0), margin("create", 0, 0.02)}}},
-		{"precision for one and for the others", nil, []string{"total=5%", "1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.05)}}},
+		{"nothing", "", nil, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total}}},
+		{"one for all", "", []string{"5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03}},
+		{"none", "", []string{"auto"}, nil, bench.Plan{Precision: 0.03}},
+		{"one for one", "", []string{"total=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.1, 0.05)}}},
+		{"one for another", "", []string{"create=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total, margin("create", 0.1, 0.05)}}},
+		{"the last one counts", "", []string{"total=10%", "total=30%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.3, 0.15)}}},
+		{"auto for one", "", []string{"total=auto"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first}}},
+		{"for one and for the others", "", []string{"total=10%", "5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0.1, 0.05)}}},
+		{"auto for one alone", "", []string{"5%", "total=auto"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0, 0.03)}}},
+		{"precision for all", "", nil, []string{"1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
+		{"precision off", "", nil, []string{"off"}, bench.Plan{Margins: []bench.Margin{margin("first_instruction", 0.04, 0), margin("total", 0.2, 0)}}},
+		{"precision for one", "", nil, []string{"total=off", "create=2%"}, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.2, 0), margin("create", 0, 0.02)}}},
+		{"precision for one and for the others", "", nil, []string{"total=5%", "1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.05)}}},
+		{"precision of the file", "precision: 1%\n", nil, nil, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
+		{
+			"precision of the file, and a flag", "precision: 1%\n",
+			[]string{"total=10%"}, nil,
+			bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.1, 0.05)}},
+		},
+		{
+			"off in the file, and a flag", "precision: off\n",
+			[]string{"total=10%"}, nil,
+			bench.Plan{Margins: []bench.Margin{margin("first_instruction", 0.04, 0), margin("total", 0.1, 0)}},
+		},
+		{
+			"precision of the file, and both flags", "precision: 1%\n",
+			[]string{"total=10%"},
+			[]string{"2%"},
+			bench.Plan{Precision: 0.02, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.02), margin("total", 0.1, 0.02)}},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e, err := experiment.Parse("x.yaml", []byte(text))
+			e, err := experiment.Parse("x.yaml", []byte(text+tt.more))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -102,18 +102,21 @@ func (p *planner) header(seed uint64) bench.Plan {
 }
 
 // margin is what holds for one metric. With a half-width of half of its margin a
-// comparison is settled (docs/method.md), so that is aimed at unless the file says
-// something else.
+// comparison is as good as settled (docs/method.md), so that is aimed at unless
+// something else is said: of all metrics in the same place, or of this one.
 func (f *file) margin(metric string, plan bench.Plan) bench.Margin {
-	m := plan.Margin(metric)
-	if v, ok := f.smallest.of(metric); ok {
-		m.Smallest = v
-		if v > 0 && !f.precision.all.set {
-			m.Precision = v / 2
+	m, all := plan.Margin(metric), f.precision.all
+	if said, ok := f.smallest.of(metric); ok {
+		m.Smallest = said.value
+		// A flag goes before what the file says of all metrics, but for "off": such a run
+		// does not end by precision.
+		free := !all.set || all.value > 0 && all.at.Flag == "" && said.at.Flag != ""
+		if said.value > 0 && free {
+			m.Precision = said.value / 2
 		}
 	}
-	if v, ok := f.precision.of(metric); ok {
-		m.Precision = v
+	if said, ok := f.precision.of(metric); ok {
+		m.Precision = said.value
 	}
 	return m
 }

@@ -156,12 +156,14 @@ func TestOverrideMargins(t *testing.T) {
 		{"precision of the file", "precision: 1%\n", nil, nil, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
 		{
 			"precision of the file, and a flag", "precision: 1%\n",
-			[]string{"total=10%"}, nil,
+			[]string{"total=10%"},
+			nil,
 			bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.1, 0.05)}},
 		},
 		{
 			"off in the file, and a flag", "precision: off\n",
-			[]string{"total=10%"}, nil,
+			[]string{"total=10%"},
+			nil,
 			bench.Plan{Margins: []bench.Margin{margin("first_instruction", 0.04, 0), margin("total", 0.1, 0)}},
 		},
 		{

@@ -53,12 +53,17 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 	if err != nil {
 		return err
 	}
+	half, err := halfGone(state)
+	defer release(half)
+	if err != nil {
+		return err
+	}
 	runs, err := toClean(state, ids(dead), named)
 	if err != nil {
 		return err
 	}
 	found, unasked, err := a.leftovers(ctx, state, runs)
-	if unknown := a.unknownRun(ctx, state, named, found); unknown != nil {
+	if unknown := a.unknownRun(ctx, state, named, ids(half), found); unknown != nil {
 		return errors.Join(unknown, err)
 	}
 	if !dryRun {
@@ -67,6 +72,11 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool {
 		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id)
 	})
+	for _, d := range half {
+		if len(named) == 0 || slices.Contains(named, d.id) {
+			dead = append(dead, d)
+		}
+	}
 	for _, path := range unborn(state, a.now()) {
 		if !dryRun {
 			err = errors.Join(err, removeTree(path))
@@ -94,11 +104,11 @@ func toClean(state string, dead, named []string) ([]string, error) {
 }
 
 // unknownRun is the error of naming a run of which nothing is known: it left
-// nothing, has no directory here, and is not stored.
-func (a *app) unknownRun(ctx context.Context, state string, named []string, found []leftover) error {
+// nothing, has no directory here, be it half gone, and is not stored.
+func (a *app) unknownRun(ctx context.Context, state string, named, half []string, found []leftover) error {
 	for _, id := range named {
 		_, err := os.Stat(filepath.Join(state, "runs", id))
-		left := slices.ContainsFunc(found, func(l leftover) bool { return l.Run == id })
+		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l leftover) bool { return l.Run == id })
 		if errors.Is(err, fs.ErrNotExist) && !left && !a.stored(ctx, id) {
 			return &hintError{fmt.Errorf("no run %q: it is not stored and left nothing here", id), "'tare list' shows the stored runs; clean takes whole IDs"}
 		}
@@ -172,7 +182,7 @@ type answer struct {
 }
 
 // ask asks one engine.
-func (a *app) ask(ctx context.Context, inst instance, state string, isDead func(run string) bool) (got answer) {
+func (a *app) ask(ctx context.Context, inst instance, state string, isDead func(run string) bool) answer {
 	e, err := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
 	if err != nil {
 		return answer{err: err}
@@ -182,9 +192,10 @@ func (a *app) ask(ctx context.Context, inst instance, state string, isDead func(
 		return answer{}
 	}
 	left, err := c.Leftovers(ctx, isDead)
-	if got.err = err; err != nil && !errors.Is(err, bench.ErrUnsupported) {
-		got.err = fmt.Errorf("look for leftovers of %s: %w", inst.Name, err)
+	if err != nil && !errors.Is(err, bench.ErrUnsupported) {
+		err = fmt.Errorf("look for leftovers of %s: %w", inst.Name, err)
 	}
+	got := answer{err: err}
 	for _, l := range left {
 		got.left = append(got.left, leftover{Leftover: l, engine: c})
 	}
@@ -217,7 +228,7 @@ func removeLeftovers(ctx context.Context, found []leftover) error {
 }
 
 // cleanDirectories removes the directories of dead runs, once their engines
-// have let go of them.
+// have let go of them, and what is left of those that are half gone.
 func cleanDirectories(dead []*runDir, dryRun bool) (found []leftover, err error) {
 	for _, d := range dead {
 		l := leftover{Leftover: bench.Leftover{Run: d.id, Kind: "directory", ID: d.path}}

@@ -76,10 +76,12 @@ func (a *app) doctor(ctx context.Context) error {
 	d.Findings = append(d.Findings, callsFinding())
 	dead, err := deadRuns(state)
 	release(dead)
-	if err != nil {
+	half, halfErr := halfGone(state)
+	release(half)
+	if err := errors.Join(err, halfErr); err != nil {
 		return err
 	}
-	d.Dead = append([]string{}, ids(dead)...) // never null as JSON
+	d.Dead = append([]string{}, ids(slices.Concat(dead, half))...) // never null as JSON
 	return a.printDiagnosis(d)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 
 const (
 	lockName = "lock"
-	// nameless begins the name of a directory that is not a run's yet, or no more.
+	// nameless begins the name of a directory that is not a run's yet.
 	nameless = ".new-"
 	// young is how old such a directory is at most while somebody makes it.
 	young = time.Minute
+	// gone begins the name of a directory that is deleted; the run's ID follows.
+	gone = ".gone-"
 )
 
 // runDir is the private directory of a run, locked by who has it: the run's
@@ -71,9 +74,12 @@ var errLocked = errors.New("another process has it")
 
 // lockDir locks a directory. The kernel drops the lock with the process,
 // however that ends.
-func lockDir(path string) (*runDir, error) {
+func lockDir(path string) (*runDir, error) { return lockAs(path, os.O_CREATE|os.O_RDWR) }
+
+// lockAs locks a directory by a file in it, opened in some way.
+func lockAs(path string, flags int) (*runDir, error) {
 	name := filepath.Join(path, lockName)
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +92,7 @@ func lockDir(path string) (*runDir, error) {
 	if err := errors.Join(err, nowErr); err != nil || !os.SameFile(ours, now) {
 		return nil, errors.Join(errLocked, err, f.Close())
 	}
-	return &runDir{filepath.Base(path), path, f}, nil
+	return &runDir{strings.TrimPrefix(filepath.Base(path), gone), path, f}, nil
 }
 
 // remove deletes the directory. Nothing may be mounted below it any more, or
@@ -95,18 +101,29 @@ func (d *runDir) remove() error {
 	err := unmounted(d.path)
 	if err == nil {
 		d.unname()
-		err = os.RemoveAll(d.path)
+		err = errors.Join(d.empty(), os.RemoveAll(d.path))
 	}
 	return errors.Join(err, d.lock.Close())
 }
 
-// unname takes the run's name from the directory. The lock in it goes with the rest,
-// and nobody shall take a run that ends for a dead one meanwhile.
+// unname takes the run's name from the directory, so that nobody takes a run that ends
+// for a dead one when the lock is deleted.
 func (d *runDir) unname() {
-	unnamed := filepath.Join(filepath.Dir(d.path), nameless+d.id)
+	unnamed := filepath.Join(filepath.Dir(d.path), gone+d.id)
 	if os.Rename(d.path, unnamed) == nil {
 		d.path = unnamed
 	}
+}
+
+// empty deletes all but the lock, which says until the end that somebody is at it.
+func (d *runDir) empty() error {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.path, e.Name())))
+		}
+	}
+	return err
 }
 
 // close gives up the lock and leaves the directory for 'tare clean'.
@@ -132,7 +149,20 @@ func unmounted(path string) error {
 // deadRuns locks and lists the directories of the runs below state that have
 // no process any more. Nobody can take such a run up again until its lock is
 // given back.
-func deadRuns(state string) (dead []*runDir, err error) {
+func deadRuns(state string) ([]*runDir, error) { return unattended(state, "", lockDir) }
+
+// halfGone locks and lists the directories of runs that died while they deleted them.
+// Nothing in them is of use to anybody, and their runs may have been taken up again.
+func halfGone(state string) ([]*runDir, error) {
+	return unattended(state, gone, func(path string) (*runDir, error) {
+		_ = os.Remove(path)            // one that is empty has no lock any more
+		return lockAs(path, os.O_RDWR) // whoever deletes it would not expect another file
+	})
+}
+
+// unattended locks and lists the directories below state that are called prefix and
+// the ID of a run, and that nobody else has.
+func unattended(state, prefix string, lock func(path string) (*runDir, error)) (dirs []*runDir, err error) {
 	entries, err := os.ReadDir(filepath.Join(state, "runs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -141,20 +171,20 @@ func deadRuns(state string) (dead []*runDir, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		path := filepath.Join(state, "runs", e.Name())
-		if !e.IsDir() || bench.ValidRunID(e.Name()) != nil {
+		id, ok := strings.CutPrefix(e.Name(), prefix)
+		if !ok || !e.IsDir() || bench.ValidRunID(id) != nil {
 			continue
 		}
-		dir, err := lockDir(path)
+		dir, err := lock(filepath.Join(state, "runs", e.Name()))
 		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
 			continue // under way, or gone meanwhile
 		}
 		if err != nil {
-			return dead, fmt.Errorf("run %s: %w", e.Name(), err)
+			return dirs, fmt.Errorf("run %s: %w", id, err)
 		}
-		dead = append(dead, dir)
+		dirs = append(dirs, dir)
 	}
-	return dead, nil
+	return dirs, nil
 }
 
 // unborn lists directories that were to become a run's, and whose process died

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -35,6 +36,11 @@ func TestRunThatEndsIsNotDead(t *testing.T) {
 			t.Errorf("dead: %v, %v; want none", ids(dead), err)
 		}
 		release(dead)
+		half, err := halfGone(state)
+		if err != nil || len(half) > 0 {
+			t.Errorf("half gone: %v, %v; want none", ids(half), err)
+		}
+		release(half)
 		select {
 		case <-done:
 			if left, err := os.ReadDir(filepath.Join(state, "runs")); err != nil || len(left) > 0 {
@@ -43,5 +49,36 @@ func TestRunThatEndsIsNotDead(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// What died while it deleted its directory is found at once, under the run's ID, and is
+// no dead run: that one may have been taken up again.
+func TestHalfGone(t *testing.T) {
+	const id = "20261122-000000-abcd"
+	state := t.TempDir()
+	dir, err := makeRunDir(state, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir.unname()
+	if half, err := halfGone(state); err != nil || len(half) > 0 {
+		t.Errorf("while somebody deletes it: %v, %v", ids(half), err)
+	}
+	if err := dir.close(); err != nil { // as its death does
+		t.Fatal(err)
+	}
+	half, err := halfGone(state)
+	if err != nil || !slices.Equal(ids(half), []string{id}) {
+		t.Fatalf("half gone: %v, %v, want %s", ids(half), err, id)
+	}
+	if dead, err := deadRuns(state); err != nil || len(dead) > 0 {
+		t.Errorf("dead: %v, %v; want none", ids(dead), err)
+	}
+	if err := half[0].remove(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "runs")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -216,11 +216,21 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 	if err := p.expand(ctx, e); err != nil {
 		return nil, err
 	}
-	for _, l := range e.Excluded() {
-		a.notice("%s is left out: the experiment excludes %s: %[1]s; 'tare plan --yaml %[3]s' shows where", printable(l.Value), l.Key, printable(name))
+	for _, l := range e.Excluded(p.plan) {
+		a.notice("%s is left out: %s", printable(l.Value), whyExcluded(l, name))
 	}
 	p.workload = workloadNamed(p.plan.Workload)
 	return p, nil
+}
+
+// whyExcluded says that an experiment has no cell with a level, and where to look for
+// the reason: not in stdin, which has been read.
+func whyExcluded(l bench.Label, experiment string) string {
+	why := fmt.Sprintf("no cell of the experiment has %s: %s", l.Key, printable(l.Value))
+	if experiment == "-" {
+		return why
+	}
+	return fmt.Sprintf("%s; 'tare plan --yaml %s' shows what it excludes", why, printable(experiment))
 }
 
 // replan holds a stored plan to the engines of this machine.

@@ -6,17 +6,31 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Excluded lists the levels that flags name and that the experiment excludes with
-// whatever they are combined: no cell has them.
-func (e *Experiment) Excluded() []bench.Label {
-	p := &planner{file: e.file}
+// Excluded lists the levels that flags name and that no cell of the plan has, which was
+// made of this experiment. Engines that auto stands for are not named, and what the
+// plain process stands for is there.
+func (e *Experiment) Excluded(plan bench.Plan) []bench.Label {
 	var out []bench.Label
 	for _, f := range slices.Concat(e.file.factors, e.file.conditions) {
 		for _, l := range f.levels {
-			if f.at.Flag != "" && p.excluded([]choice{{f.name, l}}) {
-				out = append(out, bench.Label{Key: f.name, Value: l.name})
+			label := bench.Label{Key: f.name, Value: l.name}
+			hasIt := func(c bench.Cell) bool { return slices.Contains(c.Levels, label) }
+			if f.at.Flag != "" && !l.isAuto() && !slices.ContainsFunc(plan.Cells, hasIt) && !isPlain(choice{f.name, l}, plan.Cells) {
+				out = append(out, label)
 			}
 		}
 	}
 	return out
+}
+
+// isPlain reports whether the plain process stands for a level: for the network that is
+// called so and, where there are no other cells, for whatever it has no choice of.
+func isPlain(c choice, cells []bench.Cell) bool {
+	if len(choices([]choice{c})) > 0 {
+		return false
+	}
+	if isNative([]choice{c}) {
+		return slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Engine == native })
+	}
+	return !slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Engine != native })
 }

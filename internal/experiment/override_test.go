@@ -290,35 +290,50 @@ func TestLeastBlocks(t *testing.T) {
 }
 
 // What a flag names and no cell can have is told; what the file itself names is not,
-// nor what another level goes with.
+// nor what another level goes with, nor what the plain process stands for.
 func TestExcluded(t *testing.T) {
 	const text = `
 name: x
 workload: burst
+control: false
 factors:
-  engine: [native, docker, runc]
+  engine: [native, docker, runc, floor]
   shape: [{name: small, cpus: 1}, {name: large, cpus: 2}]
-exclude: [{engine: docker}, {engine: runc, shape: small}]
+  network: [none, host]
+exclude: [{engine: docker, network: none}, {engine: floor}, {engine: runc, shape: small}]
 `
+	level := func(factor string, levels ...string) experiment.Levels {
+		return experiment.Levels{Factor: factor, Levels: levels}
+	}
 	for _, test := range []struct {
-		engines []string
-		want    []bench.Label
+		flags []experiment.Levels
+		want  []bench.Label
 	}{
 		{nil, nil},
-		{[]string{"runc", "native"}, nil},
-		{[]string{"docker", "runc"}, []bench.Label{{Key: "engine", Value: "docker"}}},
+		{[]experiment.Levels{level("engine", "runc", "native")}, nil},
+		{[]experiment.Levels{level("engine", "docker", "runc")}, nil},
+		{[]experiment.Levels{level("engine", "floor", "runc")}, []bench.Label{{Key: "engine", Value: "floor"}}},
+		{[]experiment.Levels{level("network", "none")}, nil},
+		{[]experiment.Levels{level("engine", "docker", "runc"), level("network", "none")}, []bench.Label{{Key: "engine", Value: "docker"}}},
+		{[]experiment.Levels{level("engine", "runc"), level("shape", "small", "large")}, []bench.Label{{Key: "shape", Value: "small"}}},
+		{[]experiment.Levels{level("engine", "auto"), level("network", "none", "host")}, nil},
+		{[]experiment.Levels{level("engine", "native"), level("network", "none", "host")}, nil},
+		{[]experiment.Levels{level("engine", "runc"), level("network", "native", "host")}, nil},
+		{[]experiment.Levels{level("engine", "runc"), level("network", "native")}, []bench.Label{{Key: "engine", Value: "runc"}}},
 	} {
 		e, err := experiment.Parse("x.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if test.engines != nil {
-			if err := e.Override(experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: test.engines}}}); err != nil {
-				t.Fatal(err)
-			}
+		if err := e.Override(experiment.Overrides{Factors: test.flags}); err != nil {
+			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.want, e.Excluded()); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", test.engines, diff)
+		p, err := e.Plan(known(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, e.Excluded(p)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", test.flags, diff)
 		}
 	}
 }

@@ -102,25 +102,6 @@ func (p *Precision) Reached() bool {
 	return p.row >= inARow && p.blocks >= p.plan.MinBlocks
 }
 
-// HalfWidth returns how precise the least precise primary comparison is after
-// the last whole block, as a ratio (0.03 = ±3 %), and which that is. It is
-// false while one of them has no interval yet, or where there is nothing to
-// compare.
-func (p *Precision) HalfWidth() (worst float64, cell, metric int, ok bool) {
-	for _, q := range p.pairs {
-		if p.hopeless(q) {
-			continue
-		}
-		if h := q.halfWidth(); !ok || h > worst {
-			worst, cell, metric, ok = h, q.cell, q.metric, true
-		}
-	}
-	if !ok || math.IsInf(worst, 1) {
-		return 0, 0, 0, false
-	}
-	return worst, cell, metric, true
-}
-
 // endBlock forms the pairs of the block under way.
 func (p *Precision) endBlock() {
 	if !p.open {

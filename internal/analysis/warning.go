@@ -306,7 +306,7 @@ func (w *warner) imprecise() {
 		return
 	}
 	what := ""
-	if len(w.Header.Plan.Margins) == 0 {
+	if least, largest := w.Header.Plan.Precisions(w.Header.Metrics); least == largest {
 		what = " for ±" + unit.FormatPercent(asked)
 	}
 	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",

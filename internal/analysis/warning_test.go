@@ -104,6 +104,11 @@ func TestWarnings(t *testing.T) {
 		{"imprecise by a margin", 40, func(r *bench.Run) {
 			r.Header.Plan.Precision = 0.03
 			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.004}}
+		}, []string{analysis.CodeImprecise}, "blocks are needed for ±0.4 %: --blocks ", nil},
+		{"imprecise by one of two margins", 40, func(r *bench.Run) {
+			r.Header.Metrics[1].Role = bench.Primary
+			r.Header.Plan.Precision = 0.03
+			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.004}}
 		}, []string{analysis.CodeImprecise}, "blocks are needed: --blocks ", nil},
 		{"precise enough by a margin", 40, func(r *bench.Run) {
 			r.Header.Plan.Precision = 0.004

@@ -50,6 +50,22 @@ func (p *Plan) Margin(metric string) Margin {
 	return Margin{Metric: metric, Smallest: p.Smallest, Precision: p.Precision}
 }
 
+// Precisions returns the least and the largest precision that is asked of the metrics
+// that decide; 0 and 0 where none is.
+func (p *Plan) Precisions(metrics []Metric) (least, largest float64) {
+	for _, m := range metrics {
+		asked := p.Margin(m.Name).Precision
+		if asked <= 0 || p.Role(m) != Primary {
+			continue
+		}
+		if least == 0 || asked < least {
+			least = asked
+		}
+		largest = max(largest, asked)
+	}
+	return least, largest
+}
+
 // Role returns what a metric is in this plan.
 func (p *Plan) Role(m Metric) Role {
 	switch {

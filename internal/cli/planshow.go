@@ -200,20 +200,15 @@ func stopRule(p bench.Plan, metrics []bench.Metric) string {
 
 // asked says how precise a plan wants its primary metrics; empty where it does not.
 func asked(p bench.Plan, metrics []bench.Metric) string {
-	var all []float64
-	for _, m := range metrics {
-		if v := p.Margin(m.Name).Precision; v > 0 && p.Role(m) == bench.Primary {
-			all = append(all, v)
-		}
-	}
-	if len(all) == 0 {
+	least, largest := p.Precisions(metrics)
+	switch {
+	case largest == 0:
 		return ""
+	case least == largest:
+		return "±" + unit.FormatPercent(least)
+	default:
+		return "±" + unit.FormatPercent(least) + " to ±" + unit.FormatPercent(largest) + ", as was asked of each metric"
 	}
-	least, most := "±"+unit.FormatPercent(slices.Min(all)), "±"+unit.FormatPercent(slices.Max(all))
-	if least == most {
-		return least
-	}
-	return least + " to " + most + ", as was asked of each metric"
 }
 
 // duration says in words how long the run takes.

@@ -71,8 +71,8 @@ func title(r *Run) string {
 	return Clean(r.Experiment + " by " + strings.Join(r.Programs, ", "))
 }
 
-// runParts says how long it went on and why it ended.
-func runParts(r *Run) []string {
+// runParts says how long it went on and why it ended: h is the header of r.
+func runParts(r *Run, h *bench.Header) []string {
 	wall := time.Duration(r.Wall * float64(time.Second))
 	parts := []string{
 		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall.Round(100*time.Millisecond))),
@@ -80,7 +80,7 @@ func runParts(r *Run) []string {
 	}
 	switch bench.StopReason(r.Stopped) {
 	case bench.StopPrecision:
-		return append(parts, "stopped: "+r.precise())
+		return append(parts, "stopped: "+precise(h))
 	case bench.StopBlocks:
 		return append(parts, "stopped: all blocks done")
 	case bench.StopBudget:
@@ -96,11 +96,12 @@ func runParts(r *Run) []string {
 }
 
 // precise says how precise a run had to become.
-func (r *Run) precise() string {
-	if len(r.Margins) > 0 {
+func precise(h *bench.Header) string {
+	least, largest := h.Plan.Precisions(h.Metrics)
+	if least < largest {
 		return "as precise as was asked of each metric"
 	}
-	return "±" + unit.FormatPercent(r.Precision) + " reached"
+	return "±" + unit.FormatPercent(largest) + " reached"
 }
 
 func engineParts(engines []bench.EngineInfo) []string {

@@ -47,9 +47,27 @@ func TestStopped(t *testing.T) {
 		"none supported":   {Trials{Unsupported: 6}, "stopped: no cell could run"},
 		"without fixtures": {Trials{Skipped: 6}, "stopped: no cell could run"},
 	} {
-		parts := runParts(&Run{Stopped: string(bench.StopAllFailed), Trials: test.trials})
+		parts := runParts(&Run{Stopped: string(bench.StopAllFailed), Trials: test.trials}, &bench.Header{})
 		if got := parts[len(parts)-1]; got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What was said of one metric in other words, or of one that does not decide, is no
+// reason to keep silent how precise a run became.
+func TestPrecise(t *testing.T) {
+	metrics := []bench.Metric{{Name: "total", Role: bench.Primary}, {Name: "start", Role: bench.Primary}, {Name: "exit", Role: bench.Detail}}
+	for want, margins := range map[string][][]bench.Margin{
+		"stopped: ±3 % reached":                           {nil, {{Metric: "total", Smallest: 0.06, Precision: 0.03}}, {{Metric: "exit", Precision: 0.5}}},
+		"stopped: as precise as was asked of each metric": {{{Metric: "total", Precision: 0.05}}},
+	} {
+		for _, m := range margins {
+			h := &bench.Header{Plan: bench.Plan{Precision: 0.03, Margins: m}, Metrics: metrics}
+			parts := runParts(&Run{Stopped: string(bench.StopPrecision)}, h)
+			if got := parts[len(parts)-1]; got != want {
+				t.Errorf("%+v: %q, want %q", m, got, want)
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	run := &d.Runs[0]
 	d.Head = [][]string{
 		append([]string{title(run)}, hostParts(&run.Host)...),
-		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run)...),
+		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run, r.Header)...),
 		engineParts(run.Engines),
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)

@@ -84,7 +84,7 @@ func ways(run *bench.Run) []Way {
 // Trials counts trials by outcome.
 type Trials struct {
 	OK, Failed, TimedOut, Canceled, Skipped, Unsupported int
-	Warmup                                               int // trials of warm-up blocks, counted nowhere else
+	Warmup                                               int // trials of warm-up blocks that were begun, counted nowhere else
 }
 
 // A MetricResult is what a run says about one metric.

@@ -356,6 +356,20 @@ func TestResumed(t *testing.T) {
 	}
 }
 
+// TestWarmupsThatWereNotBegun checks that only what was begun counts as warm-up: else
+// it would seem that something ran.
+func TestWarmupsThatWereNotBegun(t *testing.T) {
+	for outcome, warmups := range map[bench.Outcome]int{bench.Failed: 6, bench.Skipped: 0, bench.Unsupported: 0} {
+		run := analysistest.Run(five(2))
+		for i := range run.Samples {
+			run.Samples[i].Outcome, run.Samples[i].Values = outcome, nil
+		}
+		if got := analyze(t, run).Trials; got.Warmup != warmups || got.Failed+got.Skipped+got.Unsupported != 12 {
+			t.Errorf("all %s: %+v, want %d warm-up trials", outcome, got, warmups)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -144,10 +144,10 @@ func (t *table) findBlocks() {
 func (t *table) count(i int) {
 	s := &t.run.Samples[i]
 	switch {
-	case s.Trial.Warmup() && s.Outcome != bench.Unsupported:
+	case s.Trial.Warmup() && s.Outcome != bench.Unsupported && s.Outcome != bench.Skipped:
 		t.trials.Warmup++
 		return
-	case s.Trial.Warmup():
+	case s.Trial.Warmup(): // and was never begun
 		return
 	case s.Outcome != bench.OK && s.Outcome != bench.Unsupported:
 		t.failed[s.Trial.Cell]++

@@ -73,7 +73,7 @@ type Trials struct {
 	Skipped  int `json:"skipped"`
 	// Unsupported trials were never begun, because their engine cannot do them.
 	Unsupported int `json:"unsupported"`
-	Warmup      int `json:"warmup"` // counted nowhere else
+	Warmup      int `json:"warmup"` // that were begun, counted nowhere else
 }
 
 // A Group is runs that belong together in a comparison.

@@ -53,8 +53,9 @@ func answer(m *Metric, base, other *Row) string {
 		return "the baseline, " + Clean(base.Cell) + ", has no value; " + name + " has " + m.medians().text(other.Median)
 	case other.Median == nil:
 		return name + " has no value; " + Clean(base.Cell) + " has " + m.medians().text(base.Median)
-	case e.Estimate == nil:
-		return name + " and " + Clean(base.Cell) + " have no value in the same block"
+	case e.Estimate == nil: // they have no value in the same block, or none that has a ratio
+		in := m.medians()
+		return fmt.Sprintf("%s and %s cannot be compared in any block: %s against %s", name, Clean(base.Cell), in.text(other.Median), in.text(base.Median))
 	}
 	effect := effectText(e, m.effects())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])

@@ -206,7 +206,8 @@ func noteText(code, cells string) (text, hint string) {
 			"do without it, or change what it wants; an option of a part has the part's name before it"
 	case bench.NotePartFailed:
 		part, why, _ := strings.Cut(why, ": ")
-		return fmt.Sprintf("part %s of %s failed, and has no value where it did: %s", part, cells, why), "the other parts were measured all the same"
+		return fmt.Sprintf("part %s of %s failed, and has no value where it did, though other parts were measured all the same: %s", part, cells, why),
+			"mend what the reason names; the part's own experiment, run by itself, shows more"
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",
 			"their work is in one another's times: give tare and its containers two CPUs at least, and take an engine that keeps containers to some (cpuset)"

@@ -224,31 +224,6 @@ func (w *warner) primary() []*measure {
 	return out
 }
 
-func (w *warner) fewPairs() {
-	n := w.successes()
-	var cells []int
-	short := map[string]bool{} // metrics
-	w.compared(func(m *measure, c *compared, e *effect) {
-		if e.cmp.Pairs < minPairs && n[e.cell] >= minPairs && n[c.baseline] >= minPairs {
-			cells, short[m.result.Metric.Name] = append(cells, e.cell), true
-		}
-	})
-	if len(cells) > 0 {
-		w.add(CodeFewPairs, fmt.Sprintf("fewer than %d blocks in which both %s and the baseline have a value: there is no 95 %% interval", minPairs, w.names(cells)),
-			w.more(0, ""), single(short), cells...)
-	}
-}
-
-// single is the one metric that there is; empty for several, which nothing is about.
-func single(metrics map[string]bool) string {
-	for name := range metrics {
-		if len(metrics) == 1 {
-			return name
-		}
-	}
-	return ""
-}
-
 func (w *warner) fewBlocks() {
 	most, family := 0, 0
 	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/bench"
@@ -157,7 +160,7 @@ func TestWarnings(t *testing.T) {
 		{
 			"two parts that fail", 40, noted(bench.NotePartFailed+": few: refused", bench.NotePartFailed+": many: refused"),
 			[]string{bench.NotePartFailed + ": few: refused", bench.NotePartFailed + ": many: refused"},
-			"were measured all the same",
+			"mend what the reason names",
 			[]int{1},
 		},
 		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
@@ -325,5 +328,46 @@ func TestHintsAreTrue(t *testing.T) {
 	again.Header.Plan.Precision, again.End.Reason = 0.012, bench.StopBudget
 	if got := codes(analyze(t, again)); slices.Contains(got, analysis.CodeImprecise) {
 		t.Errorf("after %d blocks it is still imprecise", blocks)
+	}
+}
+
+// TestFewPairs checks that metrics which lack pairs in the same cell are told at once,
+// that more blocks are advised only where they may help, and that nothing is said of
+// what no cell has a value of.
+func TestFewPairs(t *testing.T) {
+	shape := five(14)
+	for _, name := range []string{"rate", "p99", "size", "zero", "absent"} {
+		shape.Metrics = append(shape.Metrics, bench.Metric{Name: name, Title: "the " + name, Unit: "s", Role: bench.Primary, Scale: bench.Ratio})
+	}
+	run := analysistest.Run(shape)
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Values[4] = math.NaN()
+		switch {
+		case s.Trial.Cell == 1:
+			s.Values[3] = 0
+		case s.Trial.Cell == 2:
+			s.Values[0], s.Values[1] = math.NaN(), math.NaN()
+		case s.Trial.Cell == 3 && s.Trial.Block > 4:
+			s.Values[2] = math.NaN()
+		}
+	}
+	var got []bench.Warning
+	for _, w := range analyze(t, run).Warnings {
+		if w.Code == analysis.CodeFewPairs {
+			got = append(got, w)
+		}
+	}
+	const why = "a value is missing, or has no ratio: see the other notes, and each trial with tare show 20260314-150926-2275 --trials"
+	want := []bench.Warning{
+		{Text: "the rate; the p99: crun can be compared with the baseline in no block", Hint: why, Cells: []int{2}, Metric: "rate", Also: []string{"p99"}},
+		{Text: "the size: runc can be compared with the baseline in fewer than 6 blocks: there is no 95 % interval", Hint: "more blocks may help: --blocks", Cells: []int{3}, Metric: "size"},
+		{Text: "the zero: floor can be compared with the baseline in no block", Hint: why, Cells: []int{1}, Metric: "zero"},
+	}
+	for i := range want {
+		want[i].Code = analysis.CodeFewPairs
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("few pairs (-want +got):\n%s", diff)
 	}
 }

@@ -164,6 +164,8 @@ type Warning struct {
 	Hint   string `json:"hint"`             // what to do about it
 	Cells  []int  `json:"cells,omitempty"`  // where, as indices in Plan.Cells; empty = the whole run
 	Metric string `json:"metric,omitempty"` // of which metric; empty = all
+	// Also are the other metrics that it is about; none where Metric is empty.
+	Also []string `json:"also,omitempty"`
 }
 
 // ErrRunID is wrapped by ValidRunID's error.

@@ -127,7 +127,7 @@ func number(v float64) *float64 {
 }
 
 func newWarn(cells []bench.Cell, w bench.Warning) Warn {
-	out := Warn{Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}}
+	out := Warn{Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}, Also: append([]string{}, w.Also...)}
 	for _, c := range w.Cells {
 		if c >= 0 && c < len(cells) { // those of the header come from a file
 			out.Cells = append(out.Cells, analysis.CellName(&cells[c]))

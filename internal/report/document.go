@@ -188,6 +188,7 @@ type Warn struct {
 	Hint   string   `json:"hint"`
 	Cells  []string `json:"cells"`  // empty = the whole run
 	Metric string   `json:"metric"` // empty = all
+	Also   []string `json:"also"`   // the other metrics that it is about
 }
 
 // A Differ is something that is not the same in all runs of a comparison.

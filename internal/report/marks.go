@@ -67,24 +67,33 @@ func (d *Document) note(all []bench.Warning) *marking {
 	mark := 0
 	for _, w := range all {
 		n := Note{Text: Clean(w.Text), Hint: Clean(w.Hint)}
-		known := shown.metric[w.Metric]
+		about := slices.DeleteFunc(append([]string{w.Metric}, w.Also...), func(name string) bool { return name != "" && !shown.metric[name] })
 		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
 		switch {
-		case w.Metric == "" && len(cells) > 1 && len(cells) == len(shown.cell):
-		case len(cells) > 0 && len(cells) <= most && (known || w.Metric == ""):
+		case len(about) == 0:
+		case w.Metric == "" && (len(cells) == 0 || len(cells) > most || len(cells) > 1 && len(cells) == len(shown.cell)):
+		default:
 			mark++
 			n.Mark = mark
-			for _, c := range cells {
-				m.cells[c] = append(m.cells[c], placed{w.Metric, mark})
-			}
-		case known:
-			mark++
-			n.Mark = mark
-			m.metric[w.Metric] = append(m.metric[w.Metric], mark)
+			m.place(about, cells, mark)
 		}
 		d.Notes = append(d.Notes, n)
 	}
 	return m
+}
+
+// place puts a mark at the cells of the metrics that it is about, or at the metrics
+// where it is about no cell, or about too many.
+func (m *marking) place(about []string, cells []int, mark int) {
+	for _, name := range about {
+		if len(cells) == 0 || len(cells) > most {
+			m.metric[name] = append(m.metric[name], mark)
+			continue
+		}
+		for _, c := range cells {
+			m.cells[c] = append(m.cells[c], placed{name, mark})
+		}
+	}
 }
 
 // most is how many rows a note is marked at; one about more is about the table.

@@ -42,6 +42,7 @@ func states() []state {
 		{name: "rates", runs: one(rates)},
 		{name: "two-cells", runs: one(twoCells)},
 		{name: "one-lost", runs: one(oneLost)},
+		{name: "part-lost", runs: one(partLost)},
 		{name: "shapes", runs: one(shapes)},
 		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
@@ -356,6 +357,18 @@ func oneLost() *bench.Run {
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
 			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "pull", "pull: no space left on device"
+		}
+	}
+	return run
+}
+
+// partLost has a cell of two of which one part failed every time.
+func partLost() *bench.Run {
+	run := twoCells()
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 {
+			s.Values[2], s.Values[3] = math.NaN(), math.NaN()
+			s.Notes = []string{bench.NotePartFailed + ": many: server: the process inside ended with exit status 0"}
 		}
 	}
 	return run

@@ -6,6 +6,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,37 +31,40 @@ type Part struct {
 // different names, but for counters, which are added up; party's counters of the
 // processes inside get the name of their part.
 func New(parts ...Part) bench.Workload {
-	return Named("survey", "Everything in short form, one after the other in each trial", parts...)
-}
-
-// Named returns a survey that has a name of its own, and words for what it does.
-func Named(name, doc string, parts ...Part) bench.Workload {
-	names := make([]string, len(parts))
-	for i, p := range parts {
-		names[i] = p.Name
-	}
-	return survey{name, doc + ": " + strings.Join(names, ", ") + ".", parts}
+	return survey{name: "survey", doc: "Everything in short form, one after the other in each trial", parts: parts}
 }
 
 // OfImages returns the survey of what an image costs a service: HTTP to few at once,
-// to many, and at a rate.
+// to many, and at a rate. Where the service is found can be said of all parts at once.
 func OfImages(pull, start, http bench.Workload) bench.Workload {
-	return Named("image", "What an image costs a service, one after the other in each trial",
-		Part{Name: "pull", Workload: pull},
-		Part{Name: "start", Workload: start},
-		Part{Name: "few", Workload: http, As: "few", Title: "few at once"},
-		Part{Name: "many", Workload: http, As: "many", Title: "many at once"},
-		Part{Name: "rate", Workload: http, As: "rate", Title: "at a rate"},
-	)
+	return survey{
+		name: "image", doc: "What an image costs a service, one after the other in each trial",
+		shared: []string{"port", "path", "root", "tls", "http2"},
+		parts: []Part{
+			{Name: "pull", Workload: pull},
+			{Name: "start", Workload: start},
+			{Name: "few", Workload: http, As: "few", Title: "few at once"},
+			{Name: "many", Workload: http, As: "many", Title: "many at once"},
+			{Name: "rate", Workload: http, As: "rate", Title: "at a rate"},
+		},
+	}
 }
 
 type survey struct {
 	name, doc string
+	shared    []string // options that also go for all parts that have them, by their own name
 	parts     []Part
 }
 
 func (s survey) Name() string { return s.name }
-func (s survey) Doc() string  { return s.doc }
+
+func (s survey) Doc() string {
+	names := make([]string, len(s.parts))
+	for i, p := range s.parts {
+		names[i] = p.Name
+	}
+	return s.doc + ": " + strings.Join(names, ", ") + "."
+}
 
 // Metrics lists those of every part, primary ones first.
 func (s survey) Metrics() []bench.Metric {
@@ -86,6 +90,9 @@ func later(m bench.Metric) int {
 
 func (s survey) Params() []bench.Param {
 	var all []bench.Param
+	for _, name := range s.shared {
+		all = append(all, s.forAll(name))
+	}
 	for _, p := range s.parts {
 		for _, param := range p.Workload.Params() {
 			param.Name = p.Name + "." + param.Name
@@ -95,12 +102,39 @@ func (s survey) Params() []bench.Param {
 	return all
 }
 
+// forAll is the option of that name for every part that has it.
+func (s survey) forAll(name string) bench.Param {
+	var parts []string
+	var valid []func(string) error
+	for _, p := range s.parts {
+		for _, param := range p.Workload.Params() {
+			if param.Name == name {
+				parts, valid = append(parts, p.Name+"."+name), append(valid, param.Valid)
+			}
+		}
+	}
+	return bench.Param{
+		Name: name, Doc: "in place of each of " + strings.Join(parts, ", ") + "; empty: as these say",
+		Valid: func(value string) error {
+			for _, check := range valid {
+				if value == "" || check == nil {
+					continue
+				}
+				if err := check(value); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
 // task is what a part works on.
 func (p Part) task(t bench.Task) bench.Task {
 	params := map[string]string{}
 	for name, value := range t.Params {
 		if own, ok := strings.CutPrefix(name, p.Name+"."); ok {
-			params[own] = value
+			params[own] = cmp.Or(t.Params[own], value)
 		}
 	}
 	t.Params, t.Fixture = params, nil

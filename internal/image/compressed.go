@@ -25,16 +25,37 @@ func (l *Library) uncompressed(ctx context.Context, file string) (plain string, 
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
-	c := compressionOf(head[:n])
-	if c == Plain {
+	switch c := compressionOf(head[:n]); c {
+	case Plain:
 		return file, nil
+	case Gzip, Zstd:
+		if plain, err = l.expanded(ctx, f); err != nil {
+			return "", fmt.Errorf("%s (%s): %w", file, c, err)
+		}
+		return plain, nil
+	default:
+		return "", fmt.Errorf("%s: it is compressed with %s, which tare does not read: unpack it first, or use gzip or zstd", file, c)
 	}
-	plain = filepath.Join(l.dir, "archives", fmt.Sprintf("%x.tar", sha256.Sum256([]byte(file))))
-	err = l.keep(plain, "what is in it", func(w io.Writer) error { return expand(Until(ctx, w), f) })
+}
+
+// expanded is a file with what is compressed in another, made once for all libraries
+// of one directory. Of a file that has changed it is another one, for an Image reads
+// its archive as long as it lives.
+func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err error) {
+	info, err := f.Stat()
 	if err != nil {
-		return "", fmt.Errorf("%s (%s): %w", file, c, err)
+		return "", err
 	}
-	return plain, nil
+	path, err := filepath.Abs(f.Name())
+	if err != nil {
+		return "", err
+	}
+	key := fmt.Sprintf("%s\x00%d\x00%d", path, info.Size(), info.ModTime().UnixNano())
+	plain = filepath.Join(l.dir, "archives", fmt.Sprintf("%x.tar", sha256.Sum256([]byte(key))))
+	if _, err := os.Stat(plain); err == nil {
+		return plain, nil // whole: keep renamed it into place
+	}
+	return plain, l.keep(plain, "what is in it", func(w io.Writer) error { return expand(Until(ctx, w), f) })
 }
 
 // expand writes what is compressed.

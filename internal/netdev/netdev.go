@@ -88,7 +88,7 @@ func up(name string) error {
 
 // List returns the devices of every run that a driver has made.
 func List(driver string) ([]Device, error) {
-	links, err := whole(netlink.LinkList)
+	links, err := Whole(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -102,9 +102,10 @@ func List(driver string) ([]Device, error) {
 	return all, nil
 }
 
-// whole reads a table of the kernel again that changed meanwhile: others make
-// interfaces and routes when they like.
-func whole[T any](read func() ([]T, error)) (all []T, err error) {
+// Whole reads a table of the kernel again that changed meanwhile: others make
+// interfaces and routes when they like. After the hundredth time the error is
+// read's, netlink.ErrDumpInterrupted.
+func Whole[T any](read func() ([]T, error)) (all []T, err error) {
 	for range 100 {
 		if all, err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break

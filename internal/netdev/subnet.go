@@ -35,7 +35,7 @@ next:
 // taken lists the networks that routes, but the default one, and addresses name.
 func taken() ([]netip.Prefix, error) {
 	var all []netip.Prefix
-	routes, err := whole(func() ([]netlink.Route, error) {
+	routes, err := Whole(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, netlink.RT_FILTER_TABLE) // of every table
 	})
 	if err != nil {

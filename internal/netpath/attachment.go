@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/netns"
 	"github.com/tare-bench/tare/internal/readback"
 )
@@ -125,7 +126,7 @@ func at(pid int) (h *netlink.Handle, err error) {
 // wayOut returns the interface by which packets come; nil where there is none.
 // What a kernel puts into every namespace, such as tunl0, has no address.
 func wayOut(h *netlink.Handle) (netlink.Link, error) {
-	links, err := h.LinkList()
+	links, err := netdev.Whole(h.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -133,7 +134,7 @@ func wayOut(h *netlink.Handle) (netlink.Link, error) {
 		if link.Attrs().Name == "lo" {
 			continue
 		}
-		addresses, err := h.AddrList(link, netlink.FAMILY_V4)
+		addresses, err := netdev.Whole(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
 		if err != nil {
 			return nil, fmt.Errorf("addresses of %s: %w", link.Attrs().Name, err)
 		}

@@ -1,10 +1,11 @@
 package netpath
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // A Queue is what the queues of packets before interfaces did, added up.
@@ -27,7 +28,7 @@ func Queues(pid int) (Queue, error) {
 	if err := sum.add(inside, nil); err != nil {
 		return Queue{}, err
 	}
-	links, err := inside.LinkList()
+	links, err := netdev.Whole(inside.LinkList)
 	if err != nil {
 		return Queue{}, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -60,8 +61,8 @@ func (q *Queue) addOuter(inner netlink.Link) error {
 // add adds the queues before an interface, or every one. A queue that others
 // are part of counts for them too.
 func (q *Queue) add(h *netlink.Handle, of netlink.Link) error {
-	queues, err := h.QdiscList(of)
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+	queues, err := netdev.Whole(func() ([]netlink.Qdisc, error) { return h.QdiscList(of) })
+	if err != nil {
 		return fmt.Errorf("list queues: %w", err)
 	}
 	for _, one := range queues {

@@ -1,10 +1,12 @@
-package netdev
+package netdev_test
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/tare-bench/tare/internal/netdev"
 )
 
 // A table that changed while it was read is read again, not for ever; no other error
@@ -23,7 +25,7 @@ func TestWhole(t *testing.T) {
 		{1000, nil, netlink.ErrDumpInterrupted, 100},
 	} {
 		reads := 0
-		all, err := whole(func() ([]int, error) {
+		all, err := netdev.Whole(func() ([]int, error) {
 			if reads++; reads <= test.interrupted {
 				return []int{1}, netlink.ErrDumpInterrupted
 			}

@@ -107,6 +107,37 @@ func TestSpell(t *testing.T) {
 	}
 }
 
+// A thread that stood still does not make up for it by turns of one chunk.
+func TestStoodStill(t *testing.T) {
+	const still = 20 * turn
+	turns, last := 0, -1
+	var all []kernel
+	for i := range 2 {
+		all = append(all, kernel{"spin", func() func() uint64 {
+			return func() uint64 {
+				if i != last {
+					turns, last = turns+1, i
+				}
+				if turns == 1 {
+					time.Sleep(still)
+				}
+				for began := time.Now(); time.Since(began) < turn/50; {
+				}
+				return 1
+			}
+		}, 1})
+	}
+	c := newCrew(all, 1)
+	c.quick[0], c.quick[1] = turn, turn
+	spells, err := c.work(1, 2*still)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := int((spells[0].wall-still)/turn) + 1 + len(all); turns > most {
+		t.Errorf("%d turns in %v, of which it stood still for %v: want at most %d", turns, spells[0].wall, still, most)
+	}
+}
+
 // Time that was lost counts for all kernels alike, whichever it hit; time in which
 // the CPU was slow counts only for what got done.
 func TestRates(t *testing.T) {

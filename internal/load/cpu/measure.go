@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// turn is for how long a kernel runs before it is the next one's turn: so all
-	// of them meet whatever happens to the CPU meanwhile.
+	// turn is for how long a kernel runs, and for one chunk at least, before it is
+	// the next one's turn: so all of them meet whatever happens to the CPU meanwhile.
 	turn = time.Millisecond
 	// chunks is into how many parts a kernel's time is cut. The clock is read
 	// once for each.
@@ -124,11 +124,16 @@ type pace struct {
 }
 
 // spell lets the kernels take turns until the share of time is over, and each of
-// them at least once. Turns begin at fixed times, so that threads stay together.
+// them at least once. Turns begin at fixed times, so that threads stay together as
+// long as a chunk is shorter than a turn. Turns that a thread missed while it stood
+// still are of one chunk, in caches and branch predictors that were another kernel's:
+// so whole rounds of them are left out.
 func (h hand) spell(kernels []kernel, operations []int, began time.Time, share time.Duration) (spell, error) {
-	cpu, now := threadTime(), time.Duration(0)
+	cpu, now, missed := threadTime(), time.Duration(0), time.Duration(0)
 	for turns := 0; turns < len(kernels) || now < share; turns++ {
-		i, until := turns%len(kernels), time.Duration(turns+1)*turn
+		late := max(now-missed-time.Duration(turns)*turn, 0)
+		missed += late.Truncate(time.Duration(len(kernels)) * turn)
+		i, until := turns%len(kernels), missed+time.Duration(turns+1)*turn
 		for more := true; more; more = now < until && len(h.took[i]) < maxChunks {
 			if err := kernels[i].repeat(h.operations[i], operations[i]); err != nil {
 				return spell{}, err

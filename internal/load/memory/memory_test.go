@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"math/bits"
 	"os"
 	"slices"
@@ -179,4 +180,25 @@ func freeHugePages(t *testing.T) int {
 		}
 	}
 	return 0
+}
+
+// One chunk in a hundred may be quicker: a clock that jumped is not the memory's.
+func TestQuickest(t *testing.T) {
+	const us = time.Microsecond
+	slow := slices.Repeat([]time.Duration{500 * us}, 98)
+	for _, test := range []struct {
+		name  string
+		took  []time.Duration
+		steps int
+		want  time.Duration
+	}{
+		{"one chunk", []time.Duration{100 * us}, 100, us},
+		{"fewer than a hundred: the quickest", []time.Duration{300 * us, 200 * us, 900 * us}, 100, 2 * us},
+		{"a hundred: the second", append([]time.Duration{200 * us, 100 * us}, slow...), 100, 2 * us},
+		{"disturbed all but twice", append(slices.Clone(slow), 200*us, 200*us), 200, us},
+	} {
+		if got := quickest(test.took, test.steps); math.Abs(got/test.want.Seconds()-1) > 1e-9 {
+			t.Errorf("%s: %v s for each step, want %v", test.name, got, test.want)
+		}
+	}
 }

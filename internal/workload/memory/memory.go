@@ -29,7 +29,7 @@ func (workload) Doc() string {
 func (workload) Metrics() []bench.Metric {
 	all := []bench.Metric{
 		bandwidth(memory.Copy, "copying memory", bench.Primary, "Bytes read and written per second while one array is copied to another (b = a)."),
-		latency(memory.Latency, "memory access", bench.Primary, "Time of one access, each of which has to wait for the one before it, over the largest power of two that an array has room for."),
+		latency(memory.Latency, "memory access", bench.Primary, "Time of one access in the quickest chunks (first percentile), each access waiting for the one before it, over the largest power of two that an array has room for."),
 		bandwidth(memory.Read, "reading memory", bench.Detail, "Bytes read per second while the words of an array are added up."),
 		bandwidth(memory.Write, "writing memory", bench.Detail, "Bytes written per second while every word of an array is set."),
 		bandwidth(memory.Triad, "computing with memory", bench.Detail, "Bytes read and written per second while one array is made of two others (c = a + 3b)."),

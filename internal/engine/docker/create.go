@@ -63,7 +63,28 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 		}
 	}
 	if spec.Security.Privileged {
-		return e.checkPrivileged(ctx)
+		if err := e.checkPrivileged(ctx); err != nil {
+			return err
+		}
+	}
+	return e.checkLimits(info, spec.Limits)
+}
+
+// checkLimits refuses limits for which the engine has no control group. It would
+// leave most of them out and say so in a warning.
+func (e *Engine) checkLimits(info *system.Info, l bench.Limits) error {
+	for _, c := range []struct {
+		controller string
+		asked, has bool
+	}{
+		{"cpu", l.CPUs > 0, info.CPUCfsPeriod && info.CPUCfsQuota},
+		{"cpuset", l.CPUSet != "", info.CPUSet},
+		{"memory", l.Memory > 0, info.MemoryLimit},
+		{"pids", l.Pids > 0, info.PidsLimit},
+	} {
+		if c.asked && !c.has {
+			return fmt.Errorf("%w: %s: limits of %s: this engine has no control groups for them: run dockerd as root, or delegate the controller to its user", bench.ErrUnsupported, e.cfg.Name, c.controller)
+		}
 	}
 	return nil
 }

@@ -33,11 +33,16 @@ func open(t *testing.T, answers apitest.Answers) (*docker.Engine, *apitest.Serve
 		"HEAD /_ping":             ping,
 		"GET /_ping":              ping,
 		"GET /version":            apitest.Reply(200, `{"Version":"1","ApiVersion":"1.41"}`),
-		"GET /info":               apitest.Reply(200, `{"Driver":"overlay2","CgroupDriver":"cgroupfs","CgroupVersion":"2","Runtimes":{"runc":{}}}`),
+		"GET /info":               apitest.Reply(200, infoWith(`"CpuCfsPeriod":true,"CpuCfsQuota":true,"CPUSet":true,"MemoryLimit":true,"PidsLimit":true`)),
 		"GET /images/own/json":    apitest.Reply(200, `{"Id":"sha256:00ff"}`),
 		"POST /containers/create": apitest.Reply(201, `{"Id":"c1"}`),
 	}, answers)
 	return at(t, "unix://"+s.Socket), s
+}
+
+// infoWith is what an engine says of itself, and of its control groups.
+func infoWith(groups string) string {
+	return `{"Driver":"overlay2","CgroupDriver":"cgroupfs","CgroupVersion":"2","Runtimes":{"runc":{}},` + groups + `}`
 }
 
 func TestProbeOfAnAbsentEngine(t *testing.T) {
@@ -197,5 +202,21 @@ func TestTranslation(t *testing.T) {
 	}
 	if got := fmt.Sprint(asked["Entrypoint"], asked["Cmd"], asked["Labels"]); got != "[/bin/x] [a] map[tare.run:run-1]" {
 		t.Errorf("Entrypoint, Cmd, Labels = %s", got)
+	}
+}
+
+// A limit that the engine would leave out is refused, and no other.
+func TestLimitsWithoutControlGroup(t *testing.T) {
+	groups := map[string]string{"cpu": `"CpuCfsPeriod":true,"CpuCfsQuota":true`, "cpuset": `"CPUSet":true`, "memory": `"MemoryLimit":true`, "pids": `"PidsLimit":true`}
+	limits := map[string]bench.Limits{"cpu": {CPUs: 0.5}, "cpuset": {CPUSet: "1"}, "memory": {Memory: 1 << 20}, "pids": {Pids: 7}}
+	for has, fields := range groups {
+		e, _ := open(t, apitest.Answers{"GET /info": apitest.Reply(200, infoWith(fields))})
+		for asked, l := range limits {
+			_, err := e.Create(t.Context(), bench.Spec{Image: "own", Limits: l})
+			refused := errors.Is(err, bench.ErrUnsupported) && strings.Contains(err.Error(), "limits of "+asked+": this engine has no control groups")
+			if asked == has && err != nil || asked != has && !refused {
+				t.Errorf("a limit of %s where there are control groups of %s: %v", asked, has, err)
+			}
+		}
 	}
 }

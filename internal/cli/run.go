@@ -67,7 +67,7 @@ engine cannot be used here, 130 interrupted (what was measured is kept; see
 	return cmd
 }
 
-// builtinList has a line for each experiment, with the longest time that it takes.
+// builtinList has a line for each experiment, with the time after which it begins no block.
 func builtinList() string {
 	var b strings.Builder
 	for _, e := range experiment.Builtins() {

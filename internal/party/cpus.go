@@ -14,7 +14,7 @@ func Threads(t bench.Task) string {
 	if n := t.Params["threads"]; n != "all" {
 		return n
 	}
-	if n := cpus(t.Spec.Limits.CPUSet); n > 0 {
+	if n := len(CPUs(t.Spec.Limits.CPUSet)); n > 0 {
 		return strconv.Itoa(n)
 	}
 	return strconv.Itoa(runtime.NumCPU())
@@ -23,9 +23,9 @@ func Threads(t bench.Task) string {
 // maxCPU is more than any kernel numbers.
 const maxCPU = 1 << 16
 
-// cpus is how many CPUs a list of the kernel's form has, such as "0-1,3"; 0 for
-// one that is empty or of another form.
-func cpus(list string) (n int) {
+// CPUs are those in a list of the kernel's form, such as "0-1,3"; none in one that is
+// empty or of another form.
+func CPUs(list string) (all []int) {
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
@@ -34,9 +34,29 @@ func cpus(list string) (n int) {
 		low, err1 := strconv.Atoi(first)
 		high, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || low < 0 || high < low || high > maxCPU {
-			return 0
+			return nil
 		}
-		n += high - low + 1
+		for cpu := low; cpu <= high; cpu++ {
+			all = append(all, cpu)
+		}
 	}
-	return n
+	return all
+}
+
+// Ranges lists CPUs, in ascending order, as the kernel does: "0-1,3".
+func Ranges(cpus []int) string {
+	var parts []string
+	for i := 0; i < len(cpus); {
+		last := i
+		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
+			last++
+		}
+		part := strconv.Itoa(cpus[i])
+		if last > i {
+			part += "-" + strconv.Itoa(cpus[last])
+		}
+		parts = append(parts, part)
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
 }

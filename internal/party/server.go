@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -91,7 +89,7 @@ func Apart(set string) (client, server []int) {
 	mine := allowed()
 	theirs := mine
 	if set != "" {
-		theirs = numbers(set)
+		theirs = CPUs(set)
 	}
 	return apart(mine, theirs)
 }
@@ -114,26 +112,6 @@ func allowed() (all []int) {
 	}
 	for cpu := 0; len(all) < set.Count(); cpu++ {
 		if set.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	return all
-}
-
-// numbers are the CPUs in a list of the kernel's form, such as "0-1,3"; none in
-// one of another form.
-func numbers(list string) (all []int) {
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		low, err1 := strconv.Atoi(first)
-		high, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || low < 0 || high < low || high > maxCPU {
-			return nil
-		}
-		for cpu := low; cpu <= high; cpu++ {
 			all = append(all, cpu)
 		}
 	}

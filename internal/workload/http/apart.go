@@ -3,27 +3,31 @@ package http
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/party"
 )
 
 // keepApart sees to it that client and server run on CPUs of their own. A server that
-// is told which has done so already; what an image runs by itself is kept there by its
-// container, where the engine can do that.
+// is told which has done so already; what an image runs by itself runs wherever its
+// container lets it: in the cell's set of CPUs or, if it has none, in one of the server's
+// own, where the engine can do that.
 func (s *stage) keepApart(ctx context.Context) error {
 	s.apart = len(s.cpus.client) > 0
-	if !s.apart || s.kind != ownServer || s.server.Limits.CPUSet != "" {
+	if !s.apart || s.kind != ownServer {
+		return nil
+	}
+	if set := s.server.Limits.CPUSet; set != "" {
+		s.apart = !slices.ContainsFunc(party.CPUs(set), func(cpu int) bool { return slices.Contains(s.cpus.client, cpu) })
 		return nil
 	}
 	kept := s.server
-	kept.Limits.CPUSet = ranges(s.cpus.server)
+	kept.Limits.CPUSet = party.Ranges(s.cpus.server)
 	switch err := s.try(ctx, kept); {
 	case err == nil:
 		s.server = kept
-	case errors.Is(err, bench.ErrUnsupported):
+	case errors.Is(err, bench.ErrUnsupported), errors.Is(err, bench.ErrMismatch):
 		s.apart = false
 	default:
 		return err
@@ -31,7 +35,7 @@ func (s *stage) keepApart(ctx context.Context) error {
 	return nil
 }
 
-// try finds out whether the engine makes such a container.
+// try finds out whether the engine makes such a container: some say so and do not.
 func (s *stage) try(ctx context.Context, spec bench.Spec) error {
 	if err := s.task.Engine.Prepare(ctx, spec); err != nil {
 		return err
@@ -40,23 +44,9 @@ func (s *stage) try(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	return c.Remove(context.WithoutCancel(ctx))
-}
-
-// ranges lists CPUs, in ascending order, as the kernel does: "0-2,5".
-func ranges(cpus []int) string {
-	var parts []string
-	for i := 0; i < len(cpus); {
-		last := i
-		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
-			last++
-		}
-		if part := strconv.Itoa(cpus[i]); last == i {
-			parts = append(parts, part)
-		} else {
-			parts = append(parts, fmt.Sprintf("%s-%d", part, cpus[last]))
-		}
-		i = last + 1
+	got, err := c.Inspect(ctx)
+	if err = errors.Join(err, c.Remove(context.WithoutCancel(ctx))); err != nil {
+		return err
 	}
-	return strings.Join(parts, ",")
+	return bench.Attest(spec, got)
 }

@@ -22,14 +22,6 @@ func TestRehearsal(t *testing.T) {
 	}
 }
 
-func TestRanges(t *testing.T) {
-	for want, cpus := range map[string][]int{"": nil, "1": {1}, "2-3": {2, 3}, "0-2,5,7-8": {0, 1, 2, 5, 7, 8}} {
-		if got := ranges(cpus); got != want {
-			t.Errorf("%v: %q, want %q", cpus, got, want)
-		}
-	}
-}
-
 // What each cell gets is a share of what the slowest can do, and cells with other
 // options are compared with one another alone.
 func TestCapacities(t *testing.T) {

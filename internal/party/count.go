@@ -64,10 +64,10 @@ func (p *Party) Count(ctx context.Context) *Counts {
 	return &p.last
 }
 
-// Turn is what the kernel has counted since it was last called, or else since the
+// turn is what the kernel has counted since it was last called, or else since the
 // party was started; nothing where it cannot be looked at any more. It is called as
 // Count is, and tells apart what is done in one container by turns.
-func (p *Party) Turn(ctx context.Context) *Counts {
+func (p *Party) turn(ctx context.Context) *Counts {
 	now, _ := p.count(ctx)
 	counts := now.since(&p.turned)
 	p.turned = now

@@ -42,7 +42,7 @@ type Party struct {
 	first        proc.Process // inside; zero until it was looked for
 	relays       []int        // processes that pass its packets on
 	last         Counts       // when it was last looked at
-	turned       Counts       // at the last Turn
+	turned       Counts       // at the last turn
 }
 
 // Start makes and starts a container for the named role, such as "server". Where

@@ -34,6 +34,19 @@ type Listener struct {
 	Err   func(error) error // what remains of an error of the part; nil lets the next one begin
 }
 
+// Pass ends a listener's part, of which failed is the error. What the kernel counted
+// since the part before is this one's, and recorded unless it failed; what it counts
+// from now on is the next one's. An error ends the trial for all of them.
+func (p *Party) Pass(ctx context.Context, l Listener, failed error) error {
+	if err := l.Err(failed); err != nil {
+		return err
+	}
+	if counts := p.turn(ctx); failed == nil {
+		Record(l.Meter, counts)
+	}
+	return nil
+}
+
 // Join has fixtures share a container; false where they cannot.
 func Join(fixtures ...bench.Fixture) (Shared, bool) {
 	if len(fixtures) == 0 {
@@ -133,12 +146,8 @@ func (s *Shift) Work(ctx context.Context, m bench.Meter, listeners []Listener) e
 	}
 	defer p.End()
 	for i, l := range listeners {
-		failed := s.jobs[i].done(ctx, p, l.Meter, s.nth[i])
-		if err := l.Err(failed); err != nil {
+		if err := p.Pass(ctx, l, s.jobs[i].done(ctx, p, l.Meter, s.nth[i])); err != nil {
 			return err
-		}
-		if counts := p.Turn(ctx); failed == nil {
-			Record(l.Meter, counts)
 		}
 	}
 	return m.Applied(spec, p.Applied(ctx))

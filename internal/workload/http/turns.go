@@ -69,7 +69,7 @@ func (t turns) Work(ctx context.Context, m bench.Meter, listeners []party.Listen
 	for i, l := range listeners {
 		turn := *v
 		turn.stage, turn.meter = t[i], l.Meter
-		if err := l.Err(turn.whileItRuns(ctx, turn.measure)); err != nil {
+		if err := server.Pass(ctx, l, turn.whileItRuns(ctx, turn.measure)); err != nil {
 			return err
 		}
 	}

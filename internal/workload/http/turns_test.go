@@ -52,6 +52,16 @@ func setUp(t *testing.T, e bench.Engine, specs []bench.Spec, given ...map[string
 	return all
 }
 
+// share has stages share a server.
+func share(t *testing.T, stages []bench.Fixture) party.Shared {
+	t.Helper()
+	shared, ok := party.Join(stages...)
+	if !ok {
+		t.Fatal("not shared")
+	}
+	return shared
+}
+
 func TestWhoSharesAServer(t *testing.T) {
 	e := localtest.Native(t)
 	for name, test := range map[string]struct {
@@ -86,10 +96,7 @@ func TestSharedServer(t *testing.T) {
 	stages := setUp(t, e, []bench.Spec{{}},
 		map[string]string{"requests": "300", "repeat": "3", "time": "20s"}, map[string]string{"rate": "500"},
 		map[string]string{"time": "500ms"}, map[string]string{"requests": "1", "connections": "1", "warmup": "0s"})
-	shared, ok := party.Join(stages...)
-	if !ok {
-		t.Fatal("not shared")
-	}
+	shared := share(t, stages)
 	if err := shared.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +131,22 @@ func TestSharedServer(t *testing.T) {
 
 func as(err error) error { return err }
 
-// A load that fails is told to who listens to it, who may let the next one begin. Where
-// the server does not come about nobody is told, and all have failed.
+// A load that fails is told to who listens to it, who may let the next one begin: what
+// was counted meanwhile is not that one's. Where the server does not come about nobody is
+// told, and all have failed.
 func TestSharedServerGoesOn(t *testing.T) {
 	e := localtest.Native(t)
 	good := map[string]string{"requests": "50"}
-	shared, _ := party.Join(setUp(t, e, []bench.Spec{{}}, good, map[string]string{"path": "/missing", "requests": "5"}, good)...)
-	first, bad, last := workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t)
+	shared := share(t, setUp(t, e, []bench.Spec{{}}, good, map[string]string{"path": "/missing", "requests": "5"}, good))
+	all, first, bad, last := workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 	var failed error
-	err := shared.Work(t.Context(), workloadtest.NewMeter(t), []party.Listener{
-		{Meter: first, Err: as}, {Meter: bad, Err: func(err error) error { failed = err; return nil }}, {Meter: last, Err: as},
+	calls := 0.0
+	all.Calls = func(int) float64 { return calls }
+	does := func(n float64, hear func(error) error) func(error) error {
+		return func(err error) error { calls += n; return hear(err) }
+	}
+	err := shared.Work(t.Context(), all, []party.Listener{
+		{Meter: first, Err: does(7, as)}, {Meter: bad, Err: does(1000, func(err error) error { failed = err; return nil })}, {Meter: last, Err: does(7, as)},
 	})
 	if err != nil || failed == nil || !strings.Contains(failed.Error(), "status 404") || len(bad.Values) > 0 {
 		t.Errorf("%v; of the load that fails %v, %v", err, failed, bad.Values)
@@ -141,13 +154,16 @@ func TestSharedServerGoesOn(t *testing.T) {
 	if first.Values[http.Requests] != 50 || last.Values[http.Requests] != 50 {
 		t.Errorf("the others: %v, %v", first.Values, last.Values)
 	}
+	if a, b := first.Values[party.SystemCalls], last.Values[party.SystemCalls]; a <= 0 || a != b {
+		t.Errorf("%v system calls in the first load and %v in the last, want the same", a, b)
+	}
 	l, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
 	good["port"] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	shared, _ = party.Join(setUp(t, e, []bench.Spec{{}}, good, good)...)
+	shared = share(t, setUp(t, e, []bench.Spec{{}}, good, good))
 	told := func(err error) error { t.Errorf("somebody is told of %v", err); return err }
 	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []party.Listener{{Meter: first, Err: told}, {Meter: last, Err: told}})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {

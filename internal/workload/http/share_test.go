@@ -1,6 +1,7 @@
 package http
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -19,6 +20,39 @@ func TestRehearsal(t *testing.T) {
 	}
 	if r.least != 700 {
 		t.Errorf("the least of three is %v", r.least)
+	}
+}
+
+// A cell can do what most of its tries have shown, and one in which most have failed says
+// why.
+func TestVerdict(t *testing.T) {
+	refused := errors.New("refused")
+	for _, test := range []struct {
+		failed int
+		least  float64
+		says   string // "" = all is well
+	}{
+		{0, 700, ""},
+		{2, 700, ""},
+		{3, 700, "3 of 5 tries failed, the first: refused"},
+		{2, 0, "refused"},
+		{0, 0, "no good answer came in time"},
+	} {
+		r := &rehearsal{least: test.least}
+		for i := range tries {
+			if i < test.failed {
+				r.hear(refused)
+			} else {
+				r.hear(nil)
+			}
+		}
+		got := ""
+		if err := r.verdict(); err != nil {
+			got = err.Error()
+		}
+		if got != test.says {
+			t.Errorf("%d failed, at least %v: %q, want %q", test.failed, test.least, got, test.says)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -16,16 +17,21 @@ import (
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
-// counting counts the containers that are made.
+// counting counts the containers that are made, and makes no more than most; 0 = any
+// number.
 type counting struct {
 	bench.Engine
-	made int
+	made, most int
 }
+
+var errTired = errors.New("it has made enough")
 
 func (c *counting) Unwrap() bench.Engine { return c.Engine }
 
 func (c *counting) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
-	c.made++
+	if c.made++; c.most > 0 && c.made > c.most {
+		return nil, errTired
+	}
 	return c.Engine.Create(ctx, spec)
 }
 
@@ -168,5 +174,16 @@ func TestSharedServerGoesOn(t *testing.T) {
 	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []party.Listener{{Meter: first, Err: told}, {Meter: last, Err: told}})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a cell can do is not known from the one try that went well.
+func TestRehearsalThatFails(t *testing.T) {
+	w := workload(t)
+	task := workloadtest.Task(w, localtest.Native(t), bench.Spec{})
+	task.Client, task.Dir = &counting{Engine: localtest.Native(t), most: 1}, t.TempDir()
+	maps.Copy(task.Params, params(t, map[string]string{"rate": "50%"}))
+	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); !errors.Is(err, errTired) {
+		t.Errorf("%v, want %v", err, errTired)
 	}
 }

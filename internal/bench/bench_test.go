@@ -110,6 +110,22 @@ func TestExitString(t *testing.T) {
 	}
 }
 
+func TestPartFailed(t *testing.T) {
+	for _, test := range []struct {
+		notes []string
+		want  bool
+	}{
+		{nil, false},
+		{[]string{bench.NotePartly + ": disk: no disk", bench.NotePartFailed + "-not"}, false},
+		{[]string{bench.NoteSameCPU, bench.NotePartFailed + ": disk: no space"}, true},
+	} {
+		s := bench.Sample{Notes: test.notes}
+		if got := s.PartFailed(); got != test.want {
+			t.Errorf("%q: %v, want %v", test.notes, got, test.want)
+		}
+	}
+}
+
 func TestSampleValue(t *testing.T) {
 	s := bench.Sample{Values: []float64{1, math.NaN()}}
 	for metric, want := range map[int]bool{-1: false, 0: true, 1: false, 2: false} {

@@ -3,6 +3,8 @@ package bench
 import (
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -75,6 +77,12 @@ func (s *Sample) Value(metric int) (float64, bool) {
 		return 0, false
 	}
 	return s.Values[metric], true
+}
+
+// PartFailed reports whether a part of a survey failed in the trial, while others did
+// not.
+func (s *Sample) PartFailed() bool {
+	return slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, NotePartFailed+": ") })
 }
 
 // A Header is everything about a run that was known before its first trial.

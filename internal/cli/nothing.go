@@ -19,16 +19,11 @@ func outcome(r *bench.Run) error {
 	switch {
 	case nothingMeasured(r):
 		return nothing(r)
-	case failedTrials(r) > 0, slices.ContainsFunc(r.Samples, partFailed):
+	case failedTrials(r) > 0, slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.PartFailed() }):
 		return errTrialsFailed
 	default:
 		return groundless(r)
 	}
-}
-
-// partFailed reports whether a part of a survey failed in a trial.
-func partFailed(s bench.Sample) bool {
-	return slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, bench.NotePartFailed+": ") })
 }
 
 // groundless is the error of a run whose baseline cannot run what it asks for, so

@@ -7,22 +7,20 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// comeback is how long an engine is waited for after one of its trials has
-// failed: systemd starts containerd again after 5 s.
+// comeback is how long an engine is waited for after one of its trials, or a
+// part of one, has failed: systemd starts containerd again after 5 s.
 const comeback = 15 * time.Second
 
-// doubt notes that a trial of an engine has failed, so that the engine itself
-// may be away; a trial that succeeds ends the doubt.
+// doubt notes that a trial of an engine has failed, or a part of one, so that the engine
+// itself may be away; a trial that succeeds ends the doubt that there was.
 func (r *runner) doubt(s bench.Sample) {
 	engine := r.plan.Cells[s.Trial.Cell].Engine
-	_, doubted := r.doubts[engine]
-	switch s.Outcome {
-	case bench.OK:
+	if s.Outcome == bench.OK {
 		delete(r.doubts, engine)
-	case bench.Failed, bench.TimedOut:
-		if !doubted {
-			r.doubts[engine] = r.Clock() + comeback
-		}
+	}
+	failed := s.Outcome == bench.Failed || s.Outcome == bench.TimedOut || s.PartFailed()
+	if _, doubted := r.doubts[engine]; failed && !doubted {
+		r.doubts[engine] = r.Clock() + comeback
 	}
 }
 

@@ -56,6 +56,38 @@ func TestEngineComesBack(t *testing.T) {
 	})
 }
 
+// It costs no other trial where only a part failed in that one, also if it was not the
+// first to do so.
+func TestEngineComesBackAfterAPart(t *testing.T) {
+	const leaves = 8
+	for _, since := range []int{leaves, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var left time.Time
+			trials := 0
+			away := func() bool { return trials >= leaves && time.Since(left) < 12*time.Second }
+			b := newBed(t, bench.Plan{MaxBlocks: 10}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+				if task.Engine.Name() == "stays" {
+					return work(4*time.Second)(ctx, task, m)
+				}
+				if trials++; trials == leaves {
+					left = time.Now()
+				} else if away() {
+					return errors.New("away")
+				}
+				if trials >= since {
+					m.Note(bench.NotePartFailed + ": net: away")
+				}
+				return work(time.Millisecond)(ctx, task, m)
+			}, "stays", "leaves")
+			b.options.Engines["leaves"].(*engine).away = away
+			got, _ := b.took(t)
+			if diff := cmp.Diff(map[bench.Outcome]int{bench.OK: 20}, got); diff != "" {
+				t.Errorf("a part fails since trial %d: outcomes (-want +got):\n%s", since, diff)
+			}
+		})
+	}
+}
+
 // One that stays away is waited for once.
 func TestEngineStaysAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

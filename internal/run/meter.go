@@ -197,7 +197,7 @@ func (m *meter) cleanUp(op func(ctx context.Context) error) error {
 func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	if m.stuck {
 		// The workload may still write to the meter: take nothing from it.
-		s.Outcome, s.Reason = bench.TimedOut, line(err.Error())
+		s.Outcome, s.Reason = bench.TimedOut, bench.Reason(err.Error())
 		return
 	}
 	s.Applied, s.Notes = m.applied, m.notes
@@ -223,7 +223,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	if m.cleanup != nil && !errors.Is(err, m.cleanup) {
 		err = fmt.Errorf("%w; then %w", err, m.cleanup)
 	}
-	s.Reason = line(err.Error())
+	s.Reason = bench.Reason(err.Error())
 	var op *bench.OpError
 	if errors.As(err, &op) {
 		s.Operation = op.Op

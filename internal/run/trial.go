@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -24,11 +23,11 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	began := r.Clock()
 	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
 	if no := r.absent[t.Cell]; no.why != "" {
-		s.Outcome, s.Operation, s.Reason = bench.Unsupported, no.operation, line(no.why)
+		s.Outcome, s.Operation, s.Reason = bench.Unsupported, no.operation, bench.Reason(no.why)
 		return s, nil
 	}
 	if why := r.givenUp(t.Cell); why != "" {
-		s.Outcome, s.Reason = bench.Skipped, line(why)
+		s.Outcome, s.Reason = bench.Skipped, bench.Reason(why)
 		return s, nil
 	}
 	r.observe(TrialBegan{t})
@@ -148,15 +147,4 @@ func (r *runner) task(cell int) bench.Task {
 		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], Client: r.Client,
 		Run: r.Header.ID, Dir: r.Dir, OpTime: r.plan.OpTime,
 	}
-}
-
-// line makes a reason of an error: one line of bounded length. What was done is
-// at the beginning of an error, and why it went wrong at the end: the middle goes.
-func line(text string) string {
-	const begin, end = 200, 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > begin+end {
-		text = strings.ToValidUTF8(text[:begin], "") + " … " + strings.ToValidUTF8(text[len(text)-end:], "")
-	}
-	return text
 }

@@ -111,8 +111,10 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if s.stock, err = registry.Keep(ctx, filepath.Join(t.Dir, "registry"), img, o.fill); err != nil {
 		return nil, err
 	}
-	s.registry, err = registry.Listen(o.registry)
-	return s, err
+	if s.registry, err = registry.Listen(o.registry); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // isAgents reports whether the process inside is tare's own choice.

@@ -73,7 +73,10 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if c, t.Spec.Argv, err = w.complete(ctx, t, c); err != nil {
 		return nil, err
 	}
-	return &service{engine: t.Engine, spec: c.Publish(t.Spec), condition: c}, c.Known()
+	if err := c.Known(); err != nil {
+		return nil, err
+	}
+	return &service{engine: t.Engine, spec: c.Publish(t.Spec), condition: c}, nil
 }
 
 // ownPort is where tare's own service listens in a network of its own.

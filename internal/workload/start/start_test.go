@@ -251,4 +251,10 @@ func TestWhatIsNotKnown(t *testing.T) {
 			t.Errorf("%v: %s: %s, want %q", given, s.Outcome, s.Reason, says)
 		}
 	}
+	w := workload(t)
+	task := workloadtest.Task(w, e, argv)
+	task.Dir = t.TempDir()
+	if f, err := w.(bench.Fixturer).Setup(t.Context(), task); f != nil || !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("%v, and %v is to be removed", err, f)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -21,7 +20,7 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 	f := &fixture{}
 	for _, p := range s.parts {
 		r := &running{Part: p, task: p.task(t)}
-		f.parts = append(f.parts, r) // what it set up before it failed is removed too
+		f.parts = append(f.parts, r) // what it has set up is removed too, though it cannot be reset
 		r.refused = r.setUp(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Join(r.named(err), f.Remove(context.WithoutCancel(ctx)))
@@ -108,7 +107,7 @@ func inOneLine(errs []error) (all error) {
 	return all
 }
 
-// tell marks the sample with the parts that have no value in it.
+// tell marks the sample with the parts that have no value in it, or not all.
 func (f *fixture) tell(m bench.Meter) {
 	for _, r := range f.parts {
 		why, code := r.why(), bench.NotePartFailed
@@ -118,6 +117,6 @@ func (f *fixture) tell(m bench.Meter) {
 		if errors.Is(why, bench.ErrUnsupported) {
 			code = bench.NotePartly
 		}
-		m.Note(fmt.Sprintf("%s: %s: %.300s", code, r.Name, strings.Join(strings.Fields(why.Error()), " ")))
+		m.Note(fmt.Sprintf("%s: %s: %s", code, r.Name, bench.Reason(why.Error())))
 	}
 }

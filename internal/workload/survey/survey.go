@@ -2,7 +2,8 @@
 // takes a cell through other workloads, its parts, one after the other. So one
 // block, and one table, holds what a container costs in every respect. Parts that
 // can share a container do, which leaves time for more blocks. A part that fails does
-// so alone: it has no value, for a reason that is told, and the others have theirs.
+// so alone: it has no value, or not all, for a reason that is told, and the others have
+// theirs.
 package survey
 
 import (

@@ -50,10 +50,10 @@ func (p part) Check(context.Context, bench.Task) error { return p.check }
 
 func (p part) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	p.say("setup time=" + t.Params["time"])
-	if p.withoutFixture || p.setup != nil {
+	if p.withoutFixture {
 		return nil, p.setup
 	}
-	return fixture{p}, nil
+	return fixture{p}, p.setup // which nobody may use if there is an error
 }
 
 func (p part) Run(_ context.Context, t bench.Task, m bench.Meter) error {
@@ -175,16 +175,21 @@ func TestPartThatIsNotSupported(t *testing.T) {
 	}
 }
 
-// What goes wrong in a part leaves the others as they are, and is told.
+// What goes wrong in a part leaves the others as they are, and is told in a line of bounded
+// length, with the cause at its end.
 func TestPartThatFails(t *testing.T) {
-	broken := errors.New("broken\n by two lines")
+	broken := errors.New("broken\n by two lines " + strings.Repeat("of many ", 100) + "words: no space left")
 	for name, p := range map[string]part{
 		"setup": {name: "b", setup: broken}, "reset": {name: "b", reset: broken}, "run": {name: "b", run: broken},
 	} {
 		log, m, err := trial(t, part{name: "a"}, p, part{name: "c"})
 		_, has := m.values["b"]
-		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.notes, []string{bench.NotePartFailed + ": b: broken by two lines"}) {
-			t.Errorf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
+		if err != nil || has || m.values["a"]+m.values["c"] != 2 || len(m.notes) != 1 {
+			t.Fatalf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
+		}
+		note := m.notes[0]
+		if !strings.HasPrefix(note, bench.NotePartFailed+": b: broken by two lines of") || !strings.HasSuffix(note, "words: no space left") || len(note) > 600 {
+			t.Errorf("%s: %q", name, note)
 		}
 		if removed := slices.Contains(log, "b remove"); removed != (p.setup == nil) {
 			t.Errorf("%s: what was set up is removed: %v", name, removed)
@@ -302,8 +307,40 @@ func (all menu) Work(_ context.Context, m bench.Meter, listeners []party.Listene
 }
 
 // Parts that share a container share it until one fails. The next time those that came
-// to nothing are tried alone, and what fails again is not tried any more.
+// to nothing are tried alone, and what fails again while others do not is not tried any
+// more.
 func TestPartIsGivenUp(t *testing.T) {
+	courses(t,
+		course{"", "a together b together c together", ""},
+		course{"b", "a together b together", "bc"},
+		course{"", "a alone b alone c alone", ""},
+		course{"b", "a together b together", "bc"},
+		course{"b", "a alone b alone c alone", "b"},
+		course{"", "a together c together", "b"},
+	)
+}
+
+// A trial in which everything fails is held against no part, and those are told apart
+// that have failed with another.
+func TestTrialInWhichAllFails(t *testing.T) {
+	courses(t,
+		course{"b", "a together b together", "bc"},
+		course{"abc", "a alone b alone c alone", "abc"},
+		course{"abc", "a alone b alone c alone", "abc"},
+		course{"", "a alone b alone c alone", ""},
+		course{"a", "a together", "abc"},
+		course{"a", "a alone b alone c alone", "a"},
+		course{"a", "a alone b together c together", "a"},
+		course{"", "b together c together", "a"},
+	)
+}
+
+// A course is a trial of parts that may be done together.
+type course struct{ fails, did, lacks string }
+
+// courses takes parts a, b and c through trials.
+func courses(t *testing.T, all ...course) {
+	t.Helper()
 	var log []string
 	fails := map[string]*bool{"a": new(bool), "b": new(bool), "c": new(bool)}
 	var parts []survey.Part
@@ -315,22 +352,16 @@ func TestPartIsGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, step := range []struct{ b, did, lacks string }{
-		{"", "a together b together c together", ""},
-		{"fails", "a together b together", "bc"},
-		{"", "a alone b alone c alone", ""},
-		{"fails", "a together b together", "bc"},
-		{"fails", "a alone b alone c alone", "b"},
-		{"", "a together c together", "b"},
-	} {
-		log, *fails["b"] = nil, step.b != ""
+	for i, step := range all {
+		log = nil
+		for name, burns := range fails {
+			*burns = strings.Contains(step.fails, name)
+		}
 		m := &meter{values: map[string]float64{}}
 		if err := f.Reset(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Run(t.Context(), bench.Task{Fixture: f}, m); err != nil {
-			t.Fatal(err)
-		}
+		failed := w.Run(t.Context(), bench.Task{Fixture: f}, m)
 		var lacks []string
 		for _, name := range []string{"a", "b", "c"} {
 			if m.values[name] == 0 {
@@ -338,8 +369,11 @@ func TestPartIsGivenUp(t *testing.T) {
 			}
 		}
 		did := strings.Join(slices.DeleteFunc(log, func(s string) bool { return strings.HasSuffix(s, " reset") }), " ")
-		if did != step.did || strings.Join(lacks, "") != step.lacks || len(m.notes) != len(lacks) {
-			t.Errorf("trial %d: %q, without %q, want %q, without %q; notes %v", i, did, lacks, step.did, step.lacks, m.notes)
+		if did != step.did || strings.Join(lacks, "") != step.lacks {
+			t.Errorf("trial %d: %q, without %q, want %q, without %q", i, did, lacks, step.did, step.lacks)
+		}
+		if nothing := len(lacks) == len(parts); errors.Is(failed, errBurnt) != nothing || !nothing && (failed != nil || len(m.notes) != len(lacks)) {
+			t.Errorf("trial %d, without %q: %v; notes %v", i, lacks, failed, m.notes)
 		}
 	}
 }

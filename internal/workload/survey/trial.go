@@ -15,14 +15,15 @@ type running struct {
 	Part
 	task    bench.Task // with its own options and fixture
 	refused error      // why it is not tried any more
-	failed  error      // why it came to nothing in the trial under way
-	inARow  int        // trials in which it did
+	failed  error      // why it failed in the trial under way
+	alone   bool       // it did the last time: others may have failed with it
+	inARow  int        // trials in which it did, and others did not
 }
 
 // patience is after how many failed trials in a row a part is not tried any more.
 const patience = 2
 
-// note keeps why the part came to nothing. What is an error of the whole trial is
+// note keeps why the part failed. What is an error of the whole trial is
 // returned, with the part's name: that its time is up, or that the engine did not
 // apply what was asked for.
 func (r *running) note(ctx context.Context, err error) error {
@@ -39,14 +40,19 @@ func (r *running) note(ctx context.Context, err error) error {
 
 func (r *running) named(err error) error { return fmt.Errorf("%s: %w", r.Name, err) }
 
-// why is the reason for which the part has no value in the trial; nil where it has.
+// why is the reason for which the part has no value in the trial, or not all; nil where
+// it has.
 func (r *running) why() error { return cmp.Or(r.refused, r.failed) }
 
 // conclude gives the part up where it will not come to anything: the engine cannot do
-// it, or it has failed again.
-func (r *running) conclude() {
-	if r.inARow++; r.failed == nil {
+// it, or it has failed again while others did not. A trial in which all have failed
+// says nothing about a part: the engine may have been away.
+func (r *running) conclude(others bool) {
+	switch r.alone = r.failed != nil; {
+	case !r.alone:
 		r.inARow = 0
+	case others:
+		r.inARow++
 	}
 	if r.refused == nil && (errors.Is(r.failed, bench.ErrUnsupported) || r.inARow >= patience) {
 		r.refused = r.failed
@@ -54,7 +60,7 @@ func (r *running) conclude() {
 }
 
 // setUp finds out whether the part can be done, as far as that is known before.
-func (r *running) setUp(ctx context.Context) (err error) {
+func (r *running) setUp(ctx context.Context) error {
 	if err := r.Workload.Check(ctx, r.task); err != nil {
 		return err
 	}
@@ -62,14 +68,16 @@ func (r *running) setUp(ctx context.Context) (err error) {
 	if !ok {
 		return nil
 	}
-	if r.task.Fixture, err = f.Setup(ctx, r.task); err != nil || r.task.Fixture == nil {
+	made, err := f.Setup(ctx, r.task)
+	if err != nil || made == nil {
 		return err
 	}
-	if _, ok := party.Join(r.task.Fixture); !ok {
+	r.task.Fixture = made
+	if _, ok := party.Join(made); !ok {
 		return nil
 	}
 	// It may share a container with others, who shall not be refused for it.
-	return r.task.Fixture.Reset(ctx)
+	return made.Reset(ctx)
 }
 
 // A stop is a part in containers of its own, or several parts in one container.
@@ -79,13 +87,13 @@ type stop struct {
 }
 
 // stops has consecutive parts share a container as far as they can. What failed the
-// last time is tried alone: others may have failed with it.
+// last time is tried alone.
 func stops(parts []*running) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
 		switch shared, ok := party.Join(append(fixtures, r.task.Fixture)...); {
 		case r.refused != nil:
-		case r.inARow > 0:
+		case r.alone:
 			all, fixtures = append(all, stop{parts: []*running{r}}), nil
 		case ok && len(fixtures) > 0:
 			last := &all[len(all)-1]
@@ -120,7 +128,7 @@ func (s stop) run(ctx context.Context, sum *summary) error {
 	return s.shared.Work(ctx, sum, listeners)
 }
 
-// note keeps why none of the parts came to anything.
+// note keeps why all of the parts failed.
 func (s stop) note(ctx context.Context, err error) error {
 	for _, r := range s.parts {
 		if err := r.note(ctx, err); err != nil {
@@ -145,11 +153,12 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 			return err
 		}
 	}
+	nothing := f.nothing()
 	for _, r := range f.parts {
-		r.conclude()
+		r.conclude(nothing == nil)
 	}
-	if err := f.nothing(); err != nil {
-		return err
+	if nothing != nil {
+		return nothing
 	}
 	f.tell(m)
 	return sum.flush()

@@ -1,15 +1,17 @@
-package run
+package bench_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // A reason keeps what was done and, more than that, why it went wrong.
-func TestLine(t *testing.T) {
+func TestReason(t *testing.T) {
 	for _, fill := range []string{"/a/long/path ", "é"} {
-		got := line("create: runc\n --root " + strings.Repeat(fill, 400) + ": exit status 1:\n no space left on device")
+		got := bench.Reason("create: runc\n --root " + strings.Repeat(fill, 400) + ": exit status 1:\n no space left on device")
 		if !strings.HasPrefix(got, "create: runc --root ") || !strings.HasSuffix(got, ": exit status 1: no space left on device") {
 			t.Errorf("%q, want its beginning and its end", got)
 		}
@@ -17,7 +19,7 @@ func TestLine(t *testing.T) {
 			t.Errorf("%d bytes: %q, want one line of at most 510", len(got), got)
 		}
 	}
-	if got := line(" short\tand  plain\n"); got != "short and plain" {
+	if got := bench.Reason(" short\tand  plain\n"); got != "short and plain" {
 		t.Errorf("%q, want it as it is", got)
 	}
 }

@@ -1,6 +1,7 @@
 package party
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,8 +41,11 @@ func begin(t *testing.T, cmd *exec.Cmd) (pid int) {
 	t.Helper()
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	if err1 != nil || err2 != nil || cmd.Start() != nil {
-		t.Fatal(err1, err2, "not started")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := in.Close(); err != nil {

@@ -36,7 +36,7 @@ type outcome struct {
 	cpu     time.Duration // of each CPU of the client
 	sent    int64         // requests, also those that do not count
 	span    time.Duration // in which they were sent
-	gaveUp  bool
+	gaveUp  bool          // a round was, or not one of its answers was good: no round is reported then
 }
 
 // A speed is what one round came to, by its time.

@@ -59,7 +59,7 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	p := newPlace(t)
 	var d report.Document
 	said := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
-		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500", "--param", "rate.time=500ms")
+		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500")
 	if said.code != 3 {
 		t.Errorf("exit code %d, want 3\n%s", said.code, said.stderr)
 	}

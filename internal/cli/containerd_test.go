@@ -26,6 +26,7 @@ func ownContainerd(t *testing.T) *daemon {
 // A containerd that is killed and started again in the middle of a run costs one
 // trial: those before and after count, and nothing is left.
 func TestContainerdRestarts(t *testing.T) {
+	t.Parallel() // it measures nothing
 	d := ownContainerd(t)
 	p := newPlace(t)
 	r := p.begin(t, "run", "lifecycle", "--engine", "native,containerd,name=mine,address="+d.containerdSocket(),

@@ -168,6 +168,7 @@ func (d *daemon) unmount(t *testing.T) {
 // A daemon that dies takes its cell with it, and no other: the run goes on and
 // says why. Once it runs again, clean removes what was left there.
 func TestDockerDies(t *testing.T) {
+	t.Parallel() // it waits for the daemon, and measures nothing
 	require(t, "docker")
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		t.Skipf("only root can run a dockerd of the test's own: %v", err)

@@ -61,6 +61,7 @@ func TestRuntimeHangs(t *testing.T) {
 	require(t, "runc")
 	for command, operation := range map[string]string{"create": "create", "start": "start", "delete": "remove"} {
 		t.Run(command, func(t *testing.T) {
+			t.Parallel() // most of the time it waits
 			p := newPlace(t)
 			said := p.tare(t, hasty("oci,name=mine,binary="+p.runtime(t, "runc."+command+".hang"))...)
 			p.wantGivenUp(t, said, operation)

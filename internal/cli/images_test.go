@@ -23,7 +23,7 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	p.must(t, "pack", "nginx", "-o", packed)
 	var d report.Document
 	r := p.must(t, "run", "image", "host:nginx", "tar:"+packed, "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
-		"--no-control", "--param", "many.requests=2000", "--param", "rate.time=2s")
+		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=2000", "--param", "rate.time=2s")
 	decode(t, r.stdout, &d)
 	if strings.Contains(r.stderr, "only image") {
 		t.Errorf("two images are said to be one: %s", r.stderr)

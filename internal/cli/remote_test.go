@@ -255,6 +255,7 @@ func TestTokenFile(t *testing.T) {
 // A server that is killed in the middle of a trial costs the client that trial
 // and those after it, in good time; what it left is removed there by clean.
 func TestServerKilled(t *testing.T) {
+	t.Parallel() // it waits for the server, and measures nothing
 	l := lend(t, newPlace(t))
 	p := l.client(t)
 	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m")...)
@@ -283,6 +284,7 @@ func TestServerKilled(t *testing.T) {
 
 // A client that is killed leaves nothing on the server's machine.
 func TestClientKilled(t *testing.T) {
+	t.Parallel() // it measures nothing
 	l := lend(t, newPlace(t))
 	p := l.client(t)
 	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m")...)
@@ -316,7 +318,7 @@ func TestTwoMachines(t *testing.T) {
 	if len(usable(t, "docker")) > 0 {
 		engines, networks = "native,docker", "native,host,published"
 	}
-	p.must(t, l.askedOf(engines, networks)...)
+	p.must(t, l.askedOf(engines, networks, "--blocks", "2", "--warmup", "0", "--no-control")...)
 	run := p.last(t)
 	for _, s := range run.Samples {
 		cell := run.Header.Plan.Cells[s.Trial.Cell]

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,10 +87,16 @@ func freePort(t *testing.T) uint16 {
 	return l.Addr().(*net.TCPAddr).AddrPort().Port()
 }
 
-func (s *suite) reach(t *testing.T, w way, p bench.Port) {
-	t.Helper()
+// by asks for a container that is reached by a way.
+func (s *suite) by(w way, p bench.Port) bench.Spec {
 	spec := s.spec("hold")
 	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, []bench.Port{p}
+	return spec
+}
+
+func (s *suite) reach(t *testing.T, w way, p bench.Port) {
+	t.Helper()
+	spec := s.by(w, p)
 	if s.Remote && w.network != "host" && w.reach != bench.ReachPublished {
 		s.refuses(t, spec) // that address is for its own machine
 		return
@@ -106,9 +113,14 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 	if err != nil {
 		t.Fatalf("Address: %v", err)
 	}
-	if p.Protocol == "tcp" {
-		s.reachGone(t, e, spec)
-	}
+	s.reached(t, e, w, x, address)
+	reachGone(t, e, x, address)
+}
+
+// reached asks from where the way begins, and looks at what is on it.
+func (s *suite) reached(t *testing.T, e bench.Addresser, w way, x *trial, address netip.AddrPort) {
+	t.Helper()
+	p := x.spec.Ports[0]
 	if os.Geteuid() != 0 && w.network != "host" {
 		path, err := e.Path(t.Context(), x.Container, p)
 		if err != nil || len(path) == 0 || w.reach == bench.ReachPublished && path[0] != w.path[0] {
@@ -120,7 +132,7 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 	Echo(t, x.pid(t), p)
 	from := os.Getpid()
 	if w.reach == bench.ReachPeer {
-		from = s.ready(t, spec, "ready\n").pid(t)
+		from = s.ready(t, s.by(w, p), "ready\n").pid(t)
 	}
 	if err := netns.In(from, func() error { return ask(p.Protocol, address) }); err != nil {
 		t.Errorf("a client of %s %v over network %s: %v", p.Protocol, address, w.network, err)
@@ -142,12 +154,14 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 
 // "Of a container that has exited it is the address that was, or an error that is not
 // ErrUnsupported."
-func (s *suite) reachGone(t *testing.T, e bench.Addresser, spec bench.Spec) {
+func reachGone(t *testing.T, e bench.Addresser, x *trial, was netip.AddrPort) {
 	t.Helper()
-	spec.Argv = s.spec("exit", "0").Argv
-	x, _ := s.run(t, spec)
-	if at, err := e.Address(t.Context(), x.Container, spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) {
-		t.Errorf("Address of a container that has exited = %v, %v", at, err)
+	if err := syscall.Kill(x.pid(t), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	x.wait(t)
+	if at, err := e.Address(t.Context(), x.Container, x.spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) || err == nil && at != was {
+		t.Errorf("Address of a container that has exited = %v, %v; want %v, or another error", at, err, was)
 	}
 }
 

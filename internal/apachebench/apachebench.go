@@ -5,6 +5,7 @@ package apachebench
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -16,12 +17,12 @@ type Block struct {
 	Software, Hostname string
 	Port               string // empty = not known
 	Path               string
-	Length             float64 // bytes of the document
+	Length             float64 // bytes of the document; NaN = not known
 	Concurrency        string
 	Elapsed            time.Duration
-	Requests, Failed   float64 // good and failed ones, and these
-	Timely             float64 // of the good ones, those that were whole before Elapsed was over
-	Connect            float64 // of the failed ones, by kind
+	Timely             float64 // good requests, those that were whole before Elapsed was over
+	Failed             float64 // requests
+	Connect            float64 // of the failed ones, by kind; these add up, or some are not known
 	Receive            float64
 	WrongLength        float64
 	Exceptions         float64
@@ -57,33 +58,44 @@ func (b *Block) head(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	line(w, "Document Path", "%s", b.Path)
-	line(w, "Document Length", "%.0f bytes", b.Length)
+	if b.knowsLength() {
+		line(w, "Document Length", "%.0f bytes", b.Length)
+	}
 	fmt.Fprintln(w)
 }
 
+func (b *Block) knowsLength() bool { return !math.IsNaN(b.Length) }
+
 func (b *Block) rates(w io.Writer) {
-	seconds, good := b.Elapsed.Seconds(), b.Requests-b.Failed
+	seconds := b.Elapsed.Seconds()
 	line(w, "Concurrency Level", "%s", b.Concurrency)
 	line(w, "Time taken for tests", "%.3f seconds", seconds)
-	line(w, "Complete requests", "%.0f", b.Requests)
-	line(w, "Failed requests", "%.0f", b.Failed-b.Status)
-	if b.Failed > b.Status {
-		fmt.Fprintf(w, "   (Connect: %.0f, Receive: %.0f, Length: %.0f, Exceptions: %.0f)\n", b.Connect, b.Receive, b.WrongLength, b.Exceptions)
-	}
-	if b.Status > 0 {
-		line(w, "Non-2xx responses", "%.0f", b.Status)
-	}
+	line(w, "Complete requests", "%.0f", b.Timely+b.Failed)
+	b.failures(w)
 	if b.KeepAlive {
-		line(w, "Keep-Alive requests", "%.0f", good)
+		line(w, "Keep-Alive requests", "%.0f", b.Timely)
 	}
 	line(w, "Total transferred", "%.0f bytes", b.Transferred)
-	line(w, "HTML transferred", "%.0f bytes", b.Timely*b.Length)
+	if b.knowsLength() {
+		line(w, "HTML transferred", "%.0f bytes", b.Timely*b.Length)
+	}
 	line(w, "Requests per second", "%.2f [#/sec] (mean)", b.Timely/seconds)
 	if b.Total != nil {
 		line(w, "Time per request", "%.3f [ms] (mean)", 1000*b.Total.Mean())
 	}
 	line(w, "Time per request", "%.3f [ms] (mean, across all concurrent requests)", 1000*seconds/max(1, b.Timely))
 	line(w, "Transfer rate", "%.2f [Kbytes/sec] received", b.Transferred/1024/seconds)
+}
+
+func (b *Block) failures(w io.Writer) {
+	kinds := b.Connect + b.Receive + b.WrongLength + b.Exceptions
+	line(w, "Failed requests", "%.0f", b.Failed-b.Status)
+	if kinds > 0 && kinds == b.Failed-b.Status {
+		fmt.Fprintf(w, "   (Connect: %.0f, Receive: %.0f, Length: %.0f, Exceptions: %.0f)\n", b.Connect, b.Receive, b.WrongLength, b.Exceptions)
+	}
+	if b.Status > 0 {
+		line(w, "Non-2xx responses", "%.0f", b.Status)
+	}
 }
 
 func (b *Block) times(w io.Writer) {

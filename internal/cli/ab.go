@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,7 @@ func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 	b := &apachebench.Block{
 		Software: softwareOf(c), Hostname: strings.Join(strings.Fields(printable(cellName(*c))), " "),
 		Path: printable(cmp.Or(c.Params["path"], "/document")), Concurrency: printable(c.Params["connections"]), KeepAlive: c.Params["keepalive"] == "yes",
+		Length: math.NaN(),
 	}
 	if port := c.Params["port"]; port != "0" {
 		b.Port = printable(port)
@@ -69,6 +71,10 @@ func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 		}
 		trials++
 		addCounts(b, func(metric string) float64 { return valueOf(r, s, metric) })
+		b.Timely += timely(r, s)
+		if length, ok := s.Value(indexOf(r, http.Document)); ok {
+			b.Length = length
+		}
 		if err := addTimes(b, s); err != nil {
 			return nil, err
 		}
@@ -93,14 +99,16 @@ func softwareOf(c *bench.Cell) string {
 
 // valueOf is a metric of a sample; 0 where it has none.
 func valueOf(r *bench.Run, s *bench.Sample, metric string) float64 {
-	v, _ := s.Value(slices.IndexFunc(r.Header.Metrics, func(m bench.Metric) bool { return m.Name == metric }))
+	v, _ := s.Value(indexOf(r, metric))
 	return v
+}
+
+func indexOf(r *bench.Run, metric string) int {
+	return slices.IndexFunc(r.Header.Metrics, func(m bench.Metric) bool { return m.Name == metric })
 }
 
 func addCounts(b *apachebench.Block, value func(metric string) float64) {
 	b.Elapsed += time.Duration(value(http.Elapsed) * float64(time.Second))
-	b.Requests += value(http.Requests)
-	b.Timely += value(http.Rate) * value(http.Elapsed)
 	b.Failed += value(http.Failed)
 	b.Connect += value(http.Failed + ".connect")
 	b.Receive += value(http.Failed + ".read")
@@ -108,7 +116,16 @@ func addCounts(b *apachebench.Block, value func(metric string) float64) {
 	b.Exceptions += value(http.Failed + ".timeout")
 	b.Status += value(http.Failed + ".status")
 	b.Transferred += value(http.Bytes)
-	b.Length = max(b.Length, value(http.Document))
+}
+
+// timely is how many good answers were whole before the end of the time. Only tare's
+// own client, told a time, counts others too.
+func timely(r *bench.Run, s *bench.Sample) float64 {
+	good := valueOf(r, s, http.Requests) - valueOf(r, s, http.Failed)
+	if p := r.Header.Plan.Cells[s.Trial.Cell].Params; p["tool"] != "" || p["requests"] != "0" {
+		return good
+	}
+	return min(good, math.Round(valueOf(r, s, http.Rate)*valueOf(r, s, http.Elapsed)))
 }
 
 func addTimes(b *apachebench.Block, s *bench.Sample) error {

@@ -117,7 +117,16 @@ func inspectOne(ctx context.Context, s site, store bench.ImageSaver, ref string)
 // saved is an image of an engine's store. Foreign says why it is none of others.
 func saved(ctx context.Context, s site, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
 	if store == nil {
-		return nil, &hintError{foreign, "say --engine docker if it is in the store of that engine; or " + image.NamedElsewhere(ref)}
+		return nil, &hintError{foreign, notStored(ref)}
 	}
 	return s.images.Saved(ctx, store, "", ref)
+}
+
+// notStored says how else to name an image that is looked for in no store.
+func notStored(ref string) string {
+	inStore := "say --engine docker if it is in the store of that engine"
+	if meant, ok := image.Meant(ref); ok {
+		return fmt.Sprintf("did you mean %s? Or %s", meant, inStore)
+	}
+	return inStore + "; or " + image.NamedElsewhere(ref)
 }

@@ -1,0 +1,49 @@
+package image_test
+
+import (
+	"testing"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+func TestMeant(t *testing.T) {
+	for ref, want := range map[string]string{
+		"hots:nginx":          "host:nginx",
+		"hst:/usr/sbin/nginx": "host:/usr/sbin/nginx",
+		"Host:nginx":          "host:nginx",
+		"tat:web.tar":         "tar:web.tar",
+		"tarr:web.tar":        "tar:web.tar",
+		"oic:dir":             "oci:dir",
+		"dcoker:nginx:alpine": "docker://nginx:alpine",
+		"dockr://nginx":       "docker://nginx",
+		"host:nginx":          "",
+		"tar:x":               "",
+		"oci:x":               "",
+		"docker:x":            "",
+		"nginx:alpine":        "",
+		"nginx":               "",
+		"hots":                "",
+		"hots:":               "",
+		"localhost:5000/x":    "",
+		":x":                  "",
+		"shot:x":              "",
+		"":                    "",
+	} {
+		got, ok := image.Meant(ref)
+		if got != want || ok != (want != "") {
+			t.Errorf("Meant(%q) = %q, %v; want %q", ref, got, ok, want)
+		}
+	}
+}
+
+func TestNamedElsewhere(t *testing.T) {
+	for ref, want := range map[string]string{
+		"nginx":        "name it docker://nginx, or one in a file as oci:DIR or tar:FILE",
+		"docker:nginx": "name it docker://nginx, with two slashes, if nginx of a registry is meant",
+		"hots:nginx":   "name it host:nginx if that is meant, or docker://hots:nginx if it is in a registry",
+	} {
+		if got := image.NamedElsewhere(ref); got != want {
+			t.Errorf("NamedElsewhere(%q) = %q, want %q", ref, got, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/cpu"
 )
 
@@ -114,6 +115,24 @@ func FuzzTools(f *testing.F) {
 			t.Errorf("missing %q, %d values", missing, len(values))
 		}
 	})
+}
+
+// The directory for results is in the run's own, which is found after a run that was
+// killed.
+func TestWorkshopIsTheRuns(t *testing.T) {
+	dir := t.TempDir()
+	f, err := newWorkshop(bench.Task{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if err := f.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(during) != 1 || len(after) != 0 {
+		t.Errorf("%v, and afterwards %v", during, after)
+	}
 }
 
 // Results are taken from where a container left them, and from nowhere else.

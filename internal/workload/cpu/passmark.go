@@ -52,7 +52,7 @@ type workshop struct {
 }
 
 func newWorkshop(t bench.Task) (bench.Fixture, error) {
-	dir, err := os.MkdirTemp("", "tare-passmark-")
+	dir, err := os.MkdirTemp(t.Dir, "passmark-")
 	if err != nil {
 		return nil, err
 	}

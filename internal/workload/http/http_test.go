@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,15 +217,34 @@ func TestServerThatEnds(t *testing.T) {
 	}
 }
 
-// Nothing is left in the directory for temporary files.
-func TestNothingIsLeft(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("TMPDIR", dir)
-	measure(t, localtest.Native(t), bench.Spec{}, nil)
-	left, err := filepath.Glob(filepath.Join(dir, "tare-http-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("%v %v", left, err)
+// What a cell needs lies in the run's directory, which is found after a run that was
+// killed, and is gone with the cell.
+func TestFilesAreTheRuns(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", elsewhere)
+	w, e := workload(t), localtest.Native(t)
+	task := workloadtest.Task(w, e, bench.Spec{}, "size", "1KB")
+	task.Client, task.Dir = e, dir
+	f, err := w.(bench.Fixturer).Setup(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
 	}
+	during := [2]int{count(t, dir), count(t, elsewhere)}
+	if err := f.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := [2]int{count(t, dir), count(t, elsewhere)}; during != [2]int{1, 0} || after != [2]int{} {
+		t.Errorf("the run's and other directories have %v entries, and afterwards %v", during, after)
+	}
+}
+
+func count(t *testing.T, dir string) int {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
 
 // unreachable is an engine without addresses.

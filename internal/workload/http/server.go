@@ -77,7 +77,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if t.Params["pin"] == "yes" {
 		s.cpus.client, s.cpus.server = party.Apart(spec.Limits.CPUSet)
 	}
-	if s.site, err = newSite(size); err != nil {
+	if s.site, err = newSite(t.Dir, size); err != nil {
 		return nil, err
 	}
 	if err = w.serve(ctx, s); err == nil {

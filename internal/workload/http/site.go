@@ -25,10 +25,10 @@ const (
 	index    = "index.html"
 )
 
-// newSite makes the content: a document of a size, of random bytes, so that
-// nothing on the way can make it smaller. Every user may read it.
-func newSite(size int64) (s site, err error) {
-	if s.dir, err = os.MkdirTemp("", "tare-http-"); err != nil {
+// newSite makes a site below dir, with the content: a document of a size, of random
+// bytes, so that nothing on the way can make it smaller. Every user may read it.
+func newSite(dir string, size int64) (s site, err error) {
+	if s.dir, err = os.MkdirTemp(dir, "http-"); err != nil {
 		return s, err
 	}
 	defer func() {

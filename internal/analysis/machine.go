@@ -247,7 +247,7 @@ func noteText(code, cells string) (text, hint string) {
 
 // residueInCells finds cells whose trials did not all get the same.
 func (w *warner) residueInCells() {
-	first := make([]*bench.Applied, len(w.table.cells))
+	first := make([]*bench.Sample, len(w.table.cells))
 	var cells []int
 	var what []string
 	for i := range w.table.run.Samples {
@@ -256,10 +256,12 @@ func (w *warner) residueInCells() {
 		switch {
 		case s.Applied == nil || s.Outcome != bench.OK:
 		case a == nil:
-			first[s.Trial.Cell] = s.Applied
-		case !reflect.DeepEqual(a, s.Applied):
-			cells = append(cells, s.Trial.Cell)
-			what = append(what, differingFields(a, s.Applied)...)
+			first[s.Trial.Cell] = s
+		default:
+			if fields := differingFields(a, s); fields != nil {
+				cells = append(cells, s.Trial.Cell)
+				what = append(what, fields...)
+			}
 		}
 	}
 	if len(cells) > 0 {
@@ -269,17 +271,24 @@ func (w *warner) residueInCells() {
 	}
 }
 
-// differingFields names what differs between two things that were applied.
-func differingFields(a, b *bench.Applied) []string {
-	va, vb := reflect.ValueOf(*a), reflect.ValueOf(*b)
+// differingFields names what differs between what was applied in two trials. Where a
+// part of a survey failed, what it would have told is not known, and is no difference.
+func differingFields(a, b *bench.Sample) []string {
+	partly := a.PartFailed() || b.PartFailed()
+	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string
 	for i := range va.NumField() {
-		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
-			out = append(out, strings.ToLower(va.Type().Field(i).Name))
+		name := strings.ToLower(va.Type().Field(i).Name)
+		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) && !(partly && slices.Contains(ofParts(), name)) {
+			out = append(out, name)
 		}
 	}
 	return out
 }
+
+// ofParts are the fields of what was applied that each part of a survey has of its own:
+// a trial tells those of the first that did not fail, or of the only one that has them.
+func ofParts() []string { return []string{"argv", "network", "data", "path", "mounts"} }
 
 // residueAcrossCells finds cells that asked for one image and got several.
 func (w *warner) residueAcrossCells() {

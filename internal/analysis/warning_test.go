@@ -176,6 +176,36 @@ func TestWarnings(t *testing.T) {
 				}
 			})
 		}, []string{analysis.CodeResidue}, "", []int{2}},
+		{"another path under way", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
+					a := *s.Applied
+					a.Path = []string{"veth"}
+					s.Applied = &a
+				}
+			})
+		}, []string{analysis.CodeResidue}, "", []int{2}},
+		{"a path that is not known where a part failed", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 {
+					s.Notes = []string{bench.NotePartFailed + ": few: refused"}
+				}
+				if s.Trial.Cell == 2 && s.Trial.Block < 2 {
+					a := *s.Applied
+					a.Path = []string{"veth"}
+					s.Applied = &a
+				}
+			})
+		}, []string{bench.NotePartFailed + ": few: refused"}, "", []int{2}},
+		{"another runtime where a part failed", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
+					a := *s.Applied
+					a.Runtime, a.Path = "crun", []string{"veth"}
+					s.Applied, s.Notes = &a, []string{bench.NotePartFailed + ": few: refused"}
+				}
+			})
+		}, []string{analysis.CodeResidue, bench.NotePartFailed + ": few: refused"}, "", []int{2}},
 		{"another image in one cell", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 {

@@ -64,7 +64,7 @@ func describe(ctx context.Context, img *image.Image, tag string) (*packed, error
 		}
 	}
 	for _, e := range taken {
-		out.Files = append(out.Files, packedFile{e.Path, e.Size, owners[e.Path], e.Wanted, e.Part})
+		out.Files = append(out.Files, packedFile{e.Path, e.Size, owners[e.Origin], e.Wanted, e.Part})
 	}
 	return out, nil
 }

@@ -50,6 +50,7 @@ type Entry struct {
 	Wanted string // by what a file that was taken is needed, such as the path of a library; empty for a program that was asked for
 	Part   string // the directory that it was taken with, where it is one of many; empty for a file of its own
 	Data   []byte // of a file that was made and not taken from the host
+	Origin string // of a file that was taken: its path on the host, without links on the way
 
 	source string      // of a file that was taken: where to read it
 	info   fs.FileInfo // of a file that was taken, when it was

@@ -16,7 +16,7 @@ import (
 // maxList bounds the list of one package's files.
 const maxList = 64 << 20
 
-// Packages says which packages of the host own files: their names by path, as
+// Packages says which packages of the host own files: their names by Entry.Origin, as
 // "dpkg -S" ("libc6:amd64") or "rpm -qf" say them. A file that no package has
 // installed is not in it. Where there is neither dpkg nor rpm, nor a database of
 // theirs, none is, and known is false.
@@ -46,13 +46,13 @@ func (h Host) Packages(ctx context.Context, files []Entry) (owners map[string]st
 	return owners, true, nil
 }
 
-// names returns the paths of files by how a package may name them.
+// names returns the paths of files on the host by how a package may name them.
 func (t *tree) names(files []Entry) map[string]string {
 	wanted := map[string]string{}
 	for _, f := range files {
-		wanted[f.Path] = f.Path
-		if merged, ok := strings.CutPrefix(f.Path, "/usr"); ok && t.merged(merged) {
-			wanted[merged] = f.Path
+		wanted[f.Origin] = f.Origin
+		if merged, ok := strings.CutPrefix(f.Origin, "/usr"); ok && t.merged(merged) {
+			wanted[merged] = f.Origin
 		}
 	}
 	return wanted

@@ -386,7 +386,7 @@ esac
 	t.Setenv("PATH", bin)
 	w.path("usr/lib/x")
 	w.symlink("usr/lib", "lib")
-	files := []pack.Entry{{Path: "/usr/bin/one"}, {Path: "/usr/lib/libtwo.so"}, {Path: "/opt/three"}}
+	files := []pack.Entry{{Origin: "/usr/bin/one"}, {Origin: "/usr/lib/libtwo.so"}, {Origin: "/opt/three"}}
 	got, known, err := pack.Host{Root: w.dir}.Packages(t.Context(), files)
 	want := map[string]string{"/usr/bin/one": "one", "/usr/lib/libtwo.so": "two"}
 	if diff := cmp.Diff(want, got); diff != "" || !known || err != nil {

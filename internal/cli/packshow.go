@@ -35,10 +35,11 @@ type packed struct {
 	Loaded  []string     `json:"loaded,omitempty"`  // engines
 }
 
-// packedFile is a file that was taken from this machine.
+// packedFile is a file that was taken from this machine, or that tare has written.
 type packedFile struct {
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
+	Made    bool   `json:"made,omitempty"` // by tare
 	Package string `json:"package,omitempty"`
 	By      string `json:"needed_by,omitempty"`
 	Part    string `json:"part_of,omitempty"` // the directory that it came with
@@ -47,8 +48,7 @@ type packedFile struct {
 // describe says what is in the image, and where it comes from.
 func describe(ctx context.Context, img *image.Image, tag string) (*packed, error) {
 	set := img.Packed()
-	taken := set.Taken()
-	owners, known, err := pack.Host{}.Packages(ctx, taken)
+	owners, known, err := pack.Host{}.Packages(ctx, set.Taken())
 	if err != nil {
 		return nil, fmt.Errorf("ask which packages own the files: %w", err)
 	}
@@ -59,12 +59,12 @@ func describe(ctx context.Context, img *image.Image, tag string) (*packed, error
 	}
 	for _, e := range set.Entries {
 		out.Bytes += e.Size
-		if e.Mode.Type() == fs.ModeSymlink {
+		switch e.Mode.Type() {
+		case fs.ModeSymlink:
 			out.Links++
+		case 0:
+			out.Files = append(out.Files, packedFile{e.Path, e.Size, e.Made(), owners[e.Origin], e.Wanted, e.Part})
 		}
-	}
-	for _, e := range taken {
-		out.Files = append(out.Files, packedFile{e.Path, e.Size, owners[e.Origin], e.Wanted, e.Part})
 	}
 	return out, nil
 }
@@ -78,10 +78,12 @@ func (a *app) printPacked(p *packed, aside bool) error {
 	case a.global.JSON:
 		return a.printJSON(p)
 	}
-	if err := writeTaken(out, p.Files); err != nil {
+	if err := writeFiles(out, p.Files); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d files of this machine and %d links, %s; the layer has %s\n", len(p.Files), p.Links, bytesOf(p.Bytes), bytesOf(p.Layer))
+	made := p.made()
+	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare and %d links, %s; the layer has %s\n",
+		len(p.Files)-made, made, p.Links, bytesOf(p.Bytes), bytesOf(p.Layer))
 	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, printable(commandLine(p.Argv)))
 	if p.User != "" {
 		fmt.Fprintf(out, "as     %s\n", printable(p.User))
@@ -94,6 +96,16 @@ func (a *app) printPacked(p *packed, aside bool) error {
 	}
 	a.noticePacked(p, aside)
 	return nil
+}
+
+// made is how many of the files tare has written.
+func (p *packed) made() (n int) {
+	for _, f := range p.Files {
+		if f.Made {
+			n++
+		}
+	}
+	return n
 }
 
 // noticePacked says what the user may not expect.
@@ -112,15 +124,23 @@ func (a *app) noticePacked(p *packed, aside bool) {
 	}
 }
 
-// writeTaken writes a line for each file, and one for all that came with a
+// writeFiles writes a line for each file, and one for all that came with a
 // directory.
-func writeTaken(w io.Writer, files []packedFile) error {
+func writeFiles(w io.Writer, files []packedFile) error {
 	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
 	fmt.Fprintln(t, "SIZE\tPATH\tPACKAGE\tNEEDED BY")
 	for _, f := range gathered(files) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", bytesOf(f.Bytes), cell(f.Path), cell(cmp.Or(f.Package, "–")), cell(cmp.Or(f.By, "–")))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", bytesOf(f.Bytes), cell(f.Path), cell(f.from()), cell(cmp.Or(f.By, "–")))
 	}
 	return t.Flush()
+}
+
+// from is where a file comes from: a package, if it is known.
+func (f packedFile) from() string {
+	if f.Made {
+		return "written by tare"
+	}
+	return cmp.Or(f.Package, "–")
 }
 
 // cell keeps what is between tabs in one line.

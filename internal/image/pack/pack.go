@@ -47,7 +47,7 @@ type Entry struct {
 	GID    int
 	Target string // of a link, as it is written in it
 	Size   int64  // of a file
-	Wanted string // by what a file that was taken is needed, such as the path of a library; empty for a program that was asked for
+	Wanted string // by what a file is needed, such as the path of a library; empty for a program that was asked for, and for what is in every image
 	Part   string // the directory that it was taken with, where it is one of many; empty for a file of its own
 	Data   []byte // of a file that was made and not taken from the host
 	Origin string // of a file that was taken: its path on the host, without links on the way
@@ -60,6 +60,10 @@ type Entry struct {
 func (s *Set) Taken() []Entry {
 	return slices.DeleteFunc(slices.Clone(s.Entries), func(e Entry) bool { return e.info == nil })
 }
+
+// Made reports whether it is a file that was written for the image, and does not come
+// from the host.
+func (e Entry) Made() bool { return e.Mode.IsRegular() && e.info == nil }
 
 // Unchanged reports which of the files is no longer what was taken.
 func (s *Set) Unchanged() error {

@@ -201,7 +201,10 @@ func (p *packer) base() error {
 	base := append(Base(), text("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"))
 	for _, c := range p.closures {
 		if c.glibc != nil {
-			base = append(base, c.glibc.files()...)
+			for _, e := range c.glibc.files() {
+				e.Wanted = c.main.path
+				base = append(base, e)
+			}
 		}
 	}
 	for _, e := range base {
@@ -214,7 +217,7 @@ func (p *packer) base() error {
 func (p *packer) make() error {
 	for _, a := range p.recipes {
 		for _, m := range a.Make {
-			e := Entry{Path: m.Path, Mode: m.Mode, Data: []byte(m.Text), Size: int64(len(m.Text))}
+			e := Entry{Path: m.Path, Mode: m.Mode, Data: []byte(m.Text), Size: int64(len(m.Text)), Wanted: a.program}
 			for _, u := range a.Users {
 				if u.Name == m.Owner {
 					e.UID, e.GID = u.UID, u.GID

@@ -366,6 +366,9 @@ func TestRecipeByName(t *testing.T) {
 	if diff := cmp.Diff(want, s.Process.Entrypoint); diff != "" {
 		t.Errorf("entry point (-want +got):\n%s", diff)
 	}
+	if conf := find(t, s, "/etc/nginx/nginx.conf"); !conf.Made() || conf.Wanted != "/prog" || find(t, s, "/prog").Made() {
+		t.Errorf("%+v, want a file that was made for /prog, which was not", conf)
+	}
 	if _, err := (pack.Host{Root: w.dir}).Pack(pack.Request{Programs: []string{"/prog"}, Recipe: "apache"}); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "there are nginx, ") {
 		t.Errorf("unknown recipe: %v, want bench.ErrUnsupported that lists them", err)
 	}

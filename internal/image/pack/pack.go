@@ -104,8 +104,17 @@ func Find(name string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("%w: no program %q in PATH, /usr/sbin or /sbin: install it, or name its file: %w", bench.ErrUnsupported, name, fs.ErrNotExist)
+	return "", notFound(name)
 }
+
+// notFound is the error for a program of a name that there is not.
+type notFound string
+
+func (n notFound) Error() string {
+	return fmt.Sprintf("%v: no program %q in PATH, /usr/sbin or /sbin: install it, or name its file", bench.ErrUnsupported, string(n))
+}
+
+func (notFound) Unwrap() []error { return []error{bench.ErrUnsupported, fs.ErrNotExist} }
 
 // A Host is a file system to take programs from. The zero value is this machine's.
 type Host struct {

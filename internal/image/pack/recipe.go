@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -55,10 +56,11 @@ func ProgramsOf(recipe string) []string {
 	return nil
 }
 
-// recipeOf returns the recipe for a program of this name; nil if there is none.
+// recipeOf returns the recipe for a program of this name, or that is named so itself;
+// nil if there is none.
 func recipeOf(program string) *Recipe {
 	for _, r := range Recipes() {
-		if slices.Contains(r.For, path.Base(program)) {
+		if slices.Contains(r.For, path.Base(program)) || r.Name == program {
 			return &r
 		}
 	}
@@ -75,9 +77,24 @@ func recipeNamed(name string) *Recipe {
 	return nil
 }
 
-// find returns the file that a program's name means: what Find does, or where
-// that is only a script around it, or nothing, the newest in the recipe's places.
+// find returns the file that a program's name means. The recipe's own name means the
+// first of its programs that is there, where no program has that name.
 func (r *Recipe) find(t *tree, name string) (string, error) {
+	if name != r.Name || slices.Contains(r.For, name) {
+		return r.program(t, name)
+	}
+	for _, candidate := range append([]string{name}, r.For...) {
+		file, err := r.program(t, candidate)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return file, err
+		}
+	}
+	return "", notFound(r.For[0])
+}
+
+// program returns what Find does, or where that is only a script around the program,
+// or nothing, the newest in the recipe's places.
+func (r *Recipe) program(t *tree, name string) (string, error) {
 	file, err := Find(name)
 	if err == nil && (filepath.IsAbs(name) || !t.isScript(file)) {
 		return file, nil

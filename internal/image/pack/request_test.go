@@ -374,6 +374,29 @@ func TestRecipeByName(t *testing.T) {
 	}
 }
 
+// TestRecipeItself packs the program of a recipe by the recipe's name.
+func TestRecipeItself(t *testing.T) {
+	w := root(t)
+	t.Setenv("PATH", w.dir)
+	for _, name := range []string{"valkey-server", "redis-server", "redis"} { // each goes before those that are there
+		if err := os.Link(w.path("prog"), w.path(name)); err != nil {
+			t.Fatal(err)
+		}
+		s := packed(t, "", pack.Request{Programs: []string{"redis"}})
+		if want := filepath.Join(w.dir, name); s.Program != want || len(s.Process.Cmd) == 0 {
+			t.Errorf("%s %q, want %s with what the recipe says", s.Program, s.Process.Cmd, want)
+		}
+	}
+	t.Setenv("PATH", "/nowhere")
+	for name, want := range map[string]string{"redis": "redis-server", "no-such-program": "no-such-program"} {
+		_, err := pack.Host{}.Pack(pack.Request{Programs: []string{name}})
+		want = `no program "` + want + `" in PATH, /usr/sbin or /sbin: install it, or name its file`
+		if !errors.Is(err, bench.ErrUnsupported) || !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q at the end", name, err, want)
+		}
+	}
+}
+
 // TestRPM asks a program that answers as rpm does.
 func TestRPM(t *testing.T) {
 	w := root(t)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -143,25 +144,34 @@ func (w *warner) overhead() {
 	}
 }
 
-// notes turns the codes that trials were marked with into warnings.
+// notes turns what trials were marked with into warnings: one for the cells that were
+// marked for the same reason.
 func (w *warner) notes() {
-	cells := make(map[string][]int)
+	first := make(map[string]string) // by what is the same
+	cells := make(map[string][]int)  // by the first
 	seen := make(map[mark]bool)
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
 		if s.Trial.Warmup() {
 			continue
 		}
-		for _, code := range s.Notes {
-			if m := (mark{kindOfNote(code), s.Trial.Cell}); !seen[m] {
-				seen[m] = true
-				cells[code] = append(cells[code], s.Trial.Cell)
+		for _, note := range s.Notes {
+			m := mark{kindOfNote(note), s.Trial.Cell}
+			if seen[m] {
+				continue
 			}
+			seen[m] = true
+			same := withoutDigits(note)
+			if _, ok := first[same]; !ok {
+				first[same] = note
+			}
+			cells[first[same]] = append(cells[first[same]], s.Trial.Cell)
 		}
 	}
-	for _, code := range slices.Sorted(maps.Keys(cells)) {
-		text, hint := noteText(code, w.names(cells[code]))
-		w.add(code, text, hint, noteMetric(code), cells[code]...)
+	for _, note := range slices.Sorted(maps.Keys(cells)) {
+		code, _, _ := strings.Cut(note, ": ")
+		text, hint := noteText(note, w.names(cells[note]))
+		w.add(code, text, hint, noteMetric(code), cells[note]...)
 	}
 	w.ways(cells)
 }
@@ -172,13 +182,25 @@ type mark struct {
 	cell int
 }
 
-// kindOfNote is a code without the reason that follows a part of a survey: it may be
+// kindOfNote is a note without the reason that follows a part of a survey: it may be
 // worded anew in each trial, and is told once.
-func kindOfNote(code string) string {
-	kind, rest, _ := strings.Cut(code, ": ")
+func kindOfNote(note string) string {
+	kind, rest, _ := strings.Cut(note, ": ")
 	part, _, _ := strings.Cut(rest, ": ")
 	return kind + ": " + part
 }
+
+// withoutDigits is a note but for the times, ports and names of files that make one
+// reason different in each cell. A code has none of these.
+func withoutDigits(note string) string {
+	code, why, found := strings.Cut(note, ": ")
+	if !found {
+		return code
+	}
+	return code + ": " + digits.ReplaceAllLiteralString(why, "0")
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
 
 // noteMetric is the metric that a mark of trials is about; empty = all.
 func noteMetric(code string) string {
@@ -189,8 +211,8 @@ func noteMetric(code string) string {
 }
 
 // noteText puts a mark of trials of some cells into words.
-func noteText(code, cells string) (text, hint string) {
-	code, why, _ := strings.Cut(code, ": ")
+func noteText(note, cells string) (text, hint string) {
+	code, why, _ := strings.Cut(note, ": ")
 	switch code {
 	case bench.NoteHostClock:
 		return "inside " + cells + " the clock is another one, so times were taken from outside",

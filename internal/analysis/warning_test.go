@@ -156,12 +156,18 @@ func TestWarnings(t *testing.T) {
 					s.Notes = []string{fmt.Sprintf("%s: few: port %d: refused", bench.NotePartFailed, s.Trial.Block), bench.NotePartly + ": pull: no registry"}
 				}
 			})
-		}, []string{bench.NotePartFailed + ": few: port 0: refused", bench.NotePartly + ": pull: no registry"}, "an option of a part", []int{1}},
+		}, []string{bench.NotePartFailed, bench.NotePartly}, "an option of a part", []int{1}},
 		{
 			"two parts that fail", 40, noted(bench.NotePartFailed+": few: refused", bench.NotePartFailed+": many: refused"),
-			[]string{bench.NotePartFailed + ": few: refused", bench.NotePartFailed + ": many: refused"},
+			[]string{bench.NotePartFailed, bench.NotePartFailed},
 			"mend what the reason names",
 			[]int{1},
+		},
+		{
+			"one reason in two cells", 40, noted(bench.NotePartFailed+": few: 12:20:32 [emerg] /tmp/x-17", bench.NotePartFailed+": few: 12:20:33 [emerg] /tmp/x-9"),
+			[]string{bench.NotePartFailed},
+			"mend what the reason names",
+			[]int{0, 1},
 		},
 		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
 		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},

@@ -82,29 +82,39 @@ func TestFieldsAreDocumented(t *testing.T) {
 // TestCodesAreDocumented checks that every code of a warning is.
 func TestCodesAreDocumented(t *testing.T) {
 	docs := documented(t)["A warning"]
-	file, err := parser.ParseFile(token.NewFileSet(), "../analysis/warning.go", nil, 0)
+	for name, prefix := range map[string]string{"../analysis/warning.go": "Code", "../bench/workload.go": "Note"} {
+		found := constants(t, name, prefix)
+		if len(found) < 10 {
+			t.Errorf("only %d codes found in %s", len(found), name)
+		}
+		for _, code := range found {
+			if !slices.Contains(docs, code) {
+				t.Errorf("the code %q is not documented", code)
+			}
+		}
+	}
+}
+
+// constants returns the texts that have names with a prefix in a file.
+func constants(t *testing.T, name, prefix string) (all []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") {
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, prefix) {
 			return true
 		}
-		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found++
-		if !slices.Contains(docs, code) {
-			t.Errorf("the code %q is not documented", code)
-		}
+		all = append(all, text)
 		return true
 	})
-	if found < 20 {
-		t.Errorf("only %d codes found", found)
-	}
+	return all
 }
 
 // TestCSVIsRead checks that the CSV has one row for each that the JSON has,

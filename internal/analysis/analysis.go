@@ -42,7 +42,7 @@ type Result struct {
 	Resumptions []bench.Resumption
 	End         *bench.End // nil where the run is incomplete
 
-	Blocks int           // that count: warm-up apart, with one successful trial at least
+	Blocks int           // that count: warm-up apart, gone through, with one successful trial at least
 	Trials Trials        // by outcome
 	Wall   time.Duration // from first to last trial, without the time between an interruption and its resumption
 
@@ -235,7 +235,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Header:      &run.Header,
 		Resumptions: run.Resumptions,
 		End:         run.End,
-		Blocks:      len(t.blocks),
+		Blocks:      t.whole(),
 		Trials:      t.trials,
 		Wall:        wall(run),
 		Failures:    t.failures(),

@@ -133,7 +133,7 @@ func (c *comparer) group() {
 			c.members = append(c.members, nil)
 		}
 		c.Groups[n].Runs = append(c.Groups[n].Runs, Member{
-			Header: h, End: t.run.End, Blocks: len(t.blocks), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
+			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
 		})
 		c.members[n] = append(c.members[n], t)
 		c.ByRun = c.ByRun || len(c.members[n]) > 1

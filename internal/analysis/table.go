@@ -140,6 +140,25 @@ func (t *table) findBlocks() {
 	t.blocks = slices.Sorted(maps.Keys(seen))
 }
 
+// whole is how many blocks count and were gone through: an interruption leaves the
+// last one without some of its trials.
+func (t *table) whole() int {
+	if t.run.End != nil {
+		return len(t.blocks)
+	}
+	trials := make(map[int]int)
+	for i := range t.run.Samples {
+		trials[t.run.Samples[i].Trial.Block]++
+	}
+	n := 0
+	for _, b := range t.blocks {
+		if trials[b] >= len(t.cells) {
+			n++
+		}
+	}
+	return n
+}
+
 // count sorts one sample in.
 func (t *table) count(i int) {
 	s := &t.run.Samples[i]

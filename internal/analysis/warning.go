@@ -150,7 +150,11 @@ func (w *warner) budget(blocks int) string {
 
 func (w *warner) incomplete() {
 	if w.Incomplete() {
-		w.add(CodeIncomplete, fmt.Sprintf("the run was not finished: it has %s of at most %d", unit.FormatCount(w.Blocks, "block"), w.Header.Plan.MaxBlocks),
+		most := ""
+		if w.Header.Plan.Budget == 0 { // which ends most runs long before
+			most = fmt.Sprintf(" of at most %d", w.Header.Plan.MaxBlocks)
+		}
+		w.add(CodeIncomplete, "the run was not finished: it has "+unit.FormatCount(w.Blocks, "block")+most,
 			"finish it: tare resume "+w.Header.ID, "")
 	}
 }
@@ -169,7 +173,7 @@ func (w *warner) failed() {
 		}
 	}
 	hint := "see the failures"
-	if w.Blocks > 0 {
+	if w.Trials.OK > 0 {
 		hint += "; what is shown is only how the others went"
 	}
 	if n > 0 {
@@ -188,7 +192,7 @@ func (w *warner) fewSamples() {
 	if w.Blocks >= minPairs { // it was not for want of blocks
 		hint = "see the failures"
 	}
-	if w.Blocks > 0 && len(cells) > 0 {
+	if w.Trials.OK > 0 && len(cells) > 0 {
 		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(cells)),
 			hint, "", cells...)
 	}

@@ -291,6 +291,33 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A block that was only begun is none, and where a budget ends a run the limit of blocks
+// says nothing.
+func TestIncompleteBlocks(t *testing.T) {
+	for _, tt := range []struct {
+		lost   int // trials at the end
+		budget time.Duration
+		blocks int
+		want   string
+	}{
+		{0, 0, 10, "it has 10 blocks of at most 10"},
+		{1, 0, 9, "it has 9 blocks of at most 10"},
+		{3, time.Minute, 9, "it has 9 blocks"},
+		{39, time.Minute, 0, "it has 0 blocks"},
+	} {
+		run := clean(10)
+		run.End, run.Header.Plan.Budget = nil, tt.budget
+		run.Samples = run.Samples[:len(run.Samples)-tt.lost]
+		r := analyze(t, run)
+		if got := r.Warnings[0]; r.Blocks != tt.blocks || got.Code != analysis.CodeIncomplete || got.Text != "the run was not finished: "+tt.want {
+			t.Errorf("%d trials lost: %d blocks, want %d: %q", tt.lost, r.Blocks, tt.blocks, got.Text)
+		}
+		if want := len(run.Samples); r.Trials.OK != want || r.Metrics[0].Conditions[0].Cells == nil {
+			t.Errorf("%d trials lost: %d count, want %d", tt.lost, r.Trials.OK, want)
+		}
+	}
+}
+
 // driftTexts spoils a clean run and returns what is said about drift.
 func driftTexts(t *testing.T, spoil func(s *bench.Sample)) (texts []string) {
 	t.Helper()

@@ -99,14 +99,14 @@ func (m *marking) place(about []string, cells []int, mark int) {
 // most is how many rows a note is marked at; one about more is about the table.
 const most = 12
 
-// shown says what has a row and what has a table: nothing where no block counts.
+// shown says what has a row and what has a table: nothing where no trial counts.
 func (d *Document) shown() (s struct {
 	cell   map[int]bool
 	metric map[string]bool
 },
 ) {
 	s.cell, s.metric = make(map[int]bool), make(map[string]bool)
-	if d.Runs[0].Blocks == 0 {
+	if d.Runs[0].Trials.OK == 0 {
 		return s
 	}
 	for _, m := range d.Metrics {

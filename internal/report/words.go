@@ -18,7 +18,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	marks := d.note(r.Warnings)
-	if run.Blocks > 0 {
+	if run.Trials.OK > 0 {
 		details := d.sayMetrics(marks)
 		if details >= foldedDetails && len(r.Header.Plan.Restrict) > 0 {
 			d.Fold = fmt.Sprintf("%d details more: tare show %s --details", details, Clean(run.ID))

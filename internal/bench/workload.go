@@ -48,6 +48,13 @@ func CheckRemote(w Workload, e Engine) error {
 	return fmt.Errorf("%w: engine %s is on another machine, and the times of %s would include the network: run tare on that machine", ErrUnsupported, e.Name(), w.Name())
 }
 
+// A ParamChecker is a Workload with options that can contradict one another.
+type ParamChecker interface {
+	// CheckParams reports which options of a cell do, so that it can run with no
+	// engine and no image. Params are as in Task.
+	CheckParams(params map[string]string) error
+}
+
 // A Param is an option of a workload.
 type Param struct {
 	Name    string // as in YAML

@@ -220,7 +220,7 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 		a.notice("%s is left out: %s", printable(l.Value), whyExcluded(l, name))
 	}
 	p.workload = workloadNamed(p.plan.Workload)
-	return p, nil
+	return p, p.checkParams()
 }
 
 // whyExcluded says that an experiment has no cell with a level, and where to look for

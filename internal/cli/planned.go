@@ -46,6 +46,29 @@ func (p *planned) expand(ctx context.Context, e *experiment.Experiment) error {
 	return err
 }
 
+// checkParams refuses options that contradict one another in every cell: then nothing
+// could run. A plan in which some cells can goes on without the others.
+func (p *planned) checkParams() error {
+	w, ok := p.workload.(bench.ParamChecker)
+	if !ok {
+		return nil
+	}
+	var first error
+	for _, c := range p.plan.Cells {
+		err := w.CheckParams(c.Params)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return &usageError{err: first}
+}
+
 // found lists the engines that can be used here, of those that were asked.
 func (p *planned) found() (usable []string) {
 	for _, e := range p.probed {

@@ -26,7 +26,7 @@ func (p Program) Find() error {
 }
 
 // Unknown reports which of the options that mean nothing to it were set to other
-// than their defaults; the error wraps bench.ErrUnsupported.
+// than their defaults.
 func (p Program) Unknown(params []bench.Param, given map[string]string, names ...string) error {
 	var set []string
 	for _, param := range params {
@@ -37,7 +37,7 @@ func (p Program) Unknown(params []bench.Param, given map[string]string, names ..
 	if len(set) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s does not know %s: leave that out, or tool", bench.ErrUnsupported, p.Name, strings.Join(set, ", "))
+	return fmt.Errorf("%s does not know %s: leave that out, or tool", p.Name, strings.Join(set, ", "))
 }
 
 // Job is a job of the program with arguments, packed into an image of its own.

@@ -125,31 +125,45 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 		return fmt.Errorf("%w: tare's own server speaks plain HTTP/1.1: for tls and http2 use server=nginx, or an image", bench.ErrUnsupported)
 	case encrypted(t) && t.Spec.Reach == bench.ReachPeer:
 		return fmt.Errorf("%w: the client for tls and http2 is a program of this host, and reach peer has one in a container: use another reach", bench.ErrUnsupported)
-	case t.Params["tool"] != "" && isShare(t):
-		return fmt.Errorf("%w: what the cells can do is found with tare's own client: leave tool out, or give a rate in requests per second", bench.ErrUnsupported)
-	case t.Params["ramp"] == "yes" && isShare(t):
-		return fmt.Errorf("%w: a ramp begins at a rate in requests per second", bench.ErrUnsupported)
 	case kind == ownServer && plain:
 		return fmt.Errorf("%w: nothing can be mounted for a plain process: use server=nginx", bench.ErrUnsupported)
 	}
-	if err := options(t); err != nil {
+	if err := w.CheckParams(t.Params); err != nil {
 		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
-	return toolOf(t).find(w.Params(), t.Params)
+	if tool := toolOf(t.Params); tool != nil {
+		return tool.Find()
+	}
+	return nil
+}
+
+// CheckParams implements bench.ParamChecker.
+func (w workload) CheckParams(params map[string]string) error {
+	tool, share := toolOf(params), isShare(params)
+	switch {
+	case tool != nil && share:
+		return errors.New("what the cells can do is found with tare's own client: leave tool out, or give a rate in requests per second")
+	case params["ramp"] == "yes" && share:
+		return errors.New("a ramp begins at a rate in requests per second")
+	}
+	if err := options(params); err != nil || tool == nil {
+		return err
+	}
+	return tool.Unknown(w.Params(), params, tool.unknown...)
 }
 
 // encrypted tells whether the client has to be the one that speaks more than plain
 // HTTP/1.1.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
 
-func isShare(t bench.Task) bool {
-	_, ok := shareOf(t.Params["rate"])
+func isShare(params map[string]string) bool {
+	_, ok := shareOf(params["rate"])
 	return ok
 }
 
 // options says which options contradict one another.
-func options(t bench.Task) error {
-	args, err := load.ParseArgs(load.Words(clientOptions(t)))
+func options(params map[string]string) error {
+	args, err := load.ParseArgs(load.Words(clientOptions(params)))
 	if err != nil {
 		return err
 	}
@@ -158,8 +172,8 @@ func options(t bench.Task) error {
 }
 
 // clientOptions are those of the load.
-func clientOptions(t bench.Task) map[string]string {
-	all := maps.Clone(t.Params)
+func clientOptions(params map[string]string) map[string]string {
+	all := maps.Clone(params)
 	for _, name := range append(serverOptions(), "tool", "path") {
 		delete(all, name)
 	}

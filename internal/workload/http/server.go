@@ -83,7 +83,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if err = w.serve(ctx, s); err == nil {
 		err = s.keepApart(ctx)
 	}
-	if err == nil && isShare(t) {
+	if err == nil && isShare(t.Params) {
 		err = s.rehearse(ctx)
 	}
 	if err != nil {

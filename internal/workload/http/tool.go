@@ -60,24 +60,13 @@ func toolNames() []string {
 }
 
 // toolOf is the tool of a cell; nil where it has none.
-func toolOf(t bench.Task) *tool {
+func toolOf(params map[string]string) *tool {
 	all := tools()
-	i := slices.IndexFunc(all, func(o *tool) bool { return o.Name == t.Params["tool"] })
+	i := slices.IndexFunc(all, func(o *tool) bool { return o.Name == params["tool"] })
 	if i < 0 {
 		return nil
 	}
 	return all[i]
-}
-
-// find reports why a tool cannot be used; nil is none.
-func (t *tool) find(params []bench.Param, given map[string]string) error {
-	if t == nil {
-		return nil
-	}
-	if err := t.Unknown(params, given, t.unknown...); err != nil {
-		return err
-	}
-	return t.Find()
 }
 
 // askWith runs a tool until it has ended.

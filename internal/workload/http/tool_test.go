@@ -1,7 +1,6 @@
 package http
 
 import (
-	"errors"
 	"net/netip"
 	"os"
 	"strings"
@@ -162,12 +161,11 @@ func FuzzTools(f *testing.F) {
 // An option that a tool does not know is refused, and not passed over.
 func TestUnknownOptions(t *testing.T) {
 	for tool, given := range map[*tool][]string{ab(): {"rate", "100"}, wrk(): {"requests", "5"}, oha(): {"ramp", "yes"}} {
-		params := workload{}.Params()
-		if err := tool.find(params, questionOf().params); err != nil && strings.Contains(err.Error(), "does not know") {
+		if err := (workload{}).CheckParams(questionOf("tool", tool.Name).params); err != nil {
 			t.Errorf("%s with its defaults: %v", tool.Name, err)
 		}
-		err := tool.find(params, questionOf(given...).params)
-		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), tool.Name+" does not know "+given[0]) {
+		err := workload{}.CheckParams(questionOf(append(given, "tool", tool.Name)...).params)
+		if err == nil || !strings.Contains(err.Error(), tool.Name+" does not know "+given[0]) {
 			t.Errorf("%s with %s: %v", tool.Name, given[0], err)
 		}
 	}

@@ -128,10 +128,10 @@ func (v *visit) ready(ctx context.Context) error {
 
 // load has the client do its work.
 func (v *visit) load(ctx context.Context) (*load.Report, error) {
-	if tool := toolOf(v.task); tool != nil {
+	if tool := toolOf(v.task.Params); tool != nil {
 		return v.askWith(ctx, tool)
 	}
-	options := clientOptions(v.task)
+	options := clientOptions(v.task.Params)
 	options["cpus"] = list(v.cpus.client)
 	if share, ok := shareOf(v.task.Params["rate"]); ok {
 		options["rate"] = v.capacities.rate(v.task.Params, share)

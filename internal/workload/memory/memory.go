@@ -4,7 +4,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -93,14 +92,25 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
 		return fmt.Errorf("%w: workload memory brings its own program: leave image and argv out", bench.ErrUnsupported)
 	}
+	if err := (workload{}).CheckParams(t.Params); err != nil {
+		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
+	}
 	if t.Params["tool"] == sysbench.Name {
-		return errors.Join(sysbench.Unknown(workload{}.Params(), t.Params, "pages"), sysbench.Find())
+		return sysbench.Find()
 	}
 	args, err := load.ParseArgs(load.Words(options(t)))
 	if err != nil {
 		return err
 	}
 	return memory.Check(args)
+}
+
+// CheckParams implements bench.ParamChecker.
+func (workload) CheckParams(params map[string]string) error {
+	if params["tool"] != sysbench.Name {
+		return nil
+	}
+	return sysbench.Unknown(workload{}.Params(), params, "pages")
 }
 
 // Setup implements bench.Fixturer.

@@ -60,9 +60,14 @@ func (rtt) Params() []bench.Param {
 }
 
 // Check implements bench.Workload.
-func (w rtt) Check(_ context.Context, t bench.Task) error { return check(w, t, rttTool(t)) }
+func (w rtt) Check(_ context.Context, t bench.Task) error { return check(w, t, rttTool(t.Params)) }
 
-func rttTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], sockperf()) }
+// CheckParams implements bench.ParamChecker.
+func (w rtt) CheckParams(params map[string]string) error {
+	return rttTool(params).check(w.Params(), params)
+}
+
+func rttTool(params map[string]string) *tool { return toolNamed(params["tool"], sockperf()) }
 
 // Setup implements bench.Fixturer.
 func (w rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
@@ -70,7 +75,7 @@ func (w rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tool := rttTool(t); tool != nil {
+	if tool := rttTool(t.Params); tool != nil {
 		return s, tool.server(s)
 	}
 	options := pick(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")

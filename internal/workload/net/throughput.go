@@ -59,10 +59,15 @@ func (throughput) Params() []bench.Param {
 
 // Check implements bench.Workload.
 func (w throughput) Check(_ context.Context, t bench.Task) error {
-	return check(w, t, throughputTool(t))
+	return check(w, t, throughputTool(t.Params))
 }
 
-func throughputTool(t bench.Task) *tool { return toolNamed(t.Params["tool"], iperf3()) }
+// CheckParams implements bench.ParamChecker.
+func (w throughput) CheckParams(params map[string]string) error {
+	return throughputTool(params).check(w.Params(), params)
+}
+
+func throughputTool(params map[string]string) *tool { return toolNamed(params["tool"], iperf3()) }
 
 // Setup implements bench.Fixturer.
 func (w throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
@@ -70,7 +75,7 @@ func (w throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, err
 	if err != nil {
 		return nil, err
 	}
-	if tool := throughputTool(t); tool != nil {
+	if tool := throughputTool(t.Params); tool != nil {
 		return s, tool.server(s)
 	}
 	options := pick(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")

@@ -43,10 +43,18 @@ func (t *tool) find(params []bench.Param, given map[string]string) error {
 	if t == nil {
 		return nil
 	}
-	if err := t.Unknown(params, given, t.unknown...); err != nil {
-		return err
+	if err := t.check(params, given); err != nil {
+		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
 	return t.Find()
+}
+
+// check reports which options a tool does not know; nil is none.
+func (t *tool) check(params []bench.Param, given map[string]string) error {
+	if t == nil {
+		return nil
+	}
+	return t.Unknown(params, given, t.unknown...)
 }
 
 // server is the tool's, for a stage. It has to be told its port: one that is free

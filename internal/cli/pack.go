@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -30,6 +31,7 @@ type packOptions struct {
 	entrypoint string
 	cmd        string
 	env        []string
+	ports      []string
 	dir        string
 }
 
@@ -44,7 +46,7 @@ package, and why. The same files give the same image, to the byte.
 
 PROGRAM is a name that is looked for in PATH, /usr/sbin and /sbin, or an absolute
 path. A container runs the first one. What a program needs beside libraries, and how
-it is run, is in a recipe. There are recipes for
+it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 ` + strings.Join(pack.RecipeNames(), ", ") + `.
 --image host:PROGRAM packs by the same rules.`,
 		Example: `  tare pack nginx -o nginx.tar
@@ -63,6 +65,7 @@ it is run, is in a recipe. There are recipes for
 	f.StringVar(&o.entrypoint, "entrypoint", "", "what a container runs: `words`, or a JSON array of them")
 	f.StringVar(&o.cmd, "cmd", "", "its arguments, unless others are given: `words`, or a JSON array of them")
 	f.StringArrayVar(&o.env, "env", nil, "a variable of the image: `KEY=VALUE`")
+	f.StringArrayVar(&o.ports, "expose", nil, "a port on which it listens, instead of those of the recipe: `PORT[/PROTOCOL]`, by default tcp")
 	f.StringVar(&o.dir, "workdir", "", "its working `directory`, made if it is not there")
 	completeFlag(cmd, "recipe", completeFixed(append(pack.RecipeNames(), pack.NoRecipe)...))
 	completeFlag(cmd, "load", completeFixed("docker", "podman", "containerd"))
@@ -118,7 +121,7 @@ func packError(err error, to *target) error {
 
 // request reads the flags.
 func (o packOptions) request(programs []string) (r pack.Request, err error) {
-	r = pack.Request{Recipe: o.recipe, Users: o.users, Scripts: true, Process: pack.Process{Env: o.env, Dir: o.dir}}
+	r = pack.Request{Recipe: o.recipe, Users: o.users, Scripts: true}
 	if len(programs) == 0 && o.recipe != "" {
 		programs = pack.ProgramsOf(o.recipe)
 	}
@@ -140,15 +143,42 @@ func (o packOptions) request(programs []string) (r pack.Request, err error) {
 		}
 		r.Files = append(r.Files, file)
 	}
+	r.Process, err = o.process()
+	return r, err
+}
+
+// process reads the flags that say what a container runs.
+func (o packOptions) process() (p pack.Process, err error) {
+	p = pack.Process{Env: o.env, Dir: o.dir}
 	for _, kv := range o.env {
 		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
-			return r, &usageError{fmt.Errorf("--env %q", kv), "write KEY=VALUE"}
+			return p, &usageError{fmt.Errorf("--env %q", kv), "write KEY=VALUE"}
 		}
 	}
+	for _, text := range o.ports {
+		port, err := parsePort(text)
+		if err != nil {
+			return p, err
+		}
+		p.Ports = append(p.Ports, port)
+	}
 	var err1, err2 error
-	r.Process.Entrypoint, err1 = words("--entrypoint", o.entrypoint)
-	r.Process.Cmd, err2 = words("--cmd", o.cmd)
-	return r, errors.Join(err1, err2)
+	p.Entrypoint, err1 = words("--entrypoint", o.entrypoint)
+	p.Cmd, err2 = words("--cmd", o.cmd)
+	return p, errors.Join(err1, err2)
+}
+
+// parsePort reads PORT[/PROTOCOL], and returns it as an image's configuration has it.
+func parsePort(text string) (string, error) {
+	number, protocol, ok := strings.Cut(text, "/")
+	if !ok {
+		protocol = "tcp"
+	}
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || port == 0 || !slices.Contains([]string{"tcp", "udp", "sctp"}, protocol) {
+		return "", &usageError{fmt.Errorf("--expose %q", text), "write PORT or PORT/PROTOCOL: 1 to 65535, and tcp, udp or sctp"}
+	}
+	return fmt.Sprintf("%d/%s", port, protocol), nil
 }
 
 // parseFile reads SRC[:DEST]. DEST begins with a slash, and ends with one if SRC

@@ -24,6 +24,7 @@ type packed struct {
 	Env     []string     `json:"env"`
 	User    string       `json:"user,omitempty"`
 	Dir     string       `json:"dir"`
+	Ports   []string     `json:"ports,omitempty"`
 	Layer   int64        `json:"layer_bytes"` // uncompressed, as it is stored
 	Bytes   int64        `json:"file_bytes"`  // of all files
 	Files   []packedFile `json:"files"`
@@ -54,7 +55,7 @@ func describe(ctx context.Context, img *image.Image, tag string) (*packed, error
 	}
 	out := &packed{
 		Digest: img.Digest(), Tag: tag, Program: set.Program,
-		Argv: slices.Concat(set.Process.Entrypoint, set.Process.Cmd), Env: img.Env(), User: img.User(), Dir: img.WorkingDir(),
+		Argv: slices.Concat(set.Process.Entrypoint, set.Process.Cmd), Env: img.Env(), User: img.User(), Dir: img.WorkingDir(), Ports: set.Process.Ports,
 		Layer: img.Stored(), Owners: known, SetID: set.SetID, Scripts: set.Scripts, Files: []packedFile{},
 	}
 	for _, e := range set.Entries {
@@ -87,6 +88,9 @@ func (a *app) printPacked(p *packed, aside bool) error {
 	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, printable(commandLine(p.Argv)))
 	if p.User != "" {
 		fmt.Fprintf(out, "as     %s\n", printable(p.User))
+	}
+	if len(p.Ports) > 0 {
+		fmt.Fprintf(out, "ports  %s\n", strings.Join(p.Ports, " "))
 	}
 	if p.Written != "" {
 		fmt.Fprintf(out, "wrote  %s\n", printable(p.Written))

@@ -59,8 +59,11 @@ func (l *Library) pack(ctx context.Context, r pack.Request) (*Image, error) {
 		User:       set.Process.User,
 		WorkingDir: cmp.Or(set.Process.Dir, "/"),
 	}
-	if port := set.Process.Port; port != "" {
-		config.ExposedPorts = map[string]struct{}{port: {}}
+	for _, port := range set.Process.Ports {
+		if config.ExposedPorts == nil {
+			config.ExposedPorts = make(map[string]struct{})
+		}
+		config.ExposedPorts[port] = struct{}{}
 	}
 	raw, err := json.Marshal(configOf(config, id))
 	if err != nil {

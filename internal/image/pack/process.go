@@ -14,7 +14,7 @@ type Process struct {
 	Env        []string // KEY=VALUE
 	User       string
 	Dir        string
-	Port       string // on which it listens, such as "80/tcp"; empty = none that is known
+	Ports      []string // on which it listens, such as "80/tcp"; empty = none that is known
 }
 
 // process decides what a container runs.
@@ -23,7 +23,7 @@ func (p *packer) process() error {
 	s.Entrypoint = []string{p.set.Program}
 	if len(p.recipes) > 0 && p.recipes[0].program == p.set.Program {
 		a := p.recipes[0]
-		s.Cmd, s.Dir, s.Port = slices.Clone(a.Cmd), a.Dir, a.Port
+		s.Cmd, s.Dir, s.Ports = slices.Clone(a.Cmd), a.Dir, slices.Clone(a.Ports)
 		s.Env = slices.Clone(a.Env)
 		if len(a.Entrypoint) > 0 {
 			s.Entrypoint = a.expand(a.program, a.bin, a.Entrypoint)
@@ -32,7 +32,10 @@ func (p *packer) process() error {
 	s.Env = append([]string{"PATH=" + p.searchPath()}, s.Env...)
 	want := p.request.Process
 	if len(want.Entrypoint) > 0 {
-		s.Entrypoint, s.Cmd, s.Port = want.Entrypoint, nil, ""
+		s.Entrypoint, s.Cmd, s.Ports = want.Entrypoint, nil, nil
+	}
+	if len(want.Ports) > 0 {
+		s.Ports = want.Ports
 	}
 	if len(want.Cmd) > 0 {
 		s.Cmd = want.Cmd

@@ -28,7 +28,7 @@ type Recipe struct {
 	Cmd        []string
 	Env        []string // KEY=VALUE
 	Dir        string   // working directory; one that every host has
-	Port       string   // on which it listens then, such as "80/tcp"; empty = none
+	Ports      []string // on which it listens then, such as "80/tcp"
 }
 
 // Made is a file or directory that a Recipe makes.

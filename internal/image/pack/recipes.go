@@ -30,7 +30,7 @@ func Recipes() []Recipe {
 			Entrypoint: []string{"$PROGRAM"},
 			Cmd:        []string{"--save", "", "--appendonly", "no", "--protected-mode", "no"},
 			Dir:        "/tmp",
-			Port:       "6379/tcp",
+			Ports:      []string{"6379/tcp"},
 		},
 		// Distributions that build I/O engines apart.
 		{Name: "fio", For: []string{"fio"}, Open: below([]string{"/usr/lib/*/fio", "/usr/lib/fio", "/usr/lib64/fio", "/usr/local/lib/fio"}, "*.so")},
@@ -57,7 +57,7 @@ func nginx() Recipe {
 		Users:      []User{{Name: "www-data", UID: 33, GID: 33}, {Name: "nginx", UID: 101, GID: 101}, {Name: "http", UID: 102, GID: 102}},
 		Entrypoint: []string{"$PROGRAM", "-g", "daemon off;"},
 		Cmd:        []string{"-c", "/etc/nginx/nginx.conf"},
-		Port:       "80/tcp",
+		Ports:      []string{"80/tcp"},
 	}
 }
 
@@ -91,7 +91,7 @@ func postgres() Recipe {
 		Entrypoint: []string{"/postgres.sh"},
 		Cmd:        []string{"-c", "listen_addresses=*"},
 		Env:        []string{"PGDATA=/var/lib/postgresql/data", "TZ=UTC"},
-		Port:       "5432/tcp",
+		Ports:      []string{"5432/tcp"},
 	}
 }
 

@@ -202,7 +202,7 @@ func TestUsers(t *testing.T) {
 
 func TestProcess(t *testing.T) {
 	w := root(t)
-	given := pack.Process{Entrypoint: []string{"/prog", "-x"}, Cmd: []string{"y"}, Env: []string{"A=1"}, Dir: "/work/here"}
+	given := pack.Process{Entrypoint: []string{"/prog", "-x"}, Cmd: []string{"y"}, Env: []string{"A=1"}, Dir: "/work/here", Ports: []string{"8080/tcp", "53/udp"}}
 	s := packed(t, w.dir, pack.Request{Programs: []string{"/prog"}, Process: given})
 	want := given
 	want.Env = []string{"PATH=/:" + pack.SearchPath, "A=1"}
@@ -371,6 +371,25 @@ func TestRecipeByName(t *testing.T) {
 	}
 	if _, err := (pack.Host{Root: w.dir}).Pack(pack.Request{Programs: []string{"/prog"}, Recipe: "apache"}); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "there are nginx, ") {
 		t.Errorf("unknown recipe: %v, want bench.ErrUnsupported that lists them", err)
+	}
+}
+
+func TestPorts(t *testing.T) {
+	w := root(t)
+	for _, test := range []struct {
+		name string
+		want pack.Process
+		got  []string
+	}{
+		{"the recipe's", pack.Process{}, []string{"80/tcp"}},
+		{"others instead", pack.Process{Ports: []string{"8080/tcp"}}, []string{"8080/tcp"}},
+		{"none of another program", pack.Process{Entrypoint: []string{"/x"}}, nil},
+		{"said of another program", pack.Process{Entrypoint: []string{"/x"}, Ports: []string{"53/udp"}}, []string{"53/udp"}},
+	} {
+		s := packed(t, w.dir, pack.Request{Programs: []string{"/prog"}, Recipe: "nginx", Process: test.want})
+		if diff := cmp.Diff(test.got, s.Process.Ports); diff != "" {
+			t.Errorf("%s: ports (-want +got):\n%s", test.name, diff)
+		}
 	}
 }
 

@@ -170,7 +170,7 @@ func (w *warner) notes() {
 	}
 	for _, note := range slices.Sorted(maps.Keys(cells)) {
 		code, _, _ := strings.Cut(note, ": ")
-		text, hint := noteText(note, w.names(cells[note]))
+		text, hint := noteText(note, w.names(w.withoutControls(cells[note])))
 		w.add(code, text, hint, noteMetric(code), cells[note]...)
 	}
 	w.ways(cells)

@@ -85,6 +85,14 @@ func (w *warner) names(cells []int) string {
 	return strings.Join(out, ", ")
 }
 
+// withoutControls leaves out controls whose baseline is among the cells: they are the
+// same thing.
+func (w *warner) withoutControls(cells []int) []int {
+	return slices.DeleteFunc(slices.Clone(cells), func(c int) bool {
+		return slices.ContainsFunc(w.table.groups, func(g group) bool { return g.control == c && slices.Contains(cells, g.baseline) })
+	})
+}
+
 // name returns what people call a cell.
 func (w *warner) name(cell int) string { return CellName(&w.Header.Plan.Cells[cell]) }
 
@@ -193,7 +201,7 @@ func (w *warner) fewSamples() {
 		hint = "see the failures"
 	}
 	if w.Trials.OK > 0 && len(cells) > 0 {
-		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(cells)),
+		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(w.withoutControls(cells))),
 			hint, "", cells...)
 	}
 }

@@ -202,7 +202,7 @@ func TestWarnings(t *testing.T) {
 					s.Applied = &a
 				}
 			})
-		}, []string{bench.NotePartFailed + ": few: refused"}, "", []int{2}},
+		}, []string{bench.NotePartFailed}, "", []int{2}},
 		{"another runtime where a part failed", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
@@ -211,7 +211,7 @@ func TestWarnings(t *testing.T) {
 					s.Applied, s.Notes = &a, []string{bench.NotePartFailed + ": few: refused"}
 				}
 			})
-		}, []string{analysis.CodeResidue, bench.NotePartFailed + ": few: refused"}, "", []int{2}},
+		}, []string{analysis.CodeResidue, bench.NotePartFailed}, "", []int{2}},
 		{"another image in one cell", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 {
@@ -314,6 +314,25 @@ func TestIncompleteBlocks(t *testing.T) {
 		}
 		if want := len(run.Samples); r.Trials.OK != want || r.Metrics[0].Conditions[0].Cells == nil {
 			t.Errorf("%d trials lost: %d count, want %d", tt.lost, r.Trials.OK, want)
+		}
+	}
+}
+
+// A control is not named beside its baseline: it is the same thing.
+func TestControlIsNotNamed(t *testing.T) {
+	for _, tt := range []struct {
+		cells []int // 3 is the control of 0
+		want  string
+	}{{[]int{0, 1, 3}, "the client of a, b waited"}, {[]int{1, 3}, "the client of b, control waited"}} {
+		run := clean(10)
+		for i := range run.Samples {
+			if s := &run.Samples[i]; slices.Contains(tt.cells, s.Trial.Cell) {
+				s.Notes = []string{bench.NoteClosedLoop}
+			}
+		}
+		w := analyze(t, run).Warnings
+		if len(w) != 1 || !strings.HasPrefix(w[0].Text, tt.want) || !slices.Equal(w[0].Cells, tt.cells) {
+			t.Errorf("%v: %+v, want %q", tt.cells, w, tt.want)
 		}
 	}
 }

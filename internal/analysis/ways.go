@@ -12,7 +12,7 @@ func (w *warner) ways(noted map[string][]int) {
 	var cells []int
 	for _, code := range []string{bench.NoteIOUring, bench.NoteIOLibaio, bench.NoteIOThreads} {
 		if len(noted[code]) > 0 {
-			said = append(said, wayName(code)+" by "+w.names(noted[code]))
+			said = append(said, wayName(code)+" by "+w.names(w.withoutControls(noted[code])))
 			cells = append(cells, noted[code]...)
 		}
 	}

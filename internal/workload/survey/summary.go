@@ -18,10 +18,12 @@ type summary struct {
 
 	want    bench.Spec
 	applied *bench.Applied
+
+	closed map[string]bool // parts that had a closed loop
 }
 
 func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
-	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string]float64{}}
+	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string]float64{}, closed: map[string]bool{}}
 	for _, metric := range metrics {
 		if metric.Role == bench.Counter {
 			s.counters[metric.Name] = true
@@ -45,6 +47,16 @@ func (m partMeter) Record(metric string, value float64) {
 		return
 	}
 	m.Meter.Record(m.part.metric(metric), value)
+}
+
+// Note implements bench.Meter. Whether a closed loop is worth telling is known when all
+// parts have been asked.
+func (m partMeter) Note(code string) {
+	if code == bench.NoteClosedLoop {
+		m.closed[m.part.Name] = true
+		return
+	}
+	m.Meter.Note(code)
 }
 
 // Span implements bench.Meter.
@@ -107,6 +119,26 @@ func (p Part) metric(name string) string {
 		return name
 	default:
 		return p.As + strings.TrimPrefix(name, own)
+	}
+}
+
+// noteClosed marks the sample where parts had a closed loop, and no other part of the
+// same workload says what those would wait who came meanwhile.
+func (s *summary) noteClosed(parts []*running) {
+	closed, open := map[string]bool{}, map[string]bool{} // by workload
+	for _, r := range parts {
+		switch name := r.Workload.Name(); {
+		case s.closed[r.Name]:
+			closed[name] = true
+		case r.why() == nil:
+			open[name] = true
+		}
+	}
+	for name := range closed {
+		if !open[name] {
+			s.Meter.Note(bench.NoteClosedLoop)
+			return
+		}
 	}
 }
 

@@ -161,5 +161,6 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return nothing
 	}
 	f.tell(m)
+	sum.noteClosed(f.parts)
 	return sum.flush()
 }

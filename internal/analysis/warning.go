@@ -292,7 +292,7 @@ func (w *warner) imprecise() {
 	if worst == nil {
 		return
 	}
-	what := ""
+	what := " for what was asked"
 	if least, largest := w.Header.Plan.Precisions(w.Header.Metrics); least == largest {
 		what = " for ±" + unit.FormatPercent(asked)
 	}

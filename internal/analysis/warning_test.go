@@ -112,7 +112,7 @@ func TestWarnings(t *testing.T) {
 			r.Header.Metrics[1].Role = bench.Primary
 			r.Header.Plan.Precision = 0.03
 			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.004}}
-		}, []string{analysis.CodeImprecise}, "blocks are needed: --blocks ", nil},
+		}, []string{analysis.CodeImprecise}, "blocks are needed for what was asked: --blocks ", nil},
 		{"precise enough by a margin", 40, func(r *bench.Run) {
 			r.Header.Plan.Precision = 0.004
 			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.03}}

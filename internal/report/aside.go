@@ -39,7 +39,7 @@ func variation(m *Metric, c *Condition) []string {
 	case m.Scale == bench.Difference:
 		parts = append(parts, "blocks ±"+unit.Format(*c.Spread, unitName(m.Unit)))
 	default:
-		parts = append(parts, "blocks ±"+unit.FormatPercent(roundTo(*c.Spread)))
+		parts = append(parts, "blocks ±"+unit.FormatPercent(visible(*c.Spread)))
 	}
 	return parts
 }
@@ -57,8 +57,17 @@ func noise(m *Metric, c *Condition) string {
 	case n.Scale == bench.Difference:
 		return "noise ±" + unit.Format((*n.High-*n.Low)/2, unitName(m.Unit))
 	default:
-		return "noise ±" + unit.FormatPercent(roundTo(math.Sqrt(*n.High / *n.Low)-1))
+		return "noise ±" + unit.FormatPercent(visible(math.Sqrt(*n.High / *n.Low)-1))
 	}
+}
+
+// visible leaves two significant digits of a share, and none below a thousandth of a
+// percent.
+func visible(v float64) float64 {
+	if v < 1e-5 {
+		return 0
+	}
+	return roundTo(v)
 }
 
 // roundTo leaves two significant digits of a share.

@@ -1,8 +1,11 @@
 package report_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/bench"
@@ -51,6 +54,50 @@ func TestNothingToShow(t *testing.T) {
 		}
 		if s.name == "all-failed" && len(d.Words.Failures) == 0 {
 			t.Errorf("%s: the failures are not shown", s.name)
+		}
+	}
+}
+
+// TestOneUnitInARow checks that a difference has the unit of the median beside it,
+// whatever other rows have, unless it is far smaller.
+func TestOneUnitInARow(t *testing.T) {
+	metrics := analysistest.Lifecycle()[:2]
+	metrics[1].Name, metrics[1].Role, metrics[1].Scale = "time.sd", bench.Detail, bench.Difference
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 1, Blocks: 8, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}},
+		Conditions: []string{"x=1", "x=2", "x=3"}, Metrics: metrics,
+	})
+	base, more := map[string]float64{"x=1": 495e-6, "x=2": 5.08e-3, "x=3": 2}, map[string]float64{"x=1": 245e-6, "x=2": 3.093e-3, "x=3": 7e-6}
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		c := run.Header.Plan.Cells[s.Trial.Cell]
+		s.Values[1] = base[c.Condition]
+		if c.Name == "b" {
+			s.Values[1] += more[c.Condition]
+		}
+	}
+	d := (state{name: "units", runs: func() []*bench.Run { return []*bench.Run{run} }}).document(t)
+	var got []string
+	for _, g := range d.Details[0].Groups {
+		got = append(got, g.Lines[0].Cells[1:]...)
+	}
+	want := []string{"495 µs", "✗ +245 µs", "5.08 ms", "✗ +3.09 ms", "2 s", "= +7.00 µs"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNoNoise checks that what is no noise for people is none.
+func TestNoNoise(t *testing.T) {
+	for size, want := range map[float64]string{1e-8: "noise ±0 %", 1e-3: "noise ±0.1"} {
+		d := (state{name: "quiet", runs: func() []*bench.Run {
+			return []*bench.Run{analysistest.Run(analysistest.Shape{
+				Seed: 1, Blocks: 8, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}}, Metrics: analysistest.Lifecycle()[:1],
+				Noise: func(r *rand.Rand) float64 { return size * r.NormFloat64() },
+			})}
+		}}).document(t)
+		if got := d.Tables[0].Aside; !strings.Contains(got, want) {
+			t.Errorf("noise of %v: %q, want %q", size, got, want)
 		}
 	}
 }

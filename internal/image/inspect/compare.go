@@ -13,6 +13,8 @@ type Comparison struct {
 	// What differs; with one image there is nothing in them.
 	Packages []Difference `json:"packages"` // by name
 	Config   []Difference `json:"config"`
+	// Files and symbolic links by path: digest, permissions and owner, or a target.
+	Files []Difference `json:"files"`
 }
 
 // A SharedLayer is a layer that several images have: it is stored and fetched once.
@@ -46,10 +48,11 @@ func (d Difference) OnlyIn() int {
 
 // Compare says what differs between images.
 func Compare(images []*Report) Comparison {
-	c := Comparison{Images: images, Shared: shared(images), Packages: []Difference{}, Config: []Difference{}}
+	c := Comparison{Images: images, Shared: shared(images), Packages: []Difference{}, Config: []Difference{}, Files: []Difference{}}
 	if len(images) > 1 {
 		c.Packages = differences(images, packagesOf)
 		c.Config = differences(images, settings)
+		c.Files = fileDifferences(images)
 	}
 	return c
 }

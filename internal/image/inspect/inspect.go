@@ -39,6 +39,8 @@ type Report struct {
 	Notes    []string  `json:"notes,omitempty"` // what could not be read, and why
 
 	Config Config `json:"config"`
+
+	files map[string]state // that a container sees, and symbolic links, by path
 }
 
 // A Layer is what is in one layer, the bottom one first.
@@ -93,7 +95,7 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	r := &Report{
 		Ref: img.Ref(), Digest: img.Digest(), Pinned: img.Pinned(),
 		Platform: path.Join(file.OS, file.Architecture, file.Variant), Created: file.Created.Time,
-		Libc: []Libc{}, Packages: []Package{}, Config: configOf(file.Config),
+		Libc: []Libc{}, Packages: []Package{}, Config: configOf(file.Config), files: map[string]state{},
 	}
 	layers, err := img.Layers()
 	if err != nil {
@@ -109,7 +111,7 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	if err := r.compress(ctx, img); err != nil {
 		return nil, err
 	}
-	r.count(t.root.inode, map[*inode]bool{})
+	r.count("/", t.root.inode, map[*inode]bool{})
 	r.System = systemOf(t)
 	r.Libc = append(r.Libc, libraries(t)...)
 	r.packages(t)
@@ -129,17 +131,20 @@ func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
 	return t.apply(e, content)
 }
 
-// count adds up what a container sees.
-func (r *Report) count(dir *inode, seen map[*inode]bool) {
-	for _, c := range dir.children {
+// count adds up what a container sees in a directory.
+func (r *Report) count(at string, dir *inode, seen map[*inode]bool) {
+	for name, c := range dir.children {
+		name = path.Join(at, name)
 		switch c.kind {
 		case image.Directory:
 			r.Dirs++
-			r.count(c.inode, seen)
+			r.count(name, c.inode, seen)
 		case image.Symlink:
 			r.Links++
+			r.files[name] = c.state
 		default:
 			r.Files++
+			r.files[name] = c.state
 			if !seen[c.inode] {
 				r.Unpacked += c.size
 			}

@@ -328,8 +328,33 @@ func TestCompare(t *testing.T) {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	same := inspect.Compare([]*inspect.Report{a, a})
-	if len(same.Packages)+len(same.Config) != 0 || len(same.Shared) != 2 {
+	if len(same.Packages)+len(same.Config)+len(same.Files) != 0 || len(same.Shared) != 2 {
 		t.Errorf("an image differs from itself: %+v", same)
+	}
+}
+
+// Files are compared as a container sees them; what lies in which layer, and when it
+// was made, does not count.
+func TestCompareFiles(t *testing.T) {
+	one := report(t, imagetest.Archive(t, file("same", "1"), file("data", "1"), entry{Kind: tar.TypeReg, Name: "mode", Mode: 0o755}, symlink("link", "a"), file("kind", ""), file("mine", "")))
+	two := report(t,
+		imagetest.Archive(t, file("same", "0"), file("gone", "")),
+		imagetest.Archive(t, file("same", "1"), file("data", "2"), file("mode", ""), symlink("link", "b"), symlink("kind", "data"), file(".wh.gone", ""), dir("empty"),
+			entry{Kind: tar.TypeReg, Name: "owned", UID: 7, GID: 8}))
+	sum := func(data string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(data))) }
+	want := []inspect.Difference{
+		{What: "/data", Values: []string{sum("1") + " 0644 0:0", sum("2") + " 0644 0:0"}},
+		{What: "/kind", Values: []string{sum("") + " 0644 0:0", "-> data"}},
+		{What: "/link", Values: []string{"-> a", "-> b"}},
+		{What: "/mine", Values: []string{sum("") + " 0644 0:0", ""}},
+		{What: "/mode", Values: []string{sum("") + " 0755 0:0", sum("") + " 0644 0:0"}},
+		{What: "/owned", Values: []string{"", sum("") + " 0644 7:8"}},
+	}
+	if diff := cmp.Diff(want, inspect.Compare([]*inspect.Report{one, two}).Files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if c := inspect.Compare([]*inspect.Report{two, two}); len(c.Files) != 0 {
+		t.Errorf("an image differs from itself: %+v", c.Files)
 	}
 }
 

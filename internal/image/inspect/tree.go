@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"path"
@@ -27,9 +28,8 @@ type node struct {
 
 // An inode is what a name stands for; a hard link shares it.
 type inode struct {
-	kind     image.Kind // File, Directory or Symlink
+	state
 	size     int64
-	target   string // of a symbolic link
 	content  []byte // of a file that is looked into
 	cut      bool   // the content is longer
 	children map[string]*node
@@ -44,7 +44,7 @@ const (
 func newTree() *tree { return &tree{root: directory(0)} }
 
 func directory(layer int) *node {
-	return &node{&inode{kind: image.Directory, children: map[string]*node{}}, layer}
+	return &node{&inode{state: state{kind: image.Directory}, children: map[string]*node{}}, layer}
 }
 
 // apply does to the tree what an entry does to a root file system.
@@ -88,7 +88,7 @@ func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 	case image.Directory:
 		return directory(e.Layer).inode, nil
 	case image.Symlink:
-		return &inode{kind: image.Symlink, target: e.Target}, nil
+		return &inode{state: state{kind: image.Symlink, target: e.Target}}, nil
 	case image.Hardlink:
 		old := t.find(e.Target, false)
 		if old == nil || old.kind == image.Directory {
@@ -96,16 +96,25 @@ func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 		}
 		return old.inode, nil
 	}
-	i := &inode{kind: image.File, size: e.Header.Size}
-	most := interest(e.Path)
-	if most == 0 {
-		return i, nil
+	return t.file(e, content)
+}
+
+// file reads a regular file.
+func (t *tree) file(e image.Entry, content io.Reader) (*inode, error) {
+	i := &inode{state: stateOf(e.Header), size: e.Header.Size}
+	sum := sha256.New()
+	content = io.TeeReader(content, sum)
+	if most := interest(e.Path); most > 0 {
+		var err error
+		if i.content, err = io.ReadAll(io.LimitReader(content, most)); err != nil {
+			return nil, err
+		}
+		i.cut = e.Header.Size > most
 	}
-	var err error
-	if i.content, err = io.ReadAll(io.LimitReader(content, most)); err != nil {
+	if _, err := io.Copy(io.Discard, content); err != nil {
 		return nil, err
 	}
-	i.cut = e.Header.Size > most
+	i.sum = [sha256.Size]byte(sum.Sum(nil))
 	return i, t.keep(int64(len(i.content)))
 }
 

@@ -220,6 +220,7 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 		a.notice("%s is left out: %s", printable(l.Value), whyExcluded(l, name))
 	}
 	p.workload = workloadNamed(p.plan.Workload)
+	p.nameOnlyImage()
 	return p, p.checkParams()
 }
 

@@ -62,6 +62,20 @@ func (p *planned) onlyImage() string {
 	return only
 }
 
+// nameOnlyImage calls the cell of such an image what the user calls it. Where nothing
+// varies it has the name of its engine, which nobody asked about.
+func (p *planned) nameOnlyImage() {
+	ref := p.onlyImage()
+	if ref == "" {
+		return
+	}
+	for i := range p.plan.Cells {
+		if c := &p.plan.Cells[i]; c.Name == c.Engine {
+			c.Name = ref
+		}
+	}
+}
+
 // imageError adds a hint where a registry does not answer.
 func imageError(ref string, err error) error {
 	var dial *net.OpError

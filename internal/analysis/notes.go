@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -94,8 +95,9 @@ func noteText(note, cells string) (text, hint string) {
 			"do without it, or change what it wants; an option of a part has the part's name before it"
 	case bench.NotePartFailed:
 		part, why, _ := strings.Cut(why, ": ")
+		part, workload, _ := strings.Cut(strings.TrimSuffix(part, ")"), " (")
 		return fmt.Sprintf("part %s of %s failed, and has no value where it did, though other parts were measured all the same: %s", part, cells, why),
-			"mend what the reason names; the part's own experiment, run by itself, shows more"
+			fmt.Sprintf("mend what the reason names; 'tare run %s' by itself shows more", cmp.Or(workload, part))
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",
 			"their work is in one another's times: give tare and its containers two CPUs at least, and take an engine that keeps containers to some (cpuset)"

@@ -158,9 +158,9 @@ func TestWarnings(t *testing.T) {
 			})
 		}, []string{bench.NotePartFailed, bench.NotePartly}, "an option of a part", []int{1}},
 		{
-			"two parts that fail", 40, noted(bench.NotePartFailed+": few: refused", bench.NotePartFailed+": many: refused"),
+			"two parts that fail", 40, noted(bench.NotePartFailed+": few (http): refused", bench.NotePartFailed+": many (http): refused"),
 			[]string{bench.NotePartFailed, bench.NotePartFailed},
-			"mend what the reason names",
+			"'tare run http' by itself",
 			[]int{1},
 		},
 		{

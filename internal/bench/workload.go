@@ -189,7 +189,8 @@ const (
 	// cell. Its metrics have no value. A colon, a blank, the part and the reason follow.
 	NotePartly = "partly"
 	// NotePartFailed marks a sample of a survey of which some part failed, and has
-	// no value, or not all. A colon, a blank, the part and the reason follow.
+	// no value, or not all. A colon, a blank, the part and the reason follow, such as
+	// "part-failed: few (http): REASON" where the part's workload has another name.
 	NotePartFailed = "part-failed"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"

@@ -25,6 +25,10 @@ import (
 	"github.com/tare-bench/tare/internal/proc"
 )
 
+// ErrNotReady is wrapped by the error of a service that was still not ready at the end
+// of all the time that it had.
+var ErrNotReady = errors.New("not ready in time")
+
 // A Party is one container that has been started.
 type Party struct {
 	role      string

@@ -78,7 +78,7 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 		return fmt.Errorf("HTTP: %w", err)
 	}
 	if status < http.StatusOK || status >= http.StatusBadRequest {
-		return fmt.Errorf("HTTP status %d for %s", status, s.condition.path)
+		return fmt.Errorf("HTTP status %d for %s: %w", status, s.condition.path, errPath)
 	}
 	seen.Ready = s.meter.Now()
 	if seen.Port == 0 {

@@ -86,7 +86,13 @@ func (s *Service) Await(ctx context.Context) (Moments, error) {
 	return seen, err
 }
 
-var errTimeout = errors.New("the service was not ready in time")
+var errTimeout = fmt.Errorf("the service was %w", party.ErrNotReady)
+
+// What else to ask, or where.
+var (
+	errPath = errors.New("option path says what is asked for")
+	errPort = errors.New("if it listens elsewhere, say where with option port")
+)
 
 func (s *Service) await(ctx context.Context, seen *Moments) error {
 	switch s.condition.how {
@@ -114,14 +120,18 @@ func (s *Service) listen(ctx context.Context, seen *Moments) error {
 	}
 }
 
-// late says what was wrong with a service when its time was up.
+// late says what was wrong with a service when its time was up, and what to do.
 func (s *Service) late(ctx context.Context, why error) error {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errTimeout) {
+	timeout := errors.Is(cause, errTimeout)
+	if timeout {
 		cause = fmt.Errorf("%w (%v)", cause, s.condition.timeout)
 	}
 	if why == nil {
 		return cause
+	}
+	if timeout && s.condition.Connects() && !errors.Is(why, errPath) {
+		why = fmt.Errorf("%w: %w", why, errPort)
 	}
 	return fmt.Errorf("%w: %w", cause, why)
 }

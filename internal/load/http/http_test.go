@@ -157,6 +157,21 @@ func TestRepeatUntilItFails(t *testing.T) {
 	}
 }
 
+// A server of which every answer is of something else may have been asked for the wrong
+// thing; one that gives none has not.
+func TestAdvice(t *testing.T) {
+	for answer, want := range map[string]bool{page: true, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n": true, "?": false} {
+		addr := serve(t, func(c net.Conn, _ int) bool {
+			_, err := io.WriteString(c, answer)
+			return err == nil && want
+		})
+		_, err := run(t, addr, "requests=2", "connections=1", "expect=4")
+		if !errors.Is(err, http.ErrNoAnswer) || strings.HasSuffix(err.Error(), ": option path says what is asked for") != want {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
 // Every way in which a server can be wrong is counted under its name, and never
 // timed; the good answers between are.
 func TestFailures(t *testing.T) {

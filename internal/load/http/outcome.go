@@ -91,7 +91,7 @@ var ErrNoAnswer = errors.New("the server does not answer")
 func (o *outcome) fatal() error {
 	switch {
 	case o.tally.good == 0:
-		return fmt.Errorf("%w: not one good answer%s", ErrNoAnswer, o.whys())
+		return fmt.Errorf("%w: not one good answer%s%s", ErrNoAnswer, o.whys(), o.advice())
 	case o.gaveUp && o.plan.Repeat > 1:
 		return fmt.Errorf("%w any more: up to %d times %d requests were to be answered, and time %d ended after %d good answers in all%s",
 			ErrNoAnswer, o.plan.Repeat, o.plan.Requests, len(o.rounds), o.tally.good, o.whys())
@@ -100,6 +100,15 @@ func (o *outcome) fatal() error {
 	default:
 		return nil
 	}
+}
+
+// advice is what to do about a server of which every answer is whole, and of something
+// else.
+func (o *outcome) advice() string {
+	if o.tally.failed[FailedLength]+o.tally.failed[FailedStatus] == 0 {
+		return ""
+	}
+	return ": option path says what is asked for"
 }
 
 // whys says how many requests failed, and what happened to the first of each kind.

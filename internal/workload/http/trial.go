@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -94,7 +95,7 @@ func (v *visit) find(ctx context.Context) (err error) {
 		return err
 	}
 	if err := v.ready(ctx); err != nil {
-		return fmt.Errorf("the server is not ready: %w", err)
+		return err
 	}
 	if err := v.server.Look(ctx, v.port); err != nil {
 		return err
@@ -113,17 +114,33 @@ const readyTime = 20 * time.Second
 func (v *visit) ready(ctx context.Context) error {
 	if v.stage.server.Reach == bench.ReachPeer {
 		once := map[string]string{"requests": "1", "connections": "1", "warmup": "0s", "wait": readyTime.String(), "timeout": "1s"}
-		_, err := v.ask(ctx, once)
-		return err
+		if _, err := v.ask(ctx, once); err != nil {
+			return fmt.Errorf("the server is not ready: %w", err)
+		}
+		return nil
 	}
 	_, err := v.meter.Step("ready", func() error {
 		ctx, cancel := context.WithTimeout(ctx, readyTime)
 		defer cancel()
 		path, _ := v.path()
 		scheme := map[string]string{"yes": "https", "no": "http"}[v.task.Params["tls"]]
-		return https.Ready(ctx, scheme+"://"+v.at.String()+path, v.task.Params["http2"] == "yes")
+		err := https.Ready(ctx, scheme+"://"+v.at.String()+path, v.task.Params["http2"] == "yes")
+		return notReady(err)
 	})
 	return err
+}
+
+// notReady says what to do about a server that gives no good answer: to ask it for
+// something else, or somewhere else where there was none at all.
+func notReady(err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := "option path says what is asked for"
+	if _, none := errors.AsType[*url.Error](err); none {
+		advice = "if it listens elsewhere, say where with option port"
+	}
+	return fmt.Errorf("the server was %w (%v): %w: %s", party.ErrNotReady, readyTime, err, advice)
 }
 
 // load has the client do its work.

@@ -125,8 +125,8 @@ func TestNeverReady(t *testing.T) {
 		given map[string]string
 		says  []string
 	}{
-		"nobody listens": {hold, map[string]string{"port": port, "timeout": soon}, []string{"not ready in time (1s)", "refused"}},
-		"no such page":   {serve, map[string]string{"port": port, "ready": "http", "path": "/other", "timeout": soon}, []string{"not ready in time", "HTTP status 404 for /other"}},
+		"nobody listens": {hold, map[string]string{"port": port, "timeout": soon}, []string{"not ready in time (1s)", "refused: if it listens elsewhere, say where with option port"}},
+		"no such page":   {serve, map[string]string{"port": port, "ready": "http", "path": "/other", "timeout": soon}, []string{"not ready in time", "HTTP status 404 for /other: option path says what is asked for"}},
 		"no such line":   {serve, map[string]string{"ready": "log", "text": "^never$", "timeout": soon}, []string{"not ready in time", "no line that it printed matches", "never"}},
 		"never well":     {hold, map[string]string{"ready": "health", "command": agent.Path + ",exit,3", "timeout": soon}, []string{"not ready in time", "exit status 3"}},
 		"ends":           {bench.Spec{Argv: []string{agent.Path, "exit", "7"}}, map[string]string{"port": port}, []string{"exit status 7"}},

@@ -107,16 +107,23 @@ func inOneLine(errs []error) (all error) {
 	return all
 }
 
+// full is the part's name and, where that is another, its workload's.
+func (p Part) full() string {
+	if name := p.Workload.Name(); name != p.Name {
+		return fmt.Sprintf("%s (%s)", p.Name, name)
+	}
+	return p.Name
+}
+
 // tell marks the sample with the parts that have no value in it, or not all.
 func (f *fixture) tell(m bench.Meter) {
 	for _, r := range f.parts {
-		why, code := r.why(), bench.NotePartFailed
-		if why == nil {
-			continue
+		switch why := r.why(); {
+		case why == nil:
+		case errors.Is(why, bench.ErrUnsupported):
+			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))
+		default:
+			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartFailed, r.full(), bench.Reason(why.Error())))
 		}
-		if errors.Is(why, bench.ErrUnsupported) {
-			code = bench.NotePartly
-		}
-		m.Note(fmt.Sprintf("%s: %s: %s", code, r.Name, bench.Reason(why.Error())))
 	}
 }

@@ -197,6 +197,27 @@ func TestPartThatFails(t *testing.T) {
 	}
 }
 
+// A part that is not called as its workload is told with the name of that, by which it
+// can be run alone.
+func TestWorkloadOfPartThatFails(t *testing.T) {
+	var log []string
+	w := survey.New(
+		survey.Part{Name: "few", Workload: part{name: "http", log: &log, run: errors.New("broken")}, As: "few"},
+		survey.Part{Name: "a", Workload: part{name: "a", log: &log}},
+	)
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &meter{values: map[string]float64{}}
+	if err := errors.Join(f.Reset(t.Context()), w.Run(t.Context(), bench.Task{Fixture: f}, m)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{bench.NotePartFailed + ": few (http): broken"}, m.notes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // What is wrong with the whole trial ends it, named; what was set up is removed.
 func TestTrialThatFails(t *testing.T) {
 	broken := errors.New("broken")
@@ -247,7 +268,7 @@ func TestTimeIsUp(t *testing.T) {
 // A kitchen is a part that may be done together with others, and fails at will.
 type kitchen struct {
 	part
-	fails *bool
+	fails *error
 }
 
 func (k kitchen) Setup(context.Context, bench.Task) (bench.Fixture, error) {
@@ -260,15 +281,15 @@ func (k kitchen) Run(_ context.Context, _ bench.Task, m bench.Meter) error {
 
 type dish struct {
 	fixture
-	fails *bool
+	fails *error
 }
 
 var errBurnt = errors.New("burnt")
 
 func (d dish) serve(m bench.Meter, how string) error {
 	d.say(how)
-	if *d.fails {
-		return errBurnt
+	if *d.fails != nil {
+		return *d.fails
 	}
 	m.Record(d.name, 1)
 	return nil
@@ -335,14 +356,32 @@ func TestTrialInWhichAllFails(t *testing.T) {
 	)
 }
 
-// A course is a trial of parts that may be done together.
+// A service that was not ready in all its time is waited for again only if it has ever
+// been; those that share it with others are given up with them.
+func TestServiceThatIsNeverReady(t *testing.T) {
+	courses(t,
+		course{"C", "a together b together c together", "c"},
+		course{"B", "a together b together", "bc"},
+		course{"", "a alone b alone", "c"},
+		course{"B", "a together b together", "bc"},
+		course{"B", "a alone b alone", "bc"},
+		course{"", "a alone", "bc"},
+	)
+	courses(t,
+		course{"A", "a together", "abc"},
+		course{"", "", "abc"},
+	)
+}
+
+// A course is a trial of parts that may be done together. Those that fail since they
+// are not ready are in capital letters.
 type course struct{ fails, did, lacks string }
 
 // courses takes parts a, b and c through trials.
 func courses(t *testing.T, all ...course) {
 	t.Helper()
 	var log []string
-	fails := map[string]*bool{"a": new(bool), "b": new(bool), "c": new(bool)}
+	fails := map[string]*error{"a": new(error), "b": new(error), "c": new(error)}
 	var parts []survey.Part
 	for _, name := range []string{"a", "b", "c"} {
 		parts = append(parts, survey.Part{Name: name, Workload: kitchen{part{name: name, log: &log}, fails[name]}})
@@ -354,8 +393,13 @@ func courses(t *testing.T, all ...course) {
 	}
 	for i, step := range all {
 		log = nil
-		for name, burns := range fails {
-			*burns = strings.Contains(step.fails, name)
+		for name, why := range fails {
+			switch *why = nil; {
+			case strings.Contains(step.fails, name):
+				*why = errBurnt
+			case strings.Contains(step.fails, strings.ToUpper(name)):
+				*why = fmt.Errorf("%w: %w", errBurnt, party.ErrNotReady)
+			}
 		}
 		m := &meter{values: map[string]float64{}}
 		if err := f.Reset(t.Context()); err != nil {

@@ -16,6 +16,7 @@ type running struct {
 	task    bench.Task // with its own options and fixture
 	refused error      // why it is not tried any more
 	failed  error      // why it failed in the trial under way
+	worked  bool       // it did not fail in some trial
 	alone   bool       // it did the last time: others may have failed with it
 	inARow  int        // trials in which it did, and others did not
 }
@@ -46,15 +47,17 @@ func (r *running) why() error { return cmp.Or(r.refused, r.failed) }
 
 // conclude gives the part up where it will not come to anything: the engine cannot do
 // it, or it has failed again while others did not. A trial in which all have failed
-// says nothing about a part: the engine may have been away.
+// says nothing about a part: the engine may have been away. A service that has never
+// been ready, whatever the time, is not waited for again.
 func (r *running) conclude(others bool) {
 	switch r.alone = r.failed != nil; {
 	case !r.alone:
-		r.inARow = 0
+		r.inARow, r.worked = 0, true
 	case others:
 		r.inARow++
 	}
-	if r.refused == nil && (errors.Is(r.failed, bench.ErrUnsupported) || r.inARow >= patience) {
+	hopeless := errors.Is(r.failed, bench.ErrUnsupported) || errors.Is(r.failed, party.ErrNotReady) && !r.worked
+	if r.refused == nil && (hopeless || r.inARow >= patience) {
 		r.refused = r.failed
 	}
 }

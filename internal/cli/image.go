@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,9 @@ host, packed), agent (tare's own), or with --engine a name in that engine's stor
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &usageError{errors.New("tare image takes the images to look into"), "tare image --help shows how they are named"}
+			}
+			if slices.Contains(args, "") { // which is tare's own elsewhere, where none is named
+				return &usageError{errors.New("the name of an image is empty"), "tare image --help shows how they are named"}
 			}
 			return nil
 		},

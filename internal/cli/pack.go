@@ -57,7 +57,7 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`file` to write, for --image tar:FILE and 'docker load', .tar.gz and .tgz with gzip; oci:DIR for an OCI layout; - for stdout")
 	f.BoolVar(&o.force, "force", false, "replace the file that is there")
-	f.StringArrayVar(&o.load, "load", nil, "`engines` to load it into, with commas: docker, podman, containerd")
+	f.StringArrayVar(&o.load, "load", nil, "`engines` to load it into, with commas: "+strings.Join(loaders(), ", "))
 	f.StringVar(&o.tag, "tag", "", "`name` of the image (default tare.local/PROGRAM:latest)")
 	f.StringVar(&o.recipe, "recipe", "", "`name` of the recipe for the first program; none for no recipe at all (default: by the programs' names)")
 	f.StringArrayVar(&o.files, "file", nil, "one more file or directory: `SRC[:DEST]`; libraries of an object at its own place come along")
@@ -68,7 +68,7 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 	f.StringArrayVar(&o.ports, "expose", nil, "a port on which it listens, instead of those of the recipe: `PORT[/PROTOCOL]`, by default tcp")
 	f.StringVar(&o.dir, "workdir", "", "its working `directory`, made if it is not there")
 	completeFlag(cmd, "recipe", completeFixed(append(pack.RecipeNames(), pack.NoRecipe)...))
-	completeFlag(cmd, "load", completeFixed("docker", "podman", "containerd"))
+	completeFlag(cmd, "load", completeFixed(loaders()...))
 	return cmd
 }
 
@@ -228,6 +228,9 @@ func (o packOptions) name(program string) (string, error) {
 	return full, nil
 }
 
+// loaders are the drivers of engines with a store of images that users name.
+func loaders() []string { return []string{"docker", "podman", "containerd"} }
+
 // toLoad are the engines to load an image into.
 func toLoad(flags []string) ([]instance, error) {
 	chosen, declared, err := parseEngines(flags)
@@ -239,7 +242,8 @@ func toLoad(flags []string) ([]instance, error) {
 	for _, name := range chosen {
 		i := slices.IndexFunc(all, func(e instance) bool { return e.Name == name })
 		if i < 0 {
-			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), "the engines are: " + strings.Join(names(all), ", ")}
+			all = slices.DeleteFunc(all, func(e instance) bool { return !slices.Contains(loaders(), e.Driver) })
+			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), "one can load into " + strings.Join(names(all), ", ")}
 		}
 		out = append(out, all[i])
 	}

@@ -29,7 +29,11 @@ func (l *Library) uncompressed(ctx context.Context, file string) (plain string, 
 	case Plain:
 		return file, nil
 	case Gzip, Zstd:
-		if plain, err = l.expanded(ctx, f); err != nil {
+		plain, err = l.expanded(ctx, f)
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return "", cutOff(file)
+		case err != nil:
 			return "", fmt.Errorf("%s (%s): %w", file, c, err)
 		}
 		return plain, nil

@@ -315,9 +315,22 @@ func savedWithLinks(t *testing.T, base, top []byte) string {
 
 func TestResolveForeign(t *testing.T) {
 	lib := image.NewLibrary(t.TempDir())
-	for _, ref := range []string{"debian", "debian:12", "docker.io/library/nginx@sha256:00", "oci:", "tar:", "oci", ":", "agent:1"} {
+	for _, ref := range []string{"debian", "debian:12", "docker.io/library/nginx@sha256:00", "oci", ":", "agent:1"} {
 		if _, err := lib.Resolve(t.Context(), ref); !errors.Is(err, image.ErrForeign) || !strings.Contains(err.Error(), ref) {
 			t.Errorf("Resolve(%q): error %v, want one that wraps ErrForeign and names it", ref, err)
+		}
+	}
+}
+
+// The beginning of a name alone is none, of an engine's neither.
+func TestResolveRefusesNothing(t *testing.T) {
+	for ref, want := range map[string]string{
+		"oci:": "it needs a directory: oci:DIR", "tar:": "it needs a file: tar:FILE",
+		"host:": "it needs a program: host:PROGRAM", "docker:": "it needs a name: docker://REF", "docker://": "want docker://",
+	} {
+		_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), ref)
+		if err == nil || errors.Is(err, image.ErrForeign) || !strings.Contains(err.Error(), `image "`+ref+`": `) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Resolve(%q): error %v, want one that names it and says %q", ref, err, want)
 		}
 	}
 }

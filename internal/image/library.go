@@ -170,8 +170,19 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
 }
 
-// mistaken reports what no engine calls an image: a path, or another kind of address.
+// mistaken reports what no engine calls an image: a path, another kind of address, or
+// the beginning of one.
 func mistaken(ref string) error {
+	switch ref {
+	case "oci:":
+		return errors.New("it needs a directory: oci:DIR")
+	case "tar:":
+		return errors.New("it needs a file: tar:FILE")
+	case hostScheme + ":":
+		return errors.New("it needs a program: host:PROGRAM")
+	case "docker:":
+		return errors.New("it needs a name: docker://REF")
+	}
 	scheme, rest, isURL := strings.Cut(ref, "://")
 	if isURL {
 		return fmt.Errorf("no kind of image begins with %q: of a registry it is %s%s", scheme+"://", registryScheme, rest)

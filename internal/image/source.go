@@ -119,6 +119,8 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return a, nil
+		case n > 0 && errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, cutOff(name)
 		case err != nil:
 			return nil, fmt.Errorf("%s: not a tar archive: %w", name, err)
 		case n == maxMembers:
@@ -133,6 +135,11 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 		}
 		a.add(h, offset)
 	}
+}
+
+// cutOff is the error for an archive that ends before its end.
+func cutOff(name string) error {
+	return fmt.Errorf("%s ends in the middle: it was cut off; make or copy it again", name)
 }
 
 func (a *archive) add(h *tar.Header, offset int64) {

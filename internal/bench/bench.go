@@ -24,6 +24,10 @@ var ErrUnsupported = errors.New("not supported here")
 // than it was asked for. It fails the trial.
 var ErrMismatch = errors.New("the engine did not apply what was asked for")
 
+// ErrNoImage is wrapped by the error of an engine that does not have the image that a
+// name means in its own store. The engine stands before it, and the name after.
+var ErrNoImage = errors.New("has no image")
+
 // ErrOpTime says that an operation met its time limit: a trial that ends with it
 // has timed out.
 var ErrOpTime = errors.New("the operation met its time limit")

@@ -227,6 +227,14 @@ type (
 		DataDir(spec Spec) (string, error)
 	}
 
+	// An ImageFinder has a store of its own, in which images have names.
+	ImageFinder interface {
+		// FindImage returns an error that wraps ErrNoImage where the store has no image of
+		// this name. Any other error means "could not find out". It fetches nothing and
+		// changes nothing.
+		FindImage(ctx context.Context, name string) error
+	}
+
 	// An ImageSaver gives away images of the engine's own store.
 	ImageSaver interface {
 		// SaveImage writes the image that the engine knows by this name as an archive:

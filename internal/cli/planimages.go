@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,9 +14,9 @@ import (
 )
 
 // checkImages finds every image of the plan, so that one that is not there, or that
-// does not run here, is told before anything is measured. It leaves to an engine what
-// that alone knows, and to another machine what lies there. It warns of images that
-// are the same under several names.
+// does not run here, is told before anything is measured. It asks an engine for what
+// that alone knows, and leaves to another machine what lies there. It warns of images
+// that are the same under several names.
 func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 	var refs []string
 	var errs []error
@@ -29,6 +30,7 @@ func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 		img, err := p.site.images.Resolve(ctx, ref)
 		switch {
 		case errors.Is(err, image.ErrForeign):
+			errs = append(errs, p.checkStored(ctx, ref))
 		case err != nil:
 			errs = append(errs, imageError(ref, err))
 		default:
@@ -44,6 +46,44 @@ func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 		}
 	}
 	return same, errors.Join(errs...)
+}
+
+// checkStored asks every engine whose cells have an image of a name that only engines
+// can know. What an engine cannot find out is left to the trials.
+func (p *planned) checkStored(ctx context.Context, ref string) error {
+	var errs []error
+	for _, e := range p.used() {
+		finder, ok := bench.As[bench.ImageFinder](e.engine)
+		uses := func(c bench.Cell) bool { return c.Engine == e.instance.Name && c.Spec.Image == ref }
+		if !ok || !slices.ContainsFunc(p.plan.Cells, uses) {
+			continue
+		}
+		if err := finder.FindImage(ctx, ref); errors.Is(err, bench.ErrNoImage) {
+			errs = append(errs, err)
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	err := errors.Join(errs...)
+	if meant := p.meant(ctx, ref); meant != "" {
+		err = &hintError{err, fmt.Sprintf("did you mean %s?", meant)}
+	}
+	return err
+}
+
+// meant is the image that was to be named in place of one that is not there: of a kind
+// that is misspelt, or of the host's program of that name. Empty where there is none.
+func (p *planned) meant(ctx context.Context, ref string) string {
+	if meant, ok := image.Meant(ref); ok {
+		return meant
+	}
+	program, _, _ := strings.Cut(path.Base(ref), ":")
+	meant := "host:" + program
+	if _, err := p.site.images.Resolve(ctx, meant); err != nil {
+		return ""
+	}
+	return meant
 }
 
 // onlyImage is the image of a comparison of images that has nothing to compare it with;

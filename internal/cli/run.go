@@ -110,7 +110,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		}
 		same, err := p.checkImages(ctx)
 		if err != nil {
-			return errors.Join(err, dir.remove())
+			return errors.Join(err, closeEngines(ctx, p.engines()), dir.remove())
 		}
 		out, err := a.openOutput(output)
 		if err != nil {

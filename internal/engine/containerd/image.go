@@ -124,8 +124,8 @@ func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Imag
 	space := userNamespace()
 	found, err := s.client.ImageService().Get(namespaces.WithNamespace(ctx, space), ref)
 	if gone(err) {
-		return found, fmt.Errorf("%s has no image %q in namespace %s: name one as `ctr --namespace %s images ls` does, or %s: %w",
-			e.cfg.Name, ref, space, space, image.NamedElsewhere(ref), err)
+		return found, fmt.Errorf("%s %w %q in namespace %s: name one as `ctr --namespace %s images ls` does, or %s: %w",
+			e.cfg.Name, bench.ErrNoImage, ref, space, space, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
 		return found, e.failed("find image "+ref, because(ctx, err))
@@ -138,6 +138,15 @@ func export(ctx context.Context, s *server, found images.Image, name string, w i
 	there := namespaces.WithNamespace(ctx, userNamespace())
 	platform := containerd.NewImage(s.client, found).Platform()
 	return s.client.Export(there, w, archive.WithPlatform(platform), archive.WithManifest(found.Target, name))
+}
+
+// FindImage implements bench.ImageFinder.
+func (e *Engine) FindImage(ctx context.Context, name string) error {
+	s, err := e.server(ctx)
+	if err == nil {
+		_, err = e.theirs(ctx, s, name)
+	}
+	return err
 }
 
 // SaveImage implements bench.ImageSaver.

@@ -62,9 +62,18 @@ func (e *Engine) foreign(ctx context.Context, s *server, ref string) (loaded, er
 		return loaded{}, e.failed(ctx, "look for image "+ref, err)
 	}
 	if found == nil {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `crictl pull %s`, or %s", e.cfg.Name, ref, ref, image.NamedElsewhere(ref))
+		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `crictl pull %s`, or %s", e.cfg.Name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref))
 	}
 	return loadedAs(ref, found), nil
+}
+
+// FindImage implements bench.ImageFinder.
+func (e *Engine) FindImage(ctx context.Context, name string) error {
+	s, err := e.ask(ctx)
+	if err == nil {
+		_, err = e.foreign(ctx, s, name)
+	}
+	return err
 }
 
 // present finds an image by its digest in the store of a server that cannot be

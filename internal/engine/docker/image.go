@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -56,12 +57,21 @@ func (e *Engine) forget(ref string) {
 func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
 	found, err := e.client.ImageInspect(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `docker pull %s`, or %s: %w", e.cfg.Name, ref, ref, image.NamedElsewhere(ref), err)
+		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `docker pull %s`, or %s: %w", e.cfg.Name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+ref, err)
 	}
 	return loaded{name: ref, id: found.ID, digest: found.ID}, nil
+}
+
+// FindImage implements bench.ImageFinder.
+func (e *Engine) FindImage(ctx context.Context, name string) error {
+	if _, err := e.ask(ctx); err != nil {
+		return err
+	}
+	_, err := e.own(ctx, name)
+	return err
 }
 
 // SaveImage implements bench.ImageSaver.

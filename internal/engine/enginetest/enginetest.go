@@ -165,6 +165,7 @@ func tests() []test {
 		{"host program", hostProgram, true},
 		{"any image", anyImage, true},
 		{"wrong image", wrongImage, true},
+		{"find image", findsImage, true},
 		{"save image", savesImage, true},
 		{"pull and evict", pulls, true},
 		{"cgroup", cgroupPath, true},

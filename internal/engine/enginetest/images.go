@@ -64,6 +64,41 @@ func wrongImage(t *testing.T, s *suite) {
 	}
 }
 
+// What the engine has is found, and nothing else.
+func findsImage(t *testing.T, s *suite) {
+	finder, ok := bench.As[bench.ImageFinder](s.engine)
+	if !ok {
+		return
+	}
+	t.Setenv("CONTAINERD_NAMESPACE", "tare") // where that engine has what it loads
+	img, err := s.site.Images.Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.prepared(t, s.spec("exit", "0"))
+	err = finder.FindImage(t.Context(), "tare.invalid/none:1")
+	if !errors.Is(err, bench.ErrNoImage) || !strings.Contains(err.Error(), s.engine.Name()+` has no image "tare.invalid/none:1"`) {
+		t.Errorf("an image that is not there: %v, want bench.ErrNoImage, and its name", err)
+	}
+	var errs []error
+	for _, name := range s.loadedAs(img) {
+		err := finder.FindImage(t.Context(), name)
+		if err == nil {
+			return
+		}
+		errs = append(errs, err)
+	}
+	t.Error(errors.Join(errs...))
+}
+
+// loadedAs are the names of which an engine gives one to an image that it loads.
+func (s *suite) loadedAs(img *image.Image) (names []string) {
+	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {
+		names = append(names, fmt.Sprintf("tare.local/%s/%s/%s:latest", s.site.Run, s.engine.Name(), name))
+	}
+	return names
+}
+
 // An image that the engine gives away is the one that it was given.
 func savesImage(t *testing.T, s *suite) {
 	saver, ok := bench.As[bench.ImageSaver](s.engine)
@@ -80,8 +115,7 @@ func savesImage(t *testing.T, s *suite) {
 		t.Errorf("an image that is not there: %v, want an error that names it", err)
 	}
 	var errs []error
-	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {
-		name = fmt.Sprintf("tare.local/%s/%s/%s:latest", s.site.Run, s.engine.Name(), name)
+	for _, name := range s.loadedAs(img) {
 		file := filepath.Join(t.TempDir(), "saved.tar")
 		f, err := os.Create(file)
 		if err != nil {

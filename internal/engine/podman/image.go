@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -72,12 +73,22 @@ func (e *Engine) forget(ref string) {
 func (c *client) stored(ctx context.Context, ref string) (loaded, error) {
 	found, err := c.inspectImage(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s has no image %q: fetch it first with `podman pull %s`, or %s: %w", c.name, ref, ref, image.NamedElsewhere(ref), err)
+		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `podman pull %s`, or %s: %w", c.name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
 		return loaded{}, c.failed("inspect image "+ref, err)
 	}
 	return loaded{name: ref, digest: found.digest()}, nil
+}
+
+// FindImage implements bench.ImageFinder.
+func (e *Engine) FindImage(ctx context.Context, name string) (err error) {
+	c, done, err := e.borrow(ctx)
+	defer func() { err = errors.Join(err, done()) }()
+	if err == nil {
+		_, err = c.stored(ctx, name)
+	}
+	return err
 }
 
 // SaveImage implements bench.ImageSaver.

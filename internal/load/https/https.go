@@ -74,20 +74,23 @@ func newTransport(second bool) *stdhttp.Transport {
 }
 
 // Ready asks for a page until there is a good answer or ctx ends; then the error is
-// that of the last attempt.
+// that of the last attempt, unless ctx cut that off.
 func Ready(ctx context.Context, url string, second bool) error {
 	const pause, answerTime = 5 * time.Millisecond, time.Second
 	lane := newTransport(second)
 	defer lane.CloseIdleConnections()
 	c := &stdhttp.Client{Transport: lane, Timeout: answerTime}
-	for {
+	for last := error(nil); ; {
 		err := fetch(ctx, c, url)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", http.ErrNoAnswer, err)
+			return fmt.Errorf("%w: %w", http.ErrNoAnswer, last)
 		case <-time.After(pause):
 		}
 	}

@@ -1,12 +1,14 @@
 package https_test
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +73,23 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%v at a rate: %v, %v", ways, r, err)
 			}
 		}
+	}
+}
+
+// What a server said stands, and not that its last answer did not come in time.
+func TestReadySaysWhatItSaw(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var asked atomic.Int64
+	addr := serve(t, false, false, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		cancel()
+		<-r.Context().Done()
+	})
+	if err := https.Ready(ctx, "http://"+addr+"/", false); err == nil || !strings.Contains(err.Error(), "418") {
+		t.Errorf("%v, want status 418", err)
 	}
 }
 

@@ -19,19 +19,21 @@ type cause struct {
 	metric string
 	reason string
 	// truth lies between low and high, as far as this run knows them.
-	truth func(cell report.Row, why report.Reason) (low, truth, high float64)
+	truth func(d report.Document, cell report.Row, why report.Reason) (low, truth, high float64)
 }
 
 // ratio is a truth about the cell against its baseline, and value one about the
 // cell alone.
-func ratio(truth float64) func(report.Row, report.Reason) (float64, float64, float64) {
-	return func(r report.Row, _ report.Reason) (float64, float64, float64) {
+func ratio(truth float64) func(report.Document, report.Row, report.Reason) (float64, float64, float64) {
+	return func(_ report.Document, r report.Row, _ report.Reason) (float64, float64, float64) {
 		return *r.Effect.Low, truth, *r.Effect.High
 	}
 }
 
-func value(truth float64) func(report.Row, report.Reason) (float64, float64, float64) {
-	return func(r report.Row, _ report.Reason) (float64, float64, float64) { return *r.Low, truth, *r.High }
+func value(truth float64) func(report.Document, report.Row, report.Reason) (float64, float64, float64) {
+	return func(_ report.Document, r report.Row, _ report.Reason) (float64, float64, float64) {
+		return *r.Low, truth, *r.High
+	}
 }
 
 func causes() map[string]cause {
@@ -46,9 +48,10 @@ func causes() map[string]cause {
 			},
 			metric: "cpu.single", reason: "inside.throttled",
 			// Half a core is for all threads of the container, and the Go runtime's own
-			// take up to 1.5 % of that (1.1 % was seen) from the one that computes.
-			truth: func(r report.Row, _ report.Reason) (float64, float64, float64) {
-				return *r.Effect.Low, 0.5, *r.Effect.High / 0.985
+			// take up to 1.5 % of that (1.1 % was seen) from the one that computes. What
+			// the container without a quota loses to others, the one with it makes up for.
+			truth: func(d report.Document, r report.Row, _ report.Reason) (float64, float64, float64) {
+				return *r.Effect.Low * (1 - waited(d)), 0.5, *r.Effect.High / 0.985
 			},
 		},
 		"a second process on the same core": {
@@ -79,7 +82,7 @@ func causes() map[string]cause {
 			metric: "disk.read.rate", reason: "inside.refaults",
 			// All that is read had been dropped before: as many pages as were read in
 			// that time, and in a tenth of it to warm up.
-			truth: func(r report.Row, why report.Reason) (float64, float64, float64) {
+			truth: func(_ report.Document, r report.Row, why report.Reason) (float64, float64, float64) {
 				return *r.Low * 0.4 * 0.9, why.Value * float64(os.Getpagesize()), *r.High * 0.44 * 1.1
 			},
 		},
@@ -111,7 +114,7 @@ func causes() map[string]cause {
 			metric: "disk.read.rate", reason: "inside.syscalls",
 			// One for each 4 KiB that were read in that time, in a tenth of it to warm up,
 			// and few others.
-			truth: func(cell report.Row, why report.Reason) (float64, float64, float64) {
+			truth: func(_ report.Document, cell report.Row, why report.Reason) (float64, float64, float64) {
 				return *cell.Low * 0.2 / 4096, why.Value, *cell.High*0.22/4096 + 3000
 			},
 		},
@@ -123,9 +126,22 @@ func causes() map[string]cause {
 			metric: "throughput.rate", reason: "inside.relay_time",
 			// What that costs nobody says; but the program was busy for a part of the
 			// two CPUs' time at most.
-			truth: func(_ report.Row, why report.Reason) (float64, float64, float64) { return 0.01, why.Value, 10 },
+			truth: func(_ report.Document, _ report.Row, why report.Reason) (float64, float64, float64) {
+				return 0.01, why.Value, 10
+			},
 		},
 	}
+}
+
+// waited is for how much of the time the baseline waited for a CPU that others had, as
+// far as that is among the reasons.
+func waited(d report.Document) float64 {
+	for _, r := range d.Reasons {
+		if r.Metric == "inside.cpu_wait" {
+			return r.Baseline / 0.1 // of each 100 ms
+		}
+	}
+	return 0
 }
 
 // beside runs an engine once as it is, and once with a cause.
@@ -189,7 +205,7 @@ func (c *cause) misses(d report.Document) string {
 	if i < 0 {
 		return fmt.Sprintf("%s is not among the reasons: %+v", c.reason, d.Reasons)
 	}
-	if low, truth, high := c.truth(row, d.Reasons[i]); low > truth || truth > high {
+	if low, truth, high := c.truth(d, row, d.Reasons[i]); low > truth || truth > high {
 		return fmt.Sprintf("%v is not between %v and %v", truth, low, high)
 	}
 	return ""

@@ -70,33 +70,11 @@ func findsImage(t *testing.T, s *suite) {
 	if !ok {
 		return
 	}
-	t.Setenv("CONTAINERD_NAMESPACE", "tare") // where that engine has what it loads
-	img, err := s.site.Images.Resolve(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.prepared(t, s.spec("exit", "0"))
-	err = finder.FindImage(t.Context(), "tare.invalid/none:1")
+	s.loaded(t, func(_ *image.Image, name string) error { return finder.FindImage(t.Context(), name) })
+	err := finder.FindImage(t.Context(), "tare.invalid/none:1")
 	if !errors.Is(err, bench.ErrNoImage) || !strings.Contains(err.Error(), s.engine.Name()+` has no image "tare.invalid/none:1"`) {
 		t.Errorf("an image that is not there: %v, want bench.ErrNoImage, and its name", err)
 	}
-	var errs []error
-	for _, name := range s.loadedAs(img) {
-		err := finder.FindImage(t.Context(), name)
-		if err == nil {
-			return
-		}
-		errs = append(errs, err)
-	}
-	t.Error(errors.Join(errs...))
-}
-
-// loadedAs are the names of which an engine gives one to an image that it loads.
-func (s *suite) loadedAs(img *image.Image) (names []string) {
-	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {
-		names = append(names, fmt.Sprintf("tare.local/%s/%s/%s:latest", s.site.Run, s.engine.Name(), name))
-	}
-	return names
 }
 
 // An image that the engine gives away is the one that it was given.
@@ -105,31 +83,43 @@ func savesImage(t *testing.T, s *suite) {
 	if !ok {
 		return
 	}
-	t.Setenv("CONTAINERD_NAMESPACE", "tare") // where that engine has what it loads
-	img, err := s.site.Images.Resolve(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.prepared(t, s.spec("exit", "0"))
-	if err := saver.SaveImage(t.Context(), "tare.invalid/none:1", io.Discard); err == nil || !strings.Contains(err.Error(), "tare.invalid/none:1") {
-		t.Errorf("an image that is not there: %v, want an error that names it", err)
-	}
-	var errs []error
-	for _, name := range s.loadedAs(img) {
+	s.loaded(t, func(img *image.Image, name string) error {
 		file := filepath.Join(t.TempDir(), "saved.tar")
 		f, err := os.Create(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(saver.SaveImage(t.Context(), name, f), f.Close()); err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
 		got, err := s.site.Images.Resolve(t.Context(), "tar:"+file)
 		if err != nil || got.Digest() != img.Digest() {
 			t.Errorf("%s was saved as %v (%v), want %s", name, got, err, img.Digest())
 		}
-		return
+		return nil
+	})
+	if err := saver.SaveImage(t.Context(), "tare.invalid/none:1", io.Discard); err == nil || !strings.Contains(err.Error(), "tare.invalid/none:1") {
+		t.Errorf("an image that is not there: %v, want an error that names it", err)
+	}
+}
+
+// loaded has the engine load an image, and does something with the name that it gives it:
+// one of two. It fails if that is an error with both.
+func (s *suite) loaded(t *testing.T, do func(img *image.Image, name string) error) {
+	t.Helper()
+	t.Setenv("CONTAINERD_NAMESPACE", "tare") // where that engine has what it loads
+	img, err := s.site.Images.Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.prepared(t, s.spec("exit", "0"))
+	var errs []error
+	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {
+		err := do(img, fmt.Sprintf("tare.local/%s/%s/%s:latest", s.site.Run, s.engine.Name(), name))
+		if err == nil {
+			return
+		}
+		errs = append(errs, err)
 	}
 	t.Error(errors.Join(errs...))
 }

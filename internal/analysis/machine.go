@@ -170,9 +170,10 @@ func (w *warner) residueInCells() {
 }
 
 // differingFields names what differs between what was applied in two trials. Where a
-// part of a survey failed, what it would have told is not known, and is no difference.
+// part of a survey failed or was left out, what it would have told is not known, and is
+// no difference.
 func differingFields(a, b *bench.Sample) []string {
-	partly := a.PartFailed() || b.PartFailed()
+	partly := a.PartFailed() || b.PartFailed() || lacks(a) || lacks(b)
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string
 	for i := range va.NumField() {

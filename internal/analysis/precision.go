@@ -15,15 +15,27 @@ const inARow = 3
 // when the interval of each primary comparison is as short as the plan asks of
 // its metric, in three blocks in a row. It never looks at whether anything differs.
 type Precision struct {
-	plan   bench.Plan
-	pairs  []*pairing
-	gone   []bool   // cells that the run has given up
-	block  int      // the block that is under way
-	open   bool     // it has a trial
-	blocks int      // that are complete
-	row    int      // of them, the last ones that were precise
-	last   *pairing // was not precise after the last block, and is looked at first; nil = none
+	plan    bench.Plan
+	all     watch
+	metrics map[string]*watch // primary ones, by name
+	gone    []bool            // cells that the run has given up
+	block   int               // the block that is under way
+	open    bool              // it has a trial
+	blocks  int               // that are complete
 }
+
+// A watch sees to it that some comparisons are precise.
+type watch struct {
+	share float64 // of the half-width that was asked of each
+	pairs []*pairing
+	row   int      // of the complete blocks, the last ones after which all were precise
+	last  *pairing // was not precise after the last block, and is looked at first; nil = none
+}
+
+// known is the share of the half-width that was asked for at which a metric need not
+// be measured any more. At all of it, 5 of 100 things that are the same would stay
+// open for good; two thirds make that one of some thousands.
+const known = 2.0 / 3
 
 // A pairing collects one primary comparison.
 type pairing struct {
@@ -38,7 +50,7 @@ type pairing struct {
 // NewPrecision starts with no samples. A plan that Analyze refuses is never
 // precise.
 func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
-	p := &Precision{plan: plan, gone: make([]bool, len(plan.Cells))}
+	p := &Precision{plan: plan, all: watch{share: 1}, metrics: map[string]*watch{}, gone: make([]bool, len(plan.Cells))}
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
 	if err != nil {
 		return p
@@ -54,15 +66,18 @@ func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
 // follow adds the comparisons of one metric.
 func (p *Precision) follow(t *table, metric int) {
 	m := t.run.Header.Metrics[metric]
+	own := &watch{share: known}
+	p.metrics[m.Name] = own
 	for _, g := range t.groups {
 		for _, cell := range g.cells {
 			if cell == g.baseline {
 				continue
 			}
-			p.pairs = append(p.pairs, &pairing{
+			q := &pairing{
 				cell: cell, baseline: g.baseline, metric: metric,
 				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(),
-			})
+			}
+			own.pairs, p.all.pairs = append(own.pairs, q), append(p.all.pairs, q)
 		}
 	}
 }
@@ -83,7 +98,7 @@ func (p *Precision) Add(s bench.Sample) {
 	if s.Outcome != bench.OK {
 		return
 	}
-	for _, q := range p.pairs {
+	for _, q := range p.all.pairs {
 		v, ok := s.Value(q.metric)
 		switch {
 		case !ok:
@@ -99,8 +114,28 @@ func (p *Precision) Add(s bench.Sample) {
 // each block, when all of its samples have been added.
 func (p *Precision) Reached() bool {
 	p.endBlock()
-	return p.row >= inARow && p.blocks >= p.plan.MinBlocks
+	return p.enough(&p.all)
 }
+
+// Known reports whether those of the metrics that are primary need not be measured any
+// more, to any purpose of this run: each is known more precisely than was asked. It is
+// false where none is primary, and does not change within a block.
+func (p *Precision) Known(metrics []string) bool {
+	found := false
+	for _, name := range metrics {
+		switch w := p.metrics[name]; {
+		case w == nil:
+		case !p.enough(w):
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}
+
+// enough reports whether what is watched was precise for long enough.
+func (p *Precision) enough(w *watch) bool { return w.row >= inARow && p.blocks >= p.plan.MinBlocks }
 
 // endBlock forms the pairs of the block under way.
 func (p *Precision) endBlock() {
@@ -109,30 +144,38 @@ func (p *Precision) endBlock() {
 	}
 	p.open = false
 	p.blocks++
-	for _, q := range p.pairs {
+	for _, q := range p.all.pairs {
 		q.endBlock()
 	}
-	if p.precise() {
-		p.row++
+	p.look(&p.all)
+	for _, w := range p.metrics {
+		p.look(w)
+	}
+}
+
+// look is taken after each block.
+func (p *Precision) look(w *watch) {
+	if p.precise(w) {
+		w.row++
 	} else {
-		p.row = 0
+		w.row = 0
 	}
 }
 
 // precise reports whether every comparison of which precision was asked has it, and
 // there is one. One that had it not after the last block most likely has it not now
 // either: then it is the only one that costs time.
-func (p *Precision) precise() bool {
-	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > q.asked }
-	if p.last != nil && tooWide(p.last) {
+func (p *Precision) precise(w *watch) bool {
+	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > w.share*q.asked }
+	if w.last != nil && tooWide(w.last) {
 		return false
 	}
-	p.last = nil
-	if i := slices.IndexFunc(p.pairs, tooWide); i >= 0 {
-		p.last = p.pairs[i]
+	w.last = nil
+	if i := slices.IndexFunc(w.pairs, tooWide); i >= 0 {
+		w.last = w.pairs[i]
 		return false
 	}
-	return slices.ContainsFunc(p.pairs, p.awaited)
+	return slices.ContainsFunc(w.pairs, p.awaited)
 }
 
 // awaited reports whether the run goes on until a comparison is precise.

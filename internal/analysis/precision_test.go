@@ -149,6 +149,63 @@ func TestPrecisionByMetric(t *testing.T) {
 	}
 }
 
+// TestKnown checks when a metric need not be measured any more: once it is known to two
+// thirds of what was asked of it, for all cells, whatever is known of others.
+func TestKnown(t *testing.T) {
+	const asked = 0.02
+	names := func(metrics ...int) (names []string) {
+		for _, m := range metrics {
+			names = append(names, analysistest.Lifecycle()[m].Name)
+		}
+		return names
+	}
+	run, random := analysistest.Run(five(120)), rand.New(rand.NewPCG(1, 1))
+	for i := range run.Samples {
+		run.Samples[i].Values[0] *= math.Exp(0.3 * random.NormFloat64())
+	}
+	run.Header.Plan.Precision = asked
+	p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
+	since := -1
+	for i, s := range run.Samples {
+		before := p.Known(names(1))
+		p.Add(s)
+		if i == 0 || run.Samples[i-1].Trial.Block == s.Trial.Block {
+			if p.Known(names(1)) != before {
+				t.Fatalf("block %d: known is another thing in the middle of it", s.Trial.Block)
+			}
+		}
+		if i+1 < len(run.Samples) && run.Samples[i+1].Trial.Block == s.Trial.Block {
+			continue
+		}
+		if p.Reached() {
+			t.Fatalf("block %d: reached with a metric that is not known", s.Trial.Block)
+		}
+		for _, never := range [][]string{names(0), names(0, 1), names(2), nil} {
+			if p.Known(never) {
+				t.Fatalf("block %d: %q are known", s.Trial.Block, never)
+			}
+		}
+		switch known := p.Known(names(1, 2)); {
+		case known && since < 0:
+			since = s.Trial.Block
+		case !known && since >= 0:
+			t.Fatalf("block %d: known since %d and not any more", s.Trial.Block, since)
+		}
+	}
+	if since < 12 || since > 110 {
+		t.Fatalf("known after block %d", since)
+	}
+	for block := since - 2; block <= since; block++ {
+		cut := *run
+		cut.Samples = slices.DeleteFunc(slices.Clone(run.Samples), func(s bench.Sample) bool { return s.Trial.Block > block })
+		for _, c := range analyze(t, &cut).Metrics[1].Conditions[0].Cells[1:] {
+			if c.Comparison.HalfWidth() > asked*2/3 {
+				t.Errorf("after block %d: ±%v, but known after block %d", block, c.Comparison.HalfWidth(), since)
+			}
+		}
+	}
+}
+
 // TestPrecisionResumed checks that a run that is taken up again stops where it
 // would have stopped.
 func TestPrecisionResumed(t *testing.T) {

@@ -169,6 +169,18 @@ func TestWarnings(t *testing.T) {
 			"mend what the reason names",
 			[]int{0, 1},
 		},
+		{"parts that are known", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				for part, block := range map[string]int{"few": 12, "pull": 30} {
+					if s.Trial.Block >= block {
+						s.Notes = append(s.Notes, bench.NoteKnown+": "+part)
+						a := *s.Applied
+						a.Path = []string{"veth"}
+						s.Applied = &a
+					}
+				}
+			})
+		}, []string{analysis.CodeKnown}, "--precision", nil},
 		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
 		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},
 		{"in memory", 40, noted("", bench.NoteNotADisk), []string{bench.NoteNotADisk}, "on one with", []int{1}},

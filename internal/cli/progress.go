@@ -47,9 +47,14 @@ func (p *progress) observe(e run.Event) {
 	switch e := e.(type) {
 	case run.Began:
 		p.trials, p.done = e.Trials, e.Done
+	case run.SetUpBegan:
+		p.show(fmt.Sprintf("preparing %s (%d of %d)", printable(p.plan.Cells[e.Cell].Name), e.Cell+1, len(p.plan.Cells)))
 	case run.TrialBegan:
+		if p.ended == 0 {
+			p.began = p.now() // the budget is for what comes after the preparations
+		}
 		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
-		p.show()
+		p.showTrial()
 	case run.TrialEnded:
 		p.ended++
 		p.failed(e.Sample)
@@ -85,10 +90,20 @@ func (p *progress) failed(s bench.Sample) {
 	}
 }
 
-func (p *progress) show() {
+// showTrial says how far the run is.
+func (p *progress) showTrial() {
+	if p.tty {
+		p.show(p.line())
+		return
+	}
+	_, left := p.ahead()
+	p.show(p.where() + ", " + left)
+}
+
+// show puts a line on the screen; where that is no terminal, a line now and then.
+func (p *progress) show(text string) {
 	switch {
 	case p.tty:
-		text := p.line()
 		if runes := []rune(text); len(runes) >= p.width {
 			text = string(runes[:max(p.width-1, 0)])
 		}
@@ -96,8 +111,7 @@ func (p *progress) show() {
 		p.shown = true
 	case p.now().Sub(p.beat) >= heartbeat:
 		p.beat = p.now()
-		_, left := p.ahead()
-		fmt.Fprintf(p.out, "%s, %s\n", p.where(), left)
+		fmt.Fprintln(p.out, text)
 	}
 }
 

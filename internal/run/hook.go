@@ -80,6 +80,7 @@ func (r *runner) setUpFixtures(ctx context.Context) error {
 		if r.absent[cell].why != "" {
 			continue
 		}
+		r.observe(SetUpBegan{cell})
 		limited, cancel := context.WithTimeout(ctx, setupTime)
 		fixture, err := f.Setup(limited, r.task(cell))
 		cancel()

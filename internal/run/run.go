@@ -68,6 +68,9 @@ type Precision interface {
 	Add(s bench.Sample)
 	// Reached is asked after each block.
 	Reached() bool
+	// Known reports whether enough is known of these metrics; see bench.Task. It does
+	// not change within a block.
+	Known(metrics []string) bool
 }
 
 // An Event is something that happened in a run.
@@ -80,6 +83,9 @@ type (
 		Trials int // in the whole schedule, those already done included
 		Done   int
 	}
+	// SetUpBegan comes before what the workload needs in a cell is made, if it needs
+	// anything.
+	SetUpBegan struct{ Cell int }
 	// TrialBegan comes before each trial that is not skipped.
 	TrialBegan struct{ Trial bench.Trial }
 	// TrialEnded comes after each sample was stored.
@@ -89,6 +95,7 @@ type (
 )
 
 func (Began) event()      {}
+func (SetUpBegan) event() {}
 func (TrialBegan) event() {}
 func (TrialEnded) event() {}
 func (Ended) event()      {}

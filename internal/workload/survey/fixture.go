@@ -19,7 +19,7 @@ type fixture struct {
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	f := &fixture{}
 	for _, p := range s.parts {
-		r := &running{Part: p, task: p.task(t)}
+		r := &running{Part: p, task: p.task(t), metrics: p.metrics()}
 		f.parts = append(f.parts, r) // what it has set up is removed too, though it cannot be reset
 		r.refused = r.setUp(ctx)
 		if err := ctx.Err(); err != nil {
@@ -34,6 +34,7 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 
 // Reset implements bench.Fixture.
 func (f *fixture) Reset(ctx context.Context) error {
+	f.leaveOut()
 	for _, r := range f.parts {
 		r.failed = nil
 	}
@@ -44,6 +45,19 @@ func (f *fixture) Reset(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leaveOut finds the parts of which enough is known: their time goes to the others, if
+// there are any.
+func (f *fixture) leaveOut() {
+	others := false
+	for _, r := range f.parts {
+		r.known = r.refused == nil && r.task.Known != nil && r.task.Known(r.metrics)
+		others = others || r.refused == nil && !r.known
+	}
+	for _, r := range f.parts {
+		r.known = r.known && others
+	}
 }
 
 // Rest implements bench.Rester.
@@ -75,12 +89,13 @@ func (f *fixture) each(do func(bench.Fixture) error) error {
 	return errors.Join(errs...)
 }
 
-// nothing is the error of a cell in which no part comes to anything: what the engine
+// nothing is the error of a cell in which no part that is tried comes to anything: what the engine
 // cannot do, unless something has gone wrong.
 func (f *fixture) nothing() error {
 	var failed, unsupported []error
 	for _, r := range f.parts {
 		switch why := r.why(); {
+		case r.known:
 		case why == nil:
 			return nil
 		case errors.Is(why, bench.ErrUnsupported):
@@ -119,6 +134,8 @@ func (p Part) full() string {
 func (f *fixture) tell(m bench.Meter) {
 	for _, r := range f.parts {
 		switch why := r.why(); {
+		case r.known:
+			m.Note(bench.NoteKnown + ": " + r.Name)
 		case why == nil:
 		case errors.Is(why, bench.ErrUnsupported):
 			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))

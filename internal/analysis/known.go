@@ -1,0 +1,42 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// known tells which parts of a survey were measured in the first blocks only.
+func (w *warner) known() {
+	var parts []string
+	blocks := make(map[string]int) // in which a part was measured
+	for i := range w.table.run.Samples {
+		s := &w.table.run.Samples[i]
+		for _, note := range s.Notes {
+			if part, ok := leftOut(note); ok && blocks[part] == 0 {
+				parts, blocks[part] = append(parts, part), s.Trial.Block
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	for i, part := range parts {
+		parts[i] = fmt.Sprintf("%s (%d)", part, blocks[part])
+	}
+	w.add(CodeKnown, fmt.Sprintf("in the first blocks only, in the number that stands behind each, this was measured: %s; it was known more precisely than was asked then, and the time went to the rest",
+		strings.Join(parts, ", ")), "for more blocks of all, ask for more: a smaller --precision", "")
+}
+
+// lacks reports whether a part of a survey was left out of a trial, since enough is
+// known of it.
+func lacks(s *bench.Sample) bool {
+	return slices.ContainsFunc(s.Notes, func(note string) bool { _, ok := leftOut(note); return ok })
+}
+
+// leftOut is the part that a note says was not measured, since enough is known of it.
+func leftOut(note string) (part string, ok bool) {
+	return strings.CutPrefix(note, bench.NoteKnown+": ")
+}

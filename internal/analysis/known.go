@@ -11,7 +11,7 @@ import (
 // known tells which parts of a survey were measured in the first blocks only.
 func (w *warner) known() {
 	var parts []string
-	blocks := make(map[string]int) // in which a part was measured
+	blocks := make(map[string]int) // before a part was left out the first time
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
 		for _, note := range s.Notes {
@@ -26,8 +26,8 @@ func (w *warner) known() {
 	for i, part := range parts {
 		parts[i] = fmt.Sprintf("%s (%d)", part, blocks[part])
 	}
-	w.add(CodeKnown, fmt.Sprintf("in the first blocks only, in the number that stands behind each, this was measured: %s; it was known more precisely than was asked then, and the time went to the rest",
-		strings.Join(parts, ", ")), "for more blocks of all, ask for more: a smaller --precision", "")
+	w.add(CodeKnown, fmt.Sprintf("measured only until known more precisely than was asked, in so many blocks: %s; the time went to the rest",
+		strings.Join(parts, ", ")), "for more blocks of them, ask for a smaller --precision", "")
 }
 
 // lacks reports whether a part of a survey was left out of a trial, since enough is

@@ -29,13 +29,15 @@ type watch struct {
 	share float64 // of the half-width that was asked of each
 	pairs []*pairing
 	row   int      // of the complete blocks, the last ones after which all were precise
+	vain  bool     // precision was asked of all, and none will ever have it
 	last  *pairing // was not precise after the last block, and is looked at first; nil = none
 }
 
-// known is the share of the half-width that was asked for at which a metric need not
-// be measured any more. At all of it, 5 of 100 things that are the same would stay
-// open for good; two thirds make that one of some thousands.
-const known = 2.0 / 3
+// knownShare is the share of the half-width that was asked for at which a metric need
+// not be measured any more. At all of it, where half of the smallest effect worth knowing
+// is asked for, 5 of 100 comparisons of the same with the same would stay open for good;
+// two thirds make that one of some thousands.
+const knownShare = 2.0 / 3
 
 // A pairing collects one primary comparison.
 type pairing struct {
@@ -45,6 +47,7 @@ type pairing struct {
 	x, b                   float64   // of the block under way; NaN until known
 	d                      []float64 // as effect.d, in ascending order
 	base                   []float64 // the baseline's values, for differences
+	width                  float64   // halfWidth of d; NaN until it is asked for
 }
 
 // NewPrecision starts with no samples. A plan that Analyze refuses is never
@@ -66,7 +69,7 @@ func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
 // follow adds the comparisons of one metric.
 func (p *Precision) follow(t *table, metric int) {
 	m := t.run.Header.Metrics[metric]
-	own := &watch{share: known}
+	own := &watch{share: knownShare}
 	p.metrics[m.Name] = own
 	for _, g := range t.groups {
 		for _, cell := range g.cells {
@@ -75,7 +78,7 @@ func (p *Precision) follow(t *table, metric int) {
 			}
 			q := &pairing{
 				cell: cell, baseline: g.baseline, metric: metric,
-				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(),
+				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(), width: math.NaN(),
 			}
 			own.pairs, p.all.pairs = append(own.pairs, q), append(p.all.pairs, q)
 		}
@@ -118,13 +121,13 @@ func (p *Precision) Reached() bool {
 }
 
 // Known reports whether those of the metrics that are primary need not be measured any
-// more, to any purpose of this run: each is known more precisely than was asked. It is
-// false where none is primary, and does not change within a block.
+// more: each is known more precisely than was asked, but for those that have no value
+// anywhere. It is false where none is known, and does not change within a block.
 func (p *Precision) Known(metrics []string) bool {
 	found := false
 	for _, name := range metrics {
 		switch w := p.metrics[name]; {
-		case w == nil:
+		case w == nil, w.vain:
 		case !p.enough(w):
 			return false
 		default:
@@ -153,13 +156,16 @@ func (p *Precision) endBlock() {
 	}
 }
 
-// look is taken after each block.
+// look is taken after each block. What was precise stays so when there is nothing to
+// compare with any more.
 func (p *Precision) look(w *watch) {
-	if p.precise(w) {
+	switch {
+	case p.precise(w):
 		w.row++
-	} else {
+	case slices.ContainsFunc(w.pairs, p.awaited):
 		w.row = 0
 	}
+	w.vain = !slices.ContainsFunc(w.pairs, func(q *pairing) bool { return q.asked == 0 || len(q.d) > 0 || !p.hopeless(q) })
 }
 
 // precise reports whether every comparison of which precision was asked has it, and
@@ -193,7 +199,7 @@ func (q *pairing) endBlock() {
 		// Kept sorted, because sorting is most of the work otherwise.
 		at, _ := slices.BinarySearch(q.d, d)
 		q.d = slices.Insert(q.d, at, d)
-		q.base = append(q.base, q.b)
+		q.base, q.width = append(q.base, q.b), math.NaN()
 	}
 	q.x, q.b = math.NaN(), math.NaN()
 }
@@ -201,6 +207,13 @@ func (q *pairing) endBlock() {
 // halfWidth is that of Comparison, but always as a ratio: differences are
 // taken relative to the baseline.
 func (q *pairing) halfWidth() float64 {
+	if math.IsNaN(q.width) {
+		q.width = q.measureWidth()
+	}
+	return q.width
+}
+
+func (q *pairing) measureWidth() float64 {
 	s := stat.SignedRank(q.d, confidence)
 	switch {
 	case !s.OK:

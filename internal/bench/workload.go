@@ -94,11 +94,12 @@ type Task struct {
 	Client  Engine            // what a load generator runs on, beside the engine under test: plain processes of this host
 	Run     string            // ID of the run, for the names of what a workload makes
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
-	// Known tells whether so much is known of those of these metrics that are primary,
-	// one at least, that this run need not measure them any more. It changes between
-	// blocks only. Nil: it never is.
-	Known  func(metrics []string) bool
-	OpTime time.Duration // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
+	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
+
+	// Known reports whether this run need not measure these metrics any more: those of
+	// them that are primary, one at least, are known well enough. It changes between
+	// blocks only. Nil: it never is so.
+	Known func(metrics []string) bool
 }
 
 // A Fixturer is a Workload that needs something per cell that is too dear to

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/unit"
@@ -32,6 +33,7 @@ type progress struct {
 	done     int // when this sitting began
 	ended    int // in this sitting
 	failures int
+	measures bool // a trial has begun
 	block    int
 	cell     string
 	shown    bool         // a bar is on the screen
@@ -48,18 +50,24 @@ func (p *progress) observe(e run.Event) {
 	case run.Began:
 		p.trials, p.done = e.Trials, e.Done
 	case run.SetUpBegan:
-		p.show(fmt.Sprintf("preparing %s (%d of %d)", printable(p.plan.Cells[e.Cell].Name), e.Cell+1, len(p.plan.Cells)))
+		p.show(fmt.Sprintf("preparing %s (%d of %d)", printable(analysis.CellName(&p.plan.Cells[e.Cell])), e.Cell+1, len(p.plan.Cells)))
 	case run.TrialBegan:
-		if p.ended == 0 {
-			p.began = p.now() // the budget is for what comes after the preparations
-		}
+		p.measure()
 		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
 		p.showTrial()
 	case run.TrialEnded:
+		p.measure() // it may have been skipped
 		p.ended++
 		p.failed(e.Sample)
 	case run.Ended:
 		p.end()
+	}
+}
+
+// measure begins the time that the budget is for, which is after the preparations.
+func (p *progress) measure() {
+	if !p.measures {
+		p.began, p.measures = p.now(), true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -48,12 +49,13 @@ func (f *fixture) Reset(ctx context.Context) error {
 }
 
 // leaveOut finds the parts of which enough is known: their time goes to the others, if
-// there are any.
+// there are any that have not failed the last time. What fails again is given up only
+// where others do not.
 func (f *fixture) leaveOut() {
 	others := false
 	for _, r := range f.parts {
 		r.known = r.refused == nil && r.task.Known != nil && r.task.Known(r.metrics)
-		others = others || r.refused == nil && !r.known
+		others = others || r.refused == nil && !r.known && !r.alone
 	}
 	for _, r := range f.parts {
 		r.known = r.known && others
@@ -107,7 +109,11 @@ func (f *fixture) nothing() error {
 	if failed != nil {
 		return inOneLine(failed)
 	}
-	return inOneLine(unsupported)
+	all := inOneLine(unsupported)
+	if slices.ContainsFunc(f.parts, func(r *running) bool { return r.known }) {
+		return errors.New(all.Error()) // says nothing of the cell: it can do the parts that were left out
+	}
+	return all
 }
 
 // inOneLine is errors.Join, with semicolons.

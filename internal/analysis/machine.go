@@ -187,7 +187,7 @@ func differingFields(a, b *bench.Sample) []string {
 
 // ofParts are the fields of what was applied that each part of a survey has of its own:
 // a trial tells those of the first that did not fail, or of the only one that has them.
-func ofParts() []string { return []string{"argv", "network", "data", "path", "mounts"} }
+func ofParts() []string { return []string{"argv", "network", "data", "path", "mounts", "limits"} }
 
 // residueAcrossCells finds cells that asked for one image and got several.
 func (w *warner) residueAcrossCells() {

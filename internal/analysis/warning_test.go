@@ -175,7 +175,7 @@ func TestWarnings(t *testing.T) {
 					if s.Trial.Block >= block {
 						s.Notes = append(s.Notes, bench.NoteKnown+": "+part)
 						a := *s.Applied
-						a.Path = []string{"veth"}
+						a.Path, a.Limits.CPUSet = []string{"veth"}, "1"
 						s.Applied = &a
 					}
 				}

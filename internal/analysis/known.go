@@ -14,9 +14,14 @@ func (w *warner) known() {
 	blocks := make(map[string]int) // before a part was left out the first time
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
+		if s.Trial.Warmup() {
+			continue
+		}
 		for _, note := range s.Notes {
-			if part, ok := leftOut(note); ok && blocks[part] == 0 {
-				parts, blocks[part] = append(parts, part), s.Trial.Block
+			part, ok := leftOut(note)
+			if _, seen := blocks[part]; ok && !seen {
+				parts = append(parts, part)
+				blocks[part], _ = slices.BinarySearch(w.table.blocks, s.Trial.Block)
 			}
 		}
 	}

@@ -31,6 +31,7 @@ func TestPartsLeftOut(t *testing.T) {
 				s.Values[faults] *= 4
 			}
 			if left {
+				s.Trial.Block += 5 // some blocks may have no trial that counts
 				s.Notes = []string{bench.NoteKnown + ": start"}
 			}
 		}

@@ -369,8 +369,8 @@ func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
 }
 
 // settle estimates how many blocks, in all, would settle what is unclear, whether
-// one way or the other; 0 where it cannot be said, or no block would. Amid noise, the noise must become
-// known better, too, before something is the same.
+// one way or the other; 0 where it cannot be said, or no block would. Amid noise, the
+// noise must become known better, too, before something is the same.
 func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
 	if m.ended {
 		return 0

@@ -104,7 +104,7 @@ func dockerLayer(src source, file string) (layer, error) {
 func openLayout(src source) (*Image, error) {
 	raw, err := readDocument(src, "index.json")
 	if err != nil {
-		return nil, fmt.Errorf("no OCI image layout: %w", err)
+		return nil, fmt.Errorf("no OCI image layout, which 'tare pack -o oci:DIR' writes: %w", err)
 	}
 	f := finder{
 		files: src, seen: make(map[v1.Hash]bool),

@@ -122,7 +122,7 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 		case n > 0 && errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, cutOff(name)
 		case err != nil:
-			return nil, fmt.Errorf("%s: not a tar archive: %w", name, err)
+			return nil, fmt.Errorf("%s: not a tar archive, which 'docker save' and 'tare pack' write: %w", name, err)
 		case n == maxMembers:
 			return nil, fmt.Errorf("%s has more than %d members", name, maxMembers)
 		case ctx.Err() != nil:

@@ -59,6 +59,9 @@ func answer(m *Metric, base, other *Row) string {
 	}
 	effect := effectText(e, m.effects())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])
+	if e.Low == nil && effect[1] != "" {
+		by = effect[0] + ", " + effect[1] // why there is no interval
+	}
 	switch analysis.Verdict(e.Verdict) {
 	case analysis.Worse, analysis.Better, analysis.Different:
 		word, _ := verdictText(m, e)

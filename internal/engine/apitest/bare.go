@@ -20,7 +20,7 @@ type Bare struct {
 	Socket string // path of the engine's Unix socket
 	Root   string // what precedes every path
 	// Create is what is sent to create a container. Calls are those that follow,
-	// such as "POST /containers/ID/start".
+	// such as "POST /containers/ID/start"; the last removes it.
 	Create string
 	Calls  []string
 }
@@ -41,13 +41,20 @@ func (l Bare) Loop() func(b *testing.B) time.Duration {
 		took := enginetest.Time(b, func() error {
 			return json.Unmarshal(l.call(b, client, "POST /containers/create", l.Create), &made)
 		})
+		defer func() {
+			if b.Failed() { // it is not left behind
+				l.call(b, client, of(made.ID, l.Calls[len(l.Calls)-1]), "")
+			}
+		}()
 		for _, call := range l.Calls {
-			call = strings.Replace(call, "/ID", "/"+made.ID, 1)
-			took += enginetest.Time(b, func() error { l.call(b, client, call, ""); return nil })
+			took += enginetest.Time(b, func() error { l.call(b, client, of(made.ID, call), ""); return nil })
 		}
 		return took
 	}
 }
+
+// of names the container of a call.
+func of(id, call string) string { return strings.Replace(call, "/ID", "/"+id, 1) }
 
 func (l Bare) call(b *testing.B, client *http.Client, call, body string) (answer []byte) {
 	b.Helper()

@@ -28,14 +28,17 @@ func BenchmarkOverhead(b *testing.B) {
 	site := enginetest.NewSite(b, imagetest.Library(b))
 	e := podman.New(podman.Config{Name: "podman", Run: site.Run, Dir: site.Dir, Images: site.Images, Host: "unix://" + socket})
 	enginetest.Use(b, e)
+	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
+	body, err := podman.Body(b.Context(), e, spec)
+	if err != nil {
+		b.Fatal(err)
+	}
 	bare := apitest.Bare{
 		Socket: socket,
 		Root:   "/v4.0.0/libpod",
-		Create: `{"image":"tare.local/` + site.Run + `/podman/agent:latest","entrypoint":["` + agent.Path + `"],"command":["exit","0"],` +
-			`"labels":{"tare.run":"` + site.Run + `"},"netns":{"nsmode":"none"}}`,
-		Calls: []string{"POST /containers/ID/start", "POST /containers/ID/wait?condition=exited&interval=20ms", "DELETE /containers/ID?force=true&volumes=true&timeout=0"},
+		Create: body,
+		Calls:  []string{"POST /containers/ID/start", "POST /containers/ID/wait?condition=exited&interval=20ms", "DELETE /containers/ID?force=true&volumes=true&timeout=0"},
 	}
-	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
 	enginetest.Overhead(b, enginetest.Driven(e, spec), bare.Loop())
 }
 

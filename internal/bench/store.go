@@ -45,6 +45,7 @@ type RunSummary struct {
 	Header  Header
 	Samples int
 	Failed  int // samples whose outcome is failed or timed-out
+	Partly  int // samples of surveys that are ok but for a part that failed
 	End     *End
 }
 

@@ -37,6 +37,7 @@ type listed struct {
 	Cells   []string  `json:"cells"`
 	Samples int       `json:"samples"`
 	Failed  int       `json:"failed"`
+	Partly  int       `json:"partly"` // trials of which a part failed, and others did not
 	Status  string    `json:"status"` // "incomplete", or why it stopped
 }
 
@@ -66,7 +67,7 @@ func summarize(r bench.RunSummary) listed {
 	h := r.Header
 	out := listed{
 		ID: h.ID, Name: h.Plan.Name, Host: h.Host.Hostname, Began: h.Began,
-		Samples: r.Samples, Failed: r.Failed, Status: "incomplete", Cells: []string{},
+		Samples: r.Samples, Failed: r.Failed, Partly: r.Partly, Status: "incomplete", Cells: []string{},
 	}
 	for _, c := range h.Plan.Cells {
 		if !c.Control {

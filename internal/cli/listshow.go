@@ -32,7 +32,7 @@ func writeList(w io.Writer, runs []listed, width int, tty bool) error {
 		}
 		rows = append(rows, []string{
 			r.ID, printable(r.Name), printable(r.Host), began,
-			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), fmt.Sprint(r.Failed), statusText(r),
+			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), failedText(r), statusText(r),
 		})
 	}
 	if tty {
@@ -43,6 +43,14 @@ func writeList(w io.Writer, runs []listed, width int, tty bool) error {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
+}
+
+// failedText counts the trials that failed, and those of which a part did.
+func failedText(r listed) string {
+	if r.Partly == 0 {
+		return fmt.Sprint(r.Failed)
+	}
+	return fmt.Sprintf("%d + %d partly", r.Failed, r.Partly)
 }
 
 // statusText says in words for people why a run ended.
@@ -70,17 +78,25 @@ func narrow(rows [][]string, width int) {
 		if tooWide(rows, width) <= 0 {
 			return
 		}
-		at := slices.Index(rows[0], name)
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], at, at+1)
-		}
+		spare(rows, name)
 	}
 	at := slices.Index(rows[0], "NAME")
+	if tooWide(rows, width) > max(0, columnWidth(rows, at)-shortName) {
+		spare(rows, "BEGAN") // an ID begins with the time
+	}
 	if over := tooWide(rows, width); over > 0 {
 		most := max(shortName, columnWidth(rows, at)-over)
 		for _, row := range rows {
 			row[at] = shortened(row[at], most)
 		}
+	}
+}
+
+// spare takes a column out of rows.
+func spare(rows [][]string, name string) {
+	at := slices.Index(rows[0], name)
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], at, at+1)
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The list fits on a terminal of 80 columns with what matters most; elsewhere
-// nothing is left out.
+// The list fits on a terminal of 80 columns with what matters most, however many
+// trials failed; elsewhere nothing is left out.
 func TestListFits(t *testing.T) {
 	runs := []listed{
 		{ID: "20260314-150926-abcd", Name: "quick", Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision)},
-		{ID: "20260314-150926-abce", Name: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Status: "incomplete"},
+		{ID: "20260314-150926-abce", Name: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Failed: 1, Partly: 3, Status: "incomplete"},
 	}
 	for _, tty := range []bool{true, false} {
 		var b bytes.Buffer
@@ -28,7 +28,7 @@ func TestListFits(t *testing.T) {
 				t.Errorf("%d columns: %q", n, line)
 			}
 		}
-		for _, part := range []string{runs[0].ID, "4321", "12", "done: precise", "incomplete", "FAILED"} {
+		for _, part := range []string{runs[0].ID, "4321", "12", "done: precise", "incomplete", "FAILED", "1 + 3 partly"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("terminal %v: %q is missing:\n%s", tty, part, text)
 			}

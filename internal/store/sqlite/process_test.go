@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/record"
@@ -38,7 +40,8 @@ func child(task, path, id string) int {
 	return 0
 }
 
-// childAppend appends, and prints the number of each sample that is stored.
+// childAppend appends, and prints the number of each sample that is stored. It
+// ends only by being killed, which a busy machine can be late with.
 func childAppend(ctx context.Context, path, id string) error {
 	s, err := sqlite.Open(ctx, path)
 	if err != nil {
@@ -55,7 +58,8 @@ func childAppend(ctx context.Context, path, id string) error {
 		}
 		fmt.Println(i)
 	}
-	return nil
+	time.Sleep(time.Minute)
+	return errors.New("nobody killed it")
 }
 
 func childCopy(ctx context.Context, path, id string) error {

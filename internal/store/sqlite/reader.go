@@ -26,20 +26,24 @@ type storedRun struct {
 	end     *bench.End
 	samples int
 	failed  int
+	partly  int
 }
 
 // summary selects storedRun. Samples are numbered without gaps, so that the
-// last tells their number; the failed ones have an index of their own.
+// last tells their number; those that failed, or a part of which did, have indexes
+// of their own.
 const summary = `SELECT number, header, ended,
 	(SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = number),
-	(SELECT count(*) FROM samples INDEXED BY failures WHERE run = number AND outcome IN ('failed', 'timed-out'))
+	(SELECT count(*) FROM samples INDEXED BY failures WHERE run = number AND outcome IN ('failed', 'timed-out')),
+	(SELECT count(*) FROM samples INDEXED BY partial_failures
+		WHERE run = number AND outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0)
 	FROM runs `
 
 func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, error) {
 	var r storedRun
 	var header string
 	var ended sql.NullString
-	if err := row.Scan(&r.number, &header, &ended, &r.samples, &r.failed); err != nil {
+	if err := row.Scan(&r.number, &header, &ended, &r.samples, &r.failed, &r.partly); err != nil {
 		return r, s.wrap(err)
 	}
 	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
@@ -83,7 +87,7 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 		}
 		err = each(rows, func() error {
 			r, err := s.scanRun(rows)
-			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, End: r.end}, err) {
+			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, Partly: r.partly, End: r.end}, err) {
 				return errStop
 			}
 			return nil

@@ -62,6 +62,11 @@ ALTER TABLE samples ADD COLUMN series BLOB;
 `, `
 -- JSON array; NULL where there are none.
 ALTER TABLE samples ADD COLUMN distributions TEXT;
+`, `
+-- The list shows this number as well: of notes that begin as
+-- bench.NotePartFailed says, and not of such words inside another note.
+CREATE INDEX partial_failures ON samples (run)
+	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
 `}
 }
 

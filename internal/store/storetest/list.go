@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 func testRuns(t *testing.T, s *suite) {
@@ -23,6 +24,11 @@ func testRuns(t *testing.T, s *suite) {
 	} {
 		run := Example(r.id, 11)
 		run.Header.Began = began.Add(-r.age).In(time.FixedZone("far", -11*3600)) // a zone must not change the order
+		const part = bench.NotePartFailed + ": disk: no space"
+		run.Samples[0].Notes = []string{bench.NoteSameCPU + `\`, part}
+		run.Samples[1].Notes = []string{part, part} // counts once
+		run.Samples[2].Notes = []string{bench.NotePartly + `: "` + part, bench.NotePartFailed}
+		run.Samples[3].Notes = []string{part} // failed as a whole
 		if r.id == "empty" {
 			run.Samples = nil
 		}
@@ -35,11 +41,11 @@ func testRuns(t *testing.T, s *suite) {
 	var got []string
 	for r, err := range s.Runs(s.ctx) {
 		s.must(err)
-		got = append(got, fmt.Sprintf("%s %d %d %v", r.Header.ID, r.Samples, r.Failed, r.End != nil))
+		got = append(got, fmt.Sprintf("%s %d %d %d %v", r.Header.ID, r.Samples, r.Failed, r.Partly, r.End != nil))
 	}
-	want := []string{"newest 11 2 false", "middle-by-a-nanosecond 11 2 false", "middle 11 2 true", "empty 0 0 false", "oldest 11 2 true"}
+	want := []string{"newest 11 2 2 false", "middle-by-a-nanosecond 11 2 2 false", "middle 11 2 2 true", "empty 0 0 0 false", "oldest 11 2 2 true"}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("ID, samples, failed, finished (-want +got):\n%s", d)
+		t.Errorf("ID, samples, failed, partly, finished (-want +got):\n%s", d)
 	}
 }
 

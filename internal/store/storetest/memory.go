@@ -133,8 +133,14 @@ func (m *Memory) summaries() []bench.RunSummary {
 	for _, run := range m.runs {
 		s := bench.RunSummary{Header: run.Header, Samples: len(run.Samples), End: run.End}
 		for _, sample := range run.Samples {
-			if sample.Outcome == bench.Failed || sample.Outcome == bench.TimedOut {
+			switch sample.Outcome {
+			case bench.Failed, bench.TimedOut:
 				s.Failed++
+			case bench.OK:
+				if sample.PartFailed() {
+					s.Partly++
+				}
+			case bench.Canceled, bench.Skipped, bench.Unsupported:
 			}
 		}
 		all = append(all, s)

@@ -200,7 +200,7 @@ func TestKilled(t *testing.T) {
 	require(t)
 	s := enginetest.NewSite(t, nil)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledChild$")
-	child.Env = append(os.Environ(), killedVariable+"="+s.Dir)
+	child.Env = append(os.Environ(), killedVariable+"="+s.Dir, "TMPDIR="+t.TempDir()) // it cannot tidy up
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

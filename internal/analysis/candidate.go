@@ -23,16 +23,12 @@ type candidate struct {
 	*effect
 }
 
-// compareCounter compares every target with its baseline by one counter. What is counted
-// of all parts of a survey together is another thing where some are left out.
+// compareCounter compares every target with its baseline by one counter.
 func (t *table) compareCounter(metric int, targets []*target) []*candidate {
-	column, blocks := t.column(metric), len(t.blocks)
-	if !strings.Contains(t.run.Header.Metrics[metric].Name, inside) {
-		blocks = t.full
-	}
+	column := t.column(metric)
 	out := make([]*candidate, len(targets))
 	for i, to := range targets {
-		x, base := column[to.cell][:blocks], column[to.baseline][:blocks]
+		x, base := column[to.cell], column[to.baseline]
 		scale := bench.Difference
 		if positive(x) && positive(base) {
 			scale = bench.Ratio

@@ -55,6 +55,26 @@ func (c *comparer) warn() {
 			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", unit.FormatCount(n, "trial"), t.run.Header.ID),
 				"see why: tare show "+t.run.Header.ID, "")
 		}
+		c.warnControl(t)
+	}
+}
+
+// warnControl says which metrics a run by itself would trust nothing of.
+func (c *comparer) warnControl(t *table) {
+	alone, err := Analyze(t.run, Options{Smallest: c.opt.Smallest})
+	if err != nil {
+		return // it was read already
+	}
+	var titles []string
+	for _, m := range alone.Metrics {
+		unreliable := slices.ContainsFunc(m.Conditions, func(r ConditionResult) bool { return r.Unreliable })
+		if unreliable && slices.ContainsFunc(c.Metrics, func(o ContrastMetric) bool { return o.Metric.Name == m.Metric.Name }) {
+			titles = append(titles, m.Metric.Title)
+		}
+	}
+	if titles != nil {
+		c.add(CodeControl, fmt.Sprintf("in run %s the baseline and its control, which are the same thing, differ in %s: do not trust what is said of that here",
+			t.run.Header.ID, strings.Join(titles, ", ")), "tare show "+t.run.Header.ID, "")
 	}
 }
 

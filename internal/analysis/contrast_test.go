@@ -15,7 +15,7 @@ import (
 // on makes a run on a host that is slower by a factor's logarithm.
 func on(seed uint64, host string, shift float64) *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: seed, Blocks: 30, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}}, Metrics: analysistest.Lifecycle()[:3],
+		Seed: seed + 100, Blocks: 30, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}}, Metrics: analysistest.Lifecycle()[:3],
 		Block: func(*rand.Rand, int) float64 { return shift },
 	})
 	run.Header.Host.Hostname, run.Header.Host.MachineID = host, host
@@ -143,6 +143,13 @@ func TestCompareWarnings(t *testing.T) {
 		}, analysis.CodeOtherMetrics},
 		{"incomplete", func(b *bench.Run) { b.End = nil }, analysis.CodeIncomplete},
 		{"failed", func(b *bench.Run) { b.Samples[5].Outcome, b.Samples[5].Values = bench.Failed, nil }, analysis.CodeFailed},
+		{"unreliable", func(b *bench.Run) {
+			for i := range b.Samples {
+				if s := &b.Samples[i]; b.Header.Plan.Cells[s.Trial.Cell].Control {
+					s.Values[1] *= 1.2
+				}
+			}
+		}, analysis.CodeControl},
 		{"few", func(b *bench.Run) { b.Samples = b.Samples[:3] }, analysis.CodeFewSamples},
 		{"zero", func(b *bench.Run) { b.Samples[5].Values[0] = 0 }, analysis.CodeZero},
 	} {

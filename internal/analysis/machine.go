@@ -24,7 +24,7 @@ const (
 
 // What a warning about the machine takes.
 const (
-	stealShare    = 0.005 // of the trials' time
+	stealShare    = 0.005 // of the time of all CPUs during trials
 	memoryShare   = 0.01  // of the trials' time
 	busyTrials    = 0.10  // of the trials
 	overheadShare = 0.03  // of one CPU
@@ -57,10 +57,10 @@ func (w *warner) steal() {
 	if !ok {
 		return
 	}
-	stolen, elapsed := total(sum), w.elapsed()
-	if elapsed > 0 && stolen > stealShare*elapsed {
-		w.add(CodeSteal, fmt.Sprintf("other virtual machines took %s of CPU time away during trials, %s of their time",
-			unit.Format(stolen, unit.Seconds), unit.FormatPercent(stolen/elapsed)),
+	stolen, had := total(sum), w.elapsed()*float64(max(1, w.Header.Host.CPUs))
+	if had > 0 && stolen > stealShare*had {
+		w.add(CodeSteal, fmt.Sprintf("other virtual machines took %s of CPU time away during trials, %s of what this machine has",
+			unit.Format(stolen, unit.Seconds), unit.FormatPercent(stolen/had)),
 			"run where the CPU is not shared, or at a quieter hour; ratios suffer less than values", stealMetric)
 	}
 }
@@ -170,10 +170,9 @@ func (w *warner) residueInCells() {
 }
 
 // differingFields names what differs between what was applied in two trials. Where a
-// part of a survey failed or was left out, what it would have told is not known, and is
-// no difference.
+// part of a survey failed, what it would have told is not known, and is no difference.
 func differingFields(a, b *bench.Sample) []string {
-	partly := a.PartFailed() || b.PartFailed() || lacks(a) || lacks(b)
+	partly := a.PartFailed() || b.PartFailed()
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string
 	for i := range va.NumField() {

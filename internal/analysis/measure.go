@@ -16,7 +16,6 @@ type measure struct {
 	tables []*compared // parallel to result.Conditions; then that of the summary, if there is one
 	blocks int
 	column [][]float64 // by cell and block
-	ended  bool        // the last blocks have no values, since enough was known
 	family int         // comparisons that are adjusted together with these
 }
 
@@ -50,7 +49,6 @@ func (t *table) measure(opt Options) []*measure {
 // measureOne compares all cells by one metric.
 func (t *table) measureOne(metric int) *measure {
 	m := &measure{column: t.column(metric), blocks: len(t.blocks)}
-	m.ended = t.full < m.blocks && !slices.ContainsFunc(m.column, func(x []float64) bool { return usable(x[m.blocks-1]) })
 	m.result.Metric = t.run.Header.Metrics[metric]
 	m.result.Metric.Role = t.role[metric]
 	for _, g := range t.groups {
@@ -369,12 +367,9 @@ func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
 }
 
 // settle estimates how many blocks, in all, would settle what is unclear, whether
-// one way or the other; 0 where it cannot be said, or no block would. Amid noise, the
-// noise must become known better, too, before something is the same.
+// one way or the other; 0 where it cannot be said. Amid noise, the noise must become
+// known better, too, before something is the same.
 func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
-	if m.ended {
-		return 0
-	}
 	apart := e.apart(m.family, m.blocks)
 	if !r.Noisy {
 		return soonest(apart, e.alike(r.Smallest, m.blocks))

@@ -23,9 +23,6 @@ func (w *warner) notes() {
 			continue
 		}
 		for _, note := range s.Notes {
-			if _, ok := leftOut(note); ok {
-				continue // one warning tells them all
-			}
 			m := mark{kindOfNote(note), s.Trial.Cell}
 			if seen[m] {
 				continue

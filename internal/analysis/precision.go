@@ -15,29 +15,16 @@ const inARow = 3
 // when the interval of each primary comparison is as short as the plan asks of
 // its metric, in three blocks in a row. It never looks at whether anything differs.
 type Precision struct {
-	plan    bench.Plan
-	all     watch
-	metrics map[string]*watch // primary ones, by name
-	gone    []bool            // cells that the run has given up
-	block   int               // the block that is under way
-	open    bool              // it has a trial
-	blocks  int               // that are complete
+	plan   bench.Plan
+	pairs  []*pairing
+	gone   []bool   // cells that the run has given up
+	worked []bool   // cells that did not fail in the block under way
+	block  int      // the block that is under way
+	open   bool     // it has a trial
+	blocks int      // that are complete
+	row    int      // of them, the last ones that were precise
+	last   *pairing // was not precise after the last block, and is looked at first; nil = none
 }
-
-// A watch sees to it that some comparisons are precise.
-type watch struct {
-	share float64 // of the half-width that was asked of each
-	pairs []*pairing
-	row   int      // of the complete blocks, the last ones after which all were precise
-	vain  bool     // precision was asked of all, and none will ever have it
-	last  *pairing // was not precise after the last block, and is looked at first; nil = none
-}
-
-// knownShare is the share of the half-width that was asked for at which a metric need
-// not be measured any more. At all of it, where half of the smallest effect worth knowing
-// is asked for, 5 of 100 comparisons of the same with the same would stay open for good;
-// two thirds make that one of some thousands.
-const knownShare = 2.0 / 3
 
 // A pairing collects one primary comparison.
 type pairing struct {
@@ -47,13 +34,13 @@ type pairing struct {
 	x, b                   float64   // of the block under way; NaN until known
 	d                      []float64 // as effect.d, in ascending order
 	base                   []float64 // the baseline's values, for differences
-	width                  float64   // halfWidth of d; NaN until it is asked for
+	missed                 int       // of the blocks in which both cells worked, the last ones without a pair
 }
 
 // NewPrecision starts with no samples. A plan that Analyze refuses is never
 // precise.
 func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
-	p := &Precision{plan: plan, all: watch{share: 1}, metrics: map[string]*watch{}, gone: make([]bool, len(plan.Cells))}
+	p := &Precision{plan: plan, gone: make([]bool, len(plan.Cells)), worked: make([]bool, len(plan.Cells))}
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
 	if err != nil {
 		return p
@@ -69,18 +56,15 @@ func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
 // follow adds the comparisons of one metric.
 func (p *Precision) follow(t *table, metric int) {
 	m := t.run.Header.Metrics[metric]
-	own := &watch{share: knownShare}
-	p.metrics[m.Name] = own
 	for _, g := range t.groups {
 		for _, cell := range g.cells {
 			if cell == g.baseline {
 				continue
 			}
-			q := &pairing{
+			p.pairs = append(p.pairs, &pairing{
 				cell: cell, baseline: g.baseline, metric: metric,
-				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(), width: math.NaN(),
-			}
-			own.pairs, p.all.pairs = append(own.pairs, q), append(p.all.pairs, q)
+				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(),
+			})
 		}
 	}
 }
@@ -95,13 +79,19 @@ func (p *Precision) Add(s bench.Sample) {
 		p.endBlock()
 	}
 	p.block, p.open = s.Trial.Block, true
-	if s.Outcome == bench.Skipped || s.Outcome == bench.Unsupported {
+	switch s.Outcome {
+	case bench.Skipped, bench.Unsupported:
 		p.gone[s.Trial.Cell] = true
+	case bench.OK:
+		p.gone[s.Trial.Cell] = false // it may be back where a run was resumed
+		p.worked[s.Trial.Cell] = true
+		p.addValues(s)
+	case bench.Failed, bench.TimedOut, bench.Canceled:
 	}
-	if s.Outcome != bench.OK {
-		return
-	}
-	for _, q := range p.all.pairs {
+}
+
+func (p *Precision) addValues(s bench.Sample) {
+	for _, q := range p.pairs {
 		v, ok := s.Value(q.metric)
 		switch {
 		case !ok:
@@ -113,32 +103,14 @@ func (p *Precision) Add(s bench.Sample) {
 	}
 }
 
-// Reached reports whether the plan's precision is reached. It is asked after
-// each block, when all of its samples have been added.
+// Reached reports whether the plan's precision is reached, by as many pairs as the plan
+// has blocks at least: fewer could decide nothing. It is asked after each block, when all
+// of its samples have been added.
 func (p *Precision) Reached() bool {
 	p.endBlock()
-	return p.enough(&p.all)
+	few := func(q *pairing) bool { return len(q.d) < p.plan.MinBlocks && p.awaited(q) }
+	return p.row >= inARow && !slices.ContainsFunc(p.pairs, few)
 }
-
-// Known reports whether those of the metrics that are primary need not be measured any
-// more: each is known more precisely than was asked, but for those that have no value
-// anywhere. It is false where none is known, and does not change within a block.
-func (p *Precision) Known(metrics []string) bool {
-	found := false
-	for _, name := range metrics {
-		switch w := p.metrics[name]; {
-		case w == nil, w.vain:
-		case !p.enough(w):
-			return false
-		default:
-			found = true
-		}
-	}
-	return found
-}
-
-// enough reports whether what is watched was precise for long enough.
-func (p *Precision) enough(w *watch) bool { return w.row >= inARow && p.blocks >= p.plan.MinBlocks }
 
 // endBlock forms the pairs of the block under way.
 func (p *Precision) endBlock() {
@@ -147,59 +119,65 @@ func (p *Precision) endBlock() {
 	}
 	p.open = false
 	p.blocks++
-	for _, q := range p.all.pairs {
-		q.endBlock()
+	for _, q := range p.pairs {
+		q.endBlock(p.worked[q.cell] && p.worked[q.baseline])
 	}
-	p.look(&p.all)
-	for _, w := range p.metrics {
-		p.look(w)
+	clear(p.worked)
+	if p.precise() {
+		p.row++
+	} else {
+		p.row = 0
 	}
-}
-
-// look is taken after each block. What was precise stays so when there is nothing to
-// compare with any more.
-func (p *Precision) look(w *watch) {
-	switch {
-	case p.precise(w):
-		w.row++
-	case slices.ContainsFunc(w.pairs, p.awaited):
-		w.row = 0
-	}
-	w.vain = !slices.ContainsFunc(w.pairs, func(q *pairing) bool { return q.asked == 0 || len(q.d) > 0 || !p.hopeless(q) })
 }
 
 // precise reports whether every comparison of which precision was asked has it, and
 // there is one. One that had it not after the last block most likely has it not now
 // either: then it is the only one that costs time.
-func (p *Precision) precise(w *watch) bool {
-	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > w.share*q.asked }
-	if w.last != nil && tooWide(w.last) {
+func (p *Precision) precise() bool {
+	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > q.asked }
+	if p.last != nil && tooWide(p.last) {
 		return false
 	}
-	w.last = nil
-	if i := slices.IndexFunc(w.pairs, tooWide); i >= 0 {
-		w.last = w.pairs[i]
+	p.last = nil
+	if i := slices.IndexFunc(p.pairs, tooWide); i >= 0 {
+		p.last = p.pairs[i]
 		return false
 	}
-	return slices.ContainsFunc(w.pairs, p.awaited)
+	return slices.ContainsFunc(p.pairs, p.awaited)
 }
 
 // awaited reports whether the run goes on until a comparison is precise.
 func (p *Precision) awaited(q *pairing) bool { return q.asked > 0 && !p.hopeless(q) }
 
 // hopeless reports whether a comparison will never be precise, so that nobody
-// should wait for it: a cell that the run has given up, or one that has never
-// had a value in all the blocks that a plan has at least.
+// should wait for it: a cell that the run has given up; one that has never
+// had a value in all the blocks that a plan has at least, or none of late though nothing
+// failed, as where a part of a survey was given up; or a difference from a baseline of 0,
+// of which it is no share.
 func (p *Precision) hopeless(q *pairing) bool {
-	return p.gone[q.cell] || p.gone[q.baseline] || len(q.d) == 0 && p.blocks >= p.plan.MinBlocks
+	switch enough := p.blocks >= p.plan.MinBlocks; {
+	case p.gone[q.cell] || p.gone[q.baseline]:
+		return true
+	case len(q.d) == 0:
+		return enough
+	case q.missed >= inARow:
+		return true
+	default:
+		return enough && q.scale == bench.Difference && math.IsInf(q.halfWidth(), 1) && stat.Quantile(q.base, 0.5) == 0
+	}
 }
 
-func (q *pairing) endBlock() {
+// endBlock forms the pair of a block, in which both cells may have worked.
+func (q *pairing) endBlock(worked bool) {
+	if worked {
+		q.missed++
+	}
 	if d := distance(q.x, q.b, q.scale); usable(d) {
 		// Kept sorted, because sorting is most of the work otherwise.
 		at, _ := slices.BinarySearch(q.d, d)
 		q.d = slices.Insert(q.d, at, d)
-		q.base, q.width = append(q.base, q.b), math.NaN()
+		q.base = append(q.base, q.b)
+		q.missed = 0
 	}
 	q.x, q.b = math.NaN(), math.NaN()
 }
@@ -207,13 +185,6 @@ func (q *pairing) endBlock() {
 // halfWidth is that of Comparison, but always as a ratio: differences are
 // taken relative to the baseline.
 func (q *pairing) halfWidth() float64 {
-	if math.IsNaN(q.width) {
-		q.width = q.measureWidth()
-	}
-	return q.width
-}
-
-func (q *pairing) measureWidth() float64 {
 	s := stat.SignedRank(q.d, confidence)
 	switch {
 	case !s.OK:

@@ -78,6 +78,33 @@ func TestPrecisionWaitsForNobody(t *testing.T) {
 				s.Outcome, s.Values = bench.Failed, nil
 			}
 		}, false},
+		{"a metric that a cell has no more", func(s *bench.Sample) {
+			if s.Trial.Cell == 2 && s.Trial.Block > 12 {
+				s.Values[0] = math.NaN()
+			} else if s.Trial.Cell == 2 {
+				s.Values[0] *= float64(1 + s.Trial.Block%3)
+			}
+		}, true},
+		{"a metric that a cell often has not", func(s *bench.Sample) {
+			if s.Trial.Cell == 2 && s.Trial.Block%3 != 0 {
+				s.Values[0] = math.NaN()
+			} else if s.Trial.Cell == 2 {
+				s.Values[0] *= float64(1 + s.Trial.Block%7)
+			}
+		}, false},
+		{"a noisy cell that is back", func(s *bench.Sample) {
+			if s.Trial.Cell == 2 && s.Trial.Block < 5 {
+				s.Outcome, s.Values = bench.Skipped, nil
+			} else if s.Trial.Cell == 2 {
+				s.Values[0] *= float64(1 + s.Trial.Block%7)
+			}
+		}, false},
+		{"a difference from nothing", func(s *bench.Sample) {
+			switch s.Values[0] = 0; s.Trial.Cell {
+			case 1:
+				s.Values[0] = float64(s.Trial.Block % 2)
+			}
+		}, true},
 		{"a baseline that never works", func(s *bench.Sample) {
 			if s.Trial.Cell == 0 {
 				s.Outcome, s.Values = bench.Failed, nil
@@ -87,6 +114,10 @@ func TestPrecisionWaitsForNobody(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			run := analysistest.Run(five(60))
 			run.Header.Plan.Precision = 0.03
+			if tt.name == "a difference from nothing" {
+				run.Header.Metrics = slices.Clone(run.Header.Metrics)
+				run.Header.Metrics[0].Scale = bench.Difference
+			}
 			for i := range run.Samples {
 				tt.spoil(&run.Samples[i])
 			}
@@ -94,6 +125,23 @@ func TestPrecisionWaitsForNobody(t *testing.T) {
 				t.Errorf("stopped after block %d", at)
 			}
 		})
+	}
+}
+
+// TestPrecisionNeedsPairs checks that blocks without a pair do not count.
+func TestPrecisionNeedsPairs(t *testing.T) {
+	run := analysistest.Run(five(60))
+	run.Header.Plan.Precision, run.Header.Plan.MinBlocks = 0.5, 10
+	if at := stops(run); at != 9 {
+		t.Errorf("stopped after block %d, want 9", at)
+	}
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 0 && s.Trial.Block%3 == 1 {
+			s.Outcome, s.Values = bench.Failed, nil
+		}
+	}
+	if at := stops(run); at != 14 {
+		t.Errorf("stopped after block %d, want 14: the tenth with a pair", at)
 	}
 }
 
@@ -146,65 +194,6 @@ func TestPrecisionByMetric(t *testing.T) {
 	}
 	if a, b := alone(fine, 0.015), alone(coarse, 0.15); a < 12 || b < 12 || a == b {
 		t.Errorf("alone they stop after blocks %d and %d: the test cannot tell", a, b)
-	}
-}
-
-// TestKnown checks when a metric need not be measured any more: once it is known to two
-// thirds of what was asked of it, for all cells, whatever is known of others.
-func TestKnown(t *testing.T) {
-	const asked = 0.02
-	names := func(metrics ...int) (names []string) {
-		for _, m := range metrics {
-			names = append(names, analysistest.Lifecycle()[m].Name)
-		}
-		return names
-	}
-	run, random := analysistest.Run(five(120)), rand.New(rand.NewPCG(1, 1))
-	for i := range run.Samples {
-		run.Samples[i].Values[0] *= math.Exp(0.3 * random.NormFloat64())
-	}
-	run.Header.Plan.Precision = asked
-	p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
-	since := -1
-	for i, s := range run.Samples {
-		before := p.Known(names(1))
-		p.Add(s)
-		if i == 0 || run.Samples[i-1].Trial.Block == s.Trial.Block {
-			if p.Known(names(1)) != before {
-				t.Fatalf("block %d: known is another thing in the middle of it", s.Trial.Block)
-			}
-		}
-		if i+1 < len(run.Samples) && run.Samples[i+1].Trial.Block == s.Trial.Block {
-			continue
-		}
-		if p.Reached() {
-			t.Fatalf("block %d: reached with a metric that is not known", s.Trial.Block)
-		}
-		for _, never := range [][]string{names(0), names(0, 1), names(2), nil} {
-			if p.Known(never) {
-				t.Fatalf("block %d: %q are known", s.Trial.Block, never)
-			}
-		}
-		switch known := p.Known(names(1, 2)); {
-		case known && since < 0:
-			since = s.Trial.Block
-		case !known && since >= 0:
-			t.Fatalf("block %d: known since %d and not any more", s.Trial.Block, since)
-		}
-	}
-	if since < 12 || since > 110 {
-		t.Fatalf("known after block %d", since)
-	}
-	for block := since - 3; block <= since; block++ {
-		cut := *run
-		cut.Samples = slices.DeleteFunc(slices.Clone(run.Samples), func(s bench.Sample) bool { return s.Trial.Block > block })
-		worst := 0.0
-		for _, c := range analyze(t, &cut).Metrics[1].Conditions[0].Cells[1:] {
-			worst = max(worst, c.Comparison.HalfWidth())
-		}
-		if precise := worst <= asked*2/3; precise != (block > since-3) {
-			t.Errorf("after block %d: ±%v, but known after block %d", block, worst, since)
-		}
 	}
 }
 

@@ -19,7 +19,6 @@ type table struct {
 	run    *bench.Run
 	cells  []bench.Cell
 	blocks []int        // numbers of the blocks that count, ascending
-	full   int          // of them, the first ones of which no part of a survey was left out
 	rows   []row        // one for each successful trial, in order of execution
 	groups []group      // the conditions, in the plan's order
 	role   []bench.Role // of each metric in this plan
@@ -139,13 +138,6 @@ func (t *table) findBlocks() {
 		}
 	}
 	t.blocks = slices.Sorted(maps.Keys(seen))
-	t.full = len(t.blocks)
-	for i := range t.run.Samples {
-		if s := &t.run.Samples[i]; seen[s.Trial.Block] && !s.Trial.Warmup() && lacks(s) {
-			block, _ := slices.BinarySearch(t.blocks, s.Trial.Block)
-			t.full = min(t.full, block)
-		}
-	}
 }
 
 // whole is how many blocks count and were gone through: an interruption leaves the

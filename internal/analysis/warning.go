@@ -20,7 +20,6 @@ const (
 	CodeFewPairs     = "few-pairs"           // a comparison has too few pairs for an interval
 	CodeFewBlocks    = "few-blocks"          // no difference could be told from chance
 	CodeImprecise    = "imprecise"           // the precision asked for was not reached
-	CodeKnown        = "known"               // parts of a survey were measured in the first blocks only
 	CodeControl      = "control-differs"     // the same thing twice gave different results
 	CodeDisagree     = "conditions-disagree" // the effect has another sign under another condition
 	CodeZero         = "zero-value"          // values that cannot be compared as a ratio
@@ -55,7 +54,7 @@ type warner struct {
 func warnings(t *table, r *Result, work []*measure) []bench.Warning {
 	w := &warner{table: t, Result: r, work: work}
 	for _, check := range []func(){
-		w.incomplete, w.failed, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.known, w.disagree, w.zero,
+		w.incomplete, w.failed, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
 		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
 		w.drift, w.alike, w.bimodal, w.outliers,
 		w.steal, w.pressure, w.throttled, w.overhead,
@@ -241,8 +240,8 @@ func (w *warner) fewBlocks() {
 	most, family := 0, 0
 	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })
 	if need := stat.MinPairs(confidence, family); most >= minPairs && most < need {
-		w.add(CodeFewBlocks, fmt.Sprintf("with %d blocks and %d comparisons no difference, however large, could be told from chance", most, family),
-			w.more(need, ""), "")
+		w.add(CodeFewBlocks, fmt.Sprintf("with %d pairs and %d comparisons no difference, however large, could be told from chance", most, family),
+			w.more(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // blocks need not have a pair each
 	}
 }
 

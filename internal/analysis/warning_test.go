@@ -119,6 +119,10 @@ func TestWarnings(t *testing.T) {
 		}, nil, "", nil},
 		{"zero", 40, func(r *bench.Run) { r.Samples[9].Values[0] = 0 }, []string{analysis.CodeZero}, "tare export", nil},
 		{"steal", 40, set(1, 0.001, 1), []string{analysis.CodeSteal}, "", nil},
+		{"steal that is little for many CPUs", 40, func(r *bench.Run) {
+			set(1, 0.001, 1)(r)
+			r.Header.Host.CPUs = 4096
+		}, nil, "", nil},
 		{"little steal", 40, set(1, 0.00001, 1), nil, "", nil},
 		{"no memory", 40, set(2, 0.001, 1), []string{analysis.CodePressure}, "memory", nil},
 		{"busy", 40, set(3, 3, 5), []string{analysis.CodePressure}, "--washout", nil},
@@ -169,18 +173,6 @@ func TestWarnings(t *testing.T) {
 			"mend what the reason names",
 			[]int{0, 1},
 		},
-		{"parts that are known", 40, func(r *bench.Run) {
-			every(r, func(_ int, s *bench.Sample) {
-				for part, block := range map[string]int{"few": 12, "pull": 30} {
-					if s.Trial.Block >= block {
-						s.Notes = append(s.Notes, bench.NoteKnown+": "+part)
-						a := *s.Applied
-						a.Path, a.Limits.CPUSet = []string{"veth"}, "1"
-						s.Applied = &a
-					}
-				}
-			})
-		}, []string{analysis.CodeKnown}, "--precision", nil},
 		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
 		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},
 		{"in memory", 40, noted("", bench.NoteNotADisk), []string{bench.NoteNotADisk}, "on one with", []int{1}},

@@ -95,11 +95,6 @@ type Task struct {
 	Run     string            // ID of the run, for the names of what a workload makes
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
-
-	// Known reports whether this run need not measure these metrics any more: those of
-	// them that are primary, one at least, are known well enough. It changes between
-	// blocks only. Nil: it never is so.
-	Known func(metrics []string) bool
 }
 
 // A Fixturer is a Workload that needs something per cell that is too dear to
@@ -197,9 +192,6 @@ const (
 	// no value, or not all. A colon, a blank, the part and the reason follow, such as
 	// "part-failed: few (http): REASON" where the part's workload has another name.
 	NotePartFailed = "part-failed"
-	// NoteKnown marks a sample of a survey of which some part was not measured, since
-	// enough is known of it. A colon, a blank and the part follow.
-	NoteKnown = "known"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"
 	// NoteClientBound marks a sample in which the client used all of its CPUs, and

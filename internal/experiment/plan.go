@@ -175,7 +175,8 @@ func (p *planner) blocks(plan bench.Plan) (least, most int) {
 	return min(max(least, leastBlocks(p.comparisons(plan))), most), most
 }
 
-// comparisons counts the primary comparisons of the plan: its family of tests.
+// comparisons counts the primary comparisons of the plan, its family of tests: each cell
+// with its baseline, and cells of one name over all conditions.
 func (p *planner) comparisons(plan bench.Plan) int {
 	metrics := 0
 	for _, m := range p.workload.Metrics() {
@@ -183,9 +184,13 @@ func (p *planner) comparisons(plan bench.Plan) int {
 			metrics++
 		}
 	}
-	compared := 0
+	compared, conditions := 0, map[string]int{} // by name
 	for _, c := range plan.Cells {
-		if !c.Baseline && !c.Control {
+		if c.Baseline || c.Control {
+			continue
+		}
+		compared++
+		if conditions[c.Name]++; conditions[c.Name] == 2 {
 			compared++
 		}
 	}

@@ -43,7 +43,7 @@ func legend(comparisons int, tables []Table) string {
 		parts = append(parts, "ratios are of pairs within a block, not of the medians")
 	}
 	if comparisons > 1 {
-		parts = append(parts, fmt.Sprintf("verdicts allow for all %d comparisons (Holm)", comparisons))
+		parts = append(parts, fmt.Sprintf("differences allow for all %d comparisons (Holm)", comparisons))
 	}
 	return strings.Join(parts, "; ")
 }

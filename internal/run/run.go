@@ -68,9 +68,6 @@ type Precision interface {
 	Add(s bench.Sample)
 	// Reached is asked after each block.
 	Reached() bool
-	// Known reports whether enough is known of these metrics; see bench.Task. It does
-	// not change within a block.
-	Known(metrics []string) bool
 }
 
 // An Event is something that happened in a run.

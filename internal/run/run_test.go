@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -242,38 +241,6 @@ type precision struct{ seen, after int }
 
 func (p *precision) Add(bench.Sample) { p.seen++ }
 func (p *precision) Reached() bool    { return p.seen >= p.after }
-
-func (p *precision) Known(metrics []string) bool {
-	return p.seen >= p.after && slices.Contains(metrics, "known")
-}
-
-// A workload can ask what is known, from the trials that were before, also where these
-// were made by an earlier process.
-func TestWorkloadIsToldWhatIsKnown(t *testing.T) {
-	for _, done := range []int{0, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			var asked []bool
-			b := newBed(t, bench.Plan{MaxBlocks: 4, MinBlocks: 9}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
-				asked = append(asked, task.Known([]string{"known"}))
-				if task.Known([]string{"other"}) {
-					t.Error("every metric is known")
-				}
-				return work(time.Second)(ctx, task, m)
-			}, "a")
-			b.options.Precision = &precision{after: 2}
-			for i := range done {
-				b.options.Done = append(b.options.Done, bench.Sample{Trial: bench.Trial{Seq: i, Block: i}})
-			}
-			b.writer.samples = slices.Clone(b.options.Done)
-			if _, err := run.Run(t.Context(), b.options); err != nil {
-				t.Fatal(err)
-			}
-			if want := []bool{false, false, true, true}[done:]; !slices.Equal(asked, want) {
-				t.Errorf("after %d trials: known in the others: %v, want %v", done, asked, want)
-			}
-		})
-	}
-}
 
 // The first interruption lets the trial in flight finish: no trial is lost,
 // and none is a hole.

@@ -143,12 +143,8 @@ func (r *runner) task(cell int) bench.Task {
 		params[p.Name] = p.Default
 	}
 	maps.Copy(params, c.Params)
-	t := bench.Task{
+	return bench.Task{
 		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], Client: r.Client,
 		Run: r.Header.ID, Dir: r.Dir, OpTime: r.plan.OpTime,
 	}
-	if r.Precision != nil {
-		t.Known = r.Precision.Known
-	}
-	return t
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -20,7 +19,7 @@ type fixture struct {
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	f := &fixture{}
 	for _, p := range s.parts {
-		r := &running{Part: p, task: p.task(t), metrics: p.metrics()}
+		r := &running{Part: p, task: p.task(t)}
 		f.parts = append(f.parts, r) // what it has set up is removed too, though it cannot be reset
 		r.refused = r.setUp(ctx)
 		if err := ctx.Err(); err != nil {
@@ -35,7 +34,6 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 
 // Reset implements bench.Fixture.
 func (f *fixture) Reset(ctx context.Context) error {
-	f.leaveOut()
 	for _, r := range f.parts {
 		r.failed = nil
 	}
@@ -46,20 +44,6 @@ func (f *fixture) Reset(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// leaveOut finds the parts of which enough is known: their time goes to the others, if
-// there are any that have not failed the last time. What fails again is given up only
-// where others do not.
-func (f *fixture) leaveOut() {
-	others := false
-	for _, r := range f.parts {
-		r.known = r.refused == nil && r.task.Known != nil && r.task.Known(r.metrics)
-		others = others || r.refused == nil && !r.known && !r.alone
-	}
-	for _, r := range f.parts {
-		r.known = r.known && others
-	}
 }
 
 // Rest implements bench.Rester.
@@ -91,13 +75,12 @@ func (f *fixture) each(do func(bench.Fixture) error) error {
 	return errors.Join(errs...)
 }
 
-// nothing is the error of a cell in which no part that is tried comes to anything: what the engine
+// nothing is the error of a cell in which no part comes to anything: what the engine
 // cannot do, unless something has gone wrong.
 func (f *fixture) nothing() error {
 	var failed, unsupported []error
 	for _, r := range f.parts {
 		switch why := r.why(); {
-		case r.known:
 		case why == nil:
 			return nil
 		case errors.Is(why, bench.ErrUnsupported):
@@ -109,11 +92,7 @@ func (f *fixture) nothing() error {
 	if failed != nil {
 		return inOneLine(failed)
 	}
-	all := inOneLine(unsupported)
-	if slices.ContainsFunc(f.parts, func(r *running) bool { return r.known }) {
-		return errors.New(all.Error()) // says nothing of the cell: it can do the parts that were left out
-	}
-	return all
+	return inOneLine(unsupported)
 }
 
 // inOneLine is errors.Join, with semicolons.
@@ -140,8 +119,6 @@ func (p Part) full() string {
 func (f *fixture) tell(m bench.Meter) {
 	for _, r := range f.parts {
 		switch why := r.why(); {
-		case r.known:
-			m.Note(bench.NoteKnown + ": " + r.Name)
 		case why == nil:
 		case errors.Is(why, bench.ErrUnsupported):
 			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))

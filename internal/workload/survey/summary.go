@@ -104,14 +104,6 @@ func (p Part) named(m bench.Metric) bench.Metric {
 	return m
 }
 
-// metrics are the names of its metrics in the survey.
-func (p Part) metrics() (names []string) {
-	for _, m := range p.Workload.Metrics() {
-		names = append(names, p.named(m).Name)
-	}
-	return names
-}
-
 // metric is the name of a metric in the survey: what is counted for the processes
 // inside is counted for each part, and begins with what its metrics begin with.
 func (p Part) metric(name string) string {
@@ -135,11 +127,8 @@ func (p Part) metric(name string) string {
 func (s *summary) noteClosed(parts []*running) {
 	closed, open := map[string]bool{}, map[string]bool{} // by workload
 	for _, r := range parts {
-		if !r.known {
-			r.closed = s.closed[r.Name]
-		}
 		switch name := r.Workload.Name(); {
-		case r.closed:
+		case s.closed[r.Name]:
 			closed[name] = true
 		case r.why() == nil:
 			open[name] = true

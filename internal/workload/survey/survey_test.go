@@ -373,50 +373,8 @@ func TestServiceThatIsNeverReady(t *testing.T) {
 	)
 }
 
-// Parts of which enough is known are left out of a trial, unless nothing else can be
-// measured. A trial in which all others fail has failed; in the next one they are there
-// again, so that what fails by itself is given up.
-func TestPartThatIsKnown(t *testing.T) {
-	courses(t,
-		course{"=a", "b together c together", "a"},
-		course{"b=a", "b together", "abc"},
-		course{"=a", "a alone b alone c alone", ""},
-		course{"b=ac", "b alone", "abc"},
-		course{"=ac", "a alone b alone c alone", ""},
-		course{"=ac", "b alone", "ac"},
-		course{"=abc", "a together b together c together", ""},
-		course{"b=ac", "b alone", "abc"},
-		course{"b=ac", "a alone b alone c alone", "b"},
-		course{"b=ac", "a alone b alone c alone", "b"},
-		course{"=ac", "a together c together", "b"},
-		course{"=c", "a alone", "bc"},
-	)
-}
-
-// That an engine cannot do the only part that is tried says nothing of the cell.
-func TestUnsupportedPartBesideKnownOnes(t *testing.T) {
-	var log []string
-	w := survey.New(
-		survey.Part{Name: "a", Workload: part{name: "a", log: &log}},
-		survey.Part{Name: "b", Workload: part{name: "b", log: &log, run: bench.ErrUnsupported}},
-	)
-	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Known: func(metrics []string) bool { return slices.Contains(metrics, "a") }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for trial, fails := range []bool{true, false} {
-		if err := f.Reset(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		err := w.Run(t.Context(), bench.Task{Fixture: f}, &meter{values: map[string]float64{}})
-		if (err != nil) != fails || errors.Is(err, bench.ErrUnsupported) {
-			t.Errorf("trial %d: %v", trial, err)
-		}
-	}
-}
-
 // A course is a trial of parts that may be done together. Those that fail since they
-// are not ready are in capital letters; of those after = enough is known.
+// are not ready are in capital letters.
 type course struct{ fails, did, lacks string }
 
 // courses takes parts a, b and c through trials.
@@ -429,22 +387,17 @@ func courses(t *testing.T, all ...course) {
 		parts = append(parts, survey.Part{Name: name, Workload: kitchen{part{name: name, log: &log}, fails[name]}})
 	}
 	w := survey.New(parts...)
-	known := ""
-	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Known: func(metrics []string) bool {
-		return slices.ContainsFunc(metrics, func(m string) bool { return strings.Contains(known, m) })
-	}})
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, step := range all {
 		log = nil
-		var burnt string
-		burnt, known, _ = strings.Cut(step.fails, "=")
 		for name, why := range fails {
 			switch *why = nil; {
-			case strings.Contains(burnt, name):
+			case strings.Contains(step.fails, name):
 				*why = errBurnt
-			case strings.Contains(burnt, strings.ToUpper(name)):
+			case strings.Contains(step.fails, strings.ToUpper(name)):
 				*why = fmt.Errorf("%w: %w", errBurnt, party.ErrNotReady)
 			}
 		}

@@ -14,9 +14,6 @@ import (
 type running struct {
 	Part
 	task    bench.Task // with its own options and fixture
-	metrics []string   // that it measures, as the survey names them
-	known   bool       // enough is known of them, so that it is not in the trial under way
-	closed  bool       // it had a closed loop in the last trial that it was in
 	refused error      // why it is not tried any more
 	failed  error      // why it failed in the trial under way
 	worked  bool       // it did not fail in some trial
@@ -98,7 +95,7 @@ func stops(parts []*running) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
 		switch shared, ok := party.Join(append(fixtures, r.task.Fixture)...); {
-		case r.refused != nil || r.known:
+		case r.refused != nil:
 		case r.alone:
 			all, fixtures = append(all, stop{parts: []*running{r}}), nil
 		case ok && len(fixtures) > 0:
@@ -161,9 +158,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	nothing := f.nothing()
 	for _, r := range f.parts {
-		if !r.known {
-			r.conclude(nothing == nil)
-		}
+		r.conclude(nothing == nil)
 	}
 	if nothing != nil {
 		return nothing

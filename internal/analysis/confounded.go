@@ -1,8 +1,10 @@
 package analysis
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -32,7 +34,7 @@ func (c *comparer) warn() {
 		h := &t.run.Header
 		all = append(all, facts{h.Host, h.Tool, h.Engines})
 	}
-	c.Differ = differences(all)
+	c.Differ = append(differences(all), c.asked()...)
 	what := "the host, the day and the neighbours are confounded with what is compared"
 	if len(c.Differ) > 0 {
 		var s []string
@@ -76,6 +78,68 @@ func (c *comparer) warnControl(t *table) {
 		c.add(CodeControl, fmt.Sprintf("in run %s the baseline and its control, which are the same thing, differ in %s: do not trust what is said of that here",
 			t.run.Header.ID, strings.Join(titles, ", ")), "tare show "+t.run.Header.ID, "")
 	}
+}
+
+// asked lists what was asked for in cells that are compared and is not the same in all
+// runs: of the workload, and of the container. Where cells differ in the same thing, the
+// first is the example.
+func (c *comparer) asked() []Residue {
+	var out []Residue
+	for _, g := range c.tables[0].groups {
+		for _, cell := range g.cells {
+			k := key{g.condition, c.tables[0].cells[cell].Name}
+			var options []map[string]string // by run
+			for _, t := range c.tables {
+				if cell, _, ok := t.find(k); ok {
+					options = append(options, optionsOf(&t.cells[cell]))
+				}
+			}
+			for _, d := range unlike(options) {
+				if !slices.ContainsFunc(out, func(o Residue) bool { return o.What == d.What }) {
+					out = append(out, d)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// optionsOf are a cell's options of its workload, and what its container is to be, as
+// text.
+func optionsOf(c *bench.Cell) map[string]string {
+	out := map[string]string{}
+	v := reflect.ValueOf(c.Spec)
+	for i := range v.NumField() {
+		if text, err := json.Marshal(v.Field(i).Interface()); err == nil && !v.Field(i).IsZero() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			out[name] = strings.Trim(string(text), `"`)
+		}
+	}
+	maps.Copy(out, c.Params)
+	return out
+}
+
+// unlike lists the options that are not the same in all of them, by name.
+func unlike(options []map[string]string) []Residue {
+	names := map[string]bool{}
+	for _, o := range options {
+		for name := range o {
+			names[name] = true
+		}
+	}
+	var out []Residue
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		var values []string
+		for _, o := range options {
+			if !slices.Contains(values, o[name]) {
+				values = append(values, o[name])
+			}
+		}
+		if len(values) > 1 {
+			out = append(out, Residue{name, values})
+		}
+	}
+	return out
 }
 
 func (c *comparer) add(code, text, hint, metric string) {

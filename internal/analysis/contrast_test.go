@@ -71,6 +71,46 @@ func TestCompareTwoRuns(t *testing.T) {
 }
 
 // TestCompareMargins checks that each metric is judged by its own margin.
+// What was asked for in cells that are compared is named where it differs, and nothing
+// of cells that are only in one of the runs.
+func TestCompareAsked(t *testing.T) {
+	made := func(seed uint64, change func(cells []bench.Cell)) *bench.Run {
+		run := on(seed, "alpha", 0)
+		run.Header.Plan.Cells = slices.Clone(run.Header.Plan.Cells)
+		for i := range run.Header.Plan.Cells {
+			run.Header.Plan.Cells[i].Params = map[string]string{"size": "1KB", "tls": "no"}
+		}
+		change(run.Header.Plan.Cells)
+		return run
+	}
+	same := made(1, func([]bench.Cell) {})
+	other := made(2, func(cells []bench.Cell) {
+		for i := range cells {
+			cells[i].Params["tls"] = "yes"
+			if cells[i].Name == "b" {
+				cells[i].Params["new"] = "1"
+				cells[i].Spec.Image, cells[i].Spec.Limits.Pids = "oci:x", 7
+			}
+		}
+	})
+	for _, tt := range []struct {
+		b    *bench.Run
+		want string
+	}{
+		{made(2, func([]bench.Cell) {}), ""},
+		{made(2, func(cells []bench.Cell) { cells[1].Name, cells[1].Params = "c", nil }), ""},
+		{other, `tls (no, yes); image (none, oci:x); limits (none, {"pids":7}); new (none, 1)`},
+	} {
+		var got []string
+		for _, d := range contrast(t, same, tt.b).Differ {
+			got = append(got, d.String())
+		}
+		if s := strings.Join(got, "; "); s != tt.want {
+			t.Errorf("differ in %s, want %s", s, tt.want)
+		}
+	}
+}
+
 func TestCompareMargins(t *testing.T) {
 	a := on(1, "alpha", 0)
 	a.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.3}}

@@ -36,7 +36,7 @@ func (d *Document) sayComparison() {
 			d.Details = append(d.Details, t)
 		}
 	}
-	d.Legend = legend(primary, d.Tables)
+	d.Legend = legend(primary, d.Tables, "ratios are of each "+d.Unit+" of one side with each of the other, not of the medians")
 	for _, w := range d.Warned {
 		d.Notes = append(d.Notes, Note{Text: Clean(w.Text), Hint: Clean(w.Hint)})
 	}

@@ -27,8 +27,8 @@ func (m *Metric) tables() []Condition {
 	return append(slices.Clone(m.Conditions), *m.Summary)
 }
 
-// legend says in one line how to read the tables.
-func legend(comparisons int, tables []Table) string {
+// legend says in one line how to read the tables, whose ratios are of what ratios says.
+func legend(comparisons int, tables []Table, ratios string) string {
 	var parts []string
 	switch {
 	case !intervals(tables):
@@ -40,7 +40,7 @@ func legend(comparisons int, tables []Table) string {
 		parts = append(parts, "[ ] is each one's 95 % interval")
 	}
 	if comparisons > 0 {
-		parts = append(parts, "ratios are of pairs within a block, not of the medians")
+		parts = append(parts, ratios)
 	}
 	if comparisons > 1 {
 		parts = append(parts, fmt.Sprintf("differences allow for all %d comparisons (Holm)", comparisons))

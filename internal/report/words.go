@@ -47,7 +47,7 @@ func (d *Document) sayMetrics(marks *marking) int {
 	for _, m := range primary {
 		d.Tables = append(d.Tables, metricTable(m, marks))
 	}
-	d.Legend = legend(comparisons, d.Tables)
+	d.Legend = legend(comparisons, d.Tables, "ratios are of pairs within a block, not of the medians")
 	if slices.ContainsFunc(primary, func(m Metric) bool { return m.spread() }) {
 		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
 	}

@@ -98,26 +98,35 @@ var (
 // up.
 const lookEvery = 10 * time.Millisecond
 
-// awake is for how long a closed loop asks again and again before it sleeps: about
-// what a sleep costs. All that it waits for is under way at the server, which would
-// pay for a part of the waking.
+// awake is about what a sleep costs.
 const awake = 10 * time.Microsecond
 
 // await waits until something happens, or is to be done.
 func (w *worker) await() []unix.EpollEvent {
 	if w.pace.each > 0 {
-		return w.poll.wait(w.nap())
+		w.now = w.clock() // to send took a while
 	}
 	began := w.now
-	for w.now < began+awake {
+	for w.stays(began) {
 		if events := w.poll.wait(0); len(events) > 0 {
 			w.vain += w.now - began
 			return events
 		}
 		w.now = w.clock()
 	}
-	w.vain += awake
+	w.vain += min(w.now-began, awake)
 	return w.poll.wait(w.nap())
+}
+
+// stays tells whether to ask again rather than to sleep. In a closed loop all that it
+// waits for is under way at the server, which would pay for a part of the waking; an
+// open loop knows when it is to wake at the latest.
+func (w *worker) stays(began time.Duration) bool {
+	if w.pace.each == 0 {
+		return w.now < began+awake
+	}
+	nap := w.nap()
+	return 0 < nap && nap < awake
 }
 
 // nap is how long nothing has to be done unless something happens.

@@ -92,7 +92,7 @@ func (a *app) fail(err error) int {
 	}
 	fmt.Fprintf(a.stderr, "tare: %s\n", printable(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  → %s\n", hint)
+		fmt.Fprintf(a.stderr, "  → %s\n", printable(hint))
 	}
 	return code
 }
@@ -146,6 +146,8 @@ func generalHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC) && errors.As(err, &out):
 		return "there is no room where the output goes: choose another place; what is stored is whole"
+	case (errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)) && errors.As(err, &out):
+		return "nothing can be written there: choose another place for --output"
 	case errors.Is(err, syscall.ENOSPC):
 		return "the disk is full: free some room; what was measured is kept, and 'tare resume' goes on"
 	case errors.Is(err, syscall.EROFS):

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,17 +44,27 @@ type listed struct {
 
 func (a *app) list(ctx context.Context, s bench.Store, limit int) error {
 	runs := []listed{}
+	var unreadable error
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
-			return err
+			unreadable = errors.Join(unreadable, err)
+			continue
 		}
 		if limit > 0 && len(runs) == limit {
 			break
 		}
 		runs = append(runs, summarize(r))
 	}
+	return errors.Join(a.printList(runs, unreadable == nil), unreadable)
+}
+
+// printList prints runs, and that there are none where that is known.
+func (a *app) printList(runs []listed, all bool) error {
 	if a.global.JSON {
 		return a.printJSON(runs)
+	}
+	if len(runs) == 0 && !all {
+		return nil
 	}
 	if len(runs) == 0 {
 		a.notice("no runs yet: 'tare run' makes one")

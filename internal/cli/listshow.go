@@ -31,7 +31,7 @@ func writeList(w io.Writer, runs []listed, width int, tty bool) error {
 			began = r.Began.Local().Format("2006-01-02 15:04")
 		}
 		rows = append(rows, []string{
-			r.ID, printable(r.Name), printable(r.Host), began,
+			r.ID, cell(r.Name), cell(r.Host), began,
 			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), failedText(r), statusText(r),
 		})
 	}

@@ -53,3 +53,20 @@ func TestWriteWrapped(t *testing.T) {
 		}
 	}
 }
+
+// What an imported file says comes to a terminal as text, in its own row.
+func TestTrialsAreHarmless(t *testing.T) {
+	const hostile = "x\x1b]0;y\a\n9\t9"
+	var b bytes.Buffer
+	metrics := []bench.Metric{{Name: hostile, Unit: hostile, Role: bench.Primary}}
+	trials := []shownTrial{{Cell: hostile, Outcome: bench.OK, Values: map[string]float64{hostile: 1}}, {Cell: "a", Outcome: bench.Failed, Reason: hostile}}
+	if err := writeTrials(&b, metrics, trials); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, 80, false); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); strings.ContainsAny(text, "\x1b\a\t") || strings.Count(text, "\n") != 5 {
+		t.Errorf("%q", text)
+	}
+}

@@ -154,10 +154,10 @@ which differences are real.
 			}
 			return cmd.Help()
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// A mistake in how to show a result must not come to light after the measurement.
 			_, err := a.color()
-			return err
+			return errors.Join(err, outputNamed(cmd))
 		},
 		SuggestionsMinimumDistance: 2,
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // exitPipe is what a shell makes of a program that SIGPIPE ended.
@@ -61,9 +63,18 @@ func createFile(name string) (*os.File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
 	case err != nil:
-		return nil, fmt.Errorf("--output: %w", err)
+		return nil, &outputError{fmt.Errorf("--output: %w", err)}
 	}
 	return f, nil
+}
+
+// outputNamed refuses an output without a name, which is a mistake of the shell's script
+// and means the same as no output to nobody.
+func outputNamed(cmd *cobra.Command) error {
+	if f := cmd.Flags().Lookup("output"); f != nil && f.Changed && f.Value.String() == "" {
+		return &usageError{errors.New("--output has no name"), "name a file, or leave --output out"}
+	}
+	return nil
 }
 
 // isDevice reports whether a name is that of a device such as /dev/null or

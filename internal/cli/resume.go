@@ -117,13 +117,16 @@ func incomplete(ctx context.Context, s bench.Store, args []string) (*bench.Run, 
 		}
 		return r, nil
 	}
+	var unreadable error
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
-			return nil, err
-		}
-		if r.End == nil && !r.Header.Imported {
+			unreadable = errors.Join(unreadable, err)
+		} else if r.End == nil && !r.Header.Imported {
 			return s.Open(ctx, r.Header.ID)
 		}
+	}
+	if unreadable != nil {
+		return nil, unreadable
 	}
 	return nil, &hintError{errors.New("no incomplete run"), "'tare list' shows the stored runs"}
 }

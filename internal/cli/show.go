@@ -117,14 +117,14 @@ func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
 	fmt.Fprint(t, "TRIAL\tBLOCK\tCELL\tOUTCOME")
 	for _, m := range metrics {
 		if m.Role == bench.Primary {
-			fmt.Fprintf(t, "\t%s", m.Name)
+			fmt.Fprintf(t, "\t%s", cell(m.Name))
 		}
 	}
 	fmt.Fprintln(t)
 	for _, s := range all {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, printable(s.Cell), s.Outcome)
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, cell(s.Cell), s.Outcome)
 		if s.Reason != "" {
-			fmt.Fprintf(t, "\t%s\n", printable(s.Reason))
+			fmt.Fprintf(t, "\t%s\n", cell(s.Reason))
 			continue
 		}
 		for _, m := range metrics {
@@ -135,7 +135,7 @@ func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
 			if v, ok := s.Values[m.Name]; ok {
 				value = unit.Format(v, m.Unit)
 			}
-			fmt.Fprintf(t, "\t%s", value)
+			fmt.Fprintf(t, "\t%s", cell(value))
 		}
 		fmt.Fprintln(t)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -98,10 +99,12 @@ func newRunID(now time.Time) string {
 // beginning or end of one, or "last".
 func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 	var found []string
+	var unreadable error // what hides no other run
 	stored := 0
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
-			return "", err
+			unreadable = errors.Join(unreadable, err)
+			continue
 		}
 		stored++
 		id := r.Header.ID
@@ -116,7 +119,7 @@ func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", noRun(text, stored)
+		return "", cmp.Or(unreadable, noRun(text, stored))
 	default:
 		return "", &usageError{fmt.Errorf("%q fits %d runs: %s", text, len(found), strings.Join(found, ", ")), "type more of it"}
 	}

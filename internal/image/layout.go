@@ -188,7 +188,14 @@ func (f *finder) other(platform string) {
 	}
 }
 
+// maxImages is how many images for this machine are looked at: each is kept until one
+// is chosen, with its configuration.
+const maxImages = 32
+
 func (f *finder) image(d v1.Descriptor) error {
+	if len(f.images) == maxImages {
+		return fmt.Errorf("there are more than %d images for linux/%s: keep one, or name one by its digest", maxImages, runtime.GOARCH)
+	}
 	raw, err := f.read(d)
 	if err != nil {
 		return err

@@ -38,7 +38,13 @@ func Keep(ctx context.Context, dir string, img *image.Image, fill Fill) (*Stock,
 	s := &Stock{config: *config}
 	err = img.EachLayer(ctx, func(archive io.Reader) error {
 		id := strings.TrimPrefix(config.RootFS.DiffIDs[len(s.layers)].String(), "sha256:")
-		return s.add(keep(dir, id, func(w io.Writer) error { return entries(w, archive) }))
+		return s.add(keep(dir, id, func(w io.Writer) error {
+			if err := entries(w, archive); err != nil {
+				return err
+			}
+			_, err := io.Copy(io.Discard, archive) // to its digest: what is kept is what it says
+			return err
+		}))
 	})
 	for i := 0; i < fill.Layers && err == nil; i++ {
 		err = s.add(keep(dir, fill.name(i), func(w io.Writer) error { return fill.write(image.Until(ctx, w), i) }))

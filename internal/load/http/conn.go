@@ -44,7 +44,7 @@ const (
 
 // begin sends a request.
 func (w *worker) begin(c *conn, origin time.Duration) {
-	if w.busy == 0 && w.plan.open() {
+	if w.busy == 0 && !w.failing && w.plan.open() {
 		w.lastGood = w.now // nothing was asked for, so nothing could be answered
 	}
 	w.busy++
@@ -208,6 +208,8 @@ func (w *worker) fail(c *conn, k Kind, why error) {
 	w.count(k, c.origin, why)
 	w.busy--
 	w.drop(c)
+	w.gaveUp = w.gaveUp || w.failing && w.impatient() // a server can refuse at once, and nothing is ever under way
+	w.failing = true
 	c.phase, c.deadline = resting, w.now+restTime
 }
 

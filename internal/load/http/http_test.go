@@ -37,10 +37,17 @@ func says(text string) script {
 // serve answers by a script, and returns where.
 func serve(t testing.TB, answer script) string {
 	t.Helper()
+	return serveOn(t, new(net.Listener), answer)
+}
+
+// serveOn is serve, and tells what it listens on.
+func serveOn(t testing.TB, on *net.Listener, answer script) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	*on = l
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -154,6 +161,58 @@ func TestRepeatUntilItFails(t *testing.T) {
 	r := mustRun(t, addr, "connections=1", "requests=20", "repeat=2")
 	if r.Values["http.requests"] != 40 || r.Values["http.failed"] != 10 {
 		t.Errorf("%v", r.Values)
+	}
+}
+
+// The rate is that of all answers that come in the time, also to what was asked for
+// before it began: two thirds of these are.
+func TestRateOfSlowAnswers(t *testing.T) {
+	const takes = 450 * time.Millisecond
+	addr := serve(t, func(c net.Conn, _ int) bool {
+		time.Sleep(takes)
+		_, err := io.WriteString(c, page)
+		return err == nil
+	})
+	r, err := http.Run(loadtest.Args("addr="+addr, "connections=4", "warmup=200ms", "time=1s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate, truth := r.Values["http.rate"], 4/takes.Seconds(); rate < 0.75*truth || rate > 1.5*truth {
+		t.Errorf("%v answers per second, want about %v", rate, truth)
+	}
+	if good := r.Values["http.requests"]; good != 8 && good != 12 {
+		t.Errorf("%v requests count, want those of two or three rounds", good)
+	}
+}
+
+// A server that goes away in the middle is given up, though it refuses at once.
+func TestServerThatGoesAway(t *testing.T) {
+	var l net.Listener
+	var answers atomic.Int64
+	addr := serveOn(t, &l, func(c net.Conn, _ int) bool {
+		if answers.Add(1) > 10 {
+			_ = l.Close()
+			return false
+		}
+		_, err := io.WriteString(c, page)
+		return err == nil
+	})
+	for _, words := range [][]string{{"requests=100000"}, {"rate=20", "time=1m"}} {
+		_, err := run(t, addr, append(words, "connections=1", "timeout=100ms")...)
+		if !errors.Is(err, http.ErrNoAnswer) {
+			t.Errorf("%v: %v", words, err)
+		}
+	}
+}
+
+// Connections are timed one by one, and not all together.
+func TestConnectTimes(t *testing.T) {
+	addr := serve(t, says(page))
+	const connections = 200
+	began := time.Now()
+	r := mustRun(t, addr, fmt.Sprint("connections=", connections), "requests=200")
+	if whole := time.Since(began).Seconds(); r.Values["http.connect.mean"] > whole/10 {
+		t.Errorf("a connection took %v of the %v s of %d", r.Values["http.connect.mean"], whole, connections)
 	}
 }
 

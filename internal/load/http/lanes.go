@@ -86,6 +86,7 @@ func (l *lanes) one(lane int) bool {
 		l.failed(FailedTime, due, errWaited)
 		return true
 	}
+	l.count()
 	ctx, cancel := context.WithDeadline(context.Background(), l.origin.Add(due+l.plan.Timeout))
 	defer cancel()
 	a := l.client.Ask(ctx, lane)
@@ -110,8 +111,14 @@ func (l *lanes) next() (time.Duration, bool) {
 	if l.plan.open() {
 		now = l.pace.due() // the lane waits until then
 	}
-	l.sent++
 	return l.pace.next(now)
+}
+
+// count counts a request that is sent.
+func (l *lanes) count() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent++
 }
 
 func (l *lanes) failed(k Kind, due time.Duration, why error) {
@@ -138,7 +145,11 @@ func (l *lanes) answered(a *Answer, due time.Duration) {
 	if fresh {
 		l.tally.connect.Add(a.Connected.Sub(a.Opened))
 	}
-	if due >= l.pace.from {
-		l.tally.answer(times{due, began, a.First.Sub(l.origin), now}, fresh, a.Length, a.Length, now <= l.pace.until)
+	if due < l.pace.from {
+		if l.pace.carries(now) {
+			l.tally.carried(now, a.Length)
+		}
+		return
 	}
+	l.tally.answer(times{due, began, a.First.Sub(l.origin), now}, fresh, a.Length, a.Length, now <= l.pace.until)
 }

@@ -38,6 +38,13 @@ func (p *pace) next(now time.Duration) (time.Duration, bool) {
 // due is when the next request is.
 func (p *pace) due() time.Duration { return p.begin + time.Duration(float64(p.given)*p.each) }
 
+// carries tells whether an answer that comes now, to a request from before anything
+// counts, is one of the rate: in a closed loop with a time. Without it a server's rate would
+// be too low by as many answers as there are connections.
+func (p *pace) carries(now time.Duration) bool {
+	return p.each == 0 && p.until < math.MaxInt64 && p.from <= now && now <= p.until
+}
+
 // ended tells whether no more requests will come.
 func (p *pace) ended(now time.Duration) bool {
 	if p.each == 0 {

@@ -40,7 +40,7 @@ type tally struct {
 // counts are those of good answers.
 type counts struct {
 	good   int64
-	timely int64 // that came before the end of the time
+	timely int64 // that came before the end of the time; in a closed loop with a time also those that were asked for before its beginning
 	bytes  int64 // of the timely ones, heads and bodies
 	last   time.Duration
 }
@@ -90,6 +90,14 @@ func (t *tally) answer(at times, fresh bool, bytes, body int64, timely bool) {
 	if fresh {
 		t.process.Add(at.last - at.began)
 	}
+}
+
+// carried counts the bytes of a good answer to a request from before anything counts,
+// which came in the time that does: the rate is that of answers.
+func (t *tally) carried(at time.Duration, bytes int64) {
+	t.timely++
+	t.bytes += bytes
+	t.last = at
 }
 
 // fail counts a failure, if it counts, and keeps the first reason.

@@ -30,6 +30,7 @@ type worker struct {
 	now      time.Duration // since origin, when it was last looked at
 	looked   time.Duration // when the connections were last looked through
 	lastGood time.Duration
+	failing  bool          // a connection has failed since
 	vain     time.Duration // in which it was awake and nothing happened
 	gaveUp   bool
 }
@@ -59,13 +60,14 @@ func (w *worker) clock() time.Duration { return time.Since(w.origin) }
 // failed.
 func (w *worker) run(p pace) {
 	w.pace, w.lastGood = p, p.begin
+	catchUp := w.catchUp // made once
 	for w.now = w.clock(); !w.over(); w.now = w.clock() {
-		w.hand()
+		w.hand(catchUp)
 		events := w.await()
 		w.now = w.clock()
 		for i := range events {
 			w.handle(&w.conns[events[i].Fd], events[i].Events)
-			w.hand()
+			w.hand(nil)
 		}
 		w.look()
 	}
@@ -74,9 +76,10 @@ func (w *worker) run(p pace) {
 func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.pace.ended(w.now) }
 
 // hand gives requests to connections that are free. One that has waited for a
-// connection until its time was up has failed.
-func (w *worker) hand() {
-	for w.free.len() > 0 {
+// connection until its time was up has failed. After each connection that has to be made
+// it does what there is to do between, which may be nil.
+func (w *worker) hand(between func()) {
+	for range w.free.len() { // what becomes free between has its turn later
 		origin, ok := w.pace.next(w.now)
 		if !ok {
 			return
@@ -85,7 +88,20 @@ func (w *worker) hand() {
 			w.count(FailedTime, origin, errWaited)
 			continue
 		}
-		w.begin(&w.conns[w.free.pop()], origin)
+		c := &w.conns[w.free.pop()]
+		if w.begin(c, origin); c.phase == connecting && between != nil {
+			between()
+		}
+	}
+}
+
+// catchUp sees to what has happened. Where many connections are made, one that is there
+// is not to wait until all others are begun: its time would be theirs.
+func (w *worker) catchUp() {
+	events := w.poll.wait(0)
+	w.now = w.clock()
+	for i := range events {
+		w.handle(&w.conns[events[i].Fd], events[i].Events)
 	}
 }
 
@@ -160,7 +176,12 @@ func (w *worker) look() {
 			w.fail(c, FailedTime, unix.ETIMEDOUT)
 		}
 	}
-	w.gaveUp = w.busy > 0 && w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
+	w.gaveUp = w.gaveUp || w.busy > 0 && w.impatient()
+}
+
+// impatient reports whether nothing good has come for too long.
+func (w *worker) impatient() bool {
+	return w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
 }
 
 // patience is after how many times the time of one request nobody is asked any
@@ -194,8 +215,11 @@ func (w *worker) count(k Kind, origin time.Duration, why error) {
 
 // record counts an answer that is whole, and what it took.
 func (w *worker) record(c *conn) {
-	w.lastGood = w.now
+	w.lastGood, w.failing = w.now, false
 	if c.origin < w.pace.from {
+		if w.pace.carries(w.now) {
+			w.tally.carried(w.now, c.got)
+		}
 		return
 	}
 	began := c.sent

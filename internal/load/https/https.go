@@ -79,7 +79,9 @@ func Ready(ctx context.Context, url string, second bool) error {
 	const pause, answerTime = 5 * time.Millisecond, time.Second
 	lane := newTransport(second)
 	defer lane.CloseIdleConnections()
-	c := &stdhttp.Client{Transport: lane, Timeout: answerTime}
+	// The load takes a redirection for what it is, and another server's page for none.
+	stay := func(*stdhttp.Request, []*stdhttp.Request) error { return stdhttp.ErrUseLastResponse }
+	c := &stdhttp.Client{Transport: lane, Timeout: answerTime, CheckRedirect: stay}
 	for last := error(nil); ; {
 		err := fetch(ctx, c, url)
 		if err == nil {

@@ -77,6 +77,20 @@ func TestRequests(t *testing.T) {
 }
 
 // What a server said stands, and not that its last answer did not come in time.
+// A server that sends elsewhere is not ready, and nobody goes there.
+func TestReadyStaysHere(t *testing.T) {
+	var asked atomic.Int64
+	other := serve(t, false, false, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	addr := serve(t, false, false, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+other+"/", http.StatusFound)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := https.Ready(ctx, "http://"+addr+"/", false); err == nil || !strings.Contains(err.Error(), "302") || asked.Load() > 0 {
+		t.Errorf("%v; the other server was asked %d times", err, asked.Load())
+	}
+}
+
 func TestReadySaysWhatItSaw(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var asked atomic.Int64

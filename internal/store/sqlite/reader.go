@@ -200,10 +200,11 @@ type sampleReader struct {
 }
 
 func newSampleReader(run storedRun) *sampleReader {
+	room := min(run.samples, 1<<20) // the number is the file's word
 	return &sampleReader{
 		header:  &run.header,
-		samples: make([]bench.Sample, 0, run.samples),
-		applied: make([]int64, 0, run.samples),
+		samples: make([]bench.Sample, 0, room),
+		applied: make([]int64, 0, room),
 	}
 }
 

@@ -12,7 +12,7 @@ export CGO_ENABLED ?= 0
 # What any step compiles is what is released, so that each package is compiled once.
 export GOFLAGS ?= -trimpath
 
-.PHONY: run build install agent check lint test engines generate proofs bench fuzz cross FORCE
+.PHONY: run build install agent check lint test soak engines generate proofs bench fuzz FORCE
 
 run: build ## build, and measure what a container costs on this machine
 	bin/tare run
@@ -30,18 +30,17 @@ $(AGENTS)%: FORCE
 	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
 FORCE:
 
-check: ## everything that a change must pass, on real engines
-	scripts/with-engines $(MAKE) --no-print-directory lint cross test
+check: build $(AGENTS)arm64 ## everything that a change must pass, on real engines
+	scripts/with-engines scripts/check
 
-lint: agent
-	scripts/lint
+lint: build $(AGENTS)arm64 ## what of it needs no engines
+	scripts/check lint
 
-test: build
-	scripts/test
+test: build ## the tests of it alone
+	scripts/with-engines scripts/check pure race live timing
 
-cross: $(AGENTS)arm64 ## the other architecture builds and vets
-	GOOS=linux GOARCH=arm64 $(GO) vet ./...
-	GOOS=linux GOARCH=arm64 $(GO) build -o /dev/null ./cmd/tare
+soak: build $(AGENTS)arm64 ## the long form, at most an hour; run it before an issue is called resolved
+	scripts/with-engines scripts/soak/run $(STAGES)
 
 generate: build ## docs that are made from the code
 	$(GO) generate ./...

@@ -11,14 +11,11 @@ import (
 	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
-// program is what 'make build' leaves: benchmarks are of what users run.
-const program = "../../bin/tare"
-
 func benchmarkProgram(b *testing.B, args ...string) {
 	b.Helper()
 	for b.Loop() {
-		if out, err := exec.CommandContext(b.Context(), program, args...).CombinedOutput(); err != nil {
-			b.Fatalf("%v (is it built? make build): %s", err, out)
+		if out, err := exec.CommandContext(b.Context(), "tare", args...).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func TestDensityOnAFullHost(t *testing.T) {
 	for name, l := range map[string]cgroup.Limits{"processes": {Pids: 15}, "memory": {Memory: 8 << 20}} {
 		for until, outcome := range map[string]bench.Outcome{"count": bench.Failed, "failure": bench.OK} {
 			t.Run(name+"/"+until, func(t *testing.T) {
+				t.Parallel() // what is limited is each run's own group
 				p := newPlace(t)
 				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
 					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control")

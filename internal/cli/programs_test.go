@@ -12,14 +12,11 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/internal/cli"
 )
 
 // programs are what the test binary can be besides a test, by name.
 func programs() map[string]func() {
 	return map[string]func(){
-		"tare":     func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"mask":     func() { exit(mask(os.Stdin, os.Stdout)) },
 		"enormous": func() { exit(enormous(os.Args[1])) },
 		"tty":      func() { exit(onTerminal(os.Args[1:])) },

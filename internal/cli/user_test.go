@@ -44,7 +44,11 @@ func copyProgram(t *testing.T, to string) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	from, err := os.Open("/proc/self/exe")
+	built, err := exec.LookPath("tare")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := os.Open(built)
 	if err != nil {
 		t.Fatal(err)
 	}

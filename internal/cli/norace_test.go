@@ -1,0 +1,6 @@
+//go:build !race
+
+package cli_test
+
+// raceDetector says whether the tests, and so tare, have the race detector.
+const raceDetector = false

@@ -125,3 +125,34 @@ debian() {
 		[ -d "$debian" ] || { rm -rf "$cache"/debian13-* && make_debian "$debian" 9>&-; }
 	) 9>"$cache/debian13.lock"
 }
+
+# machine COMMAND...: a machine of namespaces over that Debian 13: it has mounts,
+# processes, a network with a default route, and control groups of its own.
+# COMMAND runs there as its first process; when that ends, or this script does,
+# be it by SIGKILL, all that runs there is ended by the kernel. The tree is at
+# /soak/tare, $work at /soak/work and built engines at /soak/engines.
+machine() {
+	need unshare util-linux
+	need ip iproute2
+	need iptables iptables # loads modules of the kernel that nobody can load from inside
+	mkdir -p "$work"/{root,upper,overlay,data} "$cache/engines"
+	iptables -w -t nat -L >/dev/null
+	setpriv --pdeathsig KILL unshare --mount --net --pid --ipc --uts --fork --kill-child \
+		bash "$tree/scripts/soak/machine" "$debian/root" "$work" "$cache/engines" "$stage-$$" "$@" &
+	later remove_groups "$stage-$$"
+	later end $!
+	wait $!
+}
+
+# end PID: ends a process that this script started, whatever it waits for.
+end() { kill -KILL "$1" 2>/dev/null && wait "$1" 2>/dev/null || true; }
+
+# remove_groups NAME: the control groups of a machine, once its processes have gone.
+remove_groups() {
+	local top
+	while read -r top; do
+		[ ! -d "$top/$1" ] || for _ in $(seq 50); do
+			find "$top/$1" -depth -type d -exec rmdir {} + 2>/dev/null && break || sleep 0.1
+		done
+	done < <(awk '$3 ~ /^cgroup2?$/ { print $2 }' /proc/mounts)
+}

@@ -63,10 +63,9 @@ program() {
 
 # suites NAME...: the conformance tests of engines, as programs in $work/tests.
 suites() {
-	local name
-	for name in "$@"; do
-		(cd "$tree" && CGO_ENABLED=0 go test -c -o "$work/tests/$name.test" "./internal/engine/$name")
-	done
+	need go golang-go
+	mkdir "$work/tests"
+	(cd "$tree" && CGO_ENABLED=0 go test -c -o "$work/tests/" "${@/#/./internal/engine/}")
 	cp "$tree"/internal/image/agentbin/tare-agent-linux-* "$work/tests/"
 }
 

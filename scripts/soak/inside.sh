@@ -111,6 +111,7 @@ inventory() {
 
 # objects COMMAND...: what a docker or podman has.
 objects() {
+	local -x PODMAN_IGNORE_CGROUPSV1_WARNING=1
 	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s/^/$* /"
 }
 

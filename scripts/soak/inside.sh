@@ -59,7 +59,7 @@ conformance() {
 		log=/tmp/$name.log
 		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=$(echo /soak/work/tests/tare-agent-linux-*) \
 			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" -test.v -test.shuffle=on -test.timeout=20m) >"$log" 2>&1; then
-			grep -vE '^ *(=== |--- (PASS|SKIP))' "$log" | tail -n 60
+			failed_tests "$log"
 			problem "conformance suite of $name"
 		fi
 		say "suite of $name: $(grep -c -- '--- PASS' "$log" || true) passed, $(grep -c -- '--- SKIP' "$log" || true) skipped, $(grep -c -- '--- FAIL' "$log" || true) failed"
@@ -67,6 +67,12 @@ conformance() {
 	done
 }
 conforming=0
+
+# failed_tests LOG: what the tests said that have failed, of each from its start.
+failed_tests() {
+	awk '/^=== RUN/ { if ($3 !~ "/") text = "" } { text = text $0 "\n" } /^--- FAIL|^panic:/ { printf "%s", text; text = "" }' "$1" |
+		grep -vE '^ *(=== |--- (PASS|SKIP))' | tail -n 100
+}
 
 # measure ENGINES ARGUMENT...: one block of an experiment, in which every cell
 # must have worked but those that $lacks names: these must be refused.

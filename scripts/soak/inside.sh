@@ -51,14 +51,15 @@ start_docker() {
 	await dockerd docker version
 }
 
-# conformance ENGINES NAME...: the suites, of which no engine listed may be missing.
+# conformance ENGINES NAME...: the suites, of which no engine listed may be missing,
+# without the tests that match $skip.
 conformance() {
 	local engines=$1 name log
 	shift
 	for name in "$@"; do
 		log=/tmp/$name.log
 		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=$(echo /soak/work/tests/tare-agent-linux-*) \
-			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" -test.v -test.shuffle=on -test.timeout=20m) >"$log" 2>&1; then
+			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" -test.v "-test.skip=${skip:-^$}" -test.shuffle=on -test.timeout=20m) >"$log" 2>&1; then
 			failed_tests "$log"
 			problem "conformance suite of $name"
 		fi
@@ -68,10 +69,15 @@ conformance() {
 }
 conforming=0
 
-# failed_tests LOG: what the tests said that have failed, of each from its start.
+# failed_tests LOG: what each test that failed has said, and a panic.
 failed_tests() {
-	awk '/^=== RUN/ { if ($3 !~ "/") text = "" } { text = text $0 "\n" } /^--- FAIL|^panic:/ { printf "%s", text; text = "" }' "$1" |
-		grep -vE '^ *(=== |--- (PASS|SKIP))' | tail -n 100
+	awk '
+		/^=== (RUN|CONT|NAME|PAUSE)/ { name = $3; next }
+		/^ *--- FAIL: / { printf "%s\n%s", $0, text[$3]; next }
+		/^ *--- / { next }
+		{ text[name] = text[name] $0 "\n" }
+		/^panic: / { panicked = name }
+		END { if (panicked) printf "%s", text[panicked] }' "$1" | head -n 200
 }
 
 # measure ENGINES ARGUMENT...: one block of an experiment, in which every cell
@@ -80,8 +86,9 @@ measure() {
 	local engines=$1 began=$SECONDS out=/tmp/measure.json lacking
 	shift
 	ran+=("$1")
-	if ! tare run --json --engine "$engines" --blocks 1 --warmup 0 --precision off --no-control --washout off "$@" >"$out" 2>/tmp/measure.err; then
-		grep -v '^tare: stops' /tmp/measure.err || cat "$out"
+	if ! tare run --json --engine "$engines" --budget off --blocks 1 --warmup 0 --precision off --no-control --washout off "$@" >"$out" 2>/tmp/measure.err; then
+		grep -vE '^(tare: stops|block )' /tmp/measure.err || true
+		jq -c '.failures // .' "$out" || cat "$out"
 		problem "tare run $* --engine $engines"
 		return 0
 	fi
@@ -105,7 +112,7 @@ inventory() {
 	objects podman
 	for n in $(ctr namespaces list --quiet); do
 		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q && ctr -n "$n" leases list -q &&
-			ctr -n "$n" snapshots list | tail -n +2; } | sed "s/^/containerd $n /"
+			ctr -n "$n" snapshots list | tail -n +2; } | sed "s|^|containerd $n |"
 	done
 	ip -o link | awk -F': ' '{ print "interface", $2 }'
 	find /sys/fs/cgroup -mindepth 1 -type d | sed 's/^/group /'
@@ -118,7 +125,7 @@ inventory() {
 # objects COMMAND...: what a docker or podman has.
 objects() {
 	local -x PODMAN_IGNORE_CGROUPSV1_WARNING=1
-	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s/^/$* /"
+	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
 }
 
 # nothing_left [COMMAND]: nothing of tare's, once what ends by itself has ended,

@@ -106,7 +106,7 @@ problem() {
 problems=()
 
 # What engines make for themselves when first used, and keep.
-engines_own='^(group .*/(docker|k8s\.io|libpod_parent|conmon)|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default))$'
+engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon)|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default))$'
 
 # inventory lists what engines and the kernel have, one thing in each line.
 inventory() {
@@ -136,10 +136,11 @@ objects() {
 nothing_left() {
 	for _ in $(seq 20); do
 		"${1:-inventory}" | sort >/tmp/after
-		diff /tmp/before /tmp/after | sed -n 's/^[<>] //p' | grep -vE "$engines_own" >/tmp/left || return 0
+		diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE "$engines_own" >/tmp/left || true
+		[ -s /tmp/left ] || return 0
 		sleep 0.5
 	done
-	diff /tmp/before /tmp/after || true
+	cat /tmp/left
 	problem "something is left (>), or has gone (<)"
 }
 

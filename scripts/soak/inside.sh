@@ -115,7 +115,7 @@ inventory() {
 	objects podman
 	for n in $(ctr namespaces list --quiet); do
 		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q && ctr -n "$n" leases list -q &&
-			ctr -n "$n" snapshots list | tail -n +2; } | sed "s|^|containerd $n |"
+			ctr -n "$n" snapshots list | tail -n +2; } 2>/dev/null | sed "s|^|containerd $n |"
 	done
 	ip -o link | awk -F': ' '{ print "interface", $2 }'
 	find /sys/fs/cgroup -mindepth 1 -type d | sed 's/^/group /'

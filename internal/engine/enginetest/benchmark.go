@@ -8,13 +8,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
 // Benchmark shows the median of each phase of a container that exits at once.
 // Nothing depends on these numbers; tare itself measures them properly.
 func Benchmark(b *testing.B, o Options) {
 	ctx := context.Background()
-	e := o.Open(b, NewSite(b, library(b)))
+	e := o.Open(b, NewSite(b, imagetest.Library(b)))
 	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
 	if err := e.Prepare(ctx, spec); err != nil {
 		b.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // every engine: its files, its program and its digest, in a directory as in a
 // registry.
 func anyImage(t *testing.T, s *suite) {
-	layout := imagetest.Layered(t, agentBinary(t))
+	layout := imagetest.Layered(t, imagetest.Agent(t))
 	if s.refused(t, AnyImage, bench.Spec{Image: layout}) {
 		return
 	}

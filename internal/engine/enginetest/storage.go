@@ -115,7 +115,7 @@ func (s *suite) keepsOutside(t *testing.T) []string {
 // An image that is not tare's has no place for data, and may run as any user.
 func foreignData(t *testing.T, s *suite) {
 	spec := s.spec()
-	spec.Image = imagetest.Foreign(t, agentBinary(t))
+	spec.Image = imagetest.Foreign(t, imagetest.Agent(t))
 	spec.Storage = "layer"
 	if s.refused(t, ForeignData, spec) {
 		return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
 // patience bounds what must not hang. It decides nothing but when a hanging
@@ -32,7 +33,7 @@ type suite struct {
 
 func newSuite(t *testing.T, o Options) *suite {
 	t.Helper()
-	site := NewSite(t, library(t))
+	site := NewSite(t, imagetest.Library(t))
 	return &suite{Options: o, site: site, engine: o.Open(t, site)}
 }
 

@@ -8,32 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
-
-// agentVariable names the file of an agent that was built before, for a user
-// who has no place to build one.
-const agentVariable = "TARE_TEST_AGENT"
-
-// library is where the suite's images come from.
-func library(t testing.TB) *image.Library {
-	t.Helper()
-	return image.NewLibrary(t.TempDir(), image.WithAgent(agentBinary(t)))
-}
-
-func agentBinary(t testing.TB) []byte {
-	t.Helper()
-	file := os.Getenv(agentVariable)
-	if file == "" {
-		return imagetest.Agent(t)
-	}
-	agent, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return agent
-}
 
 // AsOrdinaryUser runs the named test of the same package once more, as the
 // user nobody. Where the tests already run as an ordinary user, that test does
@@ -59,7 +35,7 @@ func AsOrdinaryUser(t *testing.T, test string) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.v")
 	cmd.Dir = dir
-	cmd.Env = []string{"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), agentVariable + "=" + agent, enginesVariable + "=" + os.Getenv(enginesVariable)}
+	cmd.Env = []string{"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), imagetest.AgentVariable + "=" + agent, enginesVariable + "=" + os.Getenv(enginesVariable)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s as user %d: %v\n%s", test, nobody, err, out)

@@ -3,6 +3,9 @@
 //
 //	lib := imagetest.Library(t)
 //	img, err := lib.Resolve(ctx, image.Agent)
+//
+// Where they cannot be built, by a user without a home or on a machine without
+// Go, TARE_TEST_AGENT names the file of an agent that was built before.
 package imagetest
 
 import (
@@ -16,13 +19,16 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
+// AgentVariable names, in the environment, the file of an agent.
+const AgentVariable = "TARE_TEST_AGENT"
+
 // Library returns a Library below the test's directory, whose agent is Agent's.
 func Library(tb testing.TB) *image.Library {
 	tb.Helper()
 	return image.NewLibrary(tb.TempDir(), image.WithAgent(Agent(tb)))
 }
 
-// Agent returns the agent for this machine. It is built once per process.
+// Agent returns the agent for this machine. It is built, or read, once per process.
 func Agent(tb testing.TB) []byte {
 	tb.Helper()
 	b, err := built()
@@ -40,6 +46,9 @@ var (
 )
 
 func build() (binary []byte, err error) {
+	if file := os.Getenv(AgentVariable); file != "" {
+		return os.ReadFile(file)
+	}
 	if errGo != nil {
 		return nil, fmt.Errorf("build the agent: %w", errGo)
 	}

@@ -1,0 +1,161 @@
+# What a stage does inside its machine; sourced there after lib.sh.
+# shellcheck shell=bash
+
+# tare, run by root, or by whom the command in $as makes it run.
+tare() { "${as[@]}" /soak/tare/bin/tare "$@"; }
+as=()
+
+# begin NAME COMMAND...: starts a daemon, which ends with the machine.
+begin() {
+	"${@:2}" >"/var/log/$1.log" 2>&1 </dev/null &
+	disown $!
+}
+
+# await NAME COMMAND...: waits until the command succeeds.
+await() {
+	for _ in $(seq "${patience:-60}"); do
+		! "${@:2}" >/dev/null 2>&1 || return 0
+		sleep 1
+	done
+	say "$1 does not answer; its log ends with:"
+	tail -n 20 "/var/log/$1.log" || true
+	return 1
+}
+
+# start_containerd [ARGUMENT...]: with a network for pods. Where the kernel
+# withholds CAP_SYS_RESOURCE, pods start only if they may keep the daemon's score.
+start_containerd() {
+	mkdir -p /etc/cni/net.d
+	cat >/etc/cni/net.d/10-soak.conflist <<-'C'
+	{"cniVersion": "0.4.0", "name": "soak", "plugins": [
+	  {"type": "bridge", "bridge": "soak0", "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "198.18.1.0/24"}]]}},
+	  {"type": "portmap", "capabilities": {"portMappings": true}},
+	  {"type": "firewall"}
+	]}
+	C
+	cat >/etc/soak-containerd.toml <<-'C'
+	version = 2
+	[plugins."io.containerd.grpc.v1.cri"]
+	  restrict_oom_score_adj = true
+	  disable_apparmor = true
+	  [plugins."io.containerd.grpc.v1.cri".cni]
+	    bin_dir = "/usr/lib/cni"
+	    conf_dir = "/etc/cni/net.d"
+	C
+	begin containerd containerd --config /etc/soak-containerd.toml "$@"
+	await containerd ctr --connect-timeout 1s version
+}
+
+start_docker() {
+	begin dockerd dockerd "$@"
+	await dockerd docker version
+}
+
+# conformance ENGINES NAME...: the suites, of which no engine listed may be missing,
+# without the tests that match $skip.
+conformance() {
+	local engines=$1 name log
+	shift
+	for name in "$@"; do
+		log=/tmp/$name.log
+		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=$(echo /soak/work/tests/tare-agent-linux-*) \
+			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" -test.v "-test.skip=${skip:-^$}" -test.shuffle=on -test.timeout=20m) >"$log" 2>&1; then
+			failed_tests "$log"
+			problem "conformance suite of $name"
+		fi
+		say "suite of $name: $(grep -c -- '--- PASS' "$log" || true) passed, $(grep -c -- '--- SKIP' "$log" || true) skipped, $(grep -c -- '--- FAIL' "$log" || true) failed"
+		conforming=$((conforming + 1))
+	done
+}
+conforming=0
+
+# failed_tests LOG: what each test that failed has said, and a panic.
+failed_tests() {
+	awk '
+		/^=== (RUN|CONT|NAME|PAUSE)/ { name = $3; next }
+		/^ *--- FAIL: / { printf "%s\n%s", $0, text[$3]; next }
+		/^ *--- / { next }
+		{ text[name] = text[name] $0 "\n" }
+		/^panic: / { panicked = name }
+		END { if (panicked) printf "%s", text[panicked] }' "$1" | head -n 200
+}
+
+# measure ENGINES ARGUMENT...: one block of an experiment, in which every cell
+# must have worked but those that $lacks names: these must be refused.
+measure() {
+	local engines=$1 began=$SECONDS out=/tmp/measure.json lacking
+	shift
+	ran+=("$1")
+	if ! tare run --json --engine "$engines" --budget off --blocks 1 --warmup 0 --precision off --no-control --washout off "$@" >"$out" 2>/tmp/measure.err; then
+		grep -vE '^(tare: stops|block )' /tmp/measure.err || true
+		jq -c '.failures // .' "$out" || cat "$out"
+		problem "tare run $* --engine $engines"
+		return 0
+	fi
+	lacking=$(jq -r '[.metrics[].conditions[].rows[] | select(.unsupported) | .cell] | unique | join(",")' "$out")
+	[ "$lacking" = "${lacks-}" ] || problem "tare run $* --engine $engines: not supported: ${lacking:-nothing}; expected: ${lacks:-nothing}"
+	say "$* of $engines: $((SECONDS - began)) s"
+}
+ran=()
+
+# problem TEXT: something failed; the stage goes on, and fails at its end.
+problem() {
+	say "FAILED: $*"
+	problems+=("$*")
+}
+problems=()
+
+# What engines make for themselves when first used, and keep.
+engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon)|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default))$'
+
+# inventory lists what engines and the kernel have, one thing in each line.
+inventory() {
+	local n
+	objects docker
+	objects podman
+	for n in $(ctr namespaces list --quiet); do
+		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q && ctr -n "$n" leases list -q &&
+			ctr -n "$n" snapshots list | tail -n +2; } 2>/dev/null | sed "s|^|containerd $n |"
+	done
+	ip -o link | awk -F': ' '{ print "interface", $2 }'
+	find /sys/fs/cgroup -mindepth 1 -type d | sed 's/^/group /'
+	find /var/lib/tare -mindepth 1 2>/dev/null || true
+	awk '{ print "mount", $5 }' /proc/self/mountinfo
+	# The kernel's own processes, and those that have ended, have no memory.
+	ps -e -o vsz=,comm= | awk '$1 > 0 && $2 !~ /^(ps|bash|awk|sort|sleep)$/ { print "process", $2 }'
+}
+
+# objects COMMAND...: what a docker or podman has.
+objects() {
+	local -x PODMAN_IGNORE_CGROUPSV1_WARNING=1
+	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
+}
+
+# nothing_left [COMMAND]: nothing of tare's, once what ends by itself has ended,
+# of what COMMAND lists and has listed into /tmp/before.
+nothing_left() {
+	for _ in $(seq 20); do
+		"${1:-inventory}" | sort >/tmp/after
+		diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE "$engines_own" >/tmp/left || true
+		[ -s /tmp/left ] || return 0
+		sleep 0.5
+	done
+	cat /tmp/left
+	problem "something is left (>), or has gone (<)"
+}
+
+# clean: tare says that there is nothing to clean.
+clean() {
+	local said
+	said=$(tare clean --dry-run 2>&1)
+	[[ $said == *"nothing to clean"* ]] || problem "tare clean --dry-run: $said"
+}
+
+# close: how the stage ends.
+close() {
+	if [ "${#problems[@]}" -gt 0 ]; then
+		say "${#problems[@]} failed:"
+		printf '  %s\n' "${problems[@]}"
+		exit 1
+	fi
+}

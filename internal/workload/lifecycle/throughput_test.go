@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"errors"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -68,6 +69,36 @@ func TestThroughputCountsWhereItFailed(t *testing.T) {
 		want := map[string][]float64{"create": {10, 10, 10}, "start": {20, 20, 20}, "remove": {80, 80, 80}, "errors.start": {1}, "errors.remove": {1}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("series (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A percentile is told where at least ten containers lie beyond it, and not of fewer:
+// the single values are kept all the same.
+func TestThroughputPercentiles(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		for _, test := range []struct {
+			iterations       string
+			median, p90, p99 bool
+		}{
+			{"5", false, false, false},
+			{"19", false, false, false},
+			{"20", true, false, false},
+			{"99", true, false, false},
+			{"100", true, true, false},
+			{"1000", true, true, true},
+		} {
+			w := lifecycle.NewThroughput()
+			s := perform(t, w, enginetest.NewFake(slow(clock)), clock, map[string]string{"iterations": test.iterations})
+			got := named(w, s)
+			for name, want := range map[string]bool{"total.p50": test.median, "create.p90": test.p90, "remove.p99": test.p99} {
+				if _, told := got[name]; told != want {
+					t.Errorf("%s containers: %s told %v, want %v", test.iterations, name, told, want)
+				}
+			}
+			if n := strconv.Itoa(len(series(s)["total"])); n != test.iterations {
+				t.Errorf("%s single values of %s containers", n, test.iterations)
+			}
 		}
 	})
 }

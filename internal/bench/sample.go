@@ -30,6 +30,7 @@ type Sample struct {
 	Trial     Trial
 	Began     time.Time     // wall clock, UTC
 	Elapsed   time.Duration // of the whole trial, untimed parts included
+	Counted   time.Duration // of that, what the host's counters span: between the two looks at them; 0 = not known, or not OK
 	Outcome   Outcome
 	Operation string // which operation failed, where one did: a metric's name
 	Reason    string // why, if Outcome is not OK; one line

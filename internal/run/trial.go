@@ -108,7 +108,9 @@ func (r *runner) measure(m *meter, t bench.Trial) error {
 		run = func() error { return r.usage.during(r.Clock, timed) }
 	}
 	r.Machine.Before()
+	began := r.Clock()
 	err := run()
+	m.counted = r.Clock() - began
 	r.Machine.After(m.values[len(r.Workload.Metrics()):])
 	return err
 }

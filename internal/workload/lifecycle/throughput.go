@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -119,6 +120,9 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	for i := range lanes {
 		lanes[i] = newLane(m, t.OpTime)
 	}
+	// The runner keeps tare to one processor of Go's scheduler. Where tare is the engine
+	// itself (native, floor), its lanes would wait for one another there.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(len(lanes), runtime.NumCPU())))
 	begin := m.Now()
 	var all sync.WaitGroup
 	for _, l := range lanes {

@@ -95,6 +95,12 @@ type Task struct {
 	Run     string            // ID of the run, for the names of what a workload makes
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
+	// Condition is the same for the cells that are compared with one another; in a
+	// survey, for the same part of them.
+	Condition string
+	// Earlier returns what a metric was last in this cell before the run was resumed;
+	// false where it was not, or is not known. Nil is the same.
+	Earlier func(metric string) (value float64, ok bool)
 }
 
 // A Fixturer is a Workload that needs something per cell that is too dear to

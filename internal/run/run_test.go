@@ -105,6 +105,37 @@ func TestCounted(t *testing.T) {
 	})
 }
 
+// A workload is told what is compared with what, and of a resumed run what its last
+// value in the same cell was.
+func TestTaskOfAResumedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		b := newBed(t, bench.Plan{MaxBlocks: 3}, func(_ context.Context, task bench.Task, _ bench.Meter) error {
+			work, known := task.Earlier("work")
+			_, other := task.Earlier("nobody's")
+			told = append(told, fmt.Sprint(task.Engine.Name(), " ", task.Condition, " ", work, known, other))
+			return nil
+		}, "a", "b")
+		b.options.Header.Plan.Cells[0].Condition, b.options.Header.Plan.Cells[1].Condition = "x=1", "x=2"
+		b.options.Header.Schedule = [][]int{{0, 1}, {0, 1}, {0, 1}}
+		for i, s := range []bench.Sample{
+			{Outcome: bench.OK, Values: []float64{1, math.NaN(), 0, 0}},
+			{Trial: bench.Trial{Cell: 1}, Outcome: bench.Failed},
+			{Outcome: bench.OK, Values: []float64{2, math.NaN(), 0, 0}},
+			{Trial: bench.Trial{Cell: 1}, Outcome: bench.Failed},
+		} {
+			s.Trial.Seq, s.Trial.Block = i, i/2
+			b.options.Done, b.writer.samples = append(b.options.Done, s), append(b.writer.samples, s)
+		}
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a x=1 2 true false", "b x=2 0 false false"}, told); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
 func sameFloat(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
 // Each way in which a trial can go wrong is one sample, with the operation and

@@ -173,9 +173,10 @@ func (w *warner) residueInCells() {
 }
 
 // differingFields names what differs between what was applied in two trials. Where a
-// part of a survey failed, what it would have told is not known, and is no difference.
+// part of a survey failed, or ran apart from the others, what it would have told is not
+// known, and is no difference.
 func differingFields(a, b *bench.Sample) []string {
-	partly := a.PartFailed() || b.PartFailed()
+	partly := a.PartFailed() || b.PartFailed() || a.PartApart() || b.PartApart()
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string
 	for i := range va.NumField() {

@@ -177,6 +177,12 @@ func TestWarnings(t *testing.T) {
 			[]int{1},
 		},
 		{
+			"parts in another container than usual", 40, noted(bench.NotePartApart+": many, rate: in containers for many; rate, usually for few, many, rate", ""),
+			[]string{bench.NotePartApart},
+			"mend what failed",
+			[]int{0},
+		},
+		{
 			"one reason in two cells", 40, noted(bench.NotePartFailed+": few: 12:20:32 [emerg] /tmp/x-17", bench.NotePartFailed+": few: 12:20:33 [emerg] /tmp/x-9"),
 			[]string{bench.NotePartFailed},
 			"mend what the reason names",

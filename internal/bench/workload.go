@@ -198,6 +198,10 @@ const (
 	// no value, or not all. A colon, a blank, the part and the reason follow, such as
 	// "part-failed: few (http): REASON" where the part's workload has another name.
 	NotePartFailed = "part-failed"
+	// NotePartApart marks a sample of a survey of which some parts ran in another
+	// container than usual after a failure. What they measured there has no value. A
+	// colon, a blank, the parts and their containers follow.
+	NotePartApart = "part-apart"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"
 	// NoteClientBound marks a sample in which the client used all of its CPUs, and

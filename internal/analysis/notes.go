@@ -100,7 +100,8 @@ func noteText(note, cells string) (text, hint string) {
 			fmt.Sprintf("mend what the reason names; 'tare run %s' by itself shows more", cmp.Or(workload, part))
 	case bench.NotePartApart:
 		parts, why, _ := strings.Cut(why, ": ")
-		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, and have no value where they did: %s %s", cells, parts, why),
+		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, and have no value where they did: "+
+				"%s %s", cells, parts, why),
 			"what else its container does is part of what is measured: mend what failed"
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",

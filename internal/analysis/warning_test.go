@@ -177,7 +177,8 @@ func TestWarnings(t *testing.T) {
 			[]int{1},
 		},
 		{
-			"parts in another container than usual", 40, noted(bench.NotePartApart+": many, rate: in containers for many; rate, usually for few, many, rate", ""),
+			"parts in another container than usual", 40,
+			noted(bench.NotePartApart+": many, rate: in containers for many; rate, usually for few, many, rate", ""),
 			[]string{bench.NotePartApart},
 			"mend what failed",
 			[]int{0},

@@ -83,7 +83,8 @@ func TestSample(t *testing.T) {
 // before it nor what is cleaned up after it.
 func TestCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := bench.Plan{MaxBlocks: 2, Hooks: []bench.Hook{{When: bench.BeforeTrial, Do: bench.HookCommand, Argv: []string{"wait"}}}}
+		hook := bench.Hook{When: bench.BeforeTrial, Do: bench.HookCommand, Argv: []string{"wait"}}
+		p := bench.Plan{MaxBlocks: 2, Hooks: []bench.Hook{hook}}
 		fail := false
 		b := newBed(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			if fail {

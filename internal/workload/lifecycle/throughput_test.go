@@ -98,7 +98,8 @@ func TestThroughputProcessors(t *testing.T) {
 	bubble(t, func(t *testing.T, clock func() time.Duration) {
 		for _, lanes := range []int{1, 2, 1000} {
 			w := &witness{Engine: enginetest.NewFake(slow(clock))}
-			s := perform(t, lifecycle.NewThroughput(), w, clock, map[string]string{"concurrency": strconv.Itoa(lanes), "iterations": "1"})
+			params := map[string]string{"concurrency": strconv.Itoa(lanes), "iterations": "1"}
+			s := perform(t, lifecycle.NewThroughput(), w, clock, params)
 			if s.Outcome != bench.OK {
 				t.Fatal(s.Reason)
 			}

@@ -133,6 +133,7 @@ func (f *fixture) tell(m bench.Meter) {
 		}
 	}
 	if len(apart) > 0 {
-		m.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s", bench.NotePartApart, list(apart), containers(f.stops, apart), containers(f.usual, apart)))
+		m.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s",
+			bench.NotePartApart, list(apart), containers(f.stops, apart), containers(f.usual, apart)))
 	}
 }

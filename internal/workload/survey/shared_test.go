@@ -77,7 +77,8 @@ func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
 	}
 	for condition, of := range told {
 		rate, known := of.Earlier("http.offered")
-		if want := strings.HasPrefix(condition, "rate "); known != want || known && rate != 70 || !strings.HasSuffix(condition, "clients=8") {
+		want := strings.HasPrefix(condition, "rate ")
+		if known != want || known && rate != 70 || !strings.HasSuffix(condition, "clients=8") {
 			t.Errorf("%q: the rate was %v, %v", condition, rate, known)
 		}
 	}

@@ -421,7 +421,9 @@ func courses(t *testing.T, all ...course) {
 		err := w.Run(t.Context(), bench.Task{Fixture: f}, m)
 		var lacks, apart, valued []string
 		for _, name := range []string{"a", "b", "c"} {
-			failed := slices.ContainsFunc(m.notes, func(note string) bool { return strings.HasPrefix(note, bench.NotePartFailed+": "+name) })
+			failed := slices.ContainsFunc(m.notes, func(note string) bool {
+				return strings.HasPrefix(note, bench.NotePartFailed+": "+name)
+			})
 			switch {
 			case m.values[name] != 0:
 				valued = append(valued, name)
@@ -436,7 +438,8 @@ func courses(t *testing.T, all ...course) {
 			t.Errorf("trial %d: %q, without %q, apart %q, want %q, %q, %q", i, did, lacks, apart, step.did, step.lacks, step.apart)
 		}
 		sample := bench.Sample{Notes: m.notes}
-		if nothing := len(lacks) == len(parts); errors.Is(err, errBurnt) != nothing || !nothing && (err != nil || len(valued)+len(lacks)+len(apart) != len(parts)) ||
+		nothing := len(lacks) == len(parts)
+		if errors.Is(err, errBurnt) != nothing || !nothing && err != nil || len(valued)+len(lacks)+len(apart) != len(parts) ||
 			sample.PartApart() != (len(apart) > 0) || sample.PartFailed() != (len(lacks) > 0 && !nothing) {
 			t.Errorf("trial %d, without %q: %v; notes %v", i, lacks, err, m.notes)
 		}

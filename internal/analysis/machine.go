@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -24,8 +25,8 @@ const (
 
 // What a warning about the machine takes.
 const (
-	stealShare    = 0.005 // of the time of all CPUs during trials
-	memoryShare   = 0.01  // of the trials' time
+	stealShare    = 0.005 // of the time of all CPUs while it was counted
+	memoryShare   = 0.01  // of the time in which it was counted
 	busyTrials    = 0.10  // of the trials
 	overheadShare = 0.03  // of one CPU
 	// overheadTrial is what tare may always use in a trial: to fork and execute a
@@ -57,7 +58,7 @@ func (w *warner) steal() {
 	if !ok {
 		return
 	}
-	stolen, had := total(sum), w.elapsed()*float64(max(1, w.Header.Host.CPUs))
+	stolen, had := total(sum), w.counted()*float64(max(1, w.Header.Host.CPUs))
 	if had > 0 && stolen > stealShare*had {
 		w.add(CodeSteal, fmt.Sprintf("other virtual machines took %s of CPU time away during trials, %s of what this machine has",
 			unit.Format(stolen, unit.Seconds), unit.FormatPercent(stolen/had)),
@@ -75,9 +76,9 @@ func (w *warner) pressure() {
 	if !ok {
 		return
 	}
-	if stalled, elapsed := total(sum), w.elapsed(); elapsed > 0 && stalled > memoryShare*elapsed {
+	if stalled, watched := total(sum), w.counted(); watched > 0 && stalled > memoryShare*watched {
 		w.add(CodePressure, fmt.Sprintf("every thread was waiting for memory for %s, %s of the trials' time",
-			unit.Format(stalled, unit.Seconds), unit.FormatPercent(stalled/elapsed)),
+			unit.Format(stalled, unit.Seconds), unit.FormatPercent(stalled/watched)),
 			"stop what takes the memory, or use a machine with more of it", memoryMetric)
 	}
 }
@@ -103,12 +104,14 @@ func total(x []float64) float64 {
 	return sum
 }
 
-// elapsed is the time of all trials that count, in seconds.
-func (w *warner) elapsed() float64 {
+// counted is for how long the host's counters were watched in all trials that count, in
+// seconds: hooks and waiting before a trial are not in it. Of runs by versions of tare
+// that did not keep it, it is how long the whole trials took.
+func (w *warner) counted() float64 {
 	var sum float64
 	for i := range w.table.run.Samples {
 		if s := &w.table.run.Samples[i]; s.Outcome == bench.OK && !s.Trial.Warmup() {
-			sum += s.Elapsed.Seconds()
+			sum += cmp.Or(s.Counted, s.Elapsed).Seconds()
 		}
 	}
 	return sum
@@ -170,9 +173,10 @@ func (w *warner) residueInCells() {
 }
 
 // differingFields names what differs between what was applied in two trials. Where a
-// part of a survey failed, what it would have told is not known, and is no difference.
+// part of a survey failed, or ran apart from the others, what it would have told is not
+// known, and is no difference.
 func differingFields(a, b *bench.Sample) []string {
-	partly := a.PartFailed() || b.PartFailed()
+	partly := a.PartFailed() || b.PartFailed() || a.PartApart() || b.PartApart()
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string
 	for i := range va.NumField() {

@@ -98,6 +98,11 @@ func noteText(note, cells string) (text, hint string) {
 		part, workload, _ := strings.Cut(strings.TrimSuffix(part, ")"), " (")
 		return fmt.Sprintf("part %s of %s failed, and has no value where it did, though other parts were measured all the same: %s", part, cells, why),
 			fmt.Sprintf("mend what the reason names; 'tare run %s' by itself shows more", cmp.Or(workload, part))
+	case bench.NotePartApart:
+		parts, why, _ := strings.Cut(why, ": ")
+		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, and have no value where they did: "+
+				"%s %s", cells, parts, why),
+			"what else its container does is part of what is measured: mend what failed"
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",
 			"their work is in one another's times: give tare and its containers two CPUs at least, and take an engine that keeps containers to some (cpuset)"

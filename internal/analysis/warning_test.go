@@ -124,6 +124,15 @@ func TestWarnings(t *testing.T) {
 			r.Header.Host.CPUs = 4096
 		}, nil, "", nil},
 		{"little steal", 40, set(1, 0.00001, 1), nil, "", nil},
+		{"steal in the little time in which it was counted", 40, func(r *bench.Run) {
+			r.Header.Host.CPUs = 1
+			set(1, 0.0001, 1)(r) // 10 % of what was watched, 0.1 % of all
+			every(r, func(_ int, s *bench.Sample) { s.Elapsed, s.Counted = 100*time.Millisecond, time.Millisecond })
+		}, []string{analysis.CodeSteal}, "", nil},
+		{"waiting for memory in the little time in which it was counted", 40, func(r *bench.Run) {
+			set(2, 0.0005, 1)(r)
+			every(r, func(_ int, s *bench.Sample) { s.Elapsed, s.Counted = 100*time.Millisecond, time.Millisecond })
+		}, []string{analysis.CodePressure}, "", nil},
 		{"no memory", 40, set(2, 0.001, 1), []string{analysis.CodePressure}, "memory", nil},
 		{"busy", 40, set(3, 3, 5), []string{analysis.CodePressure}, "--washout", nil},
 		{"hardly busy", 40, set(3, 3, 11), nil, "", nil},
@@ -166,6 +175,13 @@ func TestWarnings(t *testing.T) {
 			[]string{bench.NotePartFailed, bench.NotePartFailed},
 			"'tare run http' by itself",
 			[]int{1},
+		},
+		{
+			"parts in another container than usual", 40,
+			noted(bench.NotePartApart+": many, rate: in containers for many; rate, usually for few, many, rate", ""),
+			[]string{bench.NotePartApart},
+			"mend what failed",
+			[]int{0},
 		},
 		{
 			"one reason in two cells", 40, noted(bench.NotePartFailed+": few: 12:20:32 [emerg] /tmp/x-17", bench.NotePartFailed+": few: 12:20:33 [emerg] /tmp/x-9"),

@@ -84,7 +84,9 @@ type Container interface {
 
 	// Wait returns when the first process has exited. A non-zero status is
 	// an Exit, not an error. When ctx ends first, Wait returns its error and
-	// the container runs on.
+	// the container runs on. Wait may be called by several goroutines at once, and
+	// again later until Remove: whatever became of the others, each call keeps to this,
+	// and those that see the end return the same Exit.
 	Wait(ctx context.Context) (Exit, error)
 
 	// Remove kills and deletes the container with everything in it, whatever

@@ -30,6 +30,7 @@ type Sample struct {
 	Trial     Trial
 	Began     time.Time     // wall clock, UTC
 	Elapsed   time.Duration // of the whole trial, untimed parts included
+	Counted   time.Duration // of that, what the host's counters span: between the two looks at them; 0 = not known, or not OK
 	Outcome   Outcome
 	Operation string // which operation failed, where one did: a metric's name
 	Reason    string // why, if Outcome is not OK; one line
@@ -81,8 +82,13 @@ func (s *Sample) Value(metric int) (float64, bool) {
 
 // PartFailed reports whether a part of a survey failed in the trial, while others did
 // not.
-func (s *Sample) PartFailed() bool {
-	return slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, NotePartFailed+": ") })
+func (s *Sample) PartFailed() bool { return s.partIs(NotePartFailed) }
+
+// PartApart reports whether a part of a survey ran in another container than usual.
+func (s *Sample) PartApart() bool { return s.partIs(NotePartApart) }
+
+func (s *Sample) partIs(code string) bool {
+	return slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, code+": ") })
 }
 
 // A Header is everything about a run that was known before its first trial.

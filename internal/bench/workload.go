@@ -95,6 +95,12 @@ type Task struct {
 	Run     string            // ID of the run, for the names of what a workload makes
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
+	// Condition is the same for the cells that are compared with one another; in a
+	// survey, for the same part of them.
+	Condition string
+	// Earlier returns what a metric was last in this cell before the run was resumed;
+	// false where it was not, or is not known. Nil is the same.
+	Earlier func(metric string) (value float64, ok bool)
 }
 
 // A Fixturer is a Workload that needs something per cell that is too dear to
@@ -192,6 +198,10 @@ const (
 	// no value, or not all. A colon, a blank, the part and the reason follow, such as
 	// "part-failed: few (http): REASON" where the part's workload has another name.
 	NotePartFailed = "part-failed"
+	// NotePartApart marks a sample of a survey of which some parts ran in another
+	// container than usual after a failure. What they measured there has no value. A
+	// colon, a blank, the parts and their containers follow.
+	NotePartApart = "part-apart"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"
 	// NoteClientBound marks a sample in which the client used all of its CPUs, and

@@ -61,7 +61,7 @@ func (c *Counters) Before() {
 }
 
 // After is called just after a trial. dst is parallel to Metrics; what this
-// machine does not tell is NaN, as is a counter that went backward.
+// machine does not tell is NaN, as is a counter that went backward; a level may fall.
 func (c *Counters) After(dst []float64) {
 	c.counters.Read(&c.after)
 	for i, q := range c.quantities {
@@ -70,7 +70,7 @@ func (c *Counters) After(dst []float64) {
 			continue
 		}
 		dst[i] = c.after[q.field] - c.before[q.field]
-		if dst[i] < 0 { // such as the packets of an interface that is gone, or a hypervisor's second thoughts
+		if dst[i] < 0 && !q.level { // such as the packets of an interface that is gone, or a hypervisor's second thoughts
 			dst[i] = math.NaN()
 		}
 	}
@@ -88,6 +88,7 @@ func (c *Counters) Close() error {
 type quantity struct {
 	bench.Metric
 	field proc.Field
+	level bool // of a counter: what it counts can also become less
 }
 
 // quantities is everything that is read. All but the states are of the whole
@@ -140,7 +141,7 @@ func quantities() []quantity {
 		counter(proc.BlockSoftirqs, "softirqs.block", "software interrupts of disks", n, diff, "software interrupts that handled what disks had done"),
 		counter(proc.TCPRetransmits, "tcp_retransmits", "TCP segments sent once more", n, diff, "TCP segments that were sent once more, by sockets of the host's network namespace"),
 		counter(proc.UDPErrors, "udp_errors", "UDP datagrams lost in full buffers", n, diff, "UDP datagrams that were lost because a buffer was full, or damaged, at sockets of the host's network namespace"),
-		counter(proc.Tracked, "tracked", "connections tracked", n, diff, "by how much more connections the kernel tracked in the host's network namespace, for its firewall and for translating addresses"),
+		change(proc.Tracked, "tracked", "connections tracked", n, diff, "by how many more connections (below 0: fewer) the kernel tracked in the host's network namespace, for its firewall and for translating addresses"),
 		counter(proc.TrackDrops, "track_drops", "packets dropped by connection tracking", n, diff, "packets that were dropped because their connection could not be tracked"),
 
 		state(proc.Load1, "load", "load average", n, diff, "load average over one minute"),
@@ -162,15 +163,22 @@ func quantities() []quantity {
 }
 
 func counter(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {
-	return quantity{bench.Metric{
+	return quantity{Metric: bench.Metric{
 		Name: "host." + name, Title: title, Unit: unit, Better: bench.Neither, Role: bench.Counter, Scale: scale,
 		Doc: doc + ", on the whole machine from just before the trial to just after it",
-	}, field}
+	}, field: field}
+}
+
+// change is by how much a level changed during the trial, up or down.
+func change(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {
+	q := counter(field, name, title, unit, scale, doc)
+	q.level = true
+	return q
 }
 
 func state(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {
-	return quantity{bench.Metric{
+	return quantity{Metric: bench.Metric{
 		Name: "host." + name, Title: title + " at the beginning", Unit: unit, Better: bench.Neither, Role: bench.State, Scale: scale,
 		Doc: doc + ", just before the trial",
-	}, field}
+	}, field: field}
 }

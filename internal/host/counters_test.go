@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,6 +81,36 @@ func TestCounters(t *testing.T) {
 		if !ok || math.Abs(v-want) > 1e-9 || math.IsNaN(v) != math.IsNaN(want) {
 			t.Errorf("%s = %v, %v, want %v", name, v, ok, want)
 		}
+	}
+}
+
+// Of what is a level, such as the connections tracked, there can be less afterwards.
+// What only ever grows is not known where it became less.
+func TestLevelsMayFall(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata/arm64")); err != nil {
+		t.Fatal(err)
+	}
+	table := filepath.Join(root, "proc/net/stat/nf_conntrack")
+	if err := os.MkdirAll(filepath.Dir(table), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(entries, drop string) {
+		t.Helper()
+		if err := os.WriteFile(table, []byte("entries drop\n"+entries+" "+drop+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("00000012", "00000005")
+	c := open(t, root)
+	c.Before()
+	write("0000000a", "00000004")
+	got := values(c)
+	if tracked := got["host.tracked"]; tracked != -8 {
+		t.Errorf("connections tracked changed by %v, want -8", tracked)
+	}
+	if drops := got["host.track_drops"]; !math.IsNaN(drops) {
+		t.Errorf("%v packets dropped by a counter that went backward", drops)
 	}
 }
 

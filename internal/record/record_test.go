@@ -57,7 +57,7 @@ func example() *bench.Run {
 		Samples: []bench.Sample{
 			{Trial: bench.Trial{Seq: 0, Block: -1, Cell: 1}, Began: began.Add(1250 * time.Millisecond), Elapsed: 9_120_334, Outcome: bench.OK, Values: []float64{0.007301122, 0}, Applied: applied("crun")},
 			{Trial: bench.Trial{Seq: 1, Block: -1, Cell: 0}, Began: began.Add(2 * time.Second), Elapsed: 23_004_120, Outcome: bench.OK, Values: []float64{0.019400517, math.NaN()}, Applied: applied("runc"), Notes: []string{bench.NoteHostClock}},
-			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}}, Applied: applied("runc")},
+			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Counted: 19_004_310, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}}, Applied: applied("runc")},
 			{Trial: bench.Trial{Seq: 3, Block: 0, Cell: 1}, Began: began.Add(62 * time.Second), Elapsed: 30_000_412_337, Outcome: bench.TimedOut, Operation: "total", Reason: "start: took longer than 30s"},
 		},
 		Resumptions: []bench.Resumption{{Time: began.Add(time.Minute), Tool: "1.0.0", Seq: 2, Host: host}},
@@ -281,6 +281,9 @@ func TestRefused(t *testing.T) {
 		{"distributions of one metric twice in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A"},{"metric":"a","hdr":"A"}],"series":[`, `two distributions of "a"`},
 		{"series of one metric twice", 4, `"series":[`, `"series":[{"metric":"create","values":[1]},`, `two series of "create"`},
 		{"negative time", 2, `"elapsed_ns":9`, `"elapsed_ns":-9`, "it took -9"},
+		{"negative time counted", 2, `"elapsed_ns":9`, `"counted_ns":-1,"elapsed_ns":9`, "watched for -1ns"},
+		{"more time counted than it took", 2, `"elapsed_ns":9`, `"counted_ns":99999999,"elapsed_ns":9`, "watched for 99.999999ms of the 9.120334ms"},
+		{"failed with time counted", 5, `"outcome":`, `"counted_ns":1,"outcome":`, "although its outcome"},
 		{"year 10000", 2, `"began":"2026`, `"began":"12026`, "line 2: "},
 		{"null for a sample", 2, lines[1], "{\"sample\":null}\n", "a sample needs"},
 		{"two kinds", 2, `{"sample"`, `{"end":{},"sample"`, "line 2: two kinds of line in one"},

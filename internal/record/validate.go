@@ -150,6 +150,10 @@ func validSample(h *bench.Header, next int, s *bench.Sample) error {
 		return fmt.Errorf("block %d is not in the schedule", t.Block)
 	case s.Elapsed < 0:
 		return fmt.Errorf("it took %v", s.Elapsed)
+	case s.Counted < 0 || s.Counted > s.Elapsed:
+		return fmt.Errorf("the host was watched for %v of the %v that it took", s.Counted, s.Elapsed)
+	case s.Outcome != bench.OK && s.Counted != 0:
+		return fmt.Errorf("the host was watched for %v although its outcome is %.40q", s.Counted, s.Outcome)
 	case s.Outcome == bench.OK && len(s.Values) != len(h.Metrics):
 		return fmt.Errorf("%d values for %d metrics", len(s.Values), len(h.Metrics))
 	case s.Outcome != bench.OK && s.Values != nil:

@@ -51,6 +51,7 @@ type sample struct {
 	Cell      *int            `json:"cell"`
 	Began     time.Time       `json:"began,omitzero"`
 	Elapsed   time.Duration   `json:"elapsed_ns"`
+	Counted   time.Duration   `json:"counted_ns,omitempty"`
 	Outcome   bench.Outcome   `json:"outcome"`
 	Operation string          `json:"operation,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
@@ -67,7 +68,7 @@ type sample struct {
 func encodeSample(s *bench.Sample, m metrics) sample {
 	w := sample{
 		Seq: &s.Trial.Seq, Block: &s.Trial.Block, Cell: &s.Trial.Cell,
-		Began: s.Began.UTC(), Elapsed: s.Elapsed, Outcome: s.Outcome, Operation: s.Operation,
+		Began: s.Began.UTC(), Elapsed: s.Elapsed, Counted: s.Counted, Outcome: s.Outcome, Operation: s.Operation,
 		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes, Distributions: s.Distributions,
 	}
 	if s.Outcome == bench.OK {
@@ -90,7 +91,7 @@ func decodeSample(text []byte, m metrics) (*bench.Sample, error) {
 	}
 	s := &bench.Sample{
 		Trial: bench.Trial{Seq: *w.Seq, Block: *w.Block, Cell: *w.Cell},
-		Began: w.Began, Elapsed: w.Elapsed, Outcome: w.Outcome, Operation: w.Operation,
+		Began: w.Began, Elapsed: w.Elapsed, Counted: w.Counted, Outcome: w.Outcome, Operation: w.Operation,
 		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes, Distributions: w.Distributions,
 	}
 	for _, one := range w.Series {

@@ -32,8 +32,9 @@ type meter struct {
 	spread  []bench.Distribution
 	applied *bench.Applied
 	notes   []string
-	misuse  error // the first wrong use by the workload
-	cleanup error // the first failure of a clean-up
+	counted time.Duration // between the two looks at the host
+	misuse  error         // the first wrong use by the workload
+	cleanup error         // the first failure of a clean-up
 	stuck   bool
 }
 
@@ -206,6 +207,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	}
 	if err == nil {
 		s.Outcome, s.Values, s.Series, s.Distributions = bench.OK, m.values, m.series, m.spread
+		s.Counted = m.counted
 		return
 	}
 	s.Outcome = bench.Failed

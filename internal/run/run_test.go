@@ -69,12 +69,70 @@ func TestSample(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := bench.Sample{
-			Began: began, Elapsed: 7 * time.Millisecond, Outcome: bench.OK,
+			Began: began, Elapsed: 7 * time.Millisecond, Counted: 7 * time.Millisecond, Outcome: bench.OK,
 			Values:  []float64{0.007, math.NaN(), 1, math.NaN()},
 			Applied: &bench.Applied{Network: "none"}, Notes: []string{"remarkable"},
 		}
 		if diff := cmp.Diff(want, b.writer.samples[0], cmp.Comparer(sameFloat)); diff != "" {
 			t.Errorf("sample (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What the host's counters span is the workload alone: neither hooks and the washout
+// before it nor what is cleaned up after it.
+func TestCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := bench.Hook{When: bench.BeforeTrial, Do: bench.HookCommand, Argv: []string{"wait"}}
+		p := bench.Plan{MaxBlocks: 2, Hooks: []bench.Hook{hook}}
+		fail := false
+		b := newBed(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if fail {
+				return errors.New("it broke")
+			}
+			fail = true
+			return work(7*time.Millisecond)(ctx, task, m)
+		}, "a")
+		b.options.Command = func(context.Context, []string) error { time.Sleep(300 * time.Millisecond); return nil }
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		if s := b.writer.samples[0]; s.Counted != 7*time.Millisecond || s.Elapsed != 307*time.Millisecond {
+			t.Errorf("counted for %v of %v, want 7ms of 307ms", s.Counted, s.Elapsed)
+		}
+		if s := b.writer.samples[1]; s.Outcome != bench.Failed || s.Counted != 0 {
+			t.Errorf("%s: counted for %v, want failed and nothing", s.Outcome, s.Counted)
+		}
+	})
+}
+
+// A workload is told what is compared with what, and of a resumed run what its last
+// value in the same cell was.
+func TestTaskOfAResumedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		b := newBed(t, bench.Plan{MaxBlocks: 3}, func(_ context.Context, task bench.Task, _ bench.Meter) error {
+			work, known := task.Earlier("work")
+			_, other := task.Earlier("nobody's")
+			told = append(told, fmt.Sprint(task.Engine.Name(), " ", task.Condition, " ", work, known, other))
+			return nil
+		}, "a", "b")
+		b.options.Header.Plan.Cells[0].Condition, b.options.Header.Plan.Cells[1].Condition = "x=1", "x=2"
+		b.options.Header.Schedule = [][]int{{0, 1}, {0, 1}, {0, 1}}
+		for i, s := range []bench.Sample{
+			{Outcome: bench.OK, Values: []float64{1, math.NaN(), 0, 0}},
+			{Trial: bench.Trial{Cell: 1}, Outcome: bench.Failed},
+			{Outcome: bench.OK, Values: []float64{2, math.NaN(), 0, 0}},
+			{Trial: bench.Trial{Cell: 1}, Outcome: bench.Failed},
+		} {
+			s.Trial.Seq, s.Trial.Block = i, i/2
+			b.options.Done, b.writer.samples = append(b.options.Done, s), append(b.writer.samples, s)
+		}
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a x=1 2 true false", "b x=2 0 false false"}, told); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

@@ -25,7 +25,8 @@ const (
 // function is called, and Go's scheduler to one processor: with more, each
 // time that tare begins to wait for a runtime's command, another of its threads
 // wakes up and looks for work that is not there. Measured, that was a third of
-// the CPU time that tare used in trials.
+// the CPU time that tare used in trials. A workload that does several things at once
+// gives itself more for that time.
 func quiet() (restore func()) {
 	percent := debug.SetGCPercent(-1)
 	limit := debug.SetMemoryLimit(memoryLimit)

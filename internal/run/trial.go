@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -108,7 +109,9 @@ func (r *runner) measure(m *meter, t bench.Trial) error {
 		run = func() error { return r.usage.during(r.Clock, timed) }
 	}
 	r.Machine.Before()
+	began := r.Clock()
 	err := run()
+	m.counted = r.Clock() - began
 	r.Machine.After(m.values[len(r.Workload.Metrics()):])
 	return err
 }
@@ -145,6 +148,18 @@ func (r *runner) task(cell int) bench.Task {
 	maps.Copy(params, c.Params)
 	return bench.Task{
 		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], Client: r.Client,
-		Run: r.Header.ID, Dir: r.Dir, OpTime: r.plan.OpTime,
+		Run: r.Header.ID, Dir: r.Dir, OpTime: r.plan.OpTime, Condition: c.Condition,
+		Earlier: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}
+}
+
+// earlier returns what a metric was last in a cell before the run was resumed.
+func (r *runner) earlier(cell int, metric string) (float64, bool) {
+	i := slices.IndexFunc(r.Header.Metrics, func(m bench.Metric) bool { return m.Name == metric })
+	for _, s := range slices.Backward(r.Done) {
+		if v, ok := s.Value(i); ok && s.Trial.Cell == cell {
+			return v, true
+		}
+	}
+	return 0, false
 }

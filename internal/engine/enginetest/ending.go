@@ -3,7 +3,9 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,4 +145,45 @@ func cancelledWait(t *testing.T, s *suite) {
 		t.Error("the container does not run on after Wait's context ended")
 	}
 	s.remove(t, x)
+}
+
+// "Wait may be called by several goroutines at once, and again later": a call whose context
+// ends takes none along, and each returns after everything printed has arrived.
+func concurrentWaits(t *testing.T, s *suite) {
+	const size = 1 << 20
+	for _, test := range []struct {
+		task []string
+		want bench.Exit
+		out  int // bytes that it prints
+	}{
+		{[]string{"sleep", "500ms"}, bench.Exit{}, 0},
+		{[]string{"exit", "3"}, bench.Exit{Code: 3}, 0},
+		{[]string{"print", fmt.Sprint(size)}, bench.Exit{}, size},
+	} {
+		x := s.create(t, s.spec(test.task...))
+		x.attach(t)
+		x.start(t)
+		var all sync.WaitGroup
+		wait := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			exit, err := x.Wait(ctx)
+			if n := len(x.stdout.String()); err != nil || exit != test.want || n != test.out {
+				t.Errorf("%v: Wait = %v, %v after %d bytes, want %v after %d", test.task, exit, err, n, test.want, test.out)
+			}
+		}
+		for range 3 {
+			all.Go(wait)
+		}
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(10*time.Millisecond, cancel)
+			if exit, err := x.Wait(ctx); err != nil && !errors.Is(err, context.Canceled) || err == nil && exit != test.want {
+				t.Errorf("%v: Wait = %v, %v with a context that ends, want %v or context.Canceled", test.task, exit, err, test.want)
+			}
+		})
+		all.Wait()
+		wait()
+		s.remove(t, x)
+	}
 }

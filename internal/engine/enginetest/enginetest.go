@@ -185,6 +185,7 @@ func tests() []test {
 		{"cancelled create", cancelledCreate, false},
 		{"cancelled start", cancelledStart, false},
 		{"cancelled wait", cancelledWait, false},
+		{"concurrent waits", concurrentWaits, false},
 		{"refused specs", refusedSpecs, false},
 		{"leftovers", leftovers, true},
 	}

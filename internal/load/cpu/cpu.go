@@ -21,6 +21,10 @@ const Name = "cpu"
 const (
 	Single = "cpu.single" // on one thread: the speed of a CPU by the share of the time that it had one
 	All    = "cpu.all"    // on several at once, added up: what all of them got done
+
+	// SingleDone is what the one thread got done. It has in it what slowed the CPU down
+	// now and then, which Single leaves out whoever did it.
+	SingleDone = "cpu.single_done"
 )
 
 // The facts of the report.
@@ -75,6 +79,7 @@ func Run(args *load.Args) (*load.Report, error) {
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
 	score(r.Values, Single, o.kernels, rates(one, spell.had))
 	score(r.Values, All, o.kernels, rates(all, spell.done))
+	r.Values[SingleDone] = mean(rates(one, spell.done))
 	return r, nil
 }
 
@@ -93,12 +98,19 @@ func (c *crew) spells(threads int, share time.Duration) (one, all []spell, err e
 
 // score stores the rates of the kernels and their geometric mean.
 func score(values map[string]float64, name string, kernels []kernel, rates []float64) {
-	logs := 0.0
 	for i, rate := range rates {
 		values[name+"."+kernels[i].name] = rate
+	}
+	values[name] = mean(rates)
+}
+
+// mean is the geometric one.
+func mean(rates []float64) float64 {
+	logs := 0.0
+	for _, rate := range rates {
 		logs += math.Log(rate)
 	}
-	values[name] = math.Exp(logs / float64(len(rates)))
+	return math.Exp(logs / float64(len(rates)))
 }
 
 // choose returns the kernels named, each once, with blanks or commas between.

@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Values) != 6 || r.Facts[FactThreads] != "3" {
+	if len(r.Values) != 7 || r.Facts[FactThreads] != "3" {
 		t.Errorf("%+v", r)
 	}
 	for _, name := range []string{Single, All} {
@@ -41,8 +41,39 @@ func TestOneThread(t *testing.T) {
 			t.Errorf("%s: %v on one thread, %v on all; the scores differ by %v", kernel, one, all, ratio)
 		}
 	}
-	if len(r.Values) != 6 {
+	if len(r.Values) != 7 || r.Values[SingleDone] != r.Values[All] {
 		t.Errorf("%v", r.Values)
+	}
+}
+
+// What slows a CPU down now and then, for a quarter of the time, is in what got done,
+// and in no other score of one thread.
+func TestBursts(t *testing.T) {
+	chunks := 0
+	disturbed := kernel{"disturbed", func() func() uint64 {
+		return func() uint64 {
+			spin := turn / 10
+			if chunks++; chunks%30 == 0 {
+				spin = 10 * spin
+			}
+			for began := threadTime(); threadTime()-began < spin; { // which has the CPU all the while
+			}
+			return 1
+		}
+	}, 1}
+	c := newCrew([]kernel{disturbed}, 1)
+	c.quick[0] = turn
+	spells, err := c.work(1, 100*turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	undisturbed, done := mean(rates(spells, spell.had)), mean(rates(spells, spell.done))
+	had := spells[0].had()
+	if speed := undisturbed / had; speed < 8e3 || speed > 10.1e3 {
+		t.Errorf("the speed is %v operations per second, want some 10,000", speed)
+	}
+	if share := done / undisturbed; share > 0.85 {
+		t.Errorf("got done %v of what the speed says, want at most 0.85", share)
 	}
 }
 

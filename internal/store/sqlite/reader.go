@@ -171,7 +171,7 @@ func (s *Store) readSamples(ctx context.Context, q querier, run storedRun) ([]be
 	if run.samples == 0 {
 		return nil, nil
 	}
-	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions
+	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted
 		FROM samples WHERE run = ? ORDER BY seq`, run.number)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -200,7 +200,7 @@ type sampleReader struct {
 }
 
 func newSampleReader(run storedRun) *sampleReader {
-	room := min(run.samples, 1<<20) // the number is the file's word
+	room := min(max(0, run.samples), 1<<20) // the number is the file's word, and a damaged file says anything
 	return &sampleReader{
 		header:  &run.header,
 		samples: make([]bench.Sample, 0, room),
@@ -213,7 +213,7 @@ func (r *sampleReader) scan(rows *sql.Rows) error {
 	var s bench.Sample
 	var began, outcome, operation, reason, values, notes, series, distributions sql.RawBytes
 	var applied sql.NullInt64
-	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes, &series, &distributions)
+	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes, &series, &distributions, (*int64)(&s.Counted))
 	if err != nil {
 		return err
 	}

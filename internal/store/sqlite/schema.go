@@ -67,6 +67,9 @@ ALTER TABLE samples ADD COLUMN distributions TEXT;
 -- bench.NotePartFailed says, and not of such words inside another note.
 CREATE INDEX partial_failures ON samples (run)
 	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
+`, `
+-- Nanoseconds between the two looks at the host; 0 where that is not known.
+ALTER TABLE samples ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
 `}
 }
 

@@ -93,8 +93,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM runs
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM runs
 		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -148,7 +148,7 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	return []any{
 		w.number, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed), string(s.Outcome),
-		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series), distributions,
+		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series), distributions, int64(s.Counted),
 	}, nil
 }
 

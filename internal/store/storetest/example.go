@@ -54,6 +54,7 @@ func exampleSample(began time.Time, i int) bench.Sample {
 	case 5:
 		s.Notes = []string{bench.NoteHostClock}
 	case 6:
+		s.Counted = time.Duration(i) * time.Microsecond
 		s.Series = []bench.Series{{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}}}
 		s.Distributions = []bench.Distribution{{Metric: "rtt", HDR: "HISTFAAAAB542pNpmSzMwMBgyQABzFCaEUoz2X+AMIoBVqsFKQ=="}, {Metric: "日本", HDR: "AA=="}}
 	}

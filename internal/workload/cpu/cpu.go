@@ -32,6 +32,9 @@ func (workload) Metrics() []bench.Metric {
 		rate(cpu.All, "compute, all threads", bench.Primary,
 			"Operations per second that several threads at once get done, added up: geometric mean of the kernels. By wall clock, from the moment at which all threads run."),
 	}
+	all = append(all, rate(cpu.SingleDone, "compute, one thread, all that got done", bench.Detail,
+		"As cpu.single, but by wall clock: what slowed the CPU down now and then is in it, such as a neighbour, or a program "+
+			"of the engine, on the other thread of its core."))
 	for _, k := range cpu.Kernels() {
 		all = append(all,
 			rate(cpu.Single+"."+k, k+", one thread", bench.Detail, "The part of cpu.single that is kernel "+k+"."),

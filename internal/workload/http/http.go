@@ -46,7 +46,7 @@ func (workload) Params() []bench.Param {
 	own := func(name, def, doc string) bench.Param {
 		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return load.Valid(name, v, http.Valid) }}
 	}
-	rate := own("rate", "0", "requests per second, each sent and timed from when it is due (open loop), or a part of what the slowest cell can do, such as 70%; 0: each connection sends the next when it has the answer (closed loop)")
+	rate := own("rate", "0", "requests per second, each sent and timed from when it is due (open loop), or a part of what the slowest cell of those compared can do, such as 70%; 0: each connection sends the next when it has the answer (closed loop)")
 	absolute := rate.Valid
 	rate.Valid = func(v string) error {
 		if _, ok := shareOf(v); ok {

@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -245,6 +246,57 @@ func count(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// offered sets cells up, each with options of its own, and returns what is due per
+// second in a trial of each; made is how many containers it took to set them up.
+func offered(t *testing.T, earlier float64, cells ...map[string]string) (rates []float64, made int) {
+	t.Helper()
+	w, e := workload(t), &counting{Engine: localtest.Native(t)}
+	var tasks []bench.Task
+	for _, given := range cells {
+		task := workloadtest.Task(w, e, bench.Spec{Network: "host"})
+		task.Client, task.Dir = localtest.Native(t), t.TempDir()
+		maps.Copy(task.Params, params(t, map[string]string{"rate": "50%", "connections": "4", "time": "500ms"}))
+		maps.Copy(task.Params, given)
+		task.Earlier = func(metric string) (float64, bool) { return earlier, earlier > 0 && metric == http.Offered }
+		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := f.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		task.Fixture = f
+		tasks = append(tasks, task)
+	}
+	made = e.made
+	for _, task := range tasks {
+		m := workloadtest.NewMeter(t)
+		if err := errors.Join(task.Fixture.Reset(t.Context()), w.Run(t.Context(), task, m)); err != nil {
+			t.Fatal(err)
+		}
+		rates = append(rates, m.Values[http.Offered])
+	}
+	return rates, made
+}
+
+// Cells that are compared get the same rate, also where it is an option that is compared
+// and one of them can do much less: 1 MB takes longer than 1 KB.
+func TestOneRateForAllThatIsCompared(t *testing.T) {
+	if rates, _ := offered(t, 0, map[string]string{"size": "1KB"}, map[string]string{"size": "1MB"}); rates[0] != rates[1] {
+		t.Errorf("%v requests are due per second; want the same twice", rates)
+	}
+}
+
+// A run that is resumed keeps its rate, and does not look for it.
+func TestResumedRunKeepsItsRate(t *testing.T) {
+	rates, made := offered(t, 123, map[string]string{}, map[string]string{"size": "1MB"})
+	if rates[0] != 123 || rates[1] != 123 || made != 0 {
+		t.Errorf("%v requests are due per second, after %d containers to find that out; want 123 and none", rates, made)
+	}
 }
 
 // unreachable is an engine without addresses.

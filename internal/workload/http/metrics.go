@@ -17,6 +17,7 @@ const (
 	Document = "http.document"
 	Bytes    = "http.bytes"
 	Time     = "http.time"
+	Offered  = "http.offered"
 )
 
 // The metrics that this package measures.
@@ -41,7 +42,7 @@ func (workload) Metrics() []bench.Metric {
 		m(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio, "Proportional set size of the processes inside, the largest seen while requests were sent: every half second, and when the last was answered. What an earlier load of the same server has left is in it."),
 		m(serverCPU, "CPU of the server", n, bench.Lower, bench.Difference, "User and system time of the processes inside per second that the client ran: 1 is one CPU."),
 		m("http.client_cpu", "CPU of the client", n, bench.Lower, bench.Difference, "User and system time of the client per second, by the number of its CPUs, without that in which it only looked for answers: 1 is all that it could have."),
-		m("http.offered", "requests due per second", "1/s", bench.Neither, bench.Ratio, "In the open loop: the rate that was asked for."),
+		m(Offered, "requests due per second", "1/s", bench.Neither, bench.Ratio, "In the open loop: the rate that was asked for."),
 		m(Requests, "requests", n, bench.Neither, bench.Difference, "Requests that count, good and failed ones."),
 		m(Bytes, "bytes", b, bench.Neither, bench.Difference, "Bytes of the good answers that were whole before the end of the time, heads and bodies; with tls or http2 of the bodies alone."),
 		m(Document, "bytes of a document", b, bench.Neither, bench.Difference, "Bytes in the body of an answer."),

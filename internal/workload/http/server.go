@@ -56,7 +56,7 @@ type stage struct {
 	apart  bool // client and server are on CPUs of their own
 	room   int  // connections that an nginx of ours takes; 0 = it is another server
 
-	capacities *capacities // of all cells
+	capacities *capacities // of what is compared
 }
 
 // Setup implements bench.Fixturer.
@@ -84,7 +84,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 		err = s.keepApart(ctx)
 	}
 	if err == nil && isShare(t.Params) {
-		err = s.rehearse(ctx)
+		err = s.learn(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.site.remove())

@@ -16,38 +16,58 @@ import (
 	"github.com/tare-bench/tare/internal/party"
 )
 
-// shareOf reads a rate that is a part of what the slowest cell can do, such as
-// "70%".
+// shareOf reads a rate that is a part of what the slowest cell of those compared can
+// do, such as "70%".
 func shareOf(rate string) (share float64, ok bool) {
 	number, ok := strings.CutSuffix(rate, "%")
 	percent, err := strconv.ParseUint(number, 10, 8)
 	return float64(percent) / 100, ok && err == nil && percent >= 1 && percent <= 100
 }
 
-// capacities is what the slowest cell of a run can do, in good answers per second,
-// by the options that the cells have in common.
+// capacities is what the slowest cell can do of those that are compared with one
+// another, in good answers per second, by their condition: whatever option differs
+// between them, they get the same rate.
 type capacities struct {
 	mu     sync.Mutex
 	lowest map[string]float64
+	kept   map[part]float64 // the rates of a resumed run, in requests per second: it goes on with them
 }
 
-func newCapacities() *capacities { return &capacities{lowest: map[string]float64{}} }
+// A part is a share of the capacity in a condition.
+type part struct {
+	condition string
+	share     float64
+}
+
+func newCapacities() *capacities {
+	return &capacities{lowest: map[string]float64{}, kept: map[part]float64{}}
+}
 
 // learn takes in what one cell can do.
-func (c *capacities) learn(params map[string]string, rate float64) {
+func (c *capacities) learn(condition string, capacity float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := fmt.Sprint(params)
-	if known, ok := c.lowest[key]; !ok || rate < known {
-		c.lowest[key] = rate
+	if known, ok := c.lowest[condition]; !ok || capacity < known {
+		c.lowest[condition] = capacity
 	}
 }
 
-// rate is a share of that, in requests per second.
-func (c *capacities) rate(params map[string]string, share float64) string {
+// keep takes in what a share was before the run was resumed.
+func (c *capacities) keep(condition string, share, rate float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strconv.FormatFloat(max(1, math.Floor(share*c.lowest[fmt.Sprint(params)])), 'f', -1, 64)
+	c.kept[part{condition, share}] = rate
+}
+
+// rate is a share of the capacity, in requests per second.
+func (c *capacities) rate(condition string, share float64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rate, ok := c.kept[part{condition, share}]
+	if !ok {
+		rate = max(1, math.Floor(share*c.lowest[condition]))
+	}
+	return strconv.FormatFloat(rate, 'f', -1, 64)
 }
 
 // A cell's capacity is tried several times, and the least counts: one try may fall
@@ -57,6 +77,17 @@ const (
 	tries       = 5
 	shortestTry = 100 * time.Millisecond
 )
+
+// learn finds out what the cell can do, unless the run was resumed and has a rate.
+func (s *stage) learn(ctx context.Context) error {
+	if share, ok := shareOf(s.task.Params["rate"]); ok && s.task.Earlier != nil {
+		if rate, ok := s.task.Earlier(Offered); ok {
+			s.capacities.keep(s.task.Condition, share, rate)
+			return nil
+		}
+	}
+	return s.rehearse(ctx)
+}
 
 // rehearse finds out what the cell can do: its closed loop for a moment, several
 // times, of which nothing is kept.
@@ -77,7 +108,7 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 	if err := cmp.Or(all.Work(ctx, m, listeners), m.verdict()); err != nil {
 		return fmt.Errorf("what it can do at most: %w", err)
 	}
-	s.capacities.learn(s.task.Params, m.least)
+	s.capacities.learn(s.task.Condition, m.least)
 	return nil
 }
 

@@ -56,19 +56,34 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What each cell gets is a share of what the slowest can do, and cells with other
-// options are compared with one another alone.
+// What each cell gets is a share of what the slowest can do that it is compared with,
+// whatever else is asked of them.
 func TestCapacities(t *testing.T) {
 	c := newCapacities()
-	small, large := map[string]string{"size": "1KB"}, map[string]string{"size": "1MB"}
-	c.learn(small, 20_000)
-	c.learn(small, 9_999)
-	c.learn(small, 30_000)
-	c.learn(large, 0.5)
-	if got := c.rate(small, 0.7); got != "6999" {
+	c.learn("clients=8", 20_000)
+	c.learn("clients=8", 9_999)
+	c.learn("clients=8", 30_000)
+	c.learn("clients=1", 0.5)
+	if got := c.rate("clients=8", 0.7); got != "6999" {
 		t.Errorf("70 %% of the slowest is %s", got)
 	}
-	if got := c.rate(large, 0.7); got != "1" {
+	if got := c.rate("clients=1", 0.7); got != "1" {
 		t.Errorf("the least rate is %s", got)
+	}
+}
+
+// A resumed run goes on with the rate that it had, also in cells that had no trial yet.
+func TestCapacitiesOfAResumedRun(t *testing.T) {
+	c := newCapacities()
+	c.learn("", 500) // of a cell that had no trial yet
+	c.keep("", 0.7, 699)
+	if got := c.rate("", 0.7); got != "699" {
+		t.Errorf("70 %% is %s, and was 699", got)
+	}
+	if got := c.rate("", 0.5); got != "250" {
+		t.Errorf("50 %%, which the run did not have, is %s of 500", got)
+	}
+	if got := c.rate("clients=1", 0.7); got != "1" {
+		t.Errorf("in another condition 70 %% is %s of nothing", got)
 	}
 }

@@ -1,8 +1,12 @@
 package lifecycle_test
 
 import (
+	"context"
 	"errors"
 	"math"
+	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,6 +72,76 @@ func TestThroughputCountsWhereItFailed(t *testing.T) {
 		want := map[string][]float64{"create": {10, 10, 10}, "start": {20, 20, 20}, "remove": {80, 80, 80}, "errors.start": {1}, "errors.remove": {1}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("series (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// witness notes how many processors Go's scheduler has when containers are made.
+type witness struct {
+	bench.Engine
+	mu         sync.Mutex
+	processors []int
+}
+
+func (w *witness) Unwrap() bench.Engine { return w.Engine }
+
+func (w *witness) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	w.mu.Lock()
+	w.processors = append(w.processors, runtime.GOMAXPROCS(0))
+	w.mu.Unlock()
+	return w.Engine.Create(ctx, spec)
+}
+
+// Lanes have as many processors of Go's scheduler as they can use, in every cell, and
+// what comes before and after them has one again.
+func TestThroughputProcessors(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		for _, lanes := range []int{1, 2, 1000} {
+			w := &witness{Engine: enginetest.NewFake(slow(clock))}
+			params := map[string]string{"concurrency": strconv.Itoa(lanes), "iterations": "1"}
+			s := perform(t, lifecycle.NewThroughput(), w, clock, params)
+			if s.Outcome != bench.OK {
+				t.Fatal(s.Reason)
+			}
+			if w.processors[0] != 1 {
+				t.Errorf("%d processors for the container before the lanes, want 1", w.processors[0])
+			}
+			want := min(lanes, runtime.NumCPU())
+			for _, n := range w.processors[1:] {
+				if n != want {
+					t.Fatalf("%d lanes have %d processors, want %d", lanes, n, want)
+				}
+			}
+		}
+	})
+}
+
+// A percentile is told where at least ten containers lie beyond it, and not of fewer:
+// the single values are kept all the same.
+func TestThroughputPercentiles(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		for _, test := range []struct {
+			iterations       string
+			median, p90, p99 bool
+		}{
+			{"5", false, false, false},
+			{"19", false, false, false},
+			{"20", true, false, false},
+			{"99", true, false, false},
+			{"100", true, true, false},
+			{"1000", true, true, true},
+		} {
+			w := lifecycle.NewThroughput()
+			s := perform(t, w, enginetest.NewFake(slow(clock)), clock, map[string]string{"iterations": test.iterations})
+			got := named(w, s)
+			for name, want := range map[string]bool{"total.p50": test.median, "create.p90": test.p90, "remove.p99": test.p99} {
+				if _, told := got[name]; told != want {
+					t.Errorf("%s containers: %s told %v, want %v", test.iterations, name, told, want)
+				}
+			}
+			if n := strconv.Itoa(len(series(s)["total"])); n != test.iterations {
+				t.Errorf("%s single values of %s containers", n, test.iterations)
+			}
 		}
 	})
 }

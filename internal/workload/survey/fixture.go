@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -12,6 +13,7 @@ import (
 type fixture struct {
 	parts []*running
 	stops []stop // of the trial under way
+	usual []stop // what they were had nothing failed
 }
 
 // Setup implements bench.Fixturer. A part that cannot be set up is left out; it is an
@@ -34,10 +36,11 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 
 // Reset implements bench.Fixture.
 func (f *fixture) Reset(ctx context.Context) error {
+	f.stops, f.usual = stops(f.parts, false), stops(f.parts, true)
 	for _, r := range f.parts {
 		r.failed = nil
+		r.apart = !slices.Equal(r.company(f.stops), r.company(f.usual))
 	}
-	f.stops = stops(f.parts)
 	for _, s := range f.stops {
 		if err := s.note(ctx, s.reset(ctx)); err != nil {
 			return err
@@ -117,13 +120,20 @@ func (p Part) full() string {
 
 // tell marks the sample with the parts that have no value in it, or not all.
 func (f *fixture) tell(m bench.Meter) {
+	var apart []*running
 	for _, r := range f.parts {
 		switch why := r.why(); {
+		case why == nil && r.apart:
+			apart = append(apart, r)
 		case why == nil:
 		case errors.Is(why, bench.ErrUnsupported):
 			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))
 		default:
 			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartFailed, r.full(), bench.Reason(why.Error())))
 		}
+	}
+	if len(apart) > 0 {
+		m.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s",
+			bench.NotePartApart, list(apart), containers(f.stops, apart), containers(f.usual, apart)))
 	}
 }

@@ -3,6 +3,7 @@ package survey_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,46 @@ func TestSharedOptions(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", given, diff)
 		}
 	}
+}
+
+// A part is compared with the same part of other cells, and knows its own values of
+// before a run was resumed under its own names.
+func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
+	var log []string
+	told := map[string]bench.Task{}
+	p := knowing{part{name: "http", log: &log}, told}
+	w := survey.OfImages(part{name: "pull", log: &log}, part{name: "start", log: &log}, p)
+	task := bench.Task{Params: map[string]string{}, Condition: "clients=8", Earlier: func(metric string) (float64, bool) {
+		return 70, metric == "rate.offered"
+	}}
+	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 3 {
+		t.Errorf("parts of %d conditions, want one for each of three", len(told))
+	}
+	for condition, of := range told {
+		rate, known := of.Earlier("http.offered")
+		want := strings.HasPrefix(condition, "rate ")
+		if known != want || known && rate != 70 || !strings.HasSuffix(condition, "clients=8") {
+			t.Errorf("%q: the rate was %v, %v", condition, rate, known)
+		}
+	}
+}
+
+// A knowing part keeps what it is told to set up, by its condition.
+type knowing struct {
+	part
+	told map[string]bench.Task
+}
+
+func (k knowing) Metrics() []bench.Metric {
+	return []bench.Metric{{Name: "http.offered", Role: bench.Detail}}
+}
+
+func (k knowing) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+	k.told[t.Condition] = t
+	return nil, nil
 }
 
 // Every part that has a shared option judges its value.

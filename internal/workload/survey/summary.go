@@ -33,7 +33,37 @@ func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
 }
 
 // of returns the Meter of one part.
-func (s *summary) of(p Part) bench.Meter { return partMeter{s, p} }
+func (s *summary) of(r *running) bench.Meter {
+	if r.apart {
+		return apartMeter{partMeter{s, r.Part}}
+	}
+	return partMeter{s, r.Part}
+}
+
+// apartMeter is that of a part in another container than usual: what it measures there
+// is not kept, but for what the kernel counts for all parts together.
+type apartMeter struct{ partMeter }
+
+// Record implements bench.Meter.
+func (m apartMeter) Record(metric string, value float64) {
+	if m.counters[metric] {
+		m.partMeter.Record(metric, value)
+	}
+}
+
+// Span implements bench.Meter.
+func (m apartMeter) Span(metric string, op func() error) (bench.Span, error) {
+	return m.Step(m.part.metric(metric), op)
+}
+
+// Series implements bench.Meter.
+func (apartMeter) Series(string, []float64) {}
+
+// Distribution implements bench.Meter.
+func (apartMeter) Distribution(_, _ string) {}
+
+// Note implements bench.Meter: there is nothing that it could qualify.
+func (apartMeter) Note(string) {}
 
 type partMeter struct {
 	*summary

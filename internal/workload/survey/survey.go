@@ -138,7 +138,10 @@ func (p Part) task(t bench.Task) bench.Task {
 			params[own] = cmp.Or(t.Params[own], value)
 		}
 	}
-	t.Params, t.Fixture = params, nil
+	t.Params, t.Fixture, t.Condition = params, nil, p.Name+" "+t.Condition
+	if earlier := t.Earlier; earlier != nil {
+		t.Earlier = func(metric string) (float64, bool) { return earlier(p.metric(metric)) }
+	}
 	return t
 }
 

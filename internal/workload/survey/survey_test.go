@@ -329,15 +329,27 @@ func (all menu) Work(_ context.Context, m bench.Meter, listeners []party.Listene
 
 // Parts that share a container share it until one fails. The next time those that came
 // to nothing are tried alone, and what fails again while others do not is not tried any
-// more.
+// more. What they measure in another container than usual has no value, nor has what
+// comes after a part that had worked and is missing.
 func TestPartIsGivenUp(t *testing.T) {
 	courses(t,
-		course{"", "a together b together c together", ""},
-		course{"b", "a together b together", "bc"},
-		course{"", "a alone b alone c alone", ""},
-		course{"b", "a together b together", "bc"},
-		course{"b", "a alone b alone c alone", "b"},
-		course{"", "a together c together", "b"},
+		course{"", "a together b together c together", "", ""},
+		course{"b", "a together b together", "bc", ""},
+		course{"", "a alone b alone c alone", "", "abc"},
+		course{"b", "a together b together", "bc", ""},
+		course{"b", "a alone b alone c alone", "b", "ac"},
+		course{"", "a together c together", "b", "c"},
+		course{"", "a together c together", "b", "c"},
+	)
+}
+
+// Without a part that has never worked the others are by themselves as usual.
+func TestPartThatNeverWorked(t *testing.T) {
+	courses(t,
+		course{"b", "a together b together", "bc", ""},
+		course{"b", "a alone b alone c alone", "b", "ac"},
+		course{"", "a together c together", "b", ""},
+		course{"", "a together c together", "b", ""},
 	)
 }
 
@@ -345,14 +357,14 @@ func TestPartIsGivenUp(t *testing.T) {
 // that have failed with another.
 func TestTrialInWhichAllFails(t *testing.T) {
 	courses(t,
-		course{"b", "a together b together", "bc"},
-		course{"abc", "a alone b alone c alone", "abc"},
-		course{"abc", "a alone b alone c alone", "abc"},
-		course{"", "a alone b alone c alone", ""},
-		course{"a", "a together", "abc"},
-		course{"a", "a alone b alone c alone", "a"},
-		course{"a", "a alone b together c together", "a"},
-		course{"", "b together c together", "a"},
+		course{"b", "a together b together", "bc", ""},
+		course{"abc", "a alone b alone c alone", "abc", ""},
+		course{"abc", "a alone b alone c alone", "abc", ""},
+		course{"", "a alone b alone c alone", "", "abc"},
+		course{"a", "a together", "abc", ""},
+		course{"a", "a alone b alone c alone", "a", "bc"},
+		course{"a", "a alone b together c together", "a", "bc"},
+		course{"", "b together c together", "a", "bc"},
 	)
 }
 
@@ -360,22 +372,23 @@ func TestTrialInWhichAllFails(t *testing.T) {
 // been; those that share it with others are given up with them.
 func TestServiceThatIsNeverReady(t *testing.T) {
 	courses(t,
-		course{"C", "a together b together c together", "c"},
-		course{"B", "a together b together", "bc"},
-		course{"", "a alone b alone", "c"},
-		course{"B", "a together b together", "bc"},
-		course{"B", "a alone b alone", "bc"},
-		course{"", "a alone", "bc"},
+		course{"C", "a together b together c together", "c", ""},
+		course{"B", "a together b together", "bc", ""},
+		course{"", "a alone b alone", "c", "ab"},
+		course{"B", "a together b together", "bc", ""},
+		course{"B", "a alone b alone", "bc", "a"},
+		course{"", "a alone", "bc", ""},
 	)
 	courses(t,
-		course{"A", "a together", "abc"},
-		course{"", "", "abc"},
+		course{"A", "a together", "abc", ""},
+		course{"", "", "abc", ""},
 	)
 }
 
 // A course is a trial of parts that may be done together. Those that fail since they
-// are not ready are in capital letters.
-type course struct{ fails, did, lacks string }
+// are not ready are in capital letters. Lacks are those without a value because they have
+// failed, apart those that had another container than usual.
+type course struct{ fails, did, lacks, apart string }
 
 // courses takes parts a, b and c through trials.
 func courses(t *testing.T, all ...course) {
@@ -405,19 +418,30 @@ func courses(t *testing.T, all ...course) {
 		if err := f.Reset(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		failed := w.Run(t.Context(), bench.Task{Fixture: f}, m)
-		var lacks []string
+		err := w.Run(t.Context(), bench.Task{Fixture: f}, m)
+		var lacks, apart, valued []string
 		for _, name := range []string{"a", "b", "c"} {
-			if m.values[name] == 0 {
+			failed := slices.ContainsFunc(m.notes, func(note string) bool {
+				return strings.HasPrefix(note, bench.NotePartFailed+": "+name)
+			})
+			switch {
+			case m.values[name] != 0:
+				valued = append(valued, name)
+			case failed || errors.Is(err, errBurnt):
 				lacks = append(lacks, name)
+			default:
+				apart = append(apart, name)
 			}
 		}
 		did := strings.Join(slices.DeleteFunc(log, func(s string) bool { return strings.HasSuffix(s, " reset") }), " ")
-		if did != step.did || strings.Join(lacks, "") != step.lacks {
-			t.Errorf("trial %d: %q, without %q, want %q, without %q", i, did, lacks, step.did, step.lacks)
+		if did != step.did || strings.Join(lacks, "") != step.lacks || strings.Join(apart, "") != step.apart {
+			t.Errorf("trial %d: %q, without %q, apart %q, want %q, %q, %q", i, did, lacks, apart, step.did, step.lacks, step.apart)
 		}
-		if nothing := len(lacks) == len(parts); errors.Is(failed, errBurnt) != nothing || !nothing && (failed != nil || len(m.notes) != len(lacks)) {
-			t.Errorf("trial %d, without %q: %v; notes %v", i, lacks, failed, m.notes)
+		sample := bench.Sample{Notes: m.notes}
+		nothing := len(lacks) == len(parts)
+		if errors.Is(err, errBurnt) != nothing || !nothing && err != nil || len(valued)+len(lacks)+len(apart) != len(parts) ||
+			sample.PartApart() != (len(apart) > 0) || sample.PartFailed() != (len(lacks) > 0 && !nothing) {
+			t.Errorf("trial %d, without %q: %v; notes %v", i, lacks, err, m.notes)
 		}
 	}
 }

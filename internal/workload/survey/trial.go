@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/party"
@@ -19,6 +21,7 @@ type running struct {
 	worked  bool       // it did not fail in some trial
 	alone   bool       // it did the last time: others may have failed with it
 	inARow  int        // trials in which it did, and others did not
+	apart   bool       // its container is another one than usual in the trial under way
 }
 
 // patience is after how many failed trials in a row a part is not tried any more.
@@ -50,6 +53,9 @@ func (r *running) why() error { return cmp.Or(r.refused, r.failed) }
 // says nothing about a part: the engine may have been away. A service that has never
 // been ready, whatever the time, is not waited for again.
 func (r *running) conclude(others bool) {
+	if r.refused != nil {
+		return
+	}
 	switch r.alone = r.failed != nil; {
 	case !r.alone:
 		r.inARow, r.worked = 0, true
@@ -57,7 +63,7 @@ func (r *running) conclude(others bool) {
 		r.inARow++
 	}
 	hopeless := errors.Is(r.failed, bench.ErrUnsupported) || errors.Is(r.failed, party.ErrNotReady) && !r.worked
-	if r.refused == nil && (hopeless || r.inARow >= patience) {
+	if hopeless || r.inARow >= patience {
 		r.refused = r.failed
 	}
 }
@@ -90,13 +96,14 @@ type stop struct {
 }
 
 // stops has consecutive parts share a container as far as they can. What failed the
-// last time is tried alone.
-func stops(parts []*running) (all []stop) {
+// last time is tried alone. As usual is how it would be had nothing failed that has ever
+// worked.
+func stops(parts []*running, asUsual bool) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
 		switch shared, ok := party.Join(append(fixtures, r.task.Fixture)...); {
-		case r.refused != nil:
-		case r.alone:
+		case r.refused != nil && !(asUsual && r.worked):
+		case r.alone && !asUsual:
 			all, fixtures = append(all, stop{parts: []*running{r}}), nil
 		case ok && len(fixtures) > 0:
 			last := &all[len(all)-1]
@@ -107,6 +114,41 @@ func stops(parts []*running) (all []stop) {
 		}
 	}
 	return all
+}
+
+// company is the names of the parts in the container in which r runs; but for those after it
+// that are not tried any more, which it never met.
+func (r *running) company(all []stop) (names []string) {
+	i := slices.IndexFunc(all, func(s stop) bool { return slices.Contains(s.parts, r) })
+	if i < 0 {
+		return nil
+	}
+	after := false
+	for _, o := range all[i].parts {
+		if after = after || o == r; !after || o.refused == nil {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// containers tells which parts there are in the containers of some.
+func containers(all []stop, of []*running) string {
+	var each []string
+	for _, s := range all {
+		if slices.ContainsFunc(s.parts, func(r *running) bool { return slices.Contains(of, r) }) {
+			each = append(each, list(s.parts))
+		}
+	}
+	return strings.Join(each, "; ")
+}
+
+func list(parts []*running) string {
+	names := make([]string, len(parts))
+	for i, r := range parts {
+		names[i] = r.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 func (s stop) reset(ctx context.Context) error {
@@ -122,11 +164,11 @@ func (s stop) reset(ctx context.Context) error {
 func (s stop) run(ctx context.Context, sum *summary) error {
 	r := s.parts[0]
 	if s.shared == nil {
-		return r.Workload.Run(ctx, r.task, sum.of(r.Part))
+		return r.Workload.Run(ctx, r.task, sum.of(r))
 	}
 	listeners := make([]party.Listener, len(s.parts))
 	for i, r := range s.parts {
-		listeners[i] = party.Listener{Meter: sum.of(r.Part), Err: func(err error) error { return r.note(ctx, err) }}
+		listeners[i] = party.Listener{Meter: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
 	}
 	return s.shared.Work(ctx, sum, listeners)
 }

@@ -163,6 +163,8 @@ func tests() []test {
 		{"storage for a foreign image", foreignData, true},
 		{"image digest", imageDigest, true},
 		{"host program", hostProgram, true},
+		{"others kept out", keepsOthersOut, true},
+		{"any umask", anyUmask, true},
 		{"any image", anyImage, true},
 		{"wrong image", wrongImage, true},
 		{"find image", findsImage, true},

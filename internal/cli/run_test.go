@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -32,5 +34,16 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 		if !slices.Contains(e.Calls(), "close") {
 			t.Errorf("%s refuses: the engine was asked to %q, and not closed", what, e.Calls())
 		}
+	}
+}
+
+// An engine that has not answered is told as slow, and stays one about which nothing is known.
+func TestSlowEngine(t *testing.T) {
+	err := slow(fmt.Errorf("docker: version: %w", context.DeadlineExceeded))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 10s: try again") {
+		t.Errorf("slow = %v, want what was asked, for how long, and what to do", err)
+	}
+	if other := errors.New("another"); slow(other) != other || slow(nil) != nil {
+		t.Error("another error is changed")
 	}
 }

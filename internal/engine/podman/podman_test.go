@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
 	t.Helper()
 	if !slices.Contains(info.Facts, bench.Label{Key: "rootless", Value: "true"}) {
-		lacks := absent()
+		lacks := append(absent(), enginetest.NetworkPasta)
 		if restricted(t) {
 			lacks = append(lacks, enginetest.Privileged)
 		}

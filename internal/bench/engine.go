@@ -90,8 +90,11 @@ type Container interface {
 	Wait(ctx context.Context) (Exit, error)
 
 	// Remove kills and deletes the container with everything in it, whatever
-	// its state. It may be called twice, and is given a context of its own, so
-	// that it works after the trial's has ended.
+	// its state, as the engine does it. It is given a context of its own, so
+	// that it works after the trial's has ended. The first call repairs nothing:
+	// what the engine cannot do is an error, and no duration. Later calls clean
+	// up after one that failed, with retries and force, and there may be one
+	// after success.
 	Remove(ctx context.Context) error
 }
 
@@ -177,6 +180,13 @@ type (
 		Checkpointable(ctx context.Context) error
 		Checkpoint(ctx context.Context, c Container) error
 		Restore(ctx context.Context, c Container) error
+	}
+
+	// A Verifier looks whether what an engine said it has removed is gone.
+	Verifier interface {
+		// Gone is called after the first Remove of a container, outside of what is
+		// timed. After an error that Remove has failed, and the next one cleans up.
+		Gone(ctx context.Context, c Container) error
 	}
 
 	// A Sandboxer makes a container in two steps that are operations of their

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -218,27 +219,122 @@ func (l lent) Close() error { return l.dir.remove() }
 // errForbidden is wrapped by what a server does not let clients do.
 var errForbidden = errors.New("this server does not allow it")
 
-// permit refuses what a client may not have this machine run: anything but tare's
-// own answering loads, and images that are allowed. Whoever has the token must
-// not get at the machine's files by it.
-func permit(spec bench.Spec, images []string) error {
-	own := spec.Image == "" || spec.Image == bench.AgentImage
-	refuse := func(what, instead string) error {
-		return fmt.Errorf("%w: %s%s (%w)", errForbidden, what, instead, bench.ErrUnsupported)
+// A permission says what a client may ask for in one field of a bench.Spec: why what
+// spec has there is refused, or nothing.
+type permission func(spec bench.Spec, images []string) (refused string)
+
+// permissions lists for each field, by name, what a client may ask for: what tare's own
+// measurements of networks need, and no more. Whoever has the token must not get at the
+// machine's files, nor have it run a program of his choice. A field that has no
+// permission here is refused; a test wants one for each.
+func permissions() map[string]permission {
+	return map[string]permission{
+		"Image": func(spec bench.Spec, images []string) string {
+			return unless(own(spec) || slices.Contains(images, spec.Image), "image %.100q: --allow-image there adds it", spec.Image)
+		},
+		"Argv": func(spec bench.Spec, _ []string) string {
+			allowed := !own(spec) || len(spec.Argv) == 0 || answers(spec.Argv)
+			return unless(allowed, "%.100q: only what answers over the network is run for others", strings.Join(spec.Argv, " "))
+		},
+		"Env": func(spec bench.Spec, _ []string) string {
+			return unless(!own(spec) || !slices.ContainsFunc(spec.Env, foreign), "an environment for tare's own image")
+		},
+		"Dir": func(spec bench.Spec, _ []string) string {
+			return unless(!own(spec) || spec.Dir == "", "a directory for tare's own image")
+		},
+		"Mounts": func(spec bench.Spec, _ []string) string {
+			return unless(len(spec.Mounts) == 0, "files of the host in a container")
+		},
+		"Network": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Network, "network", "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
+		},
+		"Reach": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Reach, "reach", bench.ReachPublished, bench.ReachPeer)
+		},
+		"Ports": permitPorts,
+		"Storage": func(spec bench.Spec, _ []string) string {
+			return unless(spec.Storage == "", "storage %.80q", spec.Storage)
+		},
+		"Data": func(spec bench.Spec, _ []string) string {
+			return unless(spec.Data == "", "files of the host in a container")
+		},
+		"Limits":   permitLimits,
+		"Security": permitSecurity,
+		// Engines look programs up by these names.
+		"Runtime": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Runtime, "runtime", "runc", "crun", "youki", "runsc", "io.containerd.runc.v2")
+		},
+		"Snapshotter": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Snapshotter, "snapshotter", "overlayfs", "native")
+		},
 	}
-	switch {
-	case len(spec.Mounts) > 0, spec.Data != "", spec.Storage == "bind":
-		return refuse("files of the host in a container", "")
-	case spec.Security.Privileged:
-		return refuse("privileged containers", "")
-	case !own && !slices.Contains(images, spec.Image):
-		return refuse(fmt.Sprintf("image %.100q", spec.Image), ": --allow-image there adds it")
-	case own && (spec.Dir != "" || slices.ContainsFunc(spec.Env, foreign)):
-		return refuse("an environment, or a directory, for tare's own image", "")
-	case own && len(spec.Argv) > 0 && !answers(spec.Argv):
-		return refuse(fmt.Sprintf("%.100q: only what answers over the network is run for others", strings.Join(spec.Argv, " ")), "")
+}
+
+// permit refuses what a client may not have this machine run.
+func permit(spec bench.Spec, images []string) error {
+	all := permissions()
+	fields := reflect.ValueOf(spec)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		allowed := all[name]
+		switch {
+		case allowed == nil && fields.Field(i).IsZero():
+		case allowed == nil:
+			return forbidden(strings.ToLower(name))
+		default:
+			if refused := allowed(spec, images); refused != "" {
+				return forbidden(refused)
+			}
+		}
 	}
 	return nil
+}
+
+func forbidden(what string) error {
+	return fmt.Errorf("%w: %s (%w)", errForbidden, what, bench.ErrUnsupported)
+}
+
+// own reports whether a container is to be of tare's own image.
+func own(spec bench.Spec) bool { return spec.Image == "" || spec.Image == bench.AgentImage }
+
+func unless(allowed bool, format string, args ...any) string {
+	if allowed {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// oneOf allows words, and none.
+func oneOf(word, what string, allowed ...string) string {
+	return unless(word == "" || slices.Contains(allowed, word), "%s %.80q: there are %s", what, word, strings.Join(allowed, ", "))
+}
+
+// permitPorts keeps clients from the ports that are the system's. The address is the
+// one by which the client has come, whatever it asks for.
+func permitPorts(spec bench.Spec, _ []string) string {
+	for _, p := range spec.Ports {
+		if p.Host != 0 && p.Host < 1024 {
+			return fmt.Sprintf("port %d of the host: use 1024 or higher", p.Host)
+		}
+		if refused := oneOf(p.Protocol, "protocol", "tcp", "udp"); refused != "" {
+			return refused
+		}
+	}
+	return ""
+}
+
+func permitLimits(spec bench.Spec, _ []string) string {
+	l := spec.Limits
+	lists := strings.Trim(l.CPUSet, "0123456789-,") == ""
+	return unless(l.CPUs >= 0 && l.Memory >= 0 && l.Pids >= 0 && lists, "limits that are no limits")
+}
+
+func permitSecurity(spec bench.Spec, _ []string) string {
+	s := spec.Security
+	if s.Privileged {
+		return "privileged containers"
+	}
+	return oneOf(s.Seccomp, "seccomp", "unconfined", bench.SeccompDocker)
 }
 
 // answers reports whether argv is the agent running loads that only answer what

@@ -177,6 +177,7 @@ func probe(ctx context.Context, s site, all []instance) ([]probed, error) {
 	for i := range out {
 		go func() {
 			out[i].info, out[i].err = out[i].engine.Probe(ctx)
+			out[i].err = slow(out[i].err)
 			out[i].info.Options = out[i].instance.Options
 			done <- i
 		}()
@@ -185,6 +186,14 @@ func probe(ctx context.Context, s site, all []instance) ([]probed, error) {
 		<-done
 	}
 	return out, nil
+}
+
+// slow tells an engine that has not answered in time from one that cannot be used.
+func slow(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: no answer within %v: try again when this machine, or the engine's daemon, has less to do", err, probeTime)
+	}
+	return err
 }
 
 // closeEngines releases engines after an interruption as well.

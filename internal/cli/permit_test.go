@@ -2,6 +2,9 @@ package cli
 
 import (
 	"errors"
+	"maps"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -35,6 +38,20 @@ func TestPermit(t *testing.T) {
 		"a file in an image":        {bench.Spec{Image: "host:nginx", Mounts: []bench.Mount{{Type: "bind", Source: "/", Target: "/h"}}}, false},
 		"data of the host":          {bench.Spec{Argv: serve, Data: "/etc"}, false},
 		"a bind mount":              {bench.Spec{Argv: serve, Storage: "bind"}, false},
+		"a runtime by name":         {bench.Spec{Argv: serve, Runtime: "crun"}, true},
+		"a program as runtime":      {bench.Spec{Argv: serve, Runtime: "/tmp/evil"}, false},
+		"a program in PATH":         {bench.Spec{Argv: serve, Runtime: "evil"}, false},
+		"a shim":                    {bench.Spec{Argv: serve, Runtime: "io.containerd.evil.v1"}, false},
+		"a runtime for an image":    {bench.Spec{Image: "host:nginx", Runtime: "evil"}, false},
+		"a snapshotter":             {bench.Spec{Argv: serve, Snapshotter: "evil"}, false},
+		"another's network":         {bench.Spec{Argv: serve, Network: "container:db"}, false},
+		"a port of the system":      {bench.Spec{Argv: serve, Ports: []bench.Port{{Container: 80, Host: 22, Protocol: "tcp"}}}, false},
+		"another protocol":          {bench.Spec{Argv: serve, Ports: []bench.Port{{Container: 80, Protocol: "sctp"}}}, false},
+		"a file of seccomp":         {bench.Spec{Argv: serve, Security: bench.Security{Seccomp: "/etc/passwd"}}, false},
+		"processors by name":        {bench.Spec{Argv: serve, Limits: bench.Limits{CPUSet: "../x"}}, false},
+		"a limit below zero":        {bench.Spec{Argv: serve, Limits: bench.Limits{Pids: -1}}, false},
+		"a place for data":          {bench.Spec{Argv: serve, Storage: "volume"}, false},
+		"published":                 {bench.Spec{Argv: serve, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}}}, true},
 		"privileges":                {bench.Spec{Argv: serve, Security: bench.Security{Privileged: true}}, false},
 		"privileges in an image":    {bench.Spec{Image: "host:nginx", Security: bench.Security{Privileged: true}}, false},
 	} {
@@ -44,6 +61,27 @@ func TestPermit(t *testing.T) {
 		}
 		if err != nil && (!errors.Is(err, errForbidden) || !errors.Is(err, bench.ErrUnsupported)) {
 			t.Errorf("%s: %v is no refusal of what is forbidden, and so not supported", name, err)
+		}
+	}
+}
+
+// A field that is added to a Spec, or to a part of it, is not allowed until somebody has
+// thought about it: then it is listed here.
+func TestPermitKnowsEveryField(t *testing.T) {
+	for part, known := range map[reflect.Type][]string{
+		reflect.TypeFor[bench.Spec]():     slices.Collect(maps.Keys(permissions())),
+		reflect.TypeFor[bench.Port]():     {"Container", "Host", "Address", "Protocol"},
+		reflect.TypeFor[bench.Limits]():   {"CPUs", "CPUSet", "Memory", "Pids"},
+		reflect.TypeFor[bench.Security](): {"Seccomp", "UserNS", "ReadOnly", "NoNewPrivileges", "Privileged"},
+	} {
+		var fields []string
+		for i := range part.NumField() {
+			fields = append(fields, part.Field(i).Name)
+		}
+		slices.Sort(fields)
+		slices.Sort(known)
+		if !slices.Equal(fields, known) {
+			t.Errorf("%v has the fields %q, and permit has rules for %q", part, fields, known)
 		}
 	}
 }

@@ -108,24 +108,38 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		if err != nil {
 			return err
 		}
-		same, err := p.checkImages(ctx)
-		if err != nil {
-			return errors.Join(err, closeEngines(ctx, p.engines()), dir.remove())
-		}
-		out, err := a.openOutput(output)
+		header := a.header(ctx, p, id, state, machine)
+		header.Warnings = slices.Concat(header.Warnings, notes)
+		out, w, err := a.begin(ctx, s, p, &header, output)
 		if err != nil {
 			return errors.Join(err, dir.remove())
-		}
-		header := a.header(ctx, p, id, state, machine)
-		header.Warnings = slices.Concat(header.Warnings, notes, same)
-		w, err := out.create(ctx, s, header)
-		if err != nil {
-			return errors.Join(err, out.discard(), dir.remove())
 		}
 		err = a.execute(ctx, dir, execution{header: header, planned: p, writer: w, machine: machine})
 		err = errors.Join(err, w.Close(), out.close())
 		return a.conclude(ctx, s, id, format, output == "-", err)
 	})
+}
+
+// begin looks for the images, and begins the run in the store and in the output. Where
+// that fails the engines are closed, which were asked for images.
+func (a *app) begin(ctx context.Context, s bench.Store, p *planned, h *bench.Header, name string) (out output, w bench.RunWriter, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeEngines(ctx, p.engines()))
+		}
+	}()
+	same, err := p.checkImages(ctx)
+	if err != nil {
+		return out, nil, err
+	}
+	h.Warnings = slices.Concat(h.Warnings, same)
+	if out, err = a.openOutput(name); err != nil {
+		return out, nil, err
+	}
+	if w, err = out.create(ctx, s, *h); err != nil {
+		return out, nil, errors.Join(err, out.discard())
+	}
+	return out, w, nil
 }
 
 // header is everything about a run that is known before its first trial.

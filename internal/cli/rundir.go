@@ -50,8 +50,7 @@ func newRunDir(state, id string, engines []instance) (*runDir, error) {
 // one; and two that begin the same run cannot both have it.
 func makeRunDir(state, id string) (*runDir, error) {
 	runs := filepath.Join(state, "runs")
-	// The process inside need not be root: it must be able to pass through.
-	if err := os.MkdirAll(runs, 0o711); err != nil {
+	if err := makePassable(runs); err != nil {
 		return nil, fmt.Errorf("make the directory of runs: %w", err)
 	}
 	temporary, err := os.MkdirTemp(runs, nameless)
@@ -67,6 +66,27 @@ func makeRunDir(state, id string) (*runDir, error) {
 		err = errors.Join(err, dir.close())
 	}
 	return nil, errors.Join(fmt.Errorf("make the directory of run %s: %w", id, err), os.RemoveAll(temporary))
+}
+
+// makePassable makes a directory and those above it that are missing, whatever the
+// umask, so that everybody can pass through, and only root can look around: a plain
+// process and what sets a user namespace up need not be root. What engines keep others
+// out of, they keep in directories of their own.
+func makePassable(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := makePassable(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return os.MkdirAll(dir, 0o711) // by another tare meanwhile, or what is there is no directory
+	} else if err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o711)
 }
 
 // errLocked is the error of locking a directory that somebody else has.

@@ -5,8 +5,29 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 )
+
+// Whatever the umask, everybody can pass through the directory of a run: processes in it
+// may be those of other users.
+func TestRunDirIsPassable(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	state := filepath.Join(t.TempDir(), "a", "state")
+	dir, err := makeRunDir(state, "20261122-000000-abcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := dir.path; at != filepath.Dir(filepath.Dir(state)); at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o711 {
+			t.Errorf("%s: %v, %v; want mode 0711", at, info.Mode(), err)
+		}
+	}
+	if err := dir.remove(); err != nil {
+		t.Error(err)
+	}
+}
 
 // Who cleans while a run begins or ends never has it for a dead one.
 func TestRunThatEndsIsNotDead(t *testing.T) {

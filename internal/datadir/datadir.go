@@ -24,6 +24,7 @@ import (
 type Keeper struct {
 	run, engine string
 	records     string // the directory that has a record of each
+	plain       bool   // plain processes keep their data there
 
 	mu     sync.Mutex
 	number int    // of the last one
@@ -34,6 +35,15 @@ type Keeper struct {
 // named as the run is. It touches nothing.
 func New(run, engine, dir string) *Keeper {
 	return &Keeper{run: run, engine: engine, records: recordsIn(dir, engine)}
+}
+
+// NewPlain is New for plain processes. They have the host's paths, and what keeps
+// data is often a user of its own: it is let through to its directory. Nobody else
+// ever gets at what root made in a container.
+func NewPlain(run, engine, dir string) *Keeper {
+	k := New(run, engine, dir)
+	k.plain = true
+	return k
 }
 
 // recordsIn is where an engine has its records in the directory of a run.
@@ -96,9 +106,13 @@ func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
 // Make makes a directory that was reserved. It is empty, and every user may
 // write to it.
 func (k *Keeper) Make(d *Dir) error {
-	// Who is not root passes through, and cannot look around.
-	if err := os.MkdirAll(k.records, 0o711); err != nil {
+	if err := os.MkdirAll(k.records, 0o700); err != nil {
 		return err
+	}
+	if k.plain { // whatever the umask; nobody can look around
+		if err := os.Chmod(k.records, 0o711); err != nil {
+			return err
+		}
 	}
 	if d.Path == d.record {
 		return makeOpen(d.Path)

@@ -255,7 +255,9 @@ func (l *Library) lock(name string) chan struct{} {
 
 // unpackInto makes dir with everything in it, or not at all.
 func (l *Library) unpackInto(ctx context.Context, i *Image, dir string) (size int64, err error) {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	// Nobody else gets in: what an image has with set-user-ID bits, capabilities or
+	// for root alone would be there for every user of the host.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return 0, err
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), i.digest.Hex+".")
@@ -267,10 +269,6 @@ func (l *Library) unpackInto(ctx context.Context, i *Image, dir string) (size in
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
 	}()
-	// Users inside a container enter the root through here.
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return 0, err
-	}
 	size, err = unpack(ctx, i.layers, filepath.Join(tmp, "rootfs"), l.limits)
 	if err != nil {
 		return 0, err

@@ -18,9 +18,10 @@ import (
 var ErrHostile = errors.New("refused")
 
 // unpack makes dir and applies the layers to it, bottom first. It returns the
-// number of bytes in the files it wrote.
+// number of bytes in the files it wrote. Users inside a container enter the root
+// whatever the umask; those of the host are kept out by the directory above it.
 func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int64, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil {
 		return 0, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -79,7 +80,7 @@ func (u *unpacker) place(name string, directory bool) error {
 			return fmt.Errorf("%w: more than %d directories without an entry", ErrHostile, MaxImplied)
 		}
 	}
-	if err := u.root.MkdirAll(parent, 0o755); err != nil {
+	if err := u.parents(parent); err != nil {
 		return err
 	}
 	info, err := u.root.Lstat(name)
@@ -93,6 +94,23 @@ func (u *unpacker) place(name string, directory bool) error {
 		return fmt.Errorf("%w: the root is not a directory", ErrHostile)
 	}
 	return u.root.RemoveAll(name)
+}
+
+// parents makes a directory and those above it, as far as they are missing, for
+// everybody to enter, whatever the umask.
+func (u *unpacker) parents(dir string) error {
+	if info, err := u.root.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if dir != "." {
+		if err := u.parents(path.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	if err := u.root.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return u.root.Chmod(dir, 0o755)
 }
 
 func (u *unpacker) directory(name string, h *tar.Header) error {

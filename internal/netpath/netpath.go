@@ -90,9 +90,11 @@ func way(ctx context.Context, pid int, t target, reach string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	first, err := entry(t.address.Addr())
-	if err != nil || same {
-		return first, err
+	var first []string
+	if same || reach != bench.ReachPeer { // the way of a peer, from the network on, is not this host's
+		if first, err = entry(t.address.Addr()); err != nil || same {
+			return first, err
+		}
 	}
 	own, err := Attachment(pid)
 	if errors.Is(err, fs.ErrPermission) {
@@ -102,7 +104,7 @@ func way(ctx context.Context, pid int, t target, reach string) ([]string, error)
 		return nil, err
 	}
 	switch {
-	case reach == bench.ReachPeer: // from the network on: the peer's own end is like this one
+	case reach == bench.ReachPeer: // the peer's own end is like this one
 		return own.Words(), nil
 	case reach == bench.ReachPublished:
 		over, err := t.handover(ctx, pid, own)

@@ -36,7 +36,13 @@ func nameOf(pid int) string {
 	if err != nil {
 		return Unknown
 	}
-	return printable(string(bytes.TrimSpace(text)))
+	return programOf(string(bytes.TrimSpace(text)))
+}
+
+// programOf is a program by what a process calls itself. passt and pasta add which
+// instructions of the processor they use, which is nothing that a path differs by.
+func programOf(name string) string {
+	return printable(strings.TrimSuffix(name, ".avx2"))
 }
 
 // printable is a name that anybody may have given to a process, fit to be shown.

@@ -1,13 +1,19 @@
 package netpath
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/netns"
 )
 
 // Others make interfaces while the kernel's table of them is read: then it is read
@@ -68,4 +74,40 @@ func other(t *testing.T) int {
 		_ = cmd.Wait() // killed
 	})
 	return cmd.Process.Pid
+}
+
+// A peer is on the container's network: it does not matter whether this host has a way
+// there, or a way out at all.
+func TestPeerWithoutRoute(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	outside, inside := other(t), other(t) // neither has a route
+	err := netns.In(outside, func() error {
+		h, err := netlink.NewHandle()
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		pair := netlink.NewVeth(netlink.LinkAttrs{Name: "outer"})
+		pair.PeerName, pair.PeerNamespace = "inner", netlink.NsPid(inside)
+		return h.LinkAdd(pair)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := target{"tcp", netip.MustParseAddrPort("192.0.2.7:80")}
+	err = netns.In(outside, func() error {
+		if _, err := way(t.Context(), inside, to, ""); !errors.Is(err, unix.ENETUNREACH) {
+			t.Errorf("from this host there is no route, and its way is: %v", err)
+		}
+		got, err := way(t.Context(), inside, to, bench.ReachPeer)
+		if err == nil && len(got) == 0 {
+			err = errors.New("no word")
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("the way of a peer: %v", err)
+	}
 }

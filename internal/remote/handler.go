@@ -70,6 +70,7 @@ func (s *session) handler() http.Handler {
 			if err == nil {
 				out, err = do(r.Context(), ask)
 			}
+			s.told(name, ask, err)
 			s.answer(w, name, out, err)
 		})
 	}
@@ -82,11 +83,30 @@ func (s *session) handler() http.Handler {
 		if err == nil {
 			err = c.attach(w, r, ask)
 		}
+		s.told(OpAttach, ask, err)
 		if err != nil {
 			s.answer(w, OpAttach, nil, err)
 		}
 	})
 	return mux
+}
+
+// told logs a call, one that failed too. Pings only keep the connection; what was
+// made and removed is logged where it is known by name.
+func (s *session) told(name string, r Request, err error) {
+	what := name
+	switch {
+	case r.Container != 0:
+		what += fmt.Sprintf(" of container %d", r.Container)
+	case r.Engine != "":
+		what += fmt.Sprintf(" of %.80q", r.Engine)
+	}
+	switch {
+	case err != nil:
+		s.say("%s failed: %.500s", what, err.Error())
+	case name != OpPing && name != OpCreate && name != OpRemove:
+		s.say("%s", what)
+	}
 }
 
 func readRequest(w http.ResponseWriter, r *http.Request) (ask Request, err error) {

@@ -267,3 +267,32 @@ func TestContainersBounded(t *testing.T) {
 		t.Errorf("after one was removed: %v", err)
 	}
 }
+
+// The log tells of every call, of those that failed too.
+func TestCallsAreLogged(t *testing.T) {
+	l := newLab(t, enginetest.FakeConfig{}, func(c *remote.Config) {
+		c.Permit = func(s bench.Spec) error {
+			if s.Runtime != "" {
+				return errors.New("not with that runtime")
+			}
+			return nil
+		}
+	})
+	s := l.dial(t)
+	bad := hold()
+	bad.Runtime = "/evil"
+	for _, r := range []remote.Request{{Engine: "fake", Spec: bad}, {Engine: "fake", Container: 7, Spec: bad}} {
+		for _, op := range []string{remote.OpPrepare, remote.OpCreate} {
+			if err := s.Call(t.Context(), op, r, nil); err == nil {
+				t.Errorf("%s of %+v succeeds", op, r)
+			}
+		}
+	}
+	makeOne(t, s, 8)
+	for _, want := range []string{
+		`prepare of "fake" failed: not with that runtime`, "create of container 7 failed: not with that runtime",
+		"made container 8, ", "start of container 8",
+	} {
+		until(t, want, func() bool { return l.logged(want) })
+	}
+}

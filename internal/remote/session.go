@@ -138,7 +138,6 @@ func (s *session) create(ctx context.Context, r Request) (string, error) {
 	}
 	spec, err := s.permitted(r.Spec)
 	if err != nil {
-		s.say("refused: %v", err)
 		return "", err
 	}
 	c, err := s.container(r.Container)
@@ -153,7 +152,7 @@ func (s *session) create(ctx context.Context, r Request) (string, error) {
 		s.forget(r.Container)
 		return "", err
 	}
-	s.say("made container %s with %s: %.200q", id, r.Engine, strings.Join(spec.Argv, " "))
+	s.say("made container %d, %s, with %s: %.200q", r.Container, id, r.Engine, strings.Join(spec.Argv, " "))
 	return id, nil
 }
 

@@ -41,6 +41,7 @@ type running struct {
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
 	paused  bool
+	tried   bool // to be removed: from then on it is cleaned up
 	removed bool
 }
 
@@ -105,21 +106,21 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 }
 
 // Remove deletes the task, then the container with its snapshot. What cannot be
-// deleted like that, such as a task whose shim is gone, is removed with more
-// effort.
+// deleted like that, such as a task whose shim is gone, the next call removes with
+// more effort.
 func (c *running) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.removed {
 		return nil
 	}
-	if err := c.delete(ctx); err != nil {
-		if ctx.Err() != nil {
-			return c.failed("remove", context.Cause(ctx))
+	if !c.tried {
+		c.tried = true
+		if err := c.delete(ctx); err != nil {
+			return c.failed("remove", because(ctx, err))
 		}
-		if err := c.engine.erase(ctx, c.server, c.engine.cfg.Run, c.id, c.image.key.snapshotter); err != nil {
-			return err
-		}
+	} else if err := c.engine.erase(ctx, c.server, c.engine.cfg.Run, c.id, c.image.key.snapshotter); err != nil {
+		return err
 	}
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)

@@ -139,7 +139,7 @@ func alive(pid int) bool {
 }
 
 // A shim that is killed takes the news of its container with it: Wait says so,
-// and Remove removes what containerd has not.
+// Remove fails, and the next one removes what containerd has not.
 func TestShimKilled(t *testing.T) {
 	d := newDaemon(t)
 	site := enginetest.NewSite(t, imagetest.Library(t))
@@ -163,6 +163,9 @@ func TestShimKilled(t *testing.T) {
 		t.Errorf("Wait = %v after the shim was killed, want an error or status 137", exit)
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		t.Error("Wait has not returned after the shim was killed")
+	}
+	if err := c.Remove(limited(t)); err == nil {
+		t.Error("Remove succeeds without a shim")
 	}
 	for range 2 {
 		if err := c.Remove(limited(t)); err != nil {

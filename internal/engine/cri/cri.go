@@ -44,8 +44,8 @@ type Config struct {
 	// server's default.
 	RuntimeHandler string
 	// PauseImage is what the server calls the image of its pods' first process.
-	// It is needed only where the server has no such image and does not tell
-	// its name: containerd 2 without a network.
+	// It is needed only where the server has no such image, does not tell its name,
+	// and does not name it where it cannot fetch it either.
 	PauseImage string
 }
 
@@ -126,6 +126,12 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		return e.failed(ctx, "look for image "+l.name, err)
 	}
 	err = e.rehearse(ctx, spec)
+	if name := pauseIn(err); name != "" && e.pauseName(s) == "" && s.store != nil {
+		s.lacks.Store(&name)
+		if err = e.pause(ctx, s); err == nil {
+			err = e.rehearse(ctx, spec)
+		}
+	}
 	if err != nil && e.pauseName(s) == "" && ctx.Err() == nil {
 		err = fmt.Errorf("%w (if it cannot fetch the image of its pods' first process: what this server calls that image, the option pause tells tare, which then makes one)", err)
 	}

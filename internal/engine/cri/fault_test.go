@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -290,5 +292,42 @@ func TestAnotherImage(t *testing.T) {
 	}
 	if a, err := c.Inspect(t.Context()); !errors.Is(err, bench.ErrMismatch) {
 		t.Errorf("Inspect = %+v, %v; want bench.ErrMismatch", a, err)
+	}
+}
+
+// A containerd that does not tell what it calls the image of a pod's first process says
+// so where it cannot fetch it: then tare makes one of that name, if there is none.
+func TestPauseImageThatOnlyTheErrorNames(t *testing.T) {
+	const name = "registry.k8s.io/pause:3.10.2"
+	for what, there := range map[string]bool{"there by now": true, "missing": false} {
+		t.Run(what, func(t *testing.T) {
+			var asked atomic.Bool
+			f := newFake(map[string]answer{
+				"Version": say(&cri.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "2.4.2", RuntimeApiVersion: "v1"}),
+				"Status":  say(&cri.StatusResponse{Info: map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{}}}}`}}),
+				"RunPodSandbox": func(context.Context, any) (any, error) {
+					if asked.Load() {
+						return &cri.RunPodSandboxResponse{PodSandboxId: "p1"}, nil
+					}
+					return nil, status.Errorf(codes.Unknown, `failed to get sandbox image %[1]q: failed to pull image %[1]q: failed to resolve image: no such host`, name)
+				},
+				"ImageStatus": func(_ context.Context, request any) (any, error) {
+					if request.(*cri.ImageStatusRequest).Image.Image == name {
+						asked.Store(true)
+						if !there {
+							return &cri.ImageStatusResponse{}, nil
+						}
+					}
+					return &cri.ImageStatusResponse{Image: &cri.Image{Id: "sha256:00ff"}}, nil
+				},
+			})
+			err := with(t, f).Prepare(t.Context(), own())
+			if there && err != nil || !there && !strings.Contains(fmt.Sprint(err), "load image "+name) {
+				t.Errorf("Prepare = %v, want an error only where the image is missing and this server takes none", err)
+			}
+			if !asked.Load() {
+				t.Error("nobody looked for the image")
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,10 +43,11 @@ type server struct {
 
 	version  *cri.VersionResponse
 	config   configuration
-	handlers []string // its runtimes; nil where it does not tell
-	network  string   // CNI plugin of a pod's network, such as "bridge"; empty where there is none or it does not tell
-	portmap  bool     // that network has ports of the host
-	cgroups  string   // "cgroupfs" or "systemd"
+	lacks    atomic.Pointer[string] // the image of a pod's first process that it asked for in vain
+	handlers []string               // its runtimes; nil where it does not tell
+	network  string                 // CNI plugin of a pod's network, such as "bridge"; empty where there is none or it does not tell
+	portmap  bool                   // that network has ports of the host
+	cgroups  string                 // "cgroupfs" or "systemd"
 }
 
 // ask connects to the server, and returns what it says of itself. It asks once.

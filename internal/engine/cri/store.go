@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
@@ -54,7 +55,27 @@ func (e *Engine) pauseName(s *server) string {
 	if e.cfg.PauseImage != "" {
 		return e.cfg.PauseImage
 	}
+	if name := s.lacks.Load(); name != nil {
+		return *name
+	}
 	return s.config.SandboxImage
+}
+
+// lacking is how containerd says that it cannot fetch the image of a pod's first
+// process, as it is and quoted. Containerd 2 tells its name nowhere else.
+var lacking = regexp.MustCompile(`failed to (?:get sandbox|pull) image \\?"([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})\\?"`)
+
+// pauseIn is the image that a pod could not begin without; empty if err is about
+// something else.
+func pauseIn(err error) string {
+	if err == nil {
+		return ""
+	}
+	found := lacking.FindStringSubmatch(err.Error())
+	if found == nil {
+		return ""
+	}
+	return found[1]
 }
 
 // christen loads an image, and gives it a name that is not tare's, unless

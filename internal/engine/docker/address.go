@@ -77,18 +77,18 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 }
 
 // checkReach reports by which way nobody on this host reaches the engine's
-// containers.
+// containers, and that a network is not the one that it is called.
 func (e *Engine) checkReach(info *system.Info, spec bench.Spec) error {
 	var why string
 	switch {
+	case hasOption(info, "rootless") && spec.Network == "host":
+		why = "network host: an ordinary user's engine has a network of its own for it: use --network bridge, or published where there are ports"
 	case len(spec.Ports) == 0:
 		return nil
 	case !strings.HasPrefix(e.client.DaemonHost(), "unix://"):
 		why = "ports: the engine is not on this host, but at " + e.client.DaemonHost()
-	case hasOption(info, "rootless") && spec.Network == "host":
-		why = "ports on network host: an ordinary user's engine has a network of its own for it: use network bridge and reach published"
 	case hasOption(info, "rootless") && spec.Network == "bridge" && spec.Reach == "":
-		why = "ports on a bridge: an ordinary user's lies in a network namespace of its own: use reach published or peer"
+		why = "ports on a bridge: an ordinary user's lies in a network namespace of its own: use --network published or peer"
 	default:
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -24,6 +25,8 @@ type running struct {
 	image  loaded
 	spec   bench.Spec
 	data   *datadir.Dir // of the host; nil where none was asked for
+
+	tried atomic.Bool // to be removed: from then on it is cleaned up
 
 	mu     sync.Mutex
 	stream *client.HijackedResponse // nil without Attach
@@ -112,9 +115,15 @@ func (c *running) drain(ctx context.Context) error {
 	}
 }
 
+// Remove kills and removes the container with its volumes, with one call. The next
+// one, after that has failed, does what it takes.
 func (c *running) Remove(ctx context.Context) error {
-	if err := c.engine.removeContainer(ctx, c.id); err != nil {
-		return err
+	if c.tried.Swap(true) {
+		if err := c.engine.removeContainer(ctx, c.id); err != nil {
+			return err
+		}
+	} else if err := c.engine.deleteContainer(ctx, c.id); err != nil {
+		return c.failed("remove", because(ctx, err))
 	}
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
@@ -128,20 +137,30 @@ func (c *running) Remove(ctx context.Context) error {
 	return nil
 }
 
-// removeContainer kills and removes a container with its volumes. It is not an
-// error if there is none.
-func (e *Engine) removeContainer(ctx context.Context, id string) error {
+func (e *Engine) deleteContainer(ctx context.Context, id string) error {
 	_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	return err
+}
+
+// removeContainer cleans a container up, which somebody else may be removing. It is
+// not an error if there is none.
+func (e *Engine) removeContainer(ctx context.Context, id string) error {
+	err := e.deleteContainer(ctx, id)
 	if errdefs.IsConflict(err) {
 		err = e.removal(ctx, id)
 	}
 	if err == nil || gone(err) {
 		return nil
 	}
+	return e.failed("remove "+id, because(ctx, err))
+}
+
+// because replaces the error of a call that its context has ended.
+func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	return e.failed("remove "+id, err)
+	return err
 }
 
 // removal waits for the end of a removal that is under way.

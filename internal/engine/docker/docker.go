@@ -20,6 +20,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,7 @@ type Config struct {
 	Run    string         // ID of the run
 	Dir    string         // directory of the run; only data is put there, the engine has its own
 	Images *image.Library // where images come from
-	Host   string         // such as "unix:///run/docker.sock"; empty = DOCKER_HOST, or the default
+	Host   string         // such as "unix:///run/docker.sock"; empty = DOCKER_HOST, the context in use, or the default
 }
 
 // Engine is a Docker Engine.
@@ -49,8 +50,9 @@ type Engine struct {
 	broken error  // why there is no client
 	prefix string // of the names of containers
 
-	number atomic.Int64 // of the last container
-	data   *datadir.Keeper
+	number    atomic.Int64 // of the last container
+	manifests atomic.Bool  // it has containerd's image store, which names images by their manifests
+	data      *datadir.Keeper
 
 	network sync.Mutex // held while a network is made or removed
 	macvlan *macvlan   // nil until one was asked for
@@ -72,10 +74,17 @@ func New(cfg Config) *Engine {
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
 	e.prefix = fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:]))
 	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare"), client.WithHTTPResponseHook(bound)}
-	if cfg.Host != "" {
-		options = append(options, client.WithHost(cfg.Host))
+	host, err := cfg.Host, error(nil)
+	if host == "" {
+		host, err = where()
 	}
-	if e.client, e.broken = client.New(options...); e.broken != nil {
+	if host != "" {
+		options = append(options, client.WithHost(host))
+	}
+	if e.client, e.broken = client.New(options...); e.broken == nil && err != nil {
+		e.broken = fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
+	}
+	if e.broken != nil {
 		e.broken = fmt.Errorf("%s: %w", cfg.Name, e.broken)
 	}
 	return e
@@ -114,6 +123,7 @@ func (e *Engine) ask(ctx context.Context) (*system.Info, error) {
 		return nil, e.failed("info", err)
 	}
 	e.info = &answer.Info
+	e.manifests.Store(slices.Contains(answer.Info.DriverStatus, [2]string{"driver-type", "io.containerd.snapshotter.v1"}))
 	return e.info, nil
 }
 

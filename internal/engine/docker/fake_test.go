@@ -3,6 +3,8 @@ package docker_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/apitest"
 	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
 // at returns an engine at host, with the images of a stand-in agent.
@@ -218,5 +221,98 @@ func TestLimitsWithoutControlGroup(t *testing.T) {
 				t.Errorf("a limit of %s where there are control groups of %s: %v", asked, has, err)
 			}
 		}
+	}
+}
+
+// Where no host is named, the engine is looked for where the docker command and a
+// rootless engine have it.
+func TestWhereTheEngineIs(t *testing.T) {
+	if os.Geteuid() == 0 {
+		enginetest.AsOrdinaryUser(t, "TestWhereTheEngineIs") // root may use the usual socket
+		return
+	}
+	home, config, run := t.TempDir(), t.TempDir(), t.TempDir()
+	_, s := open(t, nil)
+	if err := os.Symlink(s.Socket, filepath.Join(run, "docker.sock")); err != nil {
+		t.Fatal(err)
+	}
+	context := func(dir, name, host string) {
+		sum := sha256.Sum256([]byte(name))
+		meta := filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]), "meta.json")
+		text := `{"Name":"` + name + `","Metadata":{},"Endpoints":{"docker":{"Host":"` + host + `","SkipTLSVerify":false}}}`
+		if err := errors.Join(os.MkdirAll(filepath.Dir(meta), 0o700), os.WriteFile(meta, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	context(filepath.Join(home, ".docker"), "mine", "unix://"+s.Socket)
+	context(config, "mine", "unix:///other.sock")
+	context(config, "far", "ssh://user@host")
+	if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(`{"auths":{},"currentContext":"mine"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		env  map[string]string
+		want string // in the error; empty for none
+	}{
+		"a context by name":            {map[string]string{"DOCKER_CONTEXT": "mine"}, ""},
+		"the current context":          {map[string]string{"DOCKER_CONFIG": config}, "unix:///other.sock"},
+		"the default context":          {map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": config, "XDG_RUNTIME_DIR": run}, ""},
+		"a host before a context":      {map[string]string{"DOCKER_HOST": "unix:///named.sock", "DOCKER_CONTEXT": "mine"}, "unix:///named.sock"},
+		"no such context":              {map[string]string{"DOCKER_CONTEXT": "none"}, "there is none in " + filepath.Join(home, ".docker")},
+		"a context that needs a login": {map[string]string{"DOCKER_CONTEXT": "far", "DOCKER_CONFIG": config}, `"ssh://user@host"`},
+		"the user's own":               {map[string]string{"XDG_RUNTIME_DIR": run}, ""},
+		"the usual one":                {map[string]string{"XDG_RUNTIME_DIR": home}, "/var/run/docker.sock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, key := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"} {
+				t.Setenv(key, test.env[key])
+			}
+			t.Setenv("HOME", home)
+			_, err := at(t, "").Probe(t.Context())
+			if (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) && err != nil || err != nil && !errors.Is(err, bench.ErrUnsupported) {
+				t.Errorf("Probe = %v, want an error that wraps bench.ErrUnsupported with %q, or none", err, test.want)
+			}
+		})
+	}
+}
+
+// An engine with containerd's image store names images by their manifests: the digest of
+// the configuration, which other engines tell, is not known then.
+func TestImageByManifest(t *testing.T) {
+	const byManifest = `"DriverStatus":[["driver-type","io.containerd.snapshotter.v1"]],`
+	for name, test := range map[string]struct {
+		image, info, want string
+	}{
+		"its own store":      {`{"Id":"sha256:00ff"}`, ``, "sha256:00ff"},
+		"containerd's":       {`{"Id":"sha256:00ff","Descriptor":{"digest":"sha256:00ff"}}`, ``, ""},
+		"containerd's, 1.47": {`{"Id":"sha256:00ff"}`, byManifest, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := open(t, apitest.Answers{
+				"GET /info":               apitest.Reply(200, infoWith(test.info+`"MemoryLimit":true`)),
+				"GET /images/own/json":    apitest.Reply(200, test.image),
+				"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},"Config":{}}`),
+			})
+			spec := bench.Spec{Image: "own", Argv: []string{"x"}}
+			if err := e.Prepare(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.Create(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.Inspect(t.Context()); err != nil || got.Image != test.want {
+				t.Errorf("image %q, %v; want %q", got.Image, err, test.want)
+			}
+		})
+	}
+}
+
+// The network that a rootless engine calls the host's is its own.
+func TestRootlessHost(t *testing.T) {
+	e, _ := open(t, apitest.Answers{"GET /info": apitest.Reply(200, infoWith(`"SecurityOptions":["name=rootless"],"MemoryLimit":true`))})
+	err := e.Prepare(t.Context(), bench.Spec{Image: "own", Argv: []string{"x"}, Network: "host"})
+	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "--network bridge") {
+		t.Errorf("Prepare = %v, want bench.ErrUnsupported, and what to take instead", err)
 	}
 }

@@ -22,7 +22,7 @@ const repository = "tare.local/"
 type loaded struct {
 	name   string // under which the engine knows it
 	id     string // the engine's own
-	digest string // of its configuration
+	digest string // of its configuration; empty where it is not known
 }
 
 // imageOf returns the image that a reference means, and loads it if it is in a
@@ -62,7 +62,18 @@ func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+ref, err)
 	}
-	return loaded{name: ref, id: found.ID, digest: found.ID}, nil
+	l := loaded{name: ref, id: found.ID, digest: found.ID}
+	if e.byManifest(found) {
+		l.digest = "" // another engine would have another for the same image
+	}
+	return l, nil
+}
+
+// byManifest reports whether the ID of an image is the digest of its manifest, as in an
+// engine with the image store of containerd, and not that of its configuration. Those
+// before API 1.48 do not say so with the image.
+func (e *Engine) byManifest(found client.ImageInspectResult) bool {
+	return found.Descriptor != nil || e.manifests.Load()
 }
 
 // FindImage implements bench.ImageFinder.
@@ -112,9 +123,8 @@ func (e *Engine) load(ctx context.Context, img *image.Image) (loaded, error) {
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+name, err)
 	}
-	// An engine with the image store of containerd names images by their
-	// manifest; the name vouches for the image there.
-	if found.ID != img.Digest() && found.Descriptor == nil {
+	// The name vouches for an image that has its manifest's ID.
+	if found.ID != img.Digest() && !e.byManifest(found) {
 		return loaded{}, errors.Join(
 			fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, img.Ref(), found.ID, img.Digest()),
 			e.removeImage(ctx, name),
@@ -171,7 +181,7 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 	if err != nil {
 		return e.failed("inspect image "+name, err)
 	}
-	if found.ID != digest && found.Descriptor == nil { // see load
+	if found.ID != digest && !e.byManifest(found) { // see load
 		return fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, name, found.ID, digest)
 	}
 	return nil

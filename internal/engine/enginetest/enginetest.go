@@ -83,6 +83,10 @@ type Options struct {
 	// not clean up after the dead: they do that by themselves.
 	Remote bool
 
+	// Stumbles, which may be nil, reports whether it is a known fault of the engine
+	// that a first Remove has failed so. The next one must succeed.
+	Stumbles func(err error) bool
+
 	// Sandboxed engines run the processes inside on a kernel of its own. What
 	// the host sees of a container are processes that have the container's ID
 	// in their command line; one of them stands for the first process (the
@@ -163,6 +167,8 @@ func tests() []test {
 		{"storage for a foreign image", foreignData, true},
 		{"image digest", imageDigest, true},
 		{"host program", hostProgram, true},
+		{"others kept out", keepsOthersOut, true},
+		{"any umask", anyUmask, true},
 		{"any image", anyImage, true},
 		{"wrong image", wrongImage, true},
 		{"find image", findsImage, true},

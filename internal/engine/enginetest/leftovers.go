@@ -72,7 +72,7 @@ func (s *suite) clean(t *testing.T, c bench.Cleaner, l bench.Leftover, run strin
 func (s *suite) abandon(t *testing.T, data string) (_ Site, outside []string) {
 	t.Helper()
 	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)
-	other := &suite{Options: s.Options, site: site, engine: s.Open(t, site)}
+	other := &suite{Options: s.Options, site: site, engine: s.Open(t, site), cleaned: true}
 	t.Cleanup(func() {
 		if err := other.engine.Close(context.Background()); err != nil {
 			t.Errorf("Close after everything was removed by another: %v", err)

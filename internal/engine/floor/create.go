@@ -99,9 +99,13 @@ func (c *container) makeRoot() (agent.Root, error) {
 	}
 	upper, work := filepath.Join(c.dir, "upper"), filepath.Join(c.dir, "work")
 	for _, dir := range []string{target, upper, work} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			return root, err
 		}
+	}
+	// It gives the container's root its mode, whatever the umask.
+	if err := os.Chmod(upper, 0o755); err != nil {
+		return root, err
 	}
 	root.Overlay = overlay(c.plan.rootfs, upper, work)
 	if c.plan.userNS {

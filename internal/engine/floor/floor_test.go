@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -116,6 +117,23 @@ func TestLinkInImage(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(host, "deep")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a mount's target was made on the host: %v", err)
+	}
+}
+
+// The root of a container is open to all users inside, whatever the umask of who
+// runs tare.
+func TestAnyUmask(t *testing.T) {
+	require(t)
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	enginetest.Create(t, opened(t, s), bench.Spec{})
+	layers, err := filepath.Glob(filepath.Join(s.Dir, "*", "upper"))
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("layers: %q, %v; want one", layers, err)
+	}
+	if info, err := os.Stat(layers[0]); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the root of a container: %v, %v; want mode 0755", info.Mode(), err)
 	}
 }
 

@@ -73,7 +73,7 @@ var (
 )
 
 // New returns the engine.
-func New(c Config) *Engine { return &Engine{config: c, data: datadir.New(c.Run, c.Name, c.Dir)} }
+func New(c Config) *Engine { return &Engine{config: c, data: datadir.NewPlain(c.Run, c.Name, c.Dir)} }
 
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }

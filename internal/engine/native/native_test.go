@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -142,4 +143,36 @@ func TestLeftoverOfNoRun(t *testing.T) {
 		t.Error(err)
 	}
 	_ = cmd.Wait() // killed
+}
+
+// A plain process may change its user, as servers do: it still gets at its data, whatever
+// the umask of who runs tare.
+func TestDataForAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	site := enginetest.NewSite(t, imagetest.Library(t))
+	if err := os.Chmod(site.Dir, 0o711); err != nil { // as that of a run
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(site.Dir), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, site)
+	enginetest.Use(t, e)
+	spec := bench.Spec{Storage: "bind"}
+	k, _ := bench.As[bench.DataKeeper](e)
+	dir, err := k.DataDir(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Argv = []string{"/tare-agent", "write", filepath.Join(dir, "own"), "text"}
+	enginetest.Create(t, e, spec)
+	cmd := exec.CommandContext(t.Context(), "touch", filepath.Join(dir, "file"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("another user writes to the data: %v: %s", err, out)
+	}
 }

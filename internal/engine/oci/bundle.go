@@ -24,7 +24,10 @@ import (
 )
 
 // A bundle is the directory that a runtime makes a container of, and the pipes
-// that its process will print to.
+// that its process will print to. Nobody but the run's owner passes through it,
+// and through the engine's directory above: the files of the image, and those
+// that root makes in the container, have set-user-ID bits and capabilities, or
+// are devices. A user namespace's root is let through where there is one.
 type bundle struct {
 	id     string // of the container
 	dir    string
@@ -75,7 +78,7 @@ func (e *Engine) mkdir() (number int, dir string, err error) {
 	for {
 		e.number++
 		dir = filepath.Join(e.dir, strconv.Itoa(e.number))
-		if err := os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
 			return e.number, dir, err
 		}
 	}
@@ -84,9 +87,13 @@ func (e *Engine) mkdir() (number int, dir string, err error) {
 // open makes what a bundle consists of.
 func (b *bundle) open() (err error) {
 	for _, name := range []string{"rootfs", "upper", "work"} {
-		if err := os.Mkdir(b.path(name), 0o755); err != nil {
+		if err := os.Mkdir(b.path(name), 0o700); err != nil {
 			return err
 		}
+	}
+	// It gives the container's root its mode, whatever the umask.
+	if err := os.Chmod(b.path("upper"), 0o755); err != nil {
+		return err
 	}
 	if err := b.own(); err != nil {
 		return err
@@ -130,7 +137,10 @@ func (b *bundle) own() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, ns.Close()) }()
-	if err := errors.Join(os.Mkdir(b.lower(), 0o755), os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
+	if err := errors.Join(os.Mkdir(b.lower(), 0o700), os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
+		return err
+	}
+	if err := errors.Join(userns.Admit(filepath.Dir(b.dir)), userns.Admit(b.dir)); err != nil {
 		return err
 	}
 	return userns.Bind(b.base, b.lower(), ns)

@@ -190,13 +190,18 @@ func removeContainer(ctx context.Context, run, engine, dir, number string) error
 	return removeTree(filepath.Join(dir, number))
 }
 
-// removeState removes what runtimes keep of a container in their directory:
-// most of them a directory of its name, runsc three files.
+// stateOf is where runtimes keep the state of a container in their directory: most
+// of them in a directory of its name, runsc in a file.
+func stateOf(dir, id string) []string {
+	return []string{filepath.Join(dir, id), filepath.Join(dir, id+"_sandbox:"+id+".state")}
+}
+
+// removeState removes the state of a container, and what runsc has beside it.
 func removeState(dir, id string) error {
-	files := id + "_sandbox:" + id
 	var errs []error
-	for _, name := range []string{id, files + ".state", files + ".lock", "runsc-" + id + ".sock"} {
-		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	lock, socket := filepath.Join(dir, id+"_sandbox:"+id+".lock"), filepath.Join(dir, "runsc-"+id+".sock")
+	for _, file := range append(stateOf(dir, id), lock, socket) {
+		errs = append(errs, os.RemoveAll(file))
 	}
 	return errors.Join(errs...)
 }

@@ -49,7 +49,7 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 	case spec.Security.UserNS && spec.Security.Privileged:
 		return refuse("a privileged container has no user namespace of its own")
 	case spec.Security.UserNS:
-		if err := userns.Passable(e.dir); err != nil {
+		if err := userns.Passable(e.cfg.Dir); err != nil {
 			return fmt.Errorf("%s: %w", e.cfg.Name, err)
 		}
 	}

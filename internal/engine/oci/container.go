@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"strconv"
@@ -18,8 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/proc"
 )
 
-// deleteLimit bounds one try to have the runtime delete a container. After it
-// the engine does so itself.
+// deleteLimit bounds one try to have the runtime delete a container.
 const deleteLimit = 5 * time.Second
 
 // A container is one container of an OCI runtime.
@@ -37,7 +37,8 @@ type container struct {
 
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
-	deleted bool // by the runtime; the bundle may be there
+	failed  bool // to be deleted by the runtime: the next try is by force
+	deleted bool // the bundle may be there
 	removed bool
 	// processes are the files that describe what Exec runs, by arguments.
 	processes map[string]string
@@ -213,8 +214,9 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	return l.exit, nil
 }
 
-// Remove deletes the container. The bundle of one that had ended by itself is
-// left to the second call, or to the engine; see the package comment.
+// Remove has the runtime delete the container. The bundle of one that had ended
+// by itself is left to the second call, or to the engine; see the package comment.
+// Where the runtime has failed, the next call does it by force.
 func (c *container) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,11 +225,13 @@ func (c *container) Remove(ctx context.Context) error {
 	}
 	if !c.deleted {
 		done, err := c.delete(ctx)
+		c.failed = err != nil
 		if err != nil {
 			return err
 		}
 		c.deleted = true
 		c.engine.network.Leave(c.address)
+		c.address = netip.Addr{} // it may be another's now
 		c.engine.retire(c.bundle)
 		if done {
 			return nil
@@ -240,13 +244,33 @@ func (c *container) Remove(ctx context.Context) error {
 	return nil
 }
 
-// delete has the runtime delete the container, and does it itself where the
-// runtime cannot. It reports whether that was all the regular way: the process
-// had ended, and one command was enough.
+// Gone looks for the state that runtimes keep of a container until it is deleted.
+func (e *Engine) Gone(_ context.Context, bc bench.Container) error {
+	c, err := e.own(bc)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, file := range stateOf(e.state(), c.bundle.id) {
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			c.failed, c.deleted, c.removed = true, false, false
+			return errors.Join(fmt.Errorf("%s delete has removed nothing: it ended with success, and %s is still there", e.cfg.Name, file), err)
+		}
+	}
+	return nil
+}
+
+// delete has the runtime delete the container, or does it by force where that has
+// failed before. It reports whether that was all the regular way: the process had
+// ended, and one command was enough.
 func (c *container) delete(ctx context.Context) (regular bool, err error) {
+	if c.failed {
+		return false, c.force(ctx)
+	}
 	p, err := c.found()
 	if err != nil {
-		return false, c.force(ctx)
+		return false, err
 	}
 	l := c.watch()
 	select {
@@ -261,10 +285,7 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
-	if c.command(limited, c.host.null, c.bundle.errors, "delete") == nil {
-		return regular, nil
-	}
-	return false, c.force(ctx)
+	return regular, c.command(limited, c.host.null, c.bundle.errors, "delete")
 }
 
 // kill ends the first process, and with it all others in its PID namespace.

@@ -40,6 +40,9 @@ func misbehave(way string, args []string) int {
 	if slices.Contains(args, "--version") {
 		return misversion(way)
 	}
+	if deletion, ok := strings.CutPrefix(way, "deletes "); ok {
+		return misdelete(deletion, args)
+	}
 	if !slices.Contains(args, "create") {
 		return 0
 	}
@@ -70,6 +73,65 @@ func misbehave(way string, args []string) int {
 	return 0
 }
 
+// misdelete is runc, but for its delete.
+func misdelete(way string, args []string) int {
+	if !slices.Contains(args, "delete") {
+		path, err := exec.LookPath("runc")
+		if err == nil {
+			err = unix.Exec(path, append([]string{path}, args...), os.Environ())
+		}
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if way == "nothing" {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "cannot delete that")
+	return 7
+}
+
+// A delete that fails, or that does nothing and says that all is well, is a failed
+// operation. What is left is removed by the next call.
+func TestDeleteErrors(t *testing.T) {
+	for way, want := range map[string]string{
+		"deletes nothing": "fake delete has removed nothing: it ended with success, and ",
+		"deletes badly":   "exit status 7: cannot delete that",
+	} {
+		for _, task := range []string{"exit 0", "hold"} {
+			t.Run(way+" "+task, func(t *testing.T) {
+				_, err := exec.LookPath("runc")
+				enginetest.Require(t, "runc", err)
+				e, site := openWith(t, way, imagetest.Library(t))
+				c := enginetest.Create(t, e, bench.Spec{Argv: append([]string{agent.Path}, strings.Fields(task)...)})
+				if err := c.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if task != "hold" {
+					if _, err := c.Wait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				err = c.Remove(t.Context())
+				if err == nil {
+					err = e.Gone(t.Context(), c)
+				}
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Remove and Gone: %v, want an error with %q", err, want)
+				}
+				if err := c.Remove(t.Context()); err != nil {
+					t.Errorf("the second Remove: %v", err)
+				}
+				if err := e.Gone(t.Context(), c); err != nil {
+					t.Errorf("Gone after the second Remove: %v", err)
+				}
+				if left, err := os.ReadDir(filepath.Join(site.Dir, "oci-fake", "state")); err != nil || len(left) > 0 {
+					t.Errorf("left of the runtime's state: %v, %v", left, err)
+				}
+			})
+		}
+	}
+}
+
 func misversion(way string) int {
 	switch way {
 	case "hangs at once":
@@ -93,12 +155,17 @@ func misversion(way string) int {
 // open returns an engine whose runtime is this test's program.
 func open(t *testing.T, way string) (*oci.Engine, enginetest.Site) {
 	t.Helper()
+	return openWith(t, way, image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program"))))
+}
+
+func openWith(t *testing.T, way string, images *image.Library) (*oci.Engine, enginetest.Site) {
+	t.Helper()
 	t.Setenv(fakeRuntime, way)
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := enginetest.NewSite(t, image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program"))))
+	site := enginetest.NewSite(t, images)
 	return oci.New(oci.Config{Name: "fake", Binary: binary, Run: site.Run, Dir: site.Dir, Images: site.Images}), site
 }
 
@@ -157,8 +224,11 @@ func createAndAttach(t *testing.T, e *oci.Engine, way string) error {
 	if exit, werr := c.Wait(t.Context()); werr == nil {
 		t.Errorf("Wait = %v for a process that was never made", exit)
 	}
+	if err := c.Remove(t.Context()); err == nil {
+		t.Error("Remove succeeds, and the runtime has made nothing")
+	}
 	if err := c.Remove(t.Context()); err != nil {
-		t.Errorf("Remove: %v", err)
+		t.Errorf("the second Remove: %v", err)
 	}
 	return err
 }
@@ -229,9 +299,13 @@ func removeWithoutState(t *testing.T, name, how string) {
 		t.Fatal(err)
 	}
 	spoil(t, filepath.Join(site.Dir, "oci-"+name, "state", c.ID()), how)
+	first := c.Remove(t.Context())
+	if first == nil && how == "lost" {
+		t.Error("Remove succeeds, and the runtime knows nothing of the container")
+	}
 	for range 2 {
 		if err := c.Remove(t.Context()); err != nil {
-			t.Errorf("Remove: %v", err)
+			t.Errorf("Remove after %v: %v", first, err)
 		}
 	}
 	noChildren(t)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -27,6 +29,8 @@ type running struct {
 
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
+
+	tried atomic.Bool // to be removed: from then on it is cleaned up
 
 	mu     sync.Mutex
 	execs  bool       // a further process was run in it
@@ -133,9 +137,15 @@ func (c *running) drain(ctx context.Context) error {
 	}
 }
 
+// Remove kills at once and removes the container with its volumes, with one call.
+// The next one, after that has failed, does what it takes.
 func (c *running) Remove(ctx context.Context) error {
-	if err := c.client.removeContainer(ctx, c.id); err != nil {
-		return err
+	if c.tried.Swap(true) {
+		if err := c.client.removeContainer(ctx, c.id); err != nil {
+			return err
+		}
+	} else if err := c.client.call(ctx, http.MethodDelete, c.at(removal), nil, nil); err != nil {
+		return c.failed("remove", err)
 	}
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
@@ -152,10 +162,13 @@ func (c *running) Remove(ctx context.Context) error {
 	return nil
 }
 
-// removeContainer kills at once and removes a container with its volumes. It
-// is not an error if there is none.
+// removal is the end of the call that kills and removes a container.
+const removal = "?force=true&volumes=true&timeout=0"
+
+// removeContainer cleans a container up, with another service and with another try
+// if need be. It is not an error if there is none.
 func (c *client) removeContainer(ctx context.Context, id string) error {
-	remove := func() error { return c.remove(ctx, "/containers/"+id+"?force=true&volumes=true&timeout=0") }
+	remove := func() error { return c.remove(ctx, "/containers/"+id+removal) }
 	err := remove()
 	for wait := time.Millisecond; busy(err) && wait < time.Second && ctx.Err() == nil; wait *= 2 {
 		time.Sleep(wait)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -16,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/proc"
 )
 
-// What Podman leaves running of a container that it says it has removed is
-// ended, whichever way its groups are named.
+// What Podman leaves running of a container that it says it has removed is a failed
+// removal, and ended by the next one, whichever way its groups are named.
 func TestRemoveEndsWhatIsLeft(t *testing.T) {
 	h, _ := cgrouptest.Live(t)
 	for manager, name := range map[string]string{"cgroupfs": "/libpod_parent/libpod-%s", "systemd": "/machine.slice/libpod-%s.scope"} {
@@ -41,6 +43,15 @@ func TestRemoveEndsWhatIsLeft(t *testing.T) {
 			}
 			if err := c.Remove(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if err := e.Gone(t.Context(), c); err == nil || !strings.Contains(err.Error(), "of it runs on") {
+				t.Errorf("Gone: %v, want an error that says that a process runs on", err)
+			}
+			if err := c.Remove(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Gone(t.Context(), c); err != nil {
+				t.Errorf("Gone after the second Remove: %v", err)
 			}
 			if left, err := h.Procs(group); err != nil || len(left) > 0 || proc.Runs("/", process) {
 				t.Errorf("left: processes %d, %v", left, err)
@@ -82,4 +93,31 @@ func runIn(t *testing.T, h *cgroup.Hierarchy, group string) int {
 		t.Fatal(err)
 	}
 	return cmd.Process.Pid
+}
+
+// What Podman could not do at once is a failed removal: another try, which may
+// succeed, is no part of it.
+func TestRemoveIsOneCall(t *testing.T) {
+	calls := 0
+	e, _ := open(t, apitest.Answers{"DELETE /containers/c1": func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls == 1 {
+			apitest.Reply(500, `{"message":"unlinkat shm: device or resource busy"}`)(w, r)
+			return
+		}
+		apitest.Reply(200, `[{"Id":"c1"}]`)(w, r)
+	}})
+	spec := bench.Spec{Image: "own", Argv: []string{"x"}}
+	if err := e.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Remove(t.Context()); err == nil || calls != 1 {
+		t.Errorf("Remove = %v after %d calls, want an error after one", err, calls)
+	}
+	if err := c.Remove(t.Context()); err != nil {
+		t.Errorf("the second Remove: %v", err)
+	}
 }

@@ -291,3 +291,36 @@ func TestOperations(t *testing.T) {
 		t.Errorf("Restart of somebody else's service = %v, want bench.ErrUnsupported", err)
 	}
 }
+
+// Root's Podman has no pasta, whatever its version and whatever is installed.
+func TestPastaOfRoot(t *testing.T) {
+	e, _ := open(t, apitest.Answers{"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["memory"],"cgroupVersion":"v2","cgroupManager":"systemd",
+		"pasta":{"executable":"/usr/bin/pasta"},"ociRuntime":{"name":"crun"}},"store":{"graphDriverName":"overlay"},"version":{"Version":"5.4.2"}}`)})
+	err := e.Prepare(t.Context(), bench.Spec{Image: "own", Argv: []string{"x"}, Network: "pasta"})
+	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "for ordinary users only") {
+		t.Errorf("Prepare = %v, want bench.ErrUnsupported and for whom it is", err)
+	}
+}
+
+// A Podman that is slow is told as slow, with what to do.
+func TestSlowPodman(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("an ordinary user's is asked for its version alone")
+	}
+	if _, err := os.Stat("/run/podman/podman.sock"); err == nil {
+		t.Skip("a service answers at the usual socket")
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "podman"), []byte("#!/bin/sh\nexec /bin/sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	t.Setenv("CONTAINER_HOST", "")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := podman.New(podman.Config{Name: "podman", Run: "run-1", Dir: t.TempDir()}).Probe(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "host=unix://") || strings.Contains(err.Error(), `""`) {
+		t.Errorf("Probe = %v, want that it took too long, and what to do", err)
+	}
+}

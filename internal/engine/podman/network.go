@@ -30,6 +30,8 @@ func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	case spec.Network == "slirp4netns" && c.Host.Slirp.Executable == "":
 		return e.refuse("network slirp4netns: Podman does not find the program: install the package slirp4netns")
+	case spec.Network == "pasta" && !rootless:
+		return e.refuse("network pasta: Podman has it for ordinary users only: run tare as one, or use --network slirp4netns or published")
 	case spec.Network == "pasta" && c.before(4, 4):
 		return e.refuse("network pasta: Podman %s does not know it: use 4.4 or newer, and the package passt", c.Version.Version)
 	case spec.Network == "pasta" && c.Host.Pasta.Executable == "":
@@ -37,7 +39,7 @@ func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
 	case spec.Network == "macvlan" && rootless:
 		return e.refuse("network macvlan: an ordinary user cannot make the interface that it lies on: run tare as root")
 	case spec.Network == "bridge" && rootless && spec.Reach == "" && len(spec.Ports) > 0:
-		return e.refuse("ports on a bridge: an ordinary user's lies in a network namespace of its own: use reach published or peer")
+		return e.refuse("ports on a bridge: an ordinary user's lies in a network namespace of its own: use --network published or peer")
 	case rootless && slices.Contains([]string{"bridge", "slirp4netns", "pasta"}, spec.Network):
 		return e.checkTun(spec.Network)
 	}

@@ -129,8 +129,17 @@ func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte
 	cmd.WaitDelay = time.Second // for what it may have started
 	out, said := &most{n: maxAnswer}, &most{n: 500}
 	cmd.Stdout, cmd.Stderr = out, said
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: podman %s: %w: %q", e.cfg.Name, args[0], ended(ctx, err), bytes.TrimSpace(said.Bytes()))
+	err := cmd.Run()
+	text := ""
+	if s := bytes.TrimSpace(said.Bytes()); len(s) > 0 {
+		text = fmt.Sprintf(": %q", s)
+	}
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s: podman %s took too long%s: where it always does, start `podman system service -t 0 unix:///PATH` and name it with host=unix:///PATH: %w",
+			e.cfg.Name, args[0], text, context.DeadlineExceeded)
+	case err != nil:
+		return nil, fmt.Errorf("%s: podman %s: %w%s", e.cfg.Name, args[0], ended(ctx, err), text)
 	}
 	return out.Bytes(), nil
 }

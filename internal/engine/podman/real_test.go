@@ -36,6 +36,11 @@ func real(t *testing.T, dir string) (*podman.Engine, enginetest.Site) {
 // life takes a container through its life.
 func life(t *testing.T, e *podman.Engine, spec bench.Spec, during func(c bench.Container)) {
 	t.Helper()
+	lifeRemovedBy(t, e, spec, bench.Container.Remove, during)
+}
+
+func lifeRemovedBy(t *testing.T, e *podman.Engine, spec bench.Spec, remove func(bench.Container, context.Context) error, during func(c bench.Container)) {
+	t.Helper()
 	ctx := t.Context()
 	if err := e.Prepare(ctx, spec); err != nil {
 		t.Fatal(err)
@@ -45,7 +50,7 @@ func life(t *testing.T, e *podman.Engine, spec bench.Spec, during func(c bench.C
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := c.Remove(context.Background()); err != nil {
+		if err := remove(c, context.Background()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -116,7 +121,13 @@ func TestServiceThatDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, site := real(t, long)
-	life(t, e, bench.Spec{Argv: []string{agent.Path, "hold"}}, func(bench.Container) {
+	remove := func(c bench.Container, ctx context.Context) error {
+		if err := c.Remove(ctx); err == nil {
+			t.Error("Remove succeeds, and there is no service")
+		}
+		return c.Remove(ctx) // with another service
+	}
+	lifeRemovedBy(t, e, bench.Spec{Argv: []string{agent.Path, "hold"}}, remove, func(bench.Container) {
 		left, err := e.Leftovers(t.Context(), func(run string) bool { return run == site.Run })
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +147,7 @@ func TestServiceThatDies(t *testing.T) {
 		if left := services(t, site.Run); len(left) > 0 {
 			t.Errorf("services are left: %q", left)
 		}
-	}) // and Remove works
+	})
 	for _, pid := range daemons(t, e) { // Close works too
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)

@@ -45,7 +45,11 @@ func (s *stage) try(ctx context.Context, spec bench.Spec) error {
 		return err
 	}
 	got, err := c.Inspect(ctx)
-	if err = errors.Join(err, c.Remove(context.WithoutCancel(ctx))); err != nil {
+	removed := c.Remove(context.WithoutCancel(ctx))
+	if removed != nil {
+		removed = c.Remove(context.WithoutCancel(ctx)) // what fails is tried once more, as in a trial
+	}
+	if err = errors.Join(err, removed); err != nil {
 		return err
 	}
 	return bench.Attest(spec, got)

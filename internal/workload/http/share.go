@@ -184,7 +184,11 @@ func (r *rehearsal) clean(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for i := len(r.cleanup) - 1; i >= 0; i-- {
-		errs = append(errs, r.cleanup[i](ctx))
+		err := r.cleanup[i](ctx)
+		if err != nil {
+			err = r.cleanup[i](ctx) // what fails is tried once more, as in a trial
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

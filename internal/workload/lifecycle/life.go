@@ -285,6 +285,11 @@ func (l *life) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if v, ok := bench.As[bench.Verifier](l.engine); ok {
+		if err := v.Gone(ctx, l.container); err != nil {
+			return &bench.OpError{Op: Remove, Err: err}
+		}
+	}
 	l.container = nil
 	if l.sandbox == nil {
 		return nil

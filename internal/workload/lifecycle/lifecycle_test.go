@@ -1,6 +1,8 @@
 package lifecycle_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -212,4 +214,23 @@ func simulate(t *testing.T, seed uint64, clock func() time.Duration) {
 	if n := e.Live(); n != 0 {
 		t.Errorf("%d containers left; faults %+v", n, faults)
 	}
+}
+
+// idle is an engine whose removals say that all is well and do nothing.
+type idle struct{ *enginetest.Fake }
+
+func (idle) Gone(context.Context, bench.Container) error { return errors.New("it is still there") }
+
+// What an engine says it has removed, and has not, is a failed operation and no time;
+// in a lane too.
+func TestIdleRemove(t *testing.T) {
+	bubble(t, func(t *testing.T, clock func() time.Duration) {
+		for name, w := range map[string]bench.Workload{"lifecycle": lifecycle.New(), "throughput": lifecycle.NewThroughput()} {
+			e := enginetest.NewFake(enginetest.FakeConfig{Takes: takes(), Now: clock})
+			s := perform(t, w, idle{e}, clock, nil)
+			if s.Outcome != bench.Failed || s.Operation != "remove" || !strings.Contains(s.Reason, "it is still there") || s.Values != nil {
+				t.Errorf("%s: %s in %q: %q, values %v; want a failed remove", name, s.Outcome, s.Operation, s.Reason, s.Values)
+			}
+		}
+	})
 }

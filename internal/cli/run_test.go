@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+)
+
+// fullStore takes no run.
+type fullStore struct{ bench.Store }
+
+func (fullStore) Create(context.Context, bench.Header) (bench.RunWriter, error) {
+	return nil, errors.New("no space left")
+}
+
+// Where a run cannot begin, no engine is left open.
+func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
+	for what, output := range map[string]string{"the output": filepath.Join(t.TempDir(), "none", "file"), "the store": ""} {
+		e := enginetest.NewFake(enginetest.FakeConfig{Name: "fake"})
+		p := &planned{
+			plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
+			probed: []probed{{instance: instance{Name: "fake"}, engine: e}},
+		}
+		if _, _, err := new(app).begin(t.Context(), fullStore{}, p, new(bench.Header), output); err == nil {
+			t.Errorf("%s refuses, and the run begins", what)
+		}
+		if !slices.Contains(e.Calls(), "close") {
+			t.Errorf("%s refuses: the engine was asked to %q, and not closed", what, e.Calls())
+		}
+	}
+}
+
+// An engine that has not answered is told as slow, and stays one about which nothing is known.
+func TestSlowEngine(t *testing.T) {
+	err := slow(fmt.Errorf("docker: version: %w", context.DeadlineExceeded))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 10s: try again") {
+		t.Errorf("slow = %v, want what was asked, for how long, and what to do", err)
+	}
+	if other := errors.New("another"); slow(other) != other || slow(nil) != nil {
+		t.Error("another error is changed")
+	}
+}

@@ -1,0 +1,83 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// where is the engine's address by the rules of the docker command: DOCKER_HOST, then
+// the context that DOCKER_CONTEXT or its configuration names, then the usual socket.
+// Beyond these, where that one cannot be used, it is the socket of an engine that the
+// user runs without being root. Empty is for the client to decide: DOCKER_HOST, or the
+// usual socket.
+func where() (string, error) {
+	if os.Getenv("DOCKER_HOST") != "" {
+		return "", nil
+	}
+	dir := os.Getenv("DOCKER_CONFIG")
+	if home, err := os.UserHomeDir(); dir == "" && err == nil {
+		dir = filepath.Join(home, ".docker")
+	}
+	if name := contextName(dir); name != "" && name != "default" {
+		return endpoint(dir, name)
+	}
+	own := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "docker.sock")
+	if filepath.IsAbs(own) && unix.Access("/var/run/docker.sock", unix.W_OK) != nil && unix.Access(own, unix.W_OK) == nil {
+		return "unix://" + own, nil
+	}
+	return "", nil
+}
+
+// contextName is the context in use. A configuration that cannot be read has none, as
+// for the docker command.
+func contextName(dir string) string {
+	if name := os.Getenv("DOCKER_CONTEXT"); name != "" {
+		return name
+	}
+	var config struct {
+		CurrentContext string `json:"currentContext"`
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil || json.Unmarshal(text, &config) != nil {
+		return ""
+	}
+	return config.CurrentContext
+}
+
+// endpoint is the address that a context stands for. What the docker command keeps of
+// it lies in a directory that is named by the digest of its name.
+func endpoint(dir, name string) (string, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("docker's context %.80q: %w: choose another with DOCKER_CONTEXT, or name the engine with host=unix:///PATH", name, err)
+	}
+	sum := sha256.Sum256([]byte(name))
+	var meta struct {
+		Endpoints map[string]struct{ Host string }
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]), "meta.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fail(fmt.Errorf("there is none in %s", dir))
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &meta)
+	}
+	if err != nil {
+		return "", fail(err)
+	}
+	host := meta.Endpoints["docker"].Host
+	at, err := url.Parse(host)
+	if err != nil || at.Scheme != "unix" && at.Scheme != "tcp" {
+		return "", fail(fmt.Errorf("tare cannot use an engine at %.200q", strings.ToValidUTF8(host, "?")))
+	}
+	return host, nil
+}

@@ -1,0 +1,118 @@
+package enginetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+// capability is cap_net_raw+ep, as the attribute of a file has it.
+const capability = "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// Nobody else on the host gets at what was unpacked for a container, nor at what
+// root inside can make there or where its data lies: programs with set-user-ID bits
+// or capabilities, and devices, would give every user what they give inside.
+func keepsOthersOut(t *testing.T, s *suite) {
+	if os.Geteuid() != 0 {
+		return // there is no other user to be
+	}
+	setuid := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/setuid", Data: "x", Mode: 0o6755}
+	capable := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/capable", Data: "x", Mode: 0o755, Capability: capability}
+	spec := s.holding(bench.Spec{})
+	if !s.lacks(AnyImage) {
+		spec.Image = imagetest.ForeignOf(t, agentBinary(t), "0", setuid, capable)
+	}
+	if _, plain := bench.As[bench.DataKeeper](s.engine); !plain && !s.lacks(StorageBind) {
+		spec.Storage = "bind"
+	}
+	img, err := s.site.Images.Resolve(t.Context(), spec.Image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := img.Rootfs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := filepath.Dir(filepath.Dir(root))
+	for _, userNS := range []bool{false, true} {
+		if spec.Security.UserNS = userNS; userNS && s.lacks(UserNS) {
+			continue
+		}
+		x := s.ready(t, spec, "ready\n")
+		for _, file := range reachable(t, dangers(t, images, s.site.Dir)) {
+			t.Errorf("user namespace %v: every user of the host gets at %s", userNS, file)
+		}
+		s.remove(t, x)
+	}
+}
+
+// dangers lists the programs and devices below some directories, and the directories
+// that everybody may write to.
+func dangers(t *testing.T, dirs ...string) (files []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			mode := info.Mode()
+			if mode.IsRegular() && mode.Perm()&0o111 != 0 || mode.IsDir() && mode.Perm()&0o002 != 0 || mode&fs.ModeDevice != 0 {
+				files = append(files, file)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(files) == 0 {
+		t.Fatalf("no program below %q", dirs)
+	}
+	return files
+}
+
+// reachable are those of some files that the user nobody can get at.
+func reachable(t *testing.T, files []string) []string {
+	t.Helper()
+	const nobody = 65534
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `while IFS= read -r file; do [ ! -e "$file" ] || printf '%s\n' "$file"; done`)
+	cmd.Dir = "/"
+	cmd.Stdin = strings.NewReader(strings.Join(files, "\n") + "\n")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out = bytes.TrimSpace(out); len(out) == 0 {
+		return nil
+	}
+	return strings.Split(string(out), "\n")
+}
+
+// What tare makes for a container is as open to the users inside as the image has
+// it, whatever the umask of who runs tare.
+func anyUmask(t *testing.T, s *suite) {
+	if s.lacks(AnyImage) || s.lacks(ForeignData) {
+		return // it refuses images whose user is not root
+	}
+	image := imagetest.ForeignOf(t, agentBinary(t), "7:8", imagetest.File("etc/implied/file", "text"))
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	if got := s.output(t, bench.Spec{Image: image, Argv: []string{agent.Path, "cat", "/etc/implied/file"}}); got != "text" {
+		t.Errorf("a file of the image: %q, want its text", got)
+	}
+}

@@ -77,10 +77,8 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 			dead = append(dead, d)
 		}
 	}
-	for _, path := range unborn(state, a.now()) {
-		if !dryRun {
-			err = errors.Join(err, removeTree(path))
-		}
+	if !dryRun {
+		removeHusks(state, a.now())
 	}
 	directories, dirErr := cleanDirectories(dead, dryRun)
 	return errors.Join(a.printCleaned(append(found, directories...), dryRun), err, dirErr)
@@ -96,9 +94,14 @@ func toClean(state string, dead, named []string) ([]string, error) {
 		if err := bench.ValidRunID(id); err != nil {
 			return nil, &usageError{err, "'tare list' shows the runs"}
 		}
-		if _, err := os.Stat(filepath.Join(state, "runs", id)); err == nil && !slices.Contains(dead, id) {
-			return nil, fmt.Errorf("run %s is under way", id)
+		path := filepath.Join(state, "runs", id)
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || slices.Contains(dead, id) {
+			continue
 		}
+		if mark, err := readMark(filepath.Join(path, lockName)); err == nil && mark != markOf(id) {
+			return nil, &usageError{fmt.Errorf("%s is not the directory of a run: %w", path, errForeign), "it stays as it is"}
+		}
+		return nil, fmt.Errorf("run %s is under way", id)
 	}
 	return named, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/remote"
 )
 
@@ -101,7 +102,7 @@ func (a *app) agentServe(ctx context.Context, o serveOptions) error {
 		Log: func(text string) {
 			telling.Lock()
 			defer telling.Unlock()
-			a.notice("%s", printable(text))
+			a.notice("%s", text)
 		},
 		Sessions: o.sessions, Containers: o.containers,
 	})
@@ -162,15 +163,15 @@ func (a *app) announceServer(at net.Addr, offered []instance, token remote.Token
 	}
 	_, port, _ := net.SplitHostPort(at.String()) // an address of a listener has both
 	name := host.Facts(fsRoot).Hostname
-	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(names(offered), ", "), printable(name), at)
+	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(names(offered), ", "), plain.Line(name), at)
 	fmt.Fprint(a.stdout, "on the other machine:\n\n")
 	switch {
 	case show:
 		fmt.Fprintf(a.stdout, "  export %s=%s\n", tokenVariable, token.Reveal())
 	case a.tokenFile != "":
-		fmt.Fprintf(a.stdout, "  export %s=…   the token is in %s\n", tokenVariable, a.tokenFile)
+		fmt.Fprintf(a.stdout, "  export %s=…   the token is in %s\n", tokenVariable, plain.Line(a.tokenFile))
 	}
-	fmt.Fprintf(a.stdout, "  tare run net-rtt --remote %s\n\n", net.JoinHostPort(printable(name), port))
+	fmt.Fprintf(a.stdout, "  tare run net-rtt --remote %s\n\n", net.JoinHostPort(plain.Line(name), port))
 	return a.stdout.err
 }
 

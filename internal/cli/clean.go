@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 func (a *app) cleanCommand() *cobra.Command {
@@ -213,7 +214,7 @@ func (a *app) sweep(ctx context.Context, p *planned, id string) error {
 	defer cancel()
 	found, _, err := a.leftoversWith(ctx, p.usedInstances(), filepath.Dir(filepath.Dir(p.site.dir)), []string{id})
 	for _, l := range found {
-		a.verbose("left by a trial that failed: %s %s of %s", l.Kind, printable(l.ID), l.Engine)
+		a.verbose("left by a trial that failed: %s %s of %s", l.Kind, l.ID, l.Engine)
 	}
 	return errors.Join(err, removeLeftovers(ctx, found))
 }
@@ -261,7 +262,7 @@ func (a *app) printCleaned(found []leftover, dryRun bool) error {
 		case !l.Removed:
 			did = "could not remove"
 		}
-		fmt.Fprintf(a.stdout, "%s %s %s of run %s\n", did, l.Kind, printable(l.ID), l.Run)
+		fmt.Fprintf(a.stdout, "%s %s %s of run %s\n", did, l.Kind, plain.Line(l.ID), l.Run)
 	}
 	return nil
 }

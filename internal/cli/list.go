@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -100,10 +100,7 @@ func cellName(c bench.Cell) string {
 
 // printJSON prints a result as JSON that people can read too.
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return plain.WriteJSON(a.stdout, v, "  ")
 }
 
 // none refuses arguments.

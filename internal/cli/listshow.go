@@ -31,10 +31,11 @@ func writeList(w io.Writer, runs []listed, width int, tty bool) error {
 			began = r.Began.Local().Format("2006-01-02 15:04")
 		}
 		rows = append(rows, []string{
-			r.ID, cell(r.Name), cell(r.Host), began,
+			r.ID, r.Name, r.Host, began,
 			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), failedText(r), statusText(r),
 		})
 	}
+	rows = plainRows(rows)
 	if tty {
 		narrow(rows, width)
 	}

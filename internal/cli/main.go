@@ -196,7 +196,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 
 // notice tells people something beside the result.
 func (a *app) notice(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...)
+	a.tell(fmt.Sprintf(format, args...), "")
 }
 
 // terminal returns the width of w if it is a terminal.

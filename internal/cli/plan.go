@@ -217,7 +217,7 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 		return nil, err
 	}
 	for _, l := range e.Excluded(p.plan) {
-		a.notice("%s is left out: %s", printable(l.Value), whyExcluded(l, name))
+		a.notice("%s is left out: %s", l.Value, whyExcluded(l, name))
 	}
 	p.workload = workloadNamed(p.plan.Workload)
 	p.nameOnlyImage()
@@ -227,11 +227,11 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 // whyExcluded says that an experiment has no cell with a level, and where to look for
 // the reason: not in stdin, which has been read.
 func whyExcluded(l bench.Label, experiment string) string {
-	why := fmt.Sprintf("no cell of the experiment has %s: %s", l.Key, printable(l.Value))
+	why := fmt.Sprintf("no cell of the experiment has %s: %s", l.Key, l.Value)
 	if experiment == "-" {
 		return why
 	}
-	return fmt.Sprintf("%s; 'tare plan --yaml %s' shows what it excludes", why, printable(experiment))
+	return fmt.Sprintf("%s; 'tare plan --yaml %s' shows what it excludes", why, experiment)
 }
 
 // replan holds a stored plan to the engines of this machine.

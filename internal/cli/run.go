@@ -94,7 +94,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		return err
 	}
 	if ref := p.onlyImage(); ref != "" {
-		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", printable(ref), printable(ref))
+		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", ref, ref)
 	}
 	return a.withStore(ctx, func(s bench.Store) error {
 		machine, err := openMachine()

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // unlimited is the width of what is not a terminal, where lines are for programs.
@@ -23,9 +25,10 @@ func writeWrapped(w io.Writer, begin, text string, width int) {
 	writeHanging(w, begin, utf8.RuneCountInString(begin), text, width)
 }
 
-// writeHanging is writeWrapped after a beginning of which the width is known.
+// writeHanging is writeWrapped after a beginning of which the width is known. What the
+// text hides is made plain; the beginning, which may have colour, is the caller's.
 func writeHanging(w io.Writer, begin string, hang int, text string, width int) {
-	for _, line := range wrapped(text, width-hang, width == unlimited) {
+	for _, line := range wrapped(plain.Text(text), width-hang, width == unlimited) {
 		fmt.Fprintln(w, strings.TrimRight(begin+line, " "))
 		begin = strings.Repeat(" ", hang)
 	}
@@ -34,7 +37,7 @@ func writeHanging(w io.Writer, begin string, hang int, text string, width int) {
 // wrapped breaks a text between words. A word that is too long stays whole.
 func wrapped(text string, width int, whole bool) []string {
 	if whole {
-		return []string{text}
+		return strings.Split(text, "\n")
 	}
 	const least = 20 // narrower columns are no text any more
 	width = max(width, least)

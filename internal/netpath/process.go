@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -36,17 +37,7 @@ func nameOf(pid int) string {
 	if err != nil {
 		return Unknown
 	}
-	return printable(string(bytes.TrimSpace(text)))
-}
-
-// printable is a name that anybody may have given to a process, fit to be shown.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, name)
+	return plain.Line(string(bytes.TrimSpace(text)))
 }
 
 // links returns what the open files of a process are, as the kernel names them;

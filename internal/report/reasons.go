@@ -89,11 +89,22 @@ func (d *Document) sayWays() {
 	}
 }
 
+// sayAbsent adds a cell that is not supported to those that are not for the same reason.
+func (d *Document) sayAbsent(name, why string) {
+	for i := range d.Words.Absent {
+		if l := &d.Words.Absent[i]; l.Text[0] == why {
+			l.Name += ", " + name
+			return
+		}
+	}
+	d.Words.Absent = append(d.Words.Absent, Line{Name: name, Text: []string{why}})
+}
+
 // sayFailures puts every trial that did not succeed into words.
 func (d *Document) sayFailures() {
 	for _, f := range d.Failed {
 		if f.Outcome == bench.Unsupported {
-			d.Words.Absent = append(d.Words.Absent, Line{Name: plain.Line(nameIn(f.Cell, f.Condition)), Text: []string{plain.Line(f.Reason)}})
+			d.sayAbsent(plain.Line(nameIn(f.Cell, f.Condition)), plain.Line(f.Reason))
 			continue
 		}
 		what := fmt.Sprintf("%s %s", unit.FormatCount(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))

@@ -114,7 +114,7 @@ func (a *app) unknownRun(ctx context.Context, state string, named, half []string
 		_, err := os.Stat(filepath.Join(state, "runs", id))
 		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l leftover) bool { return l.Run == id })
 		if errors.Is(err, fs.ErrNotExist) && !left && !a.stored(ctx, id) {
-			return &hintError{fmt.Errorf("no run %q: it is not stored and left nothing here", id), "'tare list' shows the stored runs; clean takes whole IDs"}
+			return &usageError{fmt.Errorf("no run %q: it is not stored and left nothing here", id), "'tare list' shows the stored runs; clean takes whole IDs"}
 		}
 	}
 	return nil
@@ -175,7 +175,19 @@ func (a *app) leftoversWith(ctx context.Context, instances []instance, state str
 		}
 		err = errors.Join(err, got.err)
 	}
-	return found, silent, err
+	return groupsOnce(found), silent, err
+}
+
+// groupsOnce leaves out all but the last of what several engines know of: the control
+// group of a run has the containers of all in it, and goes after them.
+func groupsOnce(found []leftover) (once []leftover) {
+	for i, l := range found {
+		same := func(o leftover) bool { return o.Kind == l.Kind && o.ID == l.ID && o.Run == l.Run }
+		if l.Kind != "cgroup" || !slices.ContainsFunc(found[i+1:], same) {
+			once = append(once, l)
+		}
+	}
+	return once
 }
 
 // An answer is what an engine says is left. An error that wraps ErrUnsupported says

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/run"
 )
 
-// The exit codes, as in the table of docs/cli.
+// The exit codes, as exitCodes says in words.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -27,7 +27,16 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a mistake in what the user typed.
+// exitCodes is the rule by which a command ends with one.
+const exitCodes = `Exit codes:
+  0    done
+  1    something failed
+  2    what was typed is wrong: a word, a file, an image or a run that there is not
+  3    measured, and stored, but some trials or parts of them failed
+  4    this machine, or an engine on it, cannot do what was asked
+  130  interrupted; what was measured is kept`
+
+// usageError is a mistake in what the user typed, also a name that fits nothing.
 type usageError struct {
 	err  error
 	hint string

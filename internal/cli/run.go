@@ -38,9 +38,8 @@ Built in are these. Each stops once it knows enough, or when its time is used up
 --budget changes; 'tare plan' says more.
 
 ` + builtinList() + `
-Exit codes: 0 measured, 3 measured but some trials failed, or parts of them, 4 an
-engine cannot be used here, 130 interrupted (what was measured is kept; see
-'tare resume').`,
+A run that is interrupted keeps what it has measured: see 'tare resume'. It ends with
+exit code 3 where some trials failed; 'tare --help' lists the others.`,
 		Example: `  tare run
   tare run lifecycle --engine native,runc,docker --budget 1m
   tare run image host:nginx tar:shop.tar
@@ -63,7 +62,7 @@ engine cannot be used here, 130 interrupted (what was measured is kept; see
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the run's records to `file` as they come as well; - for stdout instead of the table")
 	cmd.ValidArgsFunction = completeExperiments
-	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
+	completeFlag(cmd, "engine", completeList(names(builtinInstances())...))
 	return cmd
 }
 
@@ -109,18 +108,21 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 			return err
 		}
 		same, err := p.checkImages(ctx)
+		if err == nil {
+			err = p.refused(ctx, dir.path)
+		}
 		if err != nil {
 			return errors.Join(err, closeEngines(ctx, p.engines()), dir.remove())
 		}
 		out, err := a.openOutput(output)
 		if err != nil {
-			return errors.Join(err, dir.remove())
+			return errors.Join(err, closeEngines(ctx, p.engines()), dir.remove())
 		}
 		header := a.header(ctx, p, id, state, machine)
 		header.Warnings = slices.Concat(header.Warnings, notes, same)
 		w, err := out.create(ctx, s, header)
 		if err != nil {
-			return errors.Join(err, out.discard(), dir.remove())
+			return errors.Join(err, out.discard(), closeEngines(ctx, p.engines()), dir.remove())
 		}
 		err = a.execute(ctx, dir, execution{header: header, planned: p, writer: w, machine: machine})
 		err = errors.Join(err, w.Close(), out.close())

@@ -9,12 +9,16 @@ import (
 	"github.com/tare-bench/tare/internal/plain"
 )
 
-// unlimited is the width of what is not a terminal, where lines are for programs.
+// unlimited is the width of what is not a terminal, where lines are for programs
+// unless $COLUMNS asks for another.
 const unlimited = 0
 
 // lineWidth is how wide lines on stdout may be.
 func (a *app) lineWidth() int {
 	if w, tty := terminal(a.stdout.Writer); tty {
+		return w
+	}
+	if w, ok := a.columns(); ok {
 		return w
 	}
 	return unlimited

@@ -92,7 +92,7 @@ func (w *warner) busy(metric string, limit float64, what string) {
 	}
 	if ok && float64(n) > busyTrials*float64(len(w.table.rows)) {
 		w.add(CodePressure, fmt.Sprintf("when %d of %d trials began, %s", n, len(w.table.rows), what),
-			"stop what runs beside (tare doctor names it), or raise --washout", metric)
+			"stop what runs beside, or raise --washout", metric)
 	}
 }
 

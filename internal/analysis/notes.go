@@ -35,12 +35,43 @@ func (w *warner) notes() {
 			cells[first[same]] = append(cells[first[same]], s.Trial.Cell)
 		}
 	}
+	cells = partsTogether(cells)
 	for _, note := range slices.Sorted(maps.Keys(cells)) {
 		code, _, _ := strings.Cut(note, ": ")
 		text, hint := noteText(note, w.names(w.withoutControls(cells[note])))
 		w.add(code, text, hint, noteMetric(code), cells[note]...)
 	}
 	w.ways(cells)
+}
+
+// partsTogether makes one note of the parts of a workload that failed in the same cells
+// for the same reason.
+func partsTogether(cells map[string][]int) map[string][]int {
+	out := make(map[string][]int)
+	first := make(map[string]string) // the note so far, by what is the same
+	for _, note := range slices.Sorted(maps.Keys(cells)) {
+		in := cells[note]
+		part, workload, why, ok := failedPart(note)
+		same := fmt.Sprint(workload, in, digits.ReplaceAllLiteralString(why, "0"))
+		if before, _, reason, _ := failedPart(first[same]); ok && first[same] != "" {
+			delete(out, first[same])
+			part, why = before+", "+part, reason
+			note = fmt.Sprintf("%s: %s (%s): %s", bench.NotePartFailed, part, workload, why)
+		}
+		if ok {
+			first[same] = note
+		}
+		out[note] = in
+	}
+	return out
+}
+
+// failedPart takes a note "part-failed: PART (WORKLOAD): WHY" apart.
+func failedPart(note string) (part, workload, why string, ok bool) {
+	rest, ok := strings.CutPrefix(note, bench.NotePartFailed+": ")
+	name, why, _ := strings.Cut(rest, ": ")
+	part, workload, named := strings.Cut(strings.TrimSuffix(name, ")"), " (")
+	return part, workload, why, ok && named
 }
 
 // A mark is one of the trials of a cell.
@@ -94,9 +125,12 @@ func noteText(note, cells string) (text, hint string) {
 		return strings.TrimSuffix(cells+" cannot do all that was asked, and what is missing there has no value: "+why, ": "),
 			"do without it, or change what it wants; an option of a part has the part's name before it"
 	case bench.NotePartFailed:
-		part, why, _ := strings.Cut(why, ": ")
-		part, workload, _ := strings.Cut(strings.TrimSuffix(part, ")"), " (")
-		return fmt.Sprintf("part %s of %s failed, and has no value where it did, though other parts were measured all the same: %s", part, cells, why),
+		part, workload, why, _ := failedPart(note)
+		what := fmt.Sprintf("part %s of %s failed, and has no value where it did", part, cells)
+		if strings.Contains(part, ", ") {
+			what = fmt.Sprintf("parts %s of %s failed, and have no value where they did", part, cells)
+		}
+		return fmt.Sprintf("%s, though other parts were measured all the same: %s", what, why),
 			fmt.Sprintf("mend what the reason names; 'tare run %s' by itself shows more", cmp.Or(workload, part))
 	case bench.NotePartApart:
 		parts, why, _ := strings.Cut(why, ": ")

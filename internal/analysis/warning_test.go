@@ -176,6 +176,15 @@ func TestWarnings(t *testing.T) {
 			"'tare run http' by itself",
 			[]int{1},
 		},
+		{"parts of one cell that fail alike", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 {
+					for _, part := range []string{"few", "many", "rate"} {
+						s.Notes = append(s.Notes, fmt.Sprintf("%s: %s (http): server: port %d: refused", bench.NotePartFailed, part, s.Trial.Seq))
+					}
+				}
+			})
+		}, []string{bench.NotePartFailed}, "'tare run http' by itself", []int{1}},
 		{
 			"parts in another container than usual", 40,
 			noted(bench.NotePartApart+": many, rate: in containers for many; rate, usually for few, many, rate", ""),

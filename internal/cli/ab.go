@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/apachebench"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/workload/http"
 )
 
@@ -19,7 +20,7 @@ import (
 func (a *app) showBlocks(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != http.Name {
 		return &usageError{
-			fmt.Errorf("run %s is of the workload %s, and ab's block is of http", r.Header.ID, printable(w)),
+			fmt.Errorf("run %s is of the workload %s, and ab's block is of http", r.Header.ID, w),
 			"'tare run http' makes such a run",
 		}
 	}
@@ -56,12 +57,12 @@ func (a *app) showBlocks(r *bench.Run) error {
 func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 	c := &r.Header.Plan.Cells[cell]
 	b := &apachebench.Block{
-		Software: softwareOf(c), Hostname: strings.Join(strings.Fields(printable(cellName(*c))), " "),
-		Path: printable(cmp.Or(c.Params["path"], "/document")), Concurrency: printable(c.Params["connections"]), KeepAlive: c.Params["keepalive"] == "yes",
+		Software: softwareOf(c), Hostname: strings.Join(strings.Fields(plain.Line(cellName(*c))), " "),
+		Path: plain.Line(cmp.Or(c.Params["path"], "/document")), Concurrency: plain.Line(c.Params["connections"]), KeepAlive: c.Params["keepalive"] == "yes",
 		Length: math.NaN(),
 	}
 	if port := c.Params["port"]; port != "0" {
-		b.Port = printable(port)
+		b.Port = plain.Line(port)
 	}
 	trials := 0
 	for i := range r.Samples {
@@ -92,9 +93,9 @@ func softwareOf(c *bench.Cell) string {
 		program = "tare"
 	}
 	if c.Spec.Image == "" {
-		return printable(program)
+		return plain.Line(program)
 	}
-	return strings.TrimSpace(printable(program + " (" + c.Spec.Image + ")"))
+	return strings.TrimSpace(plain.Line(program + " (" + c.Spec.Image + ")"))
 }
 
 // valueOf is a metric of a sample; 0 where it has none.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/remote"
 )
 
@@ -66,7 +68,7 @@ is told on stderr.`,
 	f.StringSliceVar(&o.images, "allow-image", nil, "images that clients may use beside tare's own: `references` with commas")
 	f.IntVar(&o.sessions, "sessions", 1, "how many clients at once: `N`; they disturb one another")
 	f.IntVar(&o.containers, "containers", 64, "how many containers at once for each client: `N`")
-	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
+	completeFlag(cmd, "engine", completeList(names(builtinInstances())...))
 	return cmd
 }
 
@@ -102,7 +104,7 @@ func (a *app) agentServe(ctx context.Context, o serveOptions) error {
 		Log: func(text string) {
 			telling.Lock()
 			defer telling.Unlock()
-			a.notice("%s", printable(text))
+			a.notice("%s", text)
 		},
 		Sessions: o.sessions, Containers: o.containers,
 	})
@@ -161,18 +163,32 @@ func (a *app) announceServer(at net.Addr, offered []instance, token remote.Token
 			Engines []string `json:"engines"`
 		}{at.String(), names(offered)})
 	}
-	_, port, _ := net.SplitHostPort(at.String()) // an address of a listener has both
 	name := host.Facts(fsRoot).Hostname
-	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(names(offered), ", "), printable(name), at)
-	fmt.Fprint(a.stdout, "on the other machine:\n\n")
+	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(names(offered), ", "), plain.Line(name), at)
+	target, whence := reachedAt(at, name)
+	fmt.Fprintf(a.stdout, "%s:\n\n", whence)
 	switch {
 	case show:
 		fmt.Fprintf(a.stdout, "  export %s=%s\n", tokenVariable, token.Reveal())
 	case a.tokenFile != "":
-		fmt.Fprintf(a.stdout, "  export %s=…   the token is in %s\n", tokenVariable, a.tokenFile)
+		fmt.Fprintf(a.stdout, "  export %s=…   the token is in %s\n", tokenVariable, plain.Line(a.tokenFile))
 	}
-	fmt.Fprintf(a.stdout, "  tare run net-rtt --remote %s\n\n", net.JoinHostPort(printable(name), port))
+	fmt.Fprintf(a.stdout, "  tare run net-rtt --remote %s\n\n", plain.Line(target))
 	return a.stdout.err
+}
+
+// reachedAt says by which address a server is reached that listens at one, and from
+// where: by the machine's name only if it listens on every interface.
+func reachedAt(at net.Addr, name string) (target, whence string) {
+	whence = "on the other machine"
+	tcp, ok := at.(*net.TCPAddr)
+	switch {
+	case ok && tcp.IP.IsUnspecified():
+		return net.JoinHostPort(name, strconv.Itoa(tcp.Port)), whence
+	case ok && tcp.IP.IsLoopback():
+		whence = "on this machine, or through a tunnel that ends here: nothing else reaches a loopback address"
+	}
+	return at.String(), whence
 }
 
 // thisMachine is what clients are told of this machine.

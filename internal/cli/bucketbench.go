@@ -30,9 +30,9 @@ func (a *app) convert(file string, data []byte) (bucketbench.Experiment, error) 
 	case err != nil:
 		return e, &usageError{err: err}
 	}
-	a.notice("%s is a file for bucketbench; what does not mean the same here:", printable(file))
+	a.notice("%s is a file for bucketbench; what does not mean the same here:", file)
 	for _, n := range notes {
-		a.notice("  %s", printable(n.String()))
+		a.notice("  %s", n)
 	}
 	return e, nil
 }

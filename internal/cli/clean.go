@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 func (a *app) cleanCommand() *cobra.Command {
@@ -77,10 +78,8 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 			dead = append(dead, d)
 		}
 	}
-	for _, path := range unborn(state, a.now()) {
-		if !dryRun {
-			err = errors.Join(err, removeTree(path))
-		}
+	if !dryRun {
+		removeHusks(state, a.now())
 	}
 	directories, dirErr := cleanDirectories(dead, dryRun)
 	return errors.Join(a.printCleaned(append(found, directories...), dryRun), err, dirErr)
@@ -96,9 +95,14 @@ func toClean(state string, dead, named []string) ([]string, error) {
 		if err := bench.ValidRunID(id); err != nil {
 			return nil, &usageError{err, "'tare list' shows the runs"}
 		}
-		if _, err := os.Stat(filepath.Join(state, "runs", id)); err == nil && !slices.Contains(dead, id) {
-			return nil, fmt.Errorf("run %s is under way", id)
+		path := filepath.Join(state, "runs", id)
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || slices.Contains(dead, id) {
+			continue
 		}
+		if mark, err := readMark(filepath.Join(path, lockName)); err == nil && mark != markOf(id) {
+			return nil, &usageError{fmt.Errorf("%s is not the directory of a run: %w", path, errForeign), "it stays as it is"}
+		}
+		return nil, fmt.Errorf("run %s is under way", id)
 	}
 	return named, nil
 }
@@ -110,7 +114,7 @@ func (a *app) unknownRun(ctx context.Context, state string, named, half []string
 		_, err := os.Stat(filepath.Join(state, "runs", id))
 		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l leftover) bool { return l.Run == id })
 		if errors.Is(err, fs.ErrNotExist) && !left && !a.stored(ctx, id) {
-			return &hintError{fmt.Errorf("no run %q: it is not stored and left nothing here", id), "'tare list' shows the stored runs; clean takes whole IDs"}
+			return &usageError{fmt.Errorf("no run %q: it is not stored and left nothing here", id), "'tare list' shows the stored runs; clean takes whole IDs"}
 		}
 	}
 	return nil
@@ -171,7 +175,19 @@ func (a *app) leftoversWith(ctx context.Context, instances []instance, state str
 		}
 		err = errors.Join(err, got.err)
 	}
-	return found, silent, err
+	return groupsOnce(found), silent, err
+}
+
+// groupsOnce leaves out all but the last of what several engines know of: the control
+// group of a run has the containers of all in it, and goes after them.
+func groupsOnce(found []leftover) (once []leftover) {
+	for i, l := range found {
+		same := func(o leftover) bool { return o.Kind == l.Kind && o.ID == l.ID && o.Run == l.Run }
+		if l.Kind != "cgroup" || !slices.ContainsFunc(found[i+1:], same) {
+			once = append(once, l)
+		}
+	}
+	return once
 }
 
 // An answer is what an engine says is left. An error that wraps ErrUnsupported says
@@ -210,7 +226,7 @@ func (a *app) sweep(ctx context.Context, p *planned, id string) error {
 	defer cancel()
 	found, _, err := a.leftoversWith(ctx, p.usedInstances(), filepath.Dir(filepath.Dir(p.site.dir)), []string{id})
 	for _, l := range found {
-		a.verbose("left by a trial that failed: %s %s of %s", l.Kind, printable(l.ID), l.Engine)
+		a.verbose("left by a trial that failed: %s %s of %s", l.Kind, l.ID, l.Engine)
 	}
 	return errors.Join(err, removeLeftovers(ctx, found))
 }
@@ -258,7 +274,7 @@ func (a *app) printCleaned(found []leftover, dryRun bool) error {
 		case !l.Removed:
 			did = "could not remove"
 		}
-		fmt.Fprintf(a.stdout, "%s %s %s of run %s\n", did, l.Kind, printable(l.ID), l.Run)
+		fmt.Fprintf(a.stdout, "%s %s %s of run %s\n", did, l.Kind, plain.Line(l.ID), l.Run)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,6 +47,22 @@ func completeExperiments(_ *cobra.Command, args []string, _ string) ([]cobra.Com
 func completeFixed(words ...string) completer {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeList proposes words for a list of them with commas: after what is there
+// already, those that are not.
+func completeList(words ...string) completer {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		chosen := strings.Split(before, ",")
+		var out []cobra.Completion
+		for _, w := range words {
+			if !slices.Contains(chosen, w) {
+				out = append(out, before+w)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

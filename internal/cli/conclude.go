@@ -50,7 +50,7 @@ func interruption(err error) error {
 func (a *app) concludeFinished(r *bench.Run, err error) error {
 	_, hint := classify(err)
 	if failed := outcome(r); errors.Is(err, errLeftBehind) && failed != nil {
-		a.notice("%s\n  → %s", printable(err.Error()), hint)
+		a.tell(err.Error(), hint)
 		return failed
 	}
 	return &hintError{fmt.Errorf("run %s is stored: %w", r.Header.ID, err), hint}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -174,9 +175,9 @@ func where(d diagnosis) string {
 	case d.Remote == "":
 		return ""
 	case len(d.Findings) == 0:
-		return fmt.Sprintf(" %s at %s: nothing disturbs measurements", printable(d.Host.Hostname), d.Remote)
+		return fmt.Sprintf(" %s at %s: nothing disturbs measurements", plain.Line(d.Host.Hostname), plain.Line(d.Remote))
 	default:
-		return fmt.Sprintf(" %s at %s", printable(d.Host.Hostname), d.Remote)
+		return fmt.Sprintf(" %s at %s", plain.Line(d.Host.Hostname), plain.Line(d.Remote))
 	}
 }
 
@@ -192,9 +193,9 @@ func writeDiagnosed(w io.Writer, rows []diagnosed, width int) {
 	}
 	hang := 4 + widest + columnGap // two blanks, the mark, one blank
 	for _, r := range rows {
-		writeHanging(w, fmt.Sprintf("  %s %-*s", r.mark, widest+columnGap, r.name), hang, printable(r.text), width)
+		writeHanging(w, fmt.Sprintf("  %s %-*s", r.mark, widest+columnGap, plain.Line(r.name)), hang, r.text, width)
 		if r.hint != "" {
-			writeWrapped(w, strings.Repeat(" ", hang)+"→ ", printable(r.hint), width)
+			writeWrapped(w, strings.Repeat(" ", hang)+"→ ", r.hint, width)
 		}
 	}
 }

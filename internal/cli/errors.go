@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,10 +13,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/run"
 )
 
-// The exit codes, as in the table of docs/cli.
+// The exit codes, as exitCodes says in words.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -27,7 +27,16 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a mistake in what the user typed.
+// exitCodes is the rule by which a command ends with one.
+const exitCodes = `Exit codes:
+  0    done
+  1    something failed
+  2    what was typed is wrong: a word, a file, an image or a run that there is not
+  3    measured, and stored, but some trials or parts of them failed
+  4    this machine, or an engine on it, cannot do what was asked
+  130  interrupted; what was measured is kept`
+
+// usageError is a mistake in what the user typed, also a name that fits nothing.
 type usageError struct {
 	err  error
 	hint string
@@ -90,11 +99,22 @@ func (a *app) fail(err error) int {
 		a.failJSON(err, hint, code)
 		return code
 	}
-	fmt.Fprintf(a.stderr, "tare: %s\n", printable(err.Error()))
-	if hint != "" {
-		fmt.Fprintf(a.stderr, "  → %s\n", printable(hint))
-	}
+	a.tell(err.Error(), hint)
 	return code
+}
+
+// tell writes a message to stderr, and what to do about it. Lines after the first are
+// indented, so that no foreign text in it passes for a message, or advice, of tare's.
+func (a *app) tell(text, hint string) {
+	fmt.Fprintf(a.stderr, "tare: %s\n", hanging(text))
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "  → %s\n", hanging(hint))
+	}
+}
+
+// hanging is a text that may have several lines, the others below the first.
+func hanging(text string) string {
+	return strings.ReplaceAll(plain.Text(strings.TrimRight(text, "\n")), "\n", "\n      ")
 }
 
 func (a *app) failJSON(err error, hint string, code int) {
@@ -106,7 +126,7 @@ func (a *app) failJSON(err error, hint string, code int) {
 		} `json:"error"`
 	}
 	out.Error.Message, out.Error.Hint, out.Error.Code = err.Error(), hint, code
-	_ = json.NewEncoder(a.stderr).Encode(out) // nobody is left to tell
+	_ = plain.WriteJSON(a.stderr, out, "") // nobody is left to tell
 }
 
 // classify returns the exit code of an error and what to do about it.
@@ -157,14 +177,4 @@ func generalHint(err error) string {
 	default:
 		return ""
 	}
-}
-
-// printable keeps control characters from a foreign message off the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0) {
-			return '�'
-		}
-		return r
-	}, text)
 }

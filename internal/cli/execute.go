@@ -73,9 +73,9 @@ func (a *app) announce(e execution) {
 		}
 		cells = append(cells, cellName(c))
 	}
-	a.notice("%s: %s%s", e.header.Plan.Name, printable(strings.Join(cells, ", ")), control)
+	a.notice("%s: %s%s", e.header.Plan.Name, strings.Join(cells, ", "), control)
 	a.notice("stops %s", stopRule(e.header.Plan, e.header.Metrics))
 	for _, p := range e.planned.leftOut() {
-		a.notice("left out: %s: %s", p.instance.Name, printable(p.err.Error()))
+		a.notice("left out: %s: %s", p.instance.Name, p.err)
 	}
 }

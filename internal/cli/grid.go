@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // narrowest is the least that a column shrinks to: less is no text any more.
@@ -16,6 +18,7 @@ func writeGrid(w io.Writer, rows [][]string, width int) {
 	if len(rows) == 0 {
 		return
 	}
+	rows = plainRows(rows)
 	widths := gridWidths(rows, width)
 	for _, row := range rows {
 		cells := make([][]string, len(row))
@@ -36,6 +39,17 @@ func writeGrid(w io.Writer, rows [][]string, width int) {
 			fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 		}
 	}
+}
+
+// plainRows are rows of which every cell is one line that hides nothing.
+func plainRows(rows [][]string) [][]string {
+	out := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			out[i] = append(out[i], plain.Line(cell))
+		}
+	}
+	return out
 }
 
 // gridWidths are the widths of the columns.

@@ -19,7 +19,7 @@ func writeDifferences(w io.Writer, c inspect.Comparison, width int) {
 	}
 	line := func(what string, count int, names string) {
 		if count > 0 {
-			writeHanging(w, "  ", 4, printable(fmt.Sprintf("%s (%d): %s", what, count, names)), width)
+			writeHanging(w, "  ", 4, fmt.Sprintf("%s (%d): %s", what, count, names), width)
 		}
 	}
 	for i, r := range c.Images {
@@ -99,9 +99,9 @@ func writeChanges(w io.Writer, c inspect.Comparison, width int) {
 }
 
 func differenceRow(d inspect.Difference) []string {
-	row := []string{printable(d.What)}
+	row := []string{d.What}
 	for _, v := range d.Values {
-		row = append(row, cmp.Or(printable(v), "–"))
+		row = append(row, cmp.Or(v, "–"))
 	}
 	return row
 }

@@ -20,7 +20,7 @@ func writeImages(w io.Writer, c inspect.Comparison, width int) error {
 	writeGrid(w, layerRows(c), width)
 	for _, r := range c.Images {
 		for _, n := range r.Notes {
-			writeWrapped(w, "! ", printable(r.Ref+": "+n), width)
+			writeWrapped(w, "! ", r.Ref+": "+n, width)
 		}
 	}
 	if len(c.Images) == 1 {
@@ -61,7 +61,7 @@ func overview(c inspect.Comparison) [][]string {
 			cmp.Or(r.Config.User, "root"), inspect.Words(r.Config.Entrypoint), inspect.Words(r.Config.Cmd), cmp.Or(r.Config.Dir, "/"),
 			strings.Join(r.Config.Ports, " "), strings.Join(r.Config.Volumes, " "), strings.Join(r.Config.Env, " "),
 		} {
-			rows[n] = append(rows[n], cmp.Or(printable(cell), "–"))
+			rows[n] = append(rows[n], cmp.Or(cell, "–"))
 		}
 	}
 	if len(c.Images) == 1 {
@@ -171,7 +171,7 @@ func writePackages(w io.Writer, r *inspect.Report, width int) {
 	fmt.Fprintln(w, "\nPackages")
 	rows := [][]string{}
 	for _, p := range r.Packages {
-		rows = append(rows, []string{printable(p.Name), printable(p.Version), printable(p.Arch)})
+		rows = append(rows, []string{p.Name, p.Version, p.Arch})
 	}
 	writeGrid(w, rows, width)
 }

@@ -58,7 +58,7 @@ func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *b
 	}
 	wantTrials(t, p.last(t), whole)
 	p.nothingLeft(t)
-	if said := p.tare(t, "resume", got.Header.ID); said.code != 1 || !strings.Contains(said.stderr, "finished") {
+	if said := p.tare(t, "resume", got.Header.ID); said.code != 2 || !strings.Contains(said.stderr, "finished") {
 		t.Errorf("resuming it again: exit code %d: %s", said.code, said.stderr)
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -17,7 +17,10 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the stored runs, newest first",
-		Args:  none,
+		Long: `List shows the stored runs, newest first. CELLS and TRIALS count all that were run:
+the control, which is the baseline once more, and the blocks for warming up too.
+BEGAN is in local time.`,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return &usageError{fmt.Errorf("--limit %d", limit), "--limit takes a number of runs, 1 or more; without it all are listed"}
@@ -35,11 +38,14 @@ type listed struct {
 	Name    string    `json:"name"`
 	Host    string    `json:"host"`
 	Began   time.Time `json:"began"`
-	Cells   []string  `json:"cells"`
+	Cells   []string  `json:"cells"` // without the control
 	Samples int       `json:"samples"`
 	Failed  int       `json:"failed"`
 	Partly  int       `json:"partly"` // trials of which a part failed, and others did not
 	Status  string    `json:"status"` // "incomplete", or why it stopped
+	// Imported says that it began elsewhere, so that it cannot be resumed here.
+	Imported bool `json:"imported,omitempty"`
+	all      int  // cells, the control among them
 }
 
 func (a *app) list(ctx context.Context, s bench.Store, limit int) error {
@@ -70,8 +76,7 @@ func (a *app) printList(runs []listed, all bool) error {
 		a.notice("no runs yet: 'tare run' makes one")
 		return nil
 	}
-	width, tty := terminal(a.stdout.Writer)
-	return writeList(a.stdout, runs, width, tty)
+	return writeList(a.stdout, runs, a.lineWidth())
 }
 
 func summarize(r bench.RunSummary) listed {
@@ -79,6 +84,7 @@ func summarize(r bench.RunSummary) listed {
 	out := listed{
 		ID: h.ID, Name: h.Plan.Name, Host: h.Host.Hostname, Began: h.Began,
 		Samples: r.Samples, Failed: r.Failed, Partly: r.Partly, Status: "incomplete", Cells: []string{},
+		Imported: h.Imported, all: len(h.Plan.Cells),
 	}
 	for _, c := range h.Plan.Cells {
 		if !c.Control {
@@ -100,10 +106,7 @@ func cellName(c bench.Cell) string {
 
 // printJSON prints a result as JSON that people can read too.
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return plain.WriteJSON(a.stdout, v, "  ")
 }
 
 // none refuses arguments.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -21,21 +20,18 @@ const (
 // first ones first.
 var spared = []string{"HOST", "CELLS"}
 
-// writeList prints times that people read on a terminal, as wide as that is,
-// and times and whole lines that programs read elsewhere.
-func writeList(w io.Writer, runs []listed, width int, tty bool) error {
+// writeList prints runs in the columns that there is room for.
+func writeList(w io.Writer, runs []listed, width int) error {
 	rows := [][]string{{"RUN", "NAME", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS"}}
 	for _, r := range runs {
-		began := r.Began.UTC().Format(time.RFC3339)
-		if tty {
-			began = r.Began.Local().Format("2006-01-02 15:04")
-		}
+		began := r.Began.Local().Format("2006-01-02 15:04")
 		rows = append(rows, []string{
-			r.ID, cell(r.Name), cell(r.Host), began,
-			fmt.Sprint(len(r.Cells)), fmt.Sprint(r.Samples), failedText(r), statusText(r),
+			r.ID, r.Name, r.Host, began,
+			fmt.Sprint(r.all), fmt.Sprint(r.Samples), failedText(r), statusText(r),
 		})
 	}
-	if tty {
+	rows = plainRows(rows)
+	if width != unlimited {
 		narrow(rows, width)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
@@ -67,9 +63,12 @@ func statusText(r listed) string {
 			return "nothing ran" // unsupported, or what it needs could not be made
 		}
 		return "all failed"
-	default:
-		return r.Status
+	case "incomplete":
+		if r.Imported {
+			return "incomplete, imported"
+		}
 	}
+	return r.Status
 }
 
 // narrow takes columns out of rows until they fit, and then shortens names.

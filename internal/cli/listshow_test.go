@@ -17,9 +17,10 @@ func TestListFits(t *testing.T) {
 		{ID: "20260314-150926-abcd", Name: "quick", Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision)},
 		{ID: "20260314-150926-abce", Name: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Failed: 1, Partly: 3, Status: "incomplete"},
 	}
-	for _, tty := range []bool{true, false} {
+	for _, width := range []int{80, unlimited} {
+		tty := width != unlimited
 		var b bytes.Buffer
-		if err := writeList(&b, runs, 80, tty); err != nil {
+		if err := writeList(&b, runs, width); err != nil {
 			t.Fatal(err)
 		}
 		text := b.String()
@@ -63,7 +64,7 @@ func TestTrialsAreHarmless(t *testing.T) {
 	if err := writeTrials(&b, metrics, trials); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, 80, false); err != nil {
+	if err := writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, unlimited); err != nil {
 		t.Fatal(err)
 	}
 	if text := b.String(); strings.ContainsAny(text, "\x1b\a\t") || strings.Count(text, "\n") != 5 {

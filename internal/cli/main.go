@@ -11,13 +11,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/tare-bench/tare/internal/experiment"
 )
 
 // app is one invocation: the world that commands work in.
@@ -143,7 +145,9 @@ against another, and a container against no container at all, and says honestly
 which differences are real.
 
   tare run         measure what a container costs on this machine: about two minutes
-  tare doctor      which engines can be used here, and what disturbs measurements`,
+  tare doctor      which engines can be used here, and what disturbs measurements
+
+` + exitCodes,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -159,7 +163,6 @@ which differences are real.
 			_, err := a.color()
 			return errors.Join(err, outputNamed(cmd))
 		},
-		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -187,16 +190,40 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := cmd.CommandPath() + " --help lists the commands"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	return &usageError{fmt.Errorf("no command %q", args[0]), commandHint(cmd, args[0])}
+}
+
+// commandHint says which command was meant: what others call so, or one that is spelt
+// much like it.
+func commandHint(cmd *cobra.Command, word string) string {
+	var known []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
+		}
 	}
-	return &usageError{fmt.Errorf("no command %q", args[0]), hint}
+	near, ok := experiment.Nearest(word, known)
+	if !cmd.HasParent() {
+		switch word {
+		case "rm", "remove", "delete":
+			return "stored runs are not removed one by one: 'tare list' shows them, and 'tare clean' removes what killed runs left"
+		case "ls", "runs":
+			near, ok = "list", true
+		case "inspect", "report":
+			near, ok = "show", true
+		case "init", "new":
+			return "'tare plan NAME --yaml' writes an experiment to begin with"
+		}
+	}
+	if ok {
+		return "did you mean " + near + "?"
+	}
+	return cmd.CommandPath() + " --help lists the commands"
 }
 
 // notice tells people something beside the result.
 func (a *app) notice(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "tare: "+format+"\n", args...)
+	a.tell(fmt.Sprintf(format, args...), "")
 }
 
 // terminal returns the width of w if it is a terminal.
@@ -220,7 +247,16 @@ func (a *app) width() int {
 	if w, ok := terminal(a.stdout.Writer); ok {
 		return w
 	}
+	if w, ok := a.columns(); ok {
+		return w
+	}
 	return defaultWidth
+}
+
+// columns is the width that $COLUMNS asks for where stdout is no terminal.
+func (a *app) columns() (width int, ok bool) {
+	width, err := strconv.Atoi(a.env("COLUMNS"))
+	return width, err == nil && width > 0
 }
 
 // color reports whether text on stdout has colour.

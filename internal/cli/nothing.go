@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
 )
 
 // nothingMeasured reports whether a run has trials, and none that succeeded.
@@ -23,6 +25,38 @@ func outcome(r *bench.Run) error {
 		return errTrialsFailed
 	default:
 		return groundless(r)
+	}
+}
+
+// refused is the error of a plan of which no cell can be run here, as far as that can be
+// known before there is a run; nil if one can. What hooks may yet provide is left to them.
+func (p *planned) refused(ctx context.Context, dir string) error {
+	if len(p.plan.Hooks) > 0 {
+		return nil
+	}
+	why := run.Refused(ctx, run.Options{
+		Header: bench.Header{ID: p.site.run, Plan: p.plan}, Workload: p.workload, Engines: p.engines(), Client: p.client(), Dir: dir,
+	})
+	if why == nil {
+		return nil
+	}
+	var reasons []string
+	cells := map[string][]string{} // by their reason
+	for i, err := range why {
+		if c := p.plan.Cells[i]; !c.Control {
+			reason := err.Error()
+			if cells[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			cells[reason] = append(cells[reason], cellName(c))
+		}
+	}
+	for i, reason := range reasons {
+		reasons[i] = strings.Join(cells[reason], ", ") + ": " + reason
+	}
+	return &hintError{
+		&kindError{"nothing can be measured: " + strings.Join(reasons, "\n"), bench.ErrUnsupported},
+		"'tare doctor' says which engines can be used here; 'tare plan' shows what the cells ask for",
 	}
 }
 
@@ -80,7 +114,7 @@ func firstFailure(r *bench.Run) (first bench.Sample, unsupported bool) {
 // whyFailed says in which cell a trial failed, and why.
 func whyFailed(r *bench.Run, s bench.Sample) string {
 	parts := []string{cellName(r.Header.Plan.Cells[s.Trial.Cell])}
-	if s.Operation != "" && !strings.HasPrefix(s.Reason, s.Operation+":") {
+	if s.Outcome != bench.Unsupported && s.Operation != "" && !strings.HasPrefix(s.Reason, s.Operation+":") {
 		parts = append(parts, s.Operation)
 	}
 	if s.Reason == "" {

@@ -68,7 +68,7 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 	f.StringArrayVar(&o.ports, "expose", nil, "a port on which it listens, instead of those of the recipe: `PORT[/PROTOCOL]`, by default tcp")
 	f.StringVar(&o.dir, "workdir", "", "its working `directory`, made if it is not there")
 	completeFlag(cmd, "recipe", completeFixed(append(pack.RecipeNames(), pack.NoRecipe)...))
-	completeFlag(cmd, "load", completeFixed(loaders()...))
+	completeFlag(cmd, "load", completeList(loaders()...))
 	return cmd
 }
 

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/pack"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -73,30 +73,29 @@ func describe(ctx context.Context, img *image.Image, tag string) (*packed, error
 // printPacked tells what was packed; on stderr where the image is on stdout.
 func (a *app) printPacked(p *packed, aside bool) error {
 	var out io.Writer = a.stdout
+	width := a.lineWidth()
 	switch {
 	case aside:
-		out = a.stderr
+		out, width = a.stderr, unlimited
 	case a.global.JSON:
 		return a.printJSON(p)
 	}
-	if err := writeFiles(out, p.Files); err != nil {
-		return err
-	}
+	writeFiles(out, p.Files, width)
 	made := p.made()
 	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare and %d links, %s; the layer has %s\n",
 		len(p.Files)-made, made, p.Links, bytesOf(p.Bytes), bytesOf(p.Layer))
-	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, printable(commandLine(p.Argv)))
+	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(commandLine(p.Argv)))
 	if p.User != "" {
-		fmt.Fprintf(out, "as     %s\n", printable(p.User))
+		fmt.Fprintf(out, "as     %s\n", plain.Line(p.User))
 	}
 	if len(p.Ports) > 0 {
-		fmt.Fprintf(out, "ports  %s\n", strings.Join(p.Ports, " "))
+		fmt.Fprintf(out, "ports  %s\n", plain.Line(strings.Join(p.Ports, " ")))
 	}
 	if p.Written != "" {
-		fmt.Fprintf(out, "wrote  %s\n", printable(p.Written))
+		fmt.Fprintf(out, "wrote  %s\n", plain.Line(p.Written))
 	}
 	for _, engine := range p.Loaded {
-		fmt.Fprintf(out, "loaded %s into %s\n", p.Tag, engine)
+		fmt.Fprintf(out, "loaded %s into %s\n", plain.Line(p.Tag), engine)
 	}
 	a.noticePacked(p, aside)
 	return nil
@@ -115,7 +114,7 @@ func (p *packed) made() (n int) {
 // noticePacked says what the user may not expect.
 func (a *app) noticePacked(p *packed, aside bool) {
 	for _, script := range p.Scripts {
-		a.notice("%s is a script: what it runs and reads is not packed with it; name that too, as PROGRAM or --file", printable(script))
+		a.notice("%s is a script: what it runs and reads is not packed with it; name that too, as PROGRAM or --file", script)
 	}
 	if p.SetID {
 		a.notice("a program is set-user-ID or set-group-ID here, and not in the image")
@@ -130,13 +129,12 @@ func (a *app) noticePacked(p *packed, aside bool) {
 
 // writeFiles writes a line for each file, and one for all that came with a
 // directory.
-func writeFiles(w io.Writer, files []packedFile) error {
-	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
-	fmt.Fprintln(t, "SIZE\tPATH\tPACKAGE\tNEEDED BY")
+func writeFiles(w io.Writer, files []packedFile, width int) {
+	rows := [][]string{{"SIZE", "PATH", "PACKAGE", "NEEDED BY"}}
 	for _, f := range gathered(files) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", bytesOf(f.Bytes), cell(f.Path), cell(f.from()), cell(cmp.Or(f.By, "–")))
+		rows = append(rows, []string{bytesOf(f.Bytes), f.Path, f.from(), cmp.Or(f.By, "–")})
 	}
-	return t.Flush()
+	writeGrid(w, rows, width)
 }
 
 // from is where a file comes from: a package, if it is known.
@@ -145,11 +143,6 @@ func (f packedFile) from() string {
 		return "written by tare"
 	}
 	return cmp.Or(f.Package, "–")
-}
-
-// cell keeps what is between tabs in one line.
-func cell(text string) string {
-	return strings.NewReplacer("\t", "�", "\n", "�").Replace(printable(text))
 }
 
 // gathered makes one of the files that came with a directory, where the first was.

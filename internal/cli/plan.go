@@ -217,7 +217,7 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 		return nil, err
 	}
 	for _, l := range e.Excluded(p.plan) {
-		a.notice("%s is left out: %s", printable(l.Value), whyExcluded(l, name))
+		a.notice("%s is left out: %s", l.Value, whyExcluded(l, p.plan, name))
 	}
 	p.workload = workloadNamed(p.plan.Workload)
 	p.nameOnlyImage()
@@ -226,12 +226,15 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 
 // whyExcluded says that an experiment has no cell with a level, and where to look for
 // the reason: not in stdin, which has been read.
-func whyExcluded(l bench.Label, experiment string) string {
-	why := fmt.Sprintf("no cell of the experiment has %s: %s", l.Key, printable(l.Value))
-	if experiment == "-" {
+func whyExcluded(l bench.Label, plan bench.Plan, name string) string {
+	if experiment.Ignored(l, plan) {
+		return fmt.Sprintf("a plain process has no choice of %s; name an engine that has, such as floor", l.Key)
+	}
+	why := fmt.Sprintf("no cell of the experiment has %s: %s", l.Key, l.Value)
+	if name == "-" {
 		return why
 	}
-	return fmt.Sprintf("%s; 'tare plan --yaml %s' shows what it excludes", why, printable(experiment))
+	return fmt.Sprintf("%s; 'tare plan --yaml %s' shows what it excludes", why, name)
 }
 
 // replan holds a stored plan to the engines of this machine.
@@ -361,7 +364,7 @@ and printed, as the experiment that does its work.`,
 	a.addTokenFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
 	cmd.ValidArgsFunction = completeExperiments
-	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
+	completeFlag(cmd, "engine", completeList(names(builtinInstances())...))
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"path"
 	"slices"
@@ -59,7 +60,7 @@ func (p *planned) checkStored(ctx context.Context, ref string) error {
 			continue
 		}
 		if err := finder.FindImage(ctx, ref); errors.Is(err, bench.ErrNoImage) {
-			errs = append(errs, err)
+			errs = append(errs, &usageError{err, ""})
 		}
 	}
 	if errs == nil {
@@ -67,7 +68,7 @@ func (p *planned) checkStored(ctx context.Context, ref string) error {
 	}
 	err := errors.Join(errs...)
 	if meant := p.meant(ctx, ref); meant != "" {
-		err = &hintError{err, fmt.Sprintf("did you mean %s?", meant)}
+		err = &usageError{err, fmt.Sprintf("did you mean %s?", meant)}
 	}
 	return err
 }
@@ -116,13 +117,25 @@ func (p *planned) nameOnlyImage() {
 	}
 }
 
-// imageError adds a hint where a registry does not answer.
+// imageError adds what to do: a reference to what is not there, or to nothing that tare
+// knows, is a mistake in what was typed.
 func imageError(ref string, err error) error {
 	var dial *net.OpError
-	if !strings.HasPrefix(ref, "docker://") || !errors.As(err, &dial) {
-		return err
+	var misspelt image.Misspelt
+	kind, name, _ := strings.Cut(ref, ":")
+	switch {
+	case kind == "docker" && errors.As(err, &dial):
+		return &hintError{err, "is the registry there, and may it be reached from here?"}
+	case kind == "tar" && name != "" && missingFile(name):
+		return &usageError{err, "name a file that 'docker save' or 'tare pack -o' wrote"}
+	case kind == "oci" && name != "" && missingFile(name):
+		return &usageError{err, "name the directory of an OCI image layout"}
+	case kind == "host" && errors.Is(err, fs.ErrNotExist): // which is not this machine's fault
+		return &usageError{errors.New(strings.Replace(err.Error(), bench.ErrUnsupported.Error()+": ", "", 1)), "is it spelt like that?"}
+	case errors.Is(err, image.ErrForeign), errors.Is(err, bench.ErrNoImage), errors.As(err, &misspelt):
+		return &usageError{err, ""}
 	}
-	return &hintError{err, "is the registry there, and may it be reached from here?"}
+	return err
 }
 
 func sameImage(digest string, names []string) bench.Warning {

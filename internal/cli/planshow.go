@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
 	"github.com/tare-bench/tare/internal/unit"
 )
@@ -115,9 +116,9 @@ func most(plan bench.Plan, block time.Duration) time.Duration {
 
 func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	plan := s.Plan
-	fmt.Fprintf(w, "%s: workload %s, seed %d\n", printable(plan.Name), plan.Workload, plan.Seed)
+	fmt.Fprintf(w, "%s: workload %s, seed %d\n", plain.Line(plan.Name), plan.Workload, plan.Seed)
 	if plan.Doc != "" {
-		writeWrapped(w, "", printable(plan.Doc), width)
+		writeWrapped(w, "", plan.Doc, width)
 	}
 	fmt.Fprintln(w)
 	if err := writeCells(w, plan, p); err != nil {
@@ -141,14 +142,14 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 		if i < plan.Warmup {
 			name = "warm-up"
 		}
-		writeWrapped(w, fmt.Sprintf("  %-8s ", name), printable(strings.Join(cells, ", ")), width)
+		writeWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
 	}
 	fmt.Fprintln(w)
 	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
 	writeWrapped(w, "takes ", duration(s), width)
 	for _, e := range p.used() {
 		if e.err != nil {
-			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, printable(e.err.Error())), width)
+			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, e.err), width)
 		}
 	}
 	return nil
@@ -165,7 +166,7 @@ func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
 		case c.Control:
 			role = "control: the baseline again, for the noise"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.Name), engineVersion(c.Engine, p), printable(c.Condition), role)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", plain.Line(c.Name), engineVersion(c.Engine, p), plain.Line(c.Condition), role)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -179,10 +180,10 @@ func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
 func engineVersion(name string, p *planned) string {
 	for _, e := range p.probed {
 		if e.instance.Name == name && e.err == nil && e.info.Version != "" {
-			return name + " " + printable(e.info.Version)
+			return plain.Line(name + " " + e.info.Version)
 		}
 	}
-	return name
+	return plain.Line(name)
 }
 
 // stopRule says in words when the run ends.

@@ -51,7 +51,7 @@ func masked(text string) string {
 	for _, m := range []struct{ pattern, by string }{
 		{`\x1b\[[0-9;]*[A-Za-z]`, ""},
 		{`\d{8}-\d{6}-[a-z2-7]{4}`, "RUN"},
-		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`, "TIME"},
+		{`\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z| \d\d:\d\d)`, "TIME"},
 		{`\d[\d.,]* (ns|µs|ms|s)\b`, "DURATION"},
 		{`sha256:[0-9a-f]+`, "DIGEST"},
 		{`  +`, "  "},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/unit"
 )
@@ -50,7 +51,7 @@ func (p *progress) observe(e run.Event) {
 	case run.Began:
 		p.trials, p.done = e.Trials, e.Done
 	case run.SetUpBegan:
-		p.show(fmt.Sprintf("preparing %s (%d of %d)", printable(analysis.CellName(&p.plan.Cells[e.Cell])), e.Cell+1, len(p.plan.Cells)))
+		p.show(fmt.Sprintf("preparing %s (%d of %d)", analysis.CellName(&p.plan.Cells[e.Cell]), e.Cell+1, len(p.plan.Cells)))
 	case run.TrialBegan:
 		p.measure()
 		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
@@ -92,7 +93,7 @@ func (p *progress) failed(s bench.Sample) {
 	if cell.Condition != "" {
 		cell.Name += " (" + cell.Condition + ")"
 	}
-	fmt.Fprintf(p.out, "%s: %s: %s\n", printable(cell.Name), s.Outcome, printable(s.Reason))
+	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)), hanging(s.Reason))
 	if p.failures == mostFails {
 		fmt.Fprintln(p.out, "further failures are counted, not shown; 'tare show' has them all")
 	}
@@ -110,6 +111,7 @@ func (p *progress) showTrial() {
 
 // show puts a line on the screen; where that is no terminal, a line now and then.
 func (p *progress) show(text string) {
+	text = plain.Line(text)
 	switch {
 	case p.tty:
 		if runes := []rune(text); len(runes) >= p.width {

@@ -35,7 +35,7 @@ func TestProgress(t *testing.T) {
 		}
 		clock = clock.Add(heartbeat)
 		p.observe(run.SetUpBegan{Cell: 1})
-		said("preparing doc�ker (2 of 2)")
+		said("preparing doc\\x1bker (2 of 2)")
 		clock = clock.Add(heartbeat)
 		p.observe(run.TrialEnded{Sample: bench.Sample{Outcome: bench.Unsupported}})
 		clock = clock.Add(heartbeat)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,27 +109,39 @@ func incomplete(ctx context.Context, s bench.Store, args []string) (*bench.Run, 
 		case err != nil:
 			return nil, err
 		case r.End != nil:
-			return nil, &hintError{fmt.Errorf("run %s: %w", r.Header.ID, bench.ErrFinished), "tare show " + r.Header.ID}
+			return nil, &usageError{fmt.Errorf("run %s: %w", r.Header.ID, bench.ErrFinished), "tare show " + r.Header.ID}
 		case r.Header.Imported:
-			return nil, &hintError{
-				fmt.Errorf("run %s was imported: it can only be resumed where it began", r.Header.ID),
-				"on that machine: tare resume " + r.Header.ID,
-			}
+			return nil, isImported(r.Header.ID)
 		}
 		return r, nil
 	}
 	var unreadable error
+	imported := ""
 	for r, err := range s.Runs(ctx) {
-		if err != nil {
+		switch {
+		case err != nil:
 			unreadable = errors.Join(unreadable, err)
-		} else if r.End == nil && !r.Header.Imported {
+		case r.End == nil && !r.Header.Imported:
 			return s.Open(ctx, r.Header.ID)
+		case r.End == nil:
+			imported = cmp.Or(imported, r.Header.ID)
 		}
 	}
-	if unreadable != nil {
+	switch {
+	case unreadable != nil:
 		return nil, unreadable
+	case imported != "":
+		return nil, isImported(imported)
 	}
-	return nil, &hintError{errors.New("no incomplete run"), "'tare list' shows the stored runs"}
+	return nil, &usageError{errors.New("no incomplete run"), "'tare list' shows the stored runs"}
+}
+
+// isImported is the error of resuming a run that began elsewhere.
+func isImported(id string) error {
+	return &usageError{
+		fmt.Errorf("run %s was imported: it can only be resumed where it began", id),
+		"on that machine: tare resume " + id,
+	}
 }
 
 // cleanDead removes what the killed process of one run left. The run must not

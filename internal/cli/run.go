@@ -38,9 +38,8 @@ Built in are these. Each stops once it knows enough, or when its time is used up
 --budget changes; 'tare plan' says more.
 
 ` + builtinList() + `
-Exit codes: 0 measured, 3 measured but some trials failed, or parts of them, 4 an
-engine cannot be used here, 130 interrupted (what was measured is kept; see
-'tare resume').`,
+A run that is interrupted keeps what it has measured: see 'tare resume'. It ends with
+exit code 3 where some trials failed; 'tare --help' lists the others.`,
 		Example: `  tare run
   tare run lifecycle --engine native,runc,docker --budget 1m
   tare run image host:nginx tar:shop.tar
@@ -63,7 +62,7 @@ engine cannot be used here, 130 interrupted (what was measured is kept; see
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the run's records to `file` as they come as well; - for stdout instead of the table")
 	cmd.ValidArgsFunction = completeExperiments
-	completeFlag(cmd, "engine", completeFixed(names(builtinInstances())...))
+	completeFlag(cmd, "engine", completeList(names(builtinInstances())...))
 	return cmd
 }
 
@@ -94,7 +93,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		return err
 	}
 	if ref := p.onlyImage(); ref != "" {
-		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", printable(ref), printable(ref))
+		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", ref, ref)
 	}
 	return a.withStore(ctx, func(s bench.Store) error {
 		machine, err := openMachine()
@@ -110,7 +109,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		}
 		header := a.header(ctx, p, id, state, machine)
 		header.Warnings = slices.Concat(header.Warnings, notes)
-		out, w, err := a.begin(ctx, s, p, &header, output)
+		out, w, err := a.begin(ctx, s, p, &header, dir.path, output)
 		if err != nil {
 			return errors.Join(err, dir.remove())
 		}
@@ -122,13 +121,16 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 
 // begin looks for the images, and begins the run in the store and in the output. Where
 // that fails the engines are closed, which were asked for images.
-func (a *app) begin(ctx context.Context, s bench.Store, p *planned, h *bench.Header, name string) (out output, w bench.RunWriter, err error) {
+func (a *app) begin(ctx context.Context, s bench.Store, p *planned, h *bench.Header, dir, name string) (out output, w bench.RunWriter, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, closeEngines(ctx, p.engines()))
 		}
 	}()
 	same, err := p.checkImages(ctx)
+	if err == nil {
+		err = p.refused(ctx, dir)
+	}
 	if err != nil {
 		return out, nil, err
 	}

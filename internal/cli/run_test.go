@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 
 // fullStore takes no run.
@@ -26,9 +27,9 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 		e := enginetest.NewFake(enginetest.FakeConfig{Name: "fake"})
 		p := &planned{
 			plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
-			probed: []probed{{instance: instance{Name: "fake"}, engine: e}},
+			probed: []probed{{instance: instance{Name: "fake"}, engine: e}}, workload: lifecycle.New(),
 		}
-		if _, _, err := new(app).begin(t.Context(), fullStore{}, p, new(bench.Header), output); err == nil {
+		if _, _, err := new(app).begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), output); err == nil {
 			t.Errorf("%s refuses, and the run begins", what)
 		}
 		if !slices.Contains(e.Calls(), "close") {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -57,13 +57,13 @@ func makeRunDir(state, id string) (*runDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the run's directory: %w", err)
 	}
-	dir, err := lockDir(temporary)
+	lock, err := newLock(temporary, id)
 	if err == nil {
 		path := filepath.Join(runs, id)
 		if err = errors.Join(os.Chmod(temporary, 0o711), os.Rename(temporary, path)); err == nil {
-			return &runDir{id, path, dir.lock}, nil
+			return &runDir{id, path, lock}, nil
 		}
-		err = errors.Join(err, dir.close())
+		err = errors.Join(err, lock.Close())
 	}
 	return nil, errors.Join(fmt.Errorf("make the directory of run %s: %w", id, err), os.RemoveAll(temporary))
 }
@@ -92,14 +92,41 @@ func makePassable(dir string) error {
 // errLocked is the error of locking a directory that somebody else has.
 var errLocked = errors.New("another process has it")
 
-// lockDir locks a directory. The kernel drops the lock with the process,
-// however that ends.
-func lockDir(path string) (*runDir, error) { return lockAs(path, os.O_CREATE|os.O_RDWR) }
+// errForeign is the error of locking a directory that is no run's.
+var errForeign = errors.New("it has no mark of tare's")
 
-// lockAs locks a directory by a file in it, opened in some way.
-func lockAs(path string, flags int) (*runDir, error) {
+// markOf is what the lock of a run's directory holds from its beginning to its end:
+// nothing without it is ever removed, for directories called "runs" are not only tare's.
+func markOf(id string) string { return markPrefix + id + "\n" }
+
+const markPrefix = "tare run "
+
+// newLock locks a new directory, and marks it as a run's. The kernel drops the lock
+// with the process, however that ends.
+func newLock(dir, id string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		_, err = f.WriteString(markOf(id))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// lockDir locks the directory of a run that is not under way. It makes nothing: the
+// error wraps errForeign where no run has made the directory.
+func lockDir(path string) (*runDir, error) {
+	id := strings.TrimPrefix(filepath.Base(path), gone)
 	name := filepath.Join(path, lockName)
-	f, err := os.OpenFile(name, flags, 0o600)
+	if mark, err := readMark(name); err != nil || mark != markOf(id) {
+		return nil, cmp.Or(err, errForeign)
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +139,25 @@ func lockAs(path string, flags int) (*runDir, error) {
 	if err := errors.Join(err, nowErr); err != nil || !os.SameFile(ours, now) {
 		return nil, errors.Join(errLocked, err, f.Close())
 	}
-	return &runDir{strings.TrimPrefix(filepath.Base(path), gone), path, f}, nil
+	return &runDir{id, path, f}, nil
+}
+
+// readMark returns the beginning of a lock file, empty where there is none.
+func readMark(name string) (string, error) {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	mark, err := io.ReadAll(io.LimitReader(f, 256))
+	return string(mark), err
 }
 
 // remove deletes the directory. Nothing may be mounted below it any more, or
@@ -149,14 +194,6 @@ func (d *runDir) empty() error {
 // close gives up the lock and leaves the directory for 'tare clean'.
 func (d *runDir) close() error { return d.lock.Close() }
 
-// removeTree deletes a directory unless something is mounted below it.
-func removeTree(path string) error {
-	if err := unmounted(path); err != nil {
-		return err
-	}
-	return os.RemoveAll(path)
-}
-
 // unmounted is an error where something is mounted below a directory.
 func unmounted(path string) error {
 	mounts, err := mountsBelow(path)
@@ -169,20 +206,15 @@ func unmounted(path string) error {
 // deadRuns locks and lists the directories of the runs below state that have
 // no process any more. Nobody can take such a run up again until its lock is
 // given back.
-func deadRuns(state string) ([]*runDir, error) { return unattended(state, "", lockDir) }
+func deadRuns(state string) ([]*runDir, error) { return unattended(state, "") }
 
 // halfGone locks and lists the directories of runs that died while they deleted them.
 // Nothing in them is of use to anybody, and their runs may have been taken up again.
-func halfGone(state string) ([]*runDir, error) {
-	return unattended(state, gone, func(path string) (*runDir, error) {
-		_ = os.Remove(path)            // one that is empty has no lock any more
-		return lockAs(path, os.O_RDWR) // whoever deletes it would not expect another file
-	})
-}
+func halfGone(state string) ([]*runDir, error) { return unattended(state, gone) }
 
 // unattended locks and lists the directories below state that are called prefix and
-// the ID of a run, and that nobody else has.
-func unattended(state, prefix string, lock func(path string) (*runDir, error)) (dirs []*runDir, err error) {
+// the ID of a run, have its mark, and that nobody else has.
+func unattended(state, prefix string) (dirs []*runDir, err error) {
 	entries, err := os.ReadDir(filepath.Join(state, "runs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -195,9 +227,9 @@ func unattended(state, prefix string, lock func(path string) (*runDir, error)) (
 		if !ok || !e.IsDir() || bench.ValidRunID(id) != nil {
 			continue
 		}
-		dir, err := lock(filepath.Join(state, "runs", e.Name()))
-		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-			continue // under way, or gone meanwhile
+		dir, err := lockDir(filepath.Join(state, "runs", e.Name()))
+		if errors.Is(err, errLocked) || errors.Is(err, errForeign) || errors.Is(err, fs.ErrNotExist) {
+			continue // under way, not a run's, or gone meanwhile
 		}
 		if err != nil {
 			return dirs, fmt.Errorf("run %s: %w", id, err)
@@ -207,17 +239,26 @@ func unattended(state, prefix string, lock func(path string) (*runDir, error)) (
 	return dirs, nil
 }
 
-// unborn lists directories that were to become a run's, and whose process died
-// before they did.
-func unborn(state string, now time.Time) []string {
-	all, err := filepath.Glob(filepath.Join(state, "runs", nameless+"*"))
-	if err != nil {
-		return nil // the pattern is wrong where state has odd characters: then they stay
+// removeHusks removes directories whose process died just before they became a run's,
+// or just after all in them was deleted. They hold nothing but a mark, if that.
+func removeHusks(state string, now time.Time) {
+	runs := filepath.Join(state, "runs")
+	entries, _ := os.ReadDir(runs) // what cannot be listed stays
+	for _, e := range entries {
+		path := filepath.Join(runs, e.Name())
+		info, err := e.Info()
+		switch {
+		case err != nil || !e.IsDir():
+		case strings.HasPrefix(e.Name(), nameless) && now.Sub(info.ModTime()) >= young:
+			lock := filepath.Join(path, lockName)
+			if mark, err := readMark(lock); err == nil && strings.HasPrefix(mark, markPrefix) {
+				_ = os.Remove(lock) // at worst the directory stays
+			}
+			_ = os.Remove(path) // one that holds anything stays
+		case strings.HasPrefix(e.Name(), gone):
+			_ = os.Remove(path) // likewise
+		}
 	}
-	return slices.DeleteFunc(all, func(path string) bool {
-		info, err := os.Lstat(path)
-		return err != nil || !info.IsDir() || now.Sub(info.ModTime()) < young
-	})
 }
 
 // release gives back the locks of runs. Locks that were given back already,

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // Each script is AREA_what.txtar: what a user types, and what must come of it.
@@ -21,7 +23,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		Setup:               home,
 		Condition:           condition,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"parses": parses, "exits": exits, "runs": runs},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"parses": parses, "exits": exits, "runs": runs, "plain": isPlain},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
@@ -109,6 +111,21 @@ func parses(ts *testscript.TestScript, neg bool, args []string) {
 	text := ts.ReadFile(args[0])
 	if !json.Valid([]byte(text)) {
 		ts.Fatalf("%s is not JSON:\n%s", args[0], text)
+	}
+}
+
+// isPlain wants a file of text that shows itself: no controls but tabs and the ends of
+// lines, and nothing invisible.
+func isPlain(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: plain FILE")
+	}
+	text := ts.ReadFile(args[0])
+	if args[0] == "stdout" {
+		text = strings.ReplaceAll(text, "\r\n", "\n") // of CSV
+	}
+	if shown := plain.Text(text); shown != text {
+		ts.Fatalf("%s is not plain:\n%s", args[0], shown)
 	}
 }
 

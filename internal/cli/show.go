@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/unit"
 )
@@ -117,14 +118,14 @@ func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
 	fmt.Fprint(t, "TRIAL\tBLOCK\tCELL\tOUTCOME")
 	for _, m := range metrics {
 		if m.Role == bench.Primary {
-			fmt.Fprintf(t, "\t%s", cell(m.Name))
+			fmt.Fprintf(t, "\t%s", plain.Line(m.Name))
 		}
 	}
 	fmt.Fprintln(t)
 	for _, s := range all {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, cell(s.Cell), s.Outcome)
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, plain.Line(s.Cell), plain.Line(string(s.Outcome)))
 		if s.Reason != "" {
-			fmt.Fprintf(t, "\t%s\n", cell(s.Reason))
+			fmt.Fprintf(t, "\t%s\n", plain.Line(s.Reason))
 			continue
 		}
 		for _, m := range metrics {
@@ -135,7 +136,7 @@ func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
 			if v, ok := s.Values[m.Name]; ok {
 				value = unit.Format(v, m.Unit)
 			}
-			fmt.Fprintf(t, "\t%s", cell(value))
+			fmt.Fprintf(t, "\t%s", plain.Line(value))
 		}
 		fmt.Fprintln(t)
 	}
@@ -166,14 +167,14 @@ func (a *app) showApplied(r *bench.Run) error {
 	fmt.Fprintln(t, "CELL\tRUNTIME\tNETWORK\tROOT\tCGROUP\tSECCOMP\tCPUSET\tMEMORY\tIMAGE")
 	for _, c := range all {
 		if p := c.Applied; p != nil {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.19s\n", printable(c.Cell), orDash(p.Runtime), orDash(p.Network),
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.19s\n", plain.Line(c.Cell), orDash(p.Runtime), orDash(p.Network),
 				orDash(p.Storage), orDash(p.Cgroup), orDash(p.Security.Seccomp), orDash(p.Limits.CPUSet), memorySize(p.Limits.Memory), orDash(p.Image))
 		}
 	}
 	return t.Flush()
 }
 
-func orDash(s string) string { return cmp.Or(printable(s), "–") }
+func orDash(s string) string { return cmp.Or(plain.Line(s), "–") }
 
 func memorySize(n int64) string {
 	if n == 0 {

@@ -79,15 +79,35 @@ func (a *app) withStore(ctx context.Context, f func(bench.Store) error) error {
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		// Opened as a database, a device or a pipe would be waited for without an end.
+		return &usageError{fmt.Errorf("store: %s is %s", path, kindOfFile(info.Mode())), "--store FILE names a file of stored runs"}
+	}
 	s, err := sqlite.Open(ctx, path)
 	var place *fs.PathError
 	switch {
+	case errors.Is(err, sqlite.ErrNotStore) && a.global.Store != "":
+		return &usageError{err, ""}
 	case errors.As(err, &place) && generalHint(err) == "":
 		return &hintError{err, "--store FILE keeps runs elsewhere"}
 	case err != nil:
 		return err
 	}
 	return errors.Join(f(s), s.Close())
+}
+
+// kindOfFile names what is not a regular file.
+func kindOfFile(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	default:
+		return "not a file"
+	}
 }
 
 // newRunID makes an ID that sorts by time and does not collide.
@@ -103,6 +123,9 @@ func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 	stored := 0
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
+			if text == "last" { // which it is, and not the one before it
+				return "", &hintError{err, "'tare list' shows the runs that can be read: name one"}
+			}
 			unreadable = errors.Join(unreadable, err)
 			continue
 		}
@@ -128,9 +151,9 @@ func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 // noRun is the error of looking for a run that is not among those stored.
 func noRun(text string, stored int) error {
 	if stored == 0 {
-		return &hintError{errors.New("no runs yet"), "'tare run' makes one"}
+		return &usageError{errors.New("no runs yet"), "'tare run' makes one"}
 	}
-	return &hintError{fmt.Errorf("no run %q", text), "'tare list' shows the stored runs; \"last\" means the newest"}
+	return &usageError{fmt.Errorf("no run %q", text), "'tare list' shows the stored runs; \"last\" means the newest"}
 }
 
 // openRun reads the run that a user means.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/bucketbench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/stat"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
@@ -45,7 +46,7 @@ func checkForm(as string, others bool) error {
 func (a *app) showTables(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != lifecycle.NewThroughput().Name() {
 		return &usageError{
-			fmt.Errorf("run %s is of the workload %s, and bucketbench's tables are of throughput", r.Header.ID, printable(w)),
+			fmt.Errorf("run %s is of the workload %s, and bucketbench's tables are of throughput", r.Header.ID, w),
 			"run a file for bucketbench, or an experiment with workload: throughput",
 		}
 	}
@@ -86,11 +87,11 @@ func tableRows(r *bench.Run) ([]bucketbench.Result, error) {
 
 // rowName is what a cell is called beside its number of lanes.
 func rowName(p *bench.Plan, c bench.Cell) string {
-	name := strings.Fields(printable(c.Name)) // one line, without tabs
+	name := strings.Fields(plain.Line(c.Name)) // one line, without tabs
 	for _, l := range c.Levels {
 		isCondition := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Condition && f.Name == l.Key })
 		if isCondition && l.Key != "concurrency" {
-			name = append(name, strings.Fields(printable(l.Key+"="+l.Value))...)
+			name = append(name, strings.Fields(plain.Line(l.Key+"="+l.Value))...)
 		}
 	}
 	return strings.Join(name, " ")

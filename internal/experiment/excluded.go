@@ -24,13 +24,23 @@ func (e *Experiment) Excluded(plan bench.Plan) []bench.Label {
 }
 
 // isPlain reports whether the plain process stands for a level: for the network that is
-// called so and, where there are no other cells, for whatever it has no choice of.
+// called so and, where there are no other cells, for the host's, which it has.
 func isPlain(c choice, cells []bench.Cell) bool {
-	if len(choices([]choice{c})) > 0 {
+	if c.factor != "network" || c.level.named {
 		return false
 	}
 	if isNative([]choice{c}) {
 		return slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Engine == native })
 	}
+	return c.level.name == "host" && onlyPlain(cells)
+}
+
+// Ignored reports whether a level is Excluded because a plain process, of which all cells
+// of the plan are, has no choice of that factor.
+func Ignored(l bench.Label, plan bench.Plan) bool {
+	return slices.Contains(isolation(), l.Key) && onlyPlain(plan.Cells)
+}
+
+func onlyPlain(cells []bench.Cell) bool {
 	return !slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Engine != native })
 }

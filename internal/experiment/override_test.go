@@ -317,7 +317,7 @@ exclude: [{engine: docker, network: none}, {engine: floor}, {engine: runc, shape
 		{[]experiment.Levels{level("engine", "docker", "runc"), level("network", "none")}, []bench.Label{{Key: "engine", Value: "docker"}}},
 		{[]experiment.Levels{level("engine", "runc"), level("shape", "small", "large")}, []bench.Label{{Key: "shape", Value: "small"}}},
 		{[]experiment.Levels{level("engine", "auto"), level("network", "none", "host")}, nil},
-		{[]experiment.Levels{level("engine", "native"), level("network", "none", "host")}, nil},
+		{[]experiment.Levels{level("engine", "native"), level("network", "none", "host")}, []bench.Label{{Key: "network", Value: "none"}}},
 		{[]experiment.Levels{level("engine", "runc"), level("network", "native", "host")}, nil},
 		{[]experiment.Levels{level("engine", "runc"), level("network", "native")}, []bench.Label{{Key: "engine", Value: "runc"}}},
 	} {

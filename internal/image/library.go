@@ -165,10 +165,13 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 		return l.openHost(ctx, path)
 	}
 	if err := mistaken(ref); err != nil {
-		return nil, err
+		return nil, Misspelt{err}
 	}
 	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
 }
+
+// Misspelt is the error of a reference that can be no image's, and says what it should be.
+type Misspelt struct{ error }
 
 // mistaken reports what no engine calls an image: a path, another kind of address, or
 // the beginning of one.

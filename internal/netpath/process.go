@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -42,17 +43,7 @@ func nameOf(pid int) string {
 // programOf is a program by what a process calls itself. passt and pasta add which
 // instructions of the processor they use, which is nothing that a path differs by.
 func programOf(name string) string {
-	return printable(strings.TrimSuffix(name, ".avx2"))
-}
-
-// printable is a name that anybody may have given to a process, fit to be shown.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, name)
+	return plain.Line(strings.TrimSuffix(name, ".avx2"))
 }
 
 // links returns what the open files of a process are, as the kernel names them;

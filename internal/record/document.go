@@ -1,11 +1,11 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // documentKind is the value of "tare" in a document.
@@ -44,8 +44,5 @@ func WriteDocument(w io.Writer, run *bench.Run) error {
 		}
 		d.Samples[i] = encodeSample(s, m)
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return plain.WriteJSON(w, d, "  ")
 }

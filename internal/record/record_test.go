@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/record"
 )
 
@@ -565,6 +566,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"tare\":\"record\",\"version\":1,\"id\":\"a\",\"began\":\"2026-01-01T00:00:00Z\",\"plan\":{\"cells\":[{}]}}\n{\"sample\":{\"seq\":0,\"block\":0,\"cell\":0,\"outcome\":\"ok\",\"values\":{}}}"))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"values":[0.008100551,`), []byte(`"values":[null,"+Inf",-0,1e-330],"values":[`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"series":[`), []byte(`"series":[null,{},{"metric":"\u0000"},`)))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"reason":"`), []byte("\"reason\":\"\u202e\u2066\u200b\u009b2J\u007f\U000e0041")))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for run, err := range record.Read(bytes.NewReader(text)) {
 			if err != nil {
@@ -574,6 +576,10 @@ func FuzzRead(f *testing.F) {
 			var b bytes.Buffer
 			if err := record.Write(&b, run); err != nil {
 				t.Fatalf("what was read cannot be written: %v", err)
+			}
+			hides := func(r rune) bool { return r != '\n' && r != '\ufffd' && plain.Hidden(r) }
+			if bytes.ContainsFunc(b.Bytes(), hides) {
+				t.Fatalf("a terminal would obey %q", b.Bytes())
 			}
 			again, err := read(&b)
 			if err != nil || len(again) != 1 {

@@ -207,7 +207,7 @@ func (n *numbers) UnmarshalJSON(text []byte) error {
 func number(d *json.Decoder) (float64, error) {
 	t, err := d.Token()
 	if err != nil {
-		return 0, plain(err)
+		return 0, inWords(err)
 	}
 	switch t := t.(type) {
 	case float64:
@@ -224,10 +224,10 @@ func number(d *json.Decoder) (float64, error) {
 }
 
 // decode is json.Unmarshal with errors about the format instead of about Go.
-func decode(text []byte, to any) error { return plain(json.Unmarshal(text, to)) }
+func decode(text []byte, to any) error { return inWords(json.Unmarshal(text, to)) }
 
-// plain puts an error of encoding/json in the words of the format.
-func plain(err error) error {
+// inWords puts an error of encoding/json in the words of the format.
+func inWords(err error) error {
 	var typeError *json.UnmarshalTypeError
 	var syntaxError *json.SyntaxError
 	switch {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -21,7 +22,7 @@ func answers(primary []Metric) (all []Line) {
 		if base == nil || other == nil {
 			return nil
 		}
-		all = append(all, Line{Name: Clean(m.Title), Text: []string{answer(m, base, other)}})
+		all = append(all, Line{Name: plain.Line(m.Title), Text: []string{answer(m, base, other)}})
 	}
 	return all
 }
@@ -45,17 +46,17 @@ func (c *Condition) two() (base, other *Row) {
 // answer is one sentence, such as "b is slower, ×1.20 [1.15, 1.26]: 12 ms
 // against 10 ms".
 func answer(m *Metric, base, other *Row) string {
-	e, name := other.Effect, Clean(other.Cell)
+	e, name := other.Effect, plain.Line(other.Cell)
 	switch {
 	case base.Median == nil && other.Median == nil:
 		return "neither has a value"
 	case base.Median == nil:
-		return "the baseline, " + Clean(base.Cell) + ", has no value; " + name + " has " + m.medians().text(other.Median)
+		return "the baseline, " + plain.Line(base.Cell) + ", has no value; " + name + " has " + m.medians().text(other.Median)
 	case other.Median == nil:
-		return name + " has no value; " + Clean(base.Cell) + " has " + m.medians().text(base.Median)
+		return name + " has no value; " + plain.Line(base.Cell) + " has " + m.medians().text(base.Median)
 	case e.Estimate == nil: // they have no value in the same block, or none that has a ratio
 		in := m.medians()
-		return fmt.Sprintf("%s and %s cannot be compared in any block: %s against %s", name, Clean(base.Cell), in.text(other.Median), in.text(base.Median))
+		return fmt.Sprintf("%s and %s cannot be compared in any block: %s against %s", name, plain.Line(base.Cell), in.text(other.Median), in.text(base.Median))
 	}
 	effect := effectText(e, m.effects())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -38,7 +39,7 @@ func (d *Document) sayComparison() {
 	}
 	d.Legend = legend(primary, d.Tables, "ratios are of each "+d.Unit+" of one side with each of the other, not of the medians")
 	for _, w := range d.Warned {
-		d.Notes = append(d.Notes, Note{Text: Clean(w.Text), Hint: Clean(w.Hint)})
+		d.Notes = append(d.Notes, Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)})
 	}
 }
 
@@ -55,7 +56,7 @@ func letter(i int) string {
 func runHead(letter string, r *Run) []string {
 	wall := time.Duration(r.Wall * float64(time.Second)).Round(100 * time.Millisecond)
 	return []string{
-		letter + ": " + Clean(r.ID), Clean(r.Experiment), Clean(r.Host.Hostname), Clean("Linux " + r.Host.Kernel),
+		letter + ": " + plain.Line(r.ID), plain.Line(r.Experiment), plain.Line(r.Host.Hostname), plain.Line("Linux " + r.Host.Kernel),
 		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall)), r.Began.Format(time.DateOnly),
 	}
 }
@@ -63,7 +64,7 @@ func runHead(letter string, r *Run) []string {
 // contrastTable has a row for each cell and group but the first.
 func contrastTable(m *Metric, groups []Group) Table {
 	t := Table{
-		Title: Clean(m.Title), Aside: aside(m), Headed: true,
+		Title: plain.Line(m.Title), Aside: aside(m), Headed: true,
 		Columns: []Column{{Name: "cell"}, {Name: "A", Right: true}},
 	}
 	several := len(groups) > 2
@@ -75,7 +76,7 @@ func contrastTable(m *Metric, groups []Group) Table {
 	t.Columns = append(t.Columns, Column{Name: "change"}, Column{Name: intervalColumn}, Column{Name: "verdict"})
 	in := scales{m.medians(), m.effects()}
 	for _, c := range m.Conditions {
-		g := RowGroup{Title: Clean(c.Condition)}
+		g := RowGroup{Title: plain.Line(c.Condition)}
 		for i := range c.Rows { // every cell has a row for each group
 			if n := i % len(groups); n > 0 {
 				g.Lines = append(g.Lines, contrastRow(m, &c.Rows[i-n], &c.Rows[i], in, letter(n), several))
@@ -88,7 +89,7 @@ func contrastTable(m *Metric, groups []Group) Table {
 
 // contrastRow compares one cell in two groups.
 func contrastRow(m *Metric, base, r *Row, in scales, group string, several bool) TableRow {
-	row := TableRow{Cells: []string{Clean(r.Cell), in.median.text(base.Median)}}
+	row := TableRow{Cells: []string{plain.Line(r.Cell), in.median.text(base.Median)}}
 	if several {
 		row.Cells = append(row.Cells, group)
 	}

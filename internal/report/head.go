@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -17,11 +18,11 @@ func hostParts(h *bench.HostFacts) []string {
 	model, _, _ := strings.Cut(h.CPU, " @ ")
 	model = strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "", " Processor", "").Replace(model)
 	return []string{
-		Clean(h.Hostname),
-		Clean(system + ", Linux " + h.Kernel),
-		fmt.Sprintf("%d × %s", h.CPUs, Clean(strings.TrimSpace(model))),
+		plain.Line(h.Hostname),
+		plain.Line(system + ", Linux " + h.Kernel),
+		fmt.Sprintf("%d × %s", h.CPUs, plain.Line(strings.TrimSpace(model))),
 		unit.Format(float64(h.Memory), unit.Bytes),
-		"cgroup " + Clean(h.Cgroup),
+		"cgroup " + plain.Line(h.Cgroup),
 	}
 }
 
@@ -30,7 +31,7 @@ func cellNames(cells []bench.Cell) string {
 	var names []string
 	control := ""
 	for _, c := range cells {
-		switch name := Clean(c.Name); {
+		switch name := plain.Line(c.Name); {
 		case c.Control:
 			control = " + control"
 		case !slices.Contains(names, name):
@@ -66,9 +67,9 @@ func programs(cells []bench.Cell) []string {
 // title is what was measured and, where it was not tare itself, by what.
 func title(r *Run) string {
 	if len(r.Programs) == 0 {
-		return Clean(r.Experiment)
+		return plain.Line(r.Experiment)
 	}
-	return Clean(r.Experiment + " by " + strings.Join(r.Programs, ", "))
+	return plain.Line(r.Experiment + " by " + strings.Join(r.Programs, ", "))
 }
 
 // runParts says how long it went on and why it ended: h is the header of r.
@@ -108,7 +109,7 @@ func engineParts(engines []bench.EngineInfo) []string {
 	var out []string
 	for _, e := range engines {
 		if e.Version != "" && len(engines) <= 12 {
-			out = append(out, Clean(e.Name+" "+e.Version))
+			out = append(out, plain.Line(e.Name+" "+e.Version))
 		}
 	}
 	return out
@@ -127,10 +128,10 @@ func awayParts(engines []bench.EngineInfo) [][]string {
 		if !known {
 			i = len(lines)
 			at[e.Away.Address] = i
-			where := fmt.Sprintf("at %s, %s away", Clean(e.Away.Address), unit.FormatDuration(e.Away.RoundTrip))
+			where := fmt.Sprintf("at %s, %s away", plain.Line(e.Away.Address), unit.FormatDuration(e.Away.RoundTrip))
 			lines = append(lines, append([]string{"", where}, hostParts(&e.Away.Host)...))
 		}
-		lines[i][0] = strings.TrimPrefix(lines[i][0]+", "+Clean(e.Name), ", ")
+		lines[i][0] = strings.TrimPrefix(lines[i][0]+", "+plain.Line(e.Name), ", ")
 	}
 	return lines
 }

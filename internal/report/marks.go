@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // A marking says which notes a row refers to.
@@ -47,7 +48,7 @@ func (m *marking) about(metric string, rows []Row) []int {
 func (m *marking) columns(t *Table, rows []Row) {
 	for i := range t.Columns {
 		for _, r := range rows {
-			if Clean(r.Cell) != t.Columns[i].Name {
+			if plain.Line(r.Cell) != t.Columns[i].Name {
 				continue
 			}
 			for _, p := range m.cells[r.index] {
@@ -66,7 +67,7 @@ func (d *Document) note(all []bench.Warning) *marking {
 	m := &marking{cells: make(map[int][]placed), metric: make(map[string][]int)}
 	mark := 0
 	for _, w := range all {
-		n := Note{Text: Clean(w.Text), Hint: Clean(w.Hint)}
+		n := Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)}
 		about := slices.DeleteFunc(append([]string{w.Metric}, w.Also...), func(name string) bool { return name != "" && !shown.metric[name] })
 		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
 		switch {

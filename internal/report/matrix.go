@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -18,12 +19,12 @@ func matrix(title, aside string, metrics []Metric, marks *marking) Table {
 	t := Table{Title: title, Aside: aside, Headed: true, Columns: []Column{{Name: "metric"}}}
 	names := matrixCells(metrics)
 	for _, n := range names {
-		t.Columns = append(t.Columns, Column{Name: Clean(n), Right: true})
+		t.Columns = append(t.Columns, Column{Name: plain.Line(n), Right: true})
 	}
 	for i, c := range metrics[0].Conditions {
 		g := RowGroup{}
 		if len(metrics[0].Conditions) > 1 {
-			g.Title = Clean(c.Condition)
+			g.Title = plain.Line(c.Condition)
 		}
 		for _, m := range metrics {
 			g.Lines = append(g.Lines, matrixRow(&m, &m.Conditions[i], names, marks))
@@ -58,7 +59,7 @@ func order(first bool) int {
 }
 
 func matrixRow(m *Metric, c *Condition, names []string, marks *marking) TableRow {
-	row := TableRow{Cells: []string{Clean(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows)}
+	row := TableRow{Cells: []string{plain.Line(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows)}
 	base := c.base()
 	for _, n := range names {
 		text, tone := "", Plain

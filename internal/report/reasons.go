@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -48,10 +49,10 @@ func (d *Document) explain(reasons []Reason) (lines []Line) {
 				lines[i].Text = append(lines[i].Text, t)
 			}
 		}
-		titles[i] = append(titles[i], Clean(m.Title))
+		titles[i] = append(titles[i], plain.Line(m.Title))
 	}
 	for i := range lines {
-		lines[i].Name = Clean(nameIn(reasons[0].Cell, reasons[0].Condition))
+		lines[i].Name = plain.Line(nameIn(reasons[0].Cell, reasons[0].Condition))
 		if len(lines) > 1 {
 			lines[i].Name += ", " + strings.Join(titles[i], ", ")
 		}
@@ -66,7 +67,7 @@ func (r *Reason) say() string {
 	if r.Effect.Scale == bench.Ratio && r.Effect.Estimate != nil {
 		how = " " + unit.FormatRatio(*r.Effect.Estimate)
 	}
-	return fmt.Sprintf("%s%s (%s → %s)", Clean(r.Title), how, from, to)
+	return fmt.Sprintf("%s%s (%s → %s)", plain.Line(r.Title), how, from, to)
 }
 
 // nameIn is the name of a cell outside of the table of its condition.
@@ -77,22 +78,33 @@ func nameIn(cell, condition string) string {
 // sayWays says how packets went and where data lay.
 func (d *Document) sayWays() {
 	for _, w := range d.Ways {
-		l := Line{Name: Clean(nameIn(w.Cell, w.Condition))}
+		l := Line{Name: plain.Line(nameIn(w.Cell, w.Condition))}
 		if len(w.Path) > 0 {
-			l.Text = append(l.Text, "packets by "+Clean(strings.Join(w.Path, " → ")))
+			l.Text = append(l.Text, "packets by "+plain.Line(strings.Join(w.Path, " → ")))
 		}
 		if w.Data != "" {
-			l.Text = append(l.Text, "data on "+Clean(w.Data))
+			l.Text = append(l.Text, "data on "+plain.Line(w.Data))
 		}
 		d.Words.Ways = append(d.Words.Ways, l)
 	}
+}
+
+// sayAbsent adds a cell that is not supported to those that are not for the same reason.
+func (d *Document) sayAbsent(name, why string) {
+	for i := range d.Words.Absent {
+		if l := &d.Words.Absent[i]; l.Text[0] == why {
+			l.Name += ", " + name
+			return
+		}
+	}
+	d.Words.Absent = append(d.Words.Absent, Line{Name: name, Text: []string{why}})
 }
 
 // sayFailures puts every trial that did not succeed into words.
 func (d *Document) sayFailures() {
 	for _, f := range d.Failed {
 		if f.Outcome == bench.Unsupported {
-			d.Words.Absent = append(d.Words.Absent, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(f.Reason)}})
+			d.sayAbsent(plain.Line(nameIn(f.Cell, f.Condition)), plain.Line(f.Reason))
 			continue
 		}
 		what := fmt.Sprintf("%s %s", unit.FormatCount(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
@@ -105,6 +117,6 @@ func (d *Document) sayFailures() {
 		if f.Reason != "" {
 			what += ": " + f.Reason
 		}
-		d.Words.Failures = append(d.Words.Failures, Line{Name: Clean(nameIn(f.Cell, f.Condition)), Text: []string{Clean(what)}})
+		d.Words.Failures = append(d.Words.Failures, Line{Name: plain.Line(nameIn(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
 	}
 }

@@ -234,6 +234,23 @@ func unsupported() *bench.Run {
 	return run
 }
 
+// A reason why several cells cannot run is said once.
+func TestAbsentOnce(t *testing.T) {
+	run := unsupported()
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 2 {
+			fail(s, bench.Unsupported, "", `network "bridge" is not supported here: floor has none and host`)
+		}
+	}
+	result, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := report.New(result).Words.Absent; len(said) != 1 || said[0].Name != "floor, crun" {
+		t.Errorf("%+v", said)
+	}
+}
+
 func fewPairs() *bench.Run {
 	run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 4, Cells: engines()})
 	run.Header.Plan.MinBlocks = 10

@@ -8,13 +8,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
 // metricTable is what people read first: one metric, a row for each cell.
 func metricTable(m Metric, marks *marking) Table {
 	t := Table{
-		Title: Clean(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
+		Title: plain.Line(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
 		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"}},
 	}
 	axis, in := newAxis(&m), scales{m.medians(), m.effects()}
@@ -47,7 +48,7 @@ func (m *Metric) measured() bool {
 func groupTitle(m *Metric, c *Condition) string {
 	title := "all conditions together"
 	if m.Summary == nil || c.Condition != "" {
-		title = Clean(c.Condition)
+		title = plain.Line(c.Condition)
 	}
 	return strings.Join(append([]string{title}, variation(m, c)...), " · ")
 }
@@ -62,9 +63,9 @@ func metricRow(m *Metric, r *Row, in scales, axis axis, marks *marking) TableRow
 	case r.N > 0:
 		value = in.median.text(r.Median)
 	case r.Unsupported:
-		return TableRow{Cells: []string{Clean(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name)}
+		return TableRow{Cells: []string{plain.Line(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name)}
 	}
-	row := TableRow{Cells: []string{Clean(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name)}
+	row := TableRow{Cells: []string{plain.Line(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name)}
 	if r.Effect == nil {
 		row.Cells[2] = "baseline"
 		if m.comparisons() == 0 {
@@ -158,7 +159,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 	case analysis.Unreliable:
 		return "unreliable", Doubtful
 	default:
-		return Clean(e.Verdict), Plain
+		return plain.Line(e.Verdict), Plain
 	}
 }
 
@@ -192,7 +193,7 @@ func detailTables(details []Metric, marks *marking) []Table {
 	}
 	t := Table{Title: "details", Aside: "medians", Headed: true, Columns: []Column{{Name: "cell"}}}
 	for _, m := range details {
-		t.Columns = append(t.Columns, Column{Name: Clean(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
+		t.Columns = append(t.Columns, Column{Name: plain.Line(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
 	}
 	var columns []scale
 	for _, m := range details {
@@ -201,10 +202,10 @@ func detailTables(details []Metric, marks *marking) []Table {
 	for i, c := range details[0].Conditions {
 		g := RowGroup{}
 		if len(details[0].Conditions) > 1 {
-			g.Title = Clean(c.Condition)
+			g.Title = plain.Line(c.Condition)
 		}
 		for j, r := range c.Rows {
-			line := TableRow{Cells: []string{Clean(r.Cell)}}
+			line := TableRow{Cells: []string{plain.Line(r.Cell)}}
 			for k, m := range details {
 				v := m.Conditions[i].Rows[j]
 				line.Cells = append(line.Cells, columns[k].text(v.Median))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // sayRun puts one run into words.
@@ -21,7 +22,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	if run.Trials.OK > 0 {
 		details := d.sayMetrics(marks)
 		if details >= foldedDetails && len(r.Header.Plan.Restrict) > 0 {
-			d.Fold = fmt.Sprintf("%d details more: tare show %s --details", details, Clean(run.ID))
+			d.Fold = fmt.Sprintf("%d details more: tare show %s --details", details, plain.Line(run.ID))
 		}
 	}
 	d.sayReasons()

@@ -185,11 +185,7 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 // checkCells asks the workload which cells cannot run.
 func (r *runner) checkCells(ctx context.Context) {
 	for cell := range r.plan.Cells {
-		task := r.task(cell)
-		err := bench.CheckRemote(r.Workload, task.Engine)
-		if err == nil {
-			err = r.Workload.Check(ctx, task)
-		}
+		err := r.checkCell(ctx, cell)
 		switch {
 		case errors.Is(err, bench.ErrUnsupported):
 			r.absent[cell] = refusal{why: err.Error()}
@@ -197,6 +193,33 @@ func (r *runner) checkCells(ctx context.Context) {
 			r.broken[cell] = err.Error()
 		}
 	}
+}
+
+func (r *runner) checkCell(ctx context.Context, cell int) error {
+	task := r.task(cell)
+	if err := bench.CheckRemote(r.Workload, task.Engine); err != nil {
+		return err
+	}
+	return r.Workload.Check(ctx, task)
+}
+
+// Refused says, by cell, why a run of this plan would measure nothing: its workload or
+// its engine refuses every cell. It is nil if one is not refused. That one is prepared,
+// as it would be before its first trial.
+func Refused(ctx context.Context, o Options) []error {
+	r := newRunner(o)
+	var why []error
+	for cell, c := range r.plan.Cells {
+		err := r.checkCell(ctx, cell)
+		if err == nil {
+			err = r.Engines[c.Engine].Prepare(ctx, c.Spec)
+		}
+		if !errors.Is(err, bench.ErrUnsupported) {
+			return nil
+		}
+		why = append(why, err)
+	}
+	return why
 }
 
 // blocks runs the trials block by block until one of the reasons to stop holds

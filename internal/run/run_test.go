@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -551,7 +552,7 @@ func TestRefusedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range b.writer.samples {
-			if s.Trial.Cell == 1 && (s.Outcome != bench.Unsupported || s.Operation != "prepare" || s.Reason != "prepare: not supported here: no runtime") {
+			if s.Trial.Cell == 1 && (s.Outcome != bench.Unsupported || s.Operation != "prepare" || s.Reason != "not supported here: no runtime") {
 				t.Errorf("trial %d: %s in %q: %q", s.Trial.Seq, s.Outcome, s.Operation, s.Reason)
 			}
 		}
@@ -559,4 +560,28 @@ func TestRefusedOnce(t *testing.T) {
 			t.Errorf("b was asked %d times, want once", n)
 		}
 	})
+}
+
+// A plan of which every cell is refused is known before its first trial; one cell that is
+// not is enough for a run.
+func TestRefusedBefore(t *testing.T) {
+	refusal := fmt.Errorf("%w: no runtime", bench.ErrUnsupported)
+	for name, test := range map[string]struct {
+		a, b error
+		want []error
+	}{
+		"both":    {refusal, refusal, []error{refusal, refusal}},
+		"one":     {refusal, nil, nil},
+		"none":    {nil, nil, nil},
+		"failing": {refusal, errors.New("the daemon is gone"), nil}, // which is for the trials to find out
+	} {
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, work(time.Millisecond), "a", "b")
+		b.options.Engines["a"].(*engine).prepare, b.options.Engines["b"].(*engine).prepare = test.a, test.b
+		if got := run.Refused(t.Context(), b.options); !slices.Equal(got, test.want) {
+			t.Errorf("%s refused: %v, want %v", name, got, test.want)
+		}
+		if len(b.writer.samples) > 0 {
+			t.Errorf("%s refused: %d trials were stored", name, len(b.writer.samples))
+		}
+	}
 }

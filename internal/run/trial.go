@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -47,6 +48,9 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	m.stop()
 	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {
 		// The engine refuses what the cell asks for. It will not think better of it.
+		if s.Operation == opReset || s.Operation == opPrepare { // the runner's words: it is about the cell, and no step of it
+			s.Reason = strings.TrimPrefix(s.Reason, s.Operation+": ")
+		}
 		s.Outcome, r.absent[t.Cell] = bench.Unsupported, refusal{s.Operation, s.Reason}
 	}
 	cancel()
@@ -57,6 +61,12 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	}
 	return s, nil
 }
+
+// The operations before the timed part.
+const (
+	opReset   = "reset"
+	opPrepare = "prepare"
+)
 
 // A refusal is why an engine cannot do what a cell asks for, and in what operation
 // it said so; empty where that was known before.
@@ -77,11 +87,11 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	}
 	if f := r.fixtures[t.Cell]; f != nil {
 		if err := f.Reset(limited); err != nil {
-			return &bench.OpError{Op: "reset", Err: err}
+			return &bench.OpError{Op: opReset, Err: err}
 		}
 	}
 	if err := r.Engines[cell.Engine].Prepare(limited, cell.Spec); err != nil {
-		return &bench.OpError{Op: "prepare", Err: err}
+		return &bench.OpError{Op: opPrepare, Err: err}
 	}
 	collectGarbage()
 	if r.plan.Washout > 0 {

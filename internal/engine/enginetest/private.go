@@ -30,7 +30,7 @@ func keepsOthersOut(t *testing.T, s *suite) {
 	capable := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/capable", Data: "x", Mode: 0o755, Capability: capability}
 	spec := s.holding(bench.Spec{})
 	if !s.lacks(AnyImage) {
-		spec.Image = imagetest.ForeignOf(t, agentBinary(t), "0", setuid, capable)
+		spec.Image = imagetest.ForeignOf(t, imagetest.Agent(t), "0", setuid, capable)
 	}
 	if _, plain := bench.As[bench.DataKeeper](s.engine); !plain && !s.lacks(StorageBind) {
 		spec.Storage = "bind"
@@ -109,7 +109,7 @@ func anyUmask(t *testing.T, s *suite) {
 	if s.lacks(AnyImage) || s.lacks(ForeignData) {
 		return // it refuses images whose user is not root
 	}
-	image := imagetest.ForeignOf(t, agentBinary(t), "7:8", imagetest.File("etc/implied/file", "text"))
+	image := imagetest.ForeignOf(t, imagetest.Agent(t), "7:8", imagetest.File("etc/implied/file", "text"))
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
 	if got := s.output(t, bench.Spec{Image: image, Argv: []string{agent.Path, "cat", "/etc/implied/file"}}); got != "text" {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // A target is where a server is reached.
@@ -126,7 +127,7 @@ func (c *client) answer(limit time.Duration) (answer, error) {
 		case !ok:
 			return a, fmt.Errorf("%v: %w", c.tcp, c.why)
 		case a.Error != "":
-			return a, fmt.Errorf("%v: %w: %.200s", c.tcp, ErrRefused, printable(a.Error))
+			return a, fmt.Errorf("%v: %w: %.200s", c.tcp, ErrRefused, plain.Line(a.Error))
 		default:
 			return a, nil
 		}
@@ -214,7 +215,7 @@ func (s *session) joined(i int, a answer, ok bool) error {
 	case !ok:
 		return fmt.Errorf("%v: %w", s.client.tcp, ErrGone)
 	case a.Joined == nil || *a.Joined != i:
-		return fmt.Errorf("%v: %w: stream %d did not join: %.200s", s.client.tcp, ErrRefused, i, printable(a.Error))
+		return fmt.Errorf("%v: %w: stream %d did not join: %.200s", s.client.tcp, ErrRefused, i, plain.Line(a.Error))
 	default:
 		return nil
 	}

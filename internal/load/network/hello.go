@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 const banner = "tare-net"
@@ -106,7 +108,7 @@ func parseReply(line string) error {
 	case !ok || !found || err != nil || version < 1:
 		return fmt.Errorf("%w: it said %.80q", ErrForeign, line)
 	case refused:
-		return fmt.Errorf("%w: %.200s", ErrRefused, printable(why))
+		return fmt.Errorf("%w: %.200s", ErrRefused, plain.Line(why))
 	case version != Version:
 		return fmt.Errorf("%w: %d, this is %d", ErrVersion, version, Version)
 	case what != helloOK:
@@ -114,14 +116,4 @@ func parseReply(line string) error {
 	default:
 		return nil
 	}
-}
-
-// printable is foreign text without what a terminal would obey.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !strconv.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 const testToken = "a-token-of-a-test_0123"
@@ -67,12 +69,13 @@ func TestReply(t *testing.T) {
 		"HTTP/1.1 400 Bad Request":     ErrForeign,
 		"":                             ErrForeign,
 		"tare-net 1 refused: \x1b[31m": ErrRefused,
+		"tare-net 1 refused: \u202egnp.exe\u200b\u2066\n\u009b2J": ErrRefused,
 	} {
 		err := parseReply(line)
 		if !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", line, err, want)
 		}
-		if err != nil && strings.ContainsRune(err.Error(), 0x1b) {
+		if err != nil && strings.ContainsFunc(err.Error(), plain.Hidden) {
 			t.Errorf("%q: a terminal would obey %q", line, err)
 		}
 	}
@@ -80,8 +83,12 @@ func TestReply(t *testing.T) {
 
 func FuzzHello(f *testing.F) {
 	f.Add("tare-net 1 T control")
+	f.Add("tare-net 1 refused: \u202egnp.exe\u200b\u2066\x1b[2J")
 	f.Add("tare-net 1 T stream 00000000000000ff 7")
 	f.Fuzz(func(t *testing.T, line string) {
+		if err := parseReply(line); errors.Is(err, ErrRefused) && strings.ContainsFunc(err.Error(), plain.Hidden) {
+			t.Errorf("%q: a terminal would obey %q", line, err)
+		}
 		if parseReply(line) == nil && line != replyTo(nil) && !strings.HasSuffix(line, " "+helloOK) {
 			t.Errorf("%q is an ok", line)
 		}

@@ -7,7 +7,10 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -71,8 +74,11 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // text makes a name harmless: a spreadsheet takes what begins like this for a
 // formula, and runs it.
 func text(s string) string {
-	s = report.Clean(s)
-	if s != "" && strings.ContainsRune("=+-@|%", rune(s[0])) {
+	s = plain.Line(s)
+	// Spreadsheets skip blanks before a formula, and take the wide signs of East Asian
+	// keyboards for it too.
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(s, unicode.IsSpace))
+	if strings.ContainsRune("=+-@|%＝＋－＠｜％﹦﹢﹣﹫﹪−", first) {
 		return "'" + s
 	}
 	return s

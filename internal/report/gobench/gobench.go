@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // Write writes the successful trials of a run that count, with their primary
@@ -73,7 +74,7 @@ func configure(h *bench.Header) []benchfmt.Config {
 	var out []benchfmt.Config
 	set := func(key, value string) {
 		// One line, and nothing that a terminal would obey.
-		value = strings.Join(strings.Fields(strings.Map(printable, value)), " ")
+		value = plain.Line(strings.Join(strings.Fields(value), " "))
 		if value != "" {
 			out = append(out, benchfmt.Config{Key: key, Value: []byte(value), File: true})
 		}

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
 )
 
 // unitOf names a metric's values as the Go benchmark format does: what is
@@ -33,7 +34,7 @@ func unitOf(m bench.Metric) string {
 func part(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r == '/' || r == '%' || unicode.IsSpace(r) || printable(r) < 0 {
+		if r == '/' || r == '%' || unicode.IsSpace(r) || plain.Hidden(r) {
 			for _, c := range []byte(string(r)) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}
@@ -42,12 +43,4 @@ func part(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
-}
-
-// printable drops what does not show itself.
-func printable(r rune) rune {
-	if r == '\t' || unicode.IsPrint(r) {
-		return r
-	}
-	return -1
 }

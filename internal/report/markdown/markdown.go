@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -36,7 +37,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.lines("Failures (they are in no number above)", d.Words.Failures)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {
-		p.paragraph(escape(report.Clean(s)))
+		p.paragraph(escape(plain.Line(s)))
 	}
 	return p.Flush()
 }

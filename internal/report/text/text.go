@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -203,7 +204,7 @@ func (p *printer) trailer(all []string) {
 		p.line("")
 	}
 	for _, s := range all {
-		p.items("", "  ", strings.Split(report.Clean(s), " · "), " · ", " ·", normal)
+		p.items("", "  ", strings.Split(plain.Line(s), " · "), " · ", " ·", normal)
 	}
 }
 

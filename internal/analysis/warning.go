@@ -35,8 +35,10 @@ const (
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
 	CodeOneSided     = "unmatched"           // what only some of the runs have
-	CodeFewRuns      = "few-runs"            // too few runs of a host for an interval
+	CodeFewRuns      = "few-runs"            // too few runs for a verdict
 	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
+
+	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
 )
 
 // minPairs is how many pairs, or values, the shortest 95 % interval needs.
@@ -146,14 +148,19 @@ func (w *warner) budget(blocks int) string {
 		total[w.table.run.Samples[i].Trial.Block] = true
 	}
 	warm := max(0, len(total)-w.Blocks)
-	perBlock := float64(w.Wall) / float64(max(1, len(total)))
-	need := time.Duration(math.Min(perBlock*float64(blocks+warm)*1.05, float64(365*24*time.Hour)))
+	return "--budget " + BudgetFor(blocks+warm, w.Wall/time.Duration(max(1, len(total))))
+}
+
+// BudgetFor returns the budget that suffices for a number of blocks, warm-up included,
+// of a known length, as an option takes it. It is rounded up.
+func BudgetFor(blocks int, block time.Duration) string {
+	need := time.Duration(math.Min(float64(block)*float64(blocks)*1.05, float64(365*24*time.Hour)))
 	step := 10 * time.Second
 	if need > 5*time.Minute {
 		step = time.Minute
 	}
 	need = (need + step - 1) / step * step
-	return "--budget " + strings.ReplaceAll(unit.FormatDuration(need), " ", "")
+	return strings.ReplaceAll(unit.FormatDuration(need), " ", "")
 }
 
 func (w *warner) incomplete() {

@@ -54,6 +54,7 @@ func states() []state {
 		{name: "hundred-cells", runs: one(hundred), huge: true},
 		{name: "two-runs", runs: twoRuns},
 		{name: "hosts", runs: hosts},
+		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
 	}
 }
 
@@ -497,7 +498,7 @@ func twoRuns() []*bench.Run {
 
 func hosts() []*bench.Run {
 	var out []*bench.Run
-	for i := range 4 {
+	for i := range 7 { // as many as 27 or more comparisons take
 		out = append(out, made(uint64(30+i), "alpha", 0), made(uint64(40+i), "beta", 0.2), made(uint64(50+i), "gamma", 0.001))
 	}
 	return out

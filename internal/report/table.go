@@ -157,6 +157,8 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "unclear", Doubtful
 	case analysis.Unreliable:
 		return "unreliable", Doubtful
+	case analysis.TooFewRuns:
+		return "too few runs: cannot tell", Doubtful
 	default:
 		return Clean(e.Verdict), Plain
 	}

@@ -30,6 +30,8 @@ type plannedRun struct {
 	// there are none.
 	ExpectedBlock time.Duration `json:"expected_block_ns,omitempty"`
 	Most          time.Duration `json:"most_ns,omitempty"` // 0 = no limit is known
+	// Warning says why no difference can be told from chance, and what would do; nil where it can.
+	Warning *bench.Warning `json:"warning,omitempty"`
 }
 
 func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
@@ -40,6 +42,7 @@ func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
 	shown := plannedRun{Plan: p.plan, Schedule: schedule.Blocks(p.plan)}
 	shown.ExpectedBlock = a.expectedBlock(ctx, p.plan)
 	shown.Most = most(p.plan, shown.ExpectedBlock)
+	shown.Warning = undecidable(p.plan, p.workload.Metrics(), shown.ExpectedBlock)
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}
@@ -146,6 +149,9 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	fmt.Fprintln(w)
 	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
 	writeWrapped(w, "takes ", duration(s), width)
+	if s.Warning != nil {
+		writeWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
+	}
 	for _, e := range p.used() {
 		if e.err != nil {
 			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, printable(e.err.Error())), width)

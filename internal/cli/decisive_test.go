@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+)
+
+// chance is how the text ends for three comparisons of each of two metrics.
+const chance = "tell any difference from chance, however large: with up to 6 comparisons it takes up to 8"
+
+func TestUndecidable(t *testing.T) {
+	h := analysistest.Run(analysistest.Shape{
+		Seed: 1, Blocks: 1, Warmup: 1, Metrics: analysistest.Lifecycle()[:2], // both primary
+		Cells: []analysistest.Cell{{Name: "native"}, {Name: "crun"}, {Name: "runc"}, {Name: "docker"}},
+	}).Header
+	for _, tt := range []struct {
+		name          string
+		blocks        int
+		budget, block time.Duration
+		text, hint    string // empty = no warning
+	}{
+		{"enough", 8, 0, 0, "", ""},
+		{"one block less", 7, 0, 0, "7 blocks may be too few to " + chance, "--blocks 8, or compare less"},
+		{"never", 5, 0, 0, "5 blocks cannot " + chance, "--blocks 8, or compare less"},
+		{"a budget of unknown worth", 500, 10 * time.Second, 0, "", ""},
+		{"enough budget", 500, 10 * time.Second, time.Second, "", ""},
+		{
+			"too small a budget", 500, 10 * time.Second, 2 * time.Second,
+			"4 blocks (of about 2s, in a budget of 10s) cannot " + chance,
+			"--budget 20s, or compare less",
+		},
+		{
+			"one block always", 7, time.Second, time.Minute,
+			"1 block (of about 1m, in a budget of 1s) cannot " + chance,
+			"--blocks 8 --budget 10m, or compare less",
+		},
+	} {
+		plan := h.Plan
+		plan.MaxBlocks, plan.Budget = tt.blocks, tt.budget
+		w := undecidable(plan, h.Metrics, tt.block)
+		switch {
+		case w == nil && tt.text != "":
+			t.Errorf("%s: no warning, want %q", tt.name, tt.text)
+		case w != nil && (w.Text != tt.text || w.Hint != tt.hint):
+			t.Errorf("%s: %q → %q\nwant %q → %q", tt.name, w.Text, w.Hint, tt.text, tt.hint)
+		}
+	}
+	plan := h.Plan
+	plan.Cells = plan.Cells[:1] // nothing is compared
+	if w := undecidable(plan, h.Metrics, 0); w != nil {
+		t.Errorf("one cell: %q", strings.TrimSpace(w.Text))
+	}
+}

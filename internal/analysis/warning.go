@@ -18,6 +18,7 @@ const (
 	CodeFailed       = "failed-trials"       // trials did not succeed
 	CodeFewSamples   = "few-samples"         // a cell has too few values for an interval
 	CodeFewPairs     = "few-pairs"           // a comparison has too few pairs for an interval
+	CodeNoBaseline   = "no-baseline"         // the baseline never succeeded, so that nothing can be compared with it
 	CodeFewBlocks    = "few-blocks"          // no difference could be told from chance
 	CodeImprecise    = "imprecise"           // the precision asked for was not reached
 	CodeControl      = "control-differs"     // the same thing twice gave different results
@@ -56,7 +57,7 @@ type warner struct {
 func warnings(t *table, r *Result, work []*measure) []bench.Warning {
 	w := &warner{table: t, Result: r, work: work}
 	for _, check := range []func(){
-		w.incomplete, w.failed, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
+		w.incomplete, w.failed, w.noBaseline, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
 		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
 		w.drift, w.alike, w.bimodal, w.outliers,
 		w.steal, w.pressure, w.throttled, w.overhead,
@@ -198,18 +199,38 @@ func (w *warner) failed() {
 
 func (w *warner) fewSamples() {
 	var cells []int
-	for cell, n := range w.successes() {
-		if n < minPairs && !w.table.absent[cell] {
+	hint := "see the failures"
+	all := w.successes()
+	for _, g := range w.table.groups {
+		for _, cell := range append(slices.Clone(g.cells), g.control) {
+			if cell < 0 || all[cell] >= minPairs || w.table.absent[cell] {
+				continue
+			}
 			cells = append(cells, cell)
+			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < minPairs { // it was for want of blocks
+				hint = w.more(max(minPairs, w.Header.Plan.MinBlocks), "")
+			}
 		}
-	}
-	hint := w.more(max(minPairs, w.Header.Plan.MinBlocks), "")
-	if w.Blocks >= minPairs { // it was not for want of blocks
-		hint = "see the failures"
 	}
 	if w.Trials.OK > 0 && len(cells) > 0 {
 		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(w.withoutControls(cells))),
 			hint, "", cells...)
+	}
+}
+
+// noBaseline says that more blocks will not do where a baseline never succeeds.
+func (w *warner) noBaseline() {
+	n := w.successes()
+	var bases, cells []int
+	for _, g := range w.table.groups {
+		others := slices.DeleteFunc(slices.Clone(g.cells), func(c int) bool { return n[c] == 0 })
+		if n[g.baseline] == 0 && len(others) > 0 {
+			bases, cells = append(bases, g.baseline), append(cells, others...)
+		}
+	}
+	if len(cells) > 0 {
+		w.add(CodeNoBaseline, fmt.Sprintf("%s never succeeded, and is what %s would be compared with: there is no verdict",
+			w.names(bases), w.names(cells)), "see why it failed, or compare with another: --baseline", "", cells...)
 	}
 }
 

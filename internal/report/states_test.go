@@ -43,6 +43,7 @@ func states() []state {
 		{name: "two-cells", runs: one(twoCells)},
 		{name: "one-lost", runs: one(oneLost)},
 		{name: "part-lost", runs: one(partLost)},
+		{name: "no-baseline", runs: one(noBaseline)},
 		{name: "shapes", runs: one(shapes)},
 		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
@@ -358,6 +359,21 @@ func oneLost() *bench.Run {
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
 			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "pull", "pull: no space left on device"
+		}
+	}
+	return run
+}
+
+// noBaseline has a condition of two in which the baseline always fails, and not many blocks.
+func noBaseline() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 23, Blocks: 3, Cells: []analysistest.Cell{{Name: "crun"}, {Name: "docker", Factor: 30}}, NoControl: true,
+		Conditions: []string{"memory=1KB", "memory=64MiB"}, Metrics: analysistest.Lifecycle()[:2],
+	})
+	run.Header.Plan.Budget, run.End.Reason = 10*time.Second, bench.StopBudget
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 0 {
+			fail(s, bench.Failed, "start", "memory.limit_in_bytes: device or resource busy")
 		}
 	}
 	return run

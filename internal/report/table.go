@@ -27,13 +27,46 @@ func metricTable(m Metric, marks *marking) Table {
 			if m.Summary != nil && c.Condition == "" && r.Effect == nil {
 				continue // a baseline has no value over all conditions
 			}
-			g.Lines = append(g.Lines, metricRow(&m, &r, in, axis, marks))
+			line := metricRow(&m, &r, in, axis, marks)
+			if r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.NotCompared && !r.Unsupported {
+				why := "not under every condition"
+				if m.Summary == nil || c.Condition != "" {
+					why = whyNot(c.baseRow(), &r)
+				}
+				line.Cells[len(line.Cells)-1] = why
+			}
+			g.Lines = append(g.Lines, line)
 		}
 		if len(g.Lines) > 0 { // a summary of baselines alone has none
 			t.Groups = append(t.Groups, g)
 		}
 	}
 	return t
+}
+
+// baseRow is the row that the others are compared with; nil where there is none.
+func (c *Condition) baseRow() *Row {
+	i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Effect == nil })
+	if i < 0 {
+		return nil
+	}
+	return &c.Rows[i]
+}
+
+// whyNot says why a cell is not compared with the baseline.
+func whyNot(base, r *Row) string {
+	switch {
+	case r.N == 0 && r.Failed > 0:
+		return "failed"
+	case r.N == 0:
+		return "no value"
+	case base != nil && base.N == 0 && base.Failed > 0:
+		return "its baseline failed"
+	case base != nil && base.N == 0:
+		return "its baseline has no value"
+	default:
+		return "no pair"
+	}
 }
 
 // measured reports whether any cell has a value of the metric.
@@ -157,6 +190,8 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "unclear", Doubtful
 	case analysis.Unreliable:
 		return "unreliable", Doubtful
+	case analysis.NotCompared:
+		return "not compared", Doubtful
 	case analysis.TooFewRuns:
 		return "too few runs: cannot tell", Doubtful
 	default:

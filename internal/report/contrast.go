@@ -31,16 +31,17 @@ func (d *Document) sayComparison() {
 	}
 	primary := 0
 	for _, m := range d.Metrics {
-		t := contrastTable(&m, d.Groups, m.valuesText())
+		in := m.scale()
+		t := contrastTable(&m, d.Groups, in, in.two)
 		if m.Role != bench.Primary {
 			d.Details = append(d.Details, t)
 			continue
 		}
 		d.Tables = append(d.Tables, t)
 		primary += m.comparisons()
-		if in := m.inRun(); in != nil {
-			d.Tables = append(d.Tables, contrastTable(in, d.Groups, in.ratiosText()))
-			primary += in.comparisons()
+		if own := m.inRun(); own != nil {
+			d.Tables = append(d.Tables, contrastTable(own, d.Groups, in, own.twoEffects(in)))
+			primary += own.comparisons()
 		}
 	}
 	if intervals(d.Tables) {
@@ -100,22 +101,19 @@ func (m *Metric) inRun() *Metric {
 // A twoText writes a value of the first group and one of another.
 type twoText func(a, b *float64) [2]string
 
-// valuesText writes values of the metric.
-func (m *Metric) valuesText() twoText {
-	in := m.medians()
-	return func(a, b *float64) [2]string { return [2]string{in.text(a), in.text(b)} }
-}
+// two writes values of the metric.
+func (s scale) two(a, b *float64) [2]string { return [2]string{s.text(a), s.text(b)} }
 
-// ratiosText writes what a cell differs by from a baseline: two ratios alike, or two
+// twoEffects writes what a cell differs by from a baseline: two ratios alike, or two
 // differences.
-func (m *Metric) ratiosText() twoText {
-	in := m.medians()
+func (m *Metric) twoEffects(in scale) twoText {
 	return func(a, b *float64) [2]string {
 		switch {
 		case a == nil || b == nil:
 			return [2]string{unit.None, unit.None}
 		case m.Scale == bench.Difference:
-			return [2]string{signed(in.text(a)), signed(in.text(b))}
+			s := in.difference(*a, *b)
+			return [2]string{signed(s.Format(*a)), signed(s.Format(*b))}
 		default:
 			return [2]string(unit.FormatRatios(*a, *b))
 		}
@@ -123,7 +121,7 @@ func (m *Metric) ratiosText() twoText {
 }
 
 // contrastTable has a row for each cell and group but the first.
-func contrastTable(m *Metric, groups []Group, text twoText) Table {
+func contrastTable(m *Metric, groups []Group, in scale, text twoText) Table {
 	t := Table{
 		Title: Clean(m.Title), Aside: aside(m), Headed: true,
 		Columns: []Column{{Name: "cell"}, {Name: "A", Right: true}},
@@ -139,7 +137,6 @@ func contrastTable(m *Metric, groups []Group, text twoText) Table {
 		t.Columns = append(t.Columns, Column{Name: intervalColumn})
 	}
 	t.Columns = append(t.Columns, Column{Name: "verdict"})
-	effects := m.effects()
 	for _, c := range m.Conditions {
 		g := RowGroup{Title: Clean(c.Condition)}
 		for i := range c.Rows { // every cell has a row for each group
@@ -154,7 +151,7 @@ func contrastTable(m *Metric, groups []Group, text twoText) Table {
 				cells = append(cells, letter(n))
 			}
 			line := TableRow{Cells: append(cells, values[1])}
-			line.addEffect(m, base, r, effects)
+			line.addEffect(m, base, r, in)
 			g.Lines = append(g.Lines, line)
 		}
 		t.Groups = append(t.Groups, g)

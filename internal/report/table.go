@@ -17,7 +17,7 @@ func metricTable(m Metric, marks *marking) Table {
 		Title: Clean(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
 		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"}},
 	}
-	axis, in := newAxis(&m), scales{m.medians(), m.effects()}
+	axis, in := newAxis(&m), m.scale()
 	for _, c := range m.tables() {
 		g := RowGroup{}
 		if len(m.Conditions) > 1 {
@@ -85,15 +85,12 @@ func groupTitle(m *Metric, c *Condition) string {
 	return strings.Join(append([]string{title}, variation(m, c)...), " · ")
 }
 
-// scales write the columns of a metric's values and of its effects.
-type scales struct{ median, effect scale }
-
 // metricRow is one cell: name, median, effect, interval, verdict.
-func metricRow(m *Metric, r *Row, in scales, axis axis, marks *marking) TableRow {
+func metricRow(m *Metric, r *Row, in scale, axis axis, marks *marking) TableRow {
 	value := ""
 	switch {
 	case r.N > 0:
-		value = in.median.text(r.Median)
+		value = in.text(r.Median)
 	case r.Unsupported:
 		return TableRow{Cells: []string{Clean(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name)}
 	}
@@ -103,11 +100,11 @@ func metricRow(m *Metric, r *Row, in scales, axis axis, marks *marking) TableRow
 		if m.comparisons() == 0 {
 			row.Cells[2] = ""
 		}
-		row.Cells[3] = medianInterval(m, r, in.median)
+		row.Cells[3] = medianInterval(m, r, in)
 		row.Bar = axis.one()
 		return row
 	}
-	text := effectText(r.Effect, in.effect)
+	text := effectText(r.Effect, in)
 	row.Cells[2], row.Cells[3] = text[0], text[1]
 	row.Cells[4], row.Tone = verdictText(m, r.Effect)
 	row.Bar = axis.bar(r.Effect)
@@ -134,12 +131,12 @@ func effectText(e *Effect, in scale) [2]string {
 			why = "only " + unit.FormatCount(e.Pairs, "pair")
 		}
 		if e.Scale == bench.Difference {
-			return [2]string{signed(in.text(e.Estimate)), why}
+			return [2]string{signed(in.difference(*e.Estimate).Format(*e.Estimate)), why}
 		}
 		return [2]string{unit.FormatRatio(*e.Estimate), why}
 	}
 	if e.Scale == bench.Difference {
-		s := in.of(*e.Estimate, *e.Low, *e.High)
+		s := in.difference(*e.Estimate, *e.Low, *e.High)
 		return [2]string{signed(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", signed(s.Number(*e.Low)), signed(s.Number(*e.High)))}
 	}
 	f := unit.FormatRatios(*e.Estimate, *e.Low, *e.High)
@@ -202,7 +199,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 // margin is what counts as no difference.
 func margin(m *Metric, e *Effect) string {
 	if e.Scale == bench.Difference {
-		return "±" + unit.Format(e.Smallest, unitName(m.Unit))
+		return "±" + m.difference(e.Smallest)
 	}
 	return "±" + unit.FormatPercent(roundTo(e.Smallest))
 }
@@ -233,7 +230,7 @@ func detailTables(details []Metric, marks *marking) []Table {
 	}
 	var columns []scale
 	for _, m := range details {
-		columns = append(columns, m.medians())
+		columns = append(columns, m.scale())
 	}
 	for i, c := range details[0].Conditions {
 		g := RowGroup{}

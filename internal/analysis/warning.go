@@ -208,7 +208,7 @@ func (w *warner) fewSamples() {
 			}
 			cells = append(cells, cell)
 			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < minPairs { // it was for want of blocks
-				hint = w.more(max(minPairs, w.Header.Plan.MinBlocks), "")
+				hint = w.more(max(w.Header.Plan.MinBlocks, w.decisive()), "")
 			}
 		}
 	}
@@ -216,6 +216,16 @@ func (w *warner) fewSamples() {
 		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(w.withoutControls(cells))),
 			hint, "", cells...)
 	}
+}
+
+// decisive is how many blocks it takes until a difference can be told from chance; where
+// nothing is compared, until a median has an interval.
+func (w *warner) decisive() int {
+	family := 1
+	for _, m := range w.primary() {
+		family = max(family, m.family)
+	}
+	return stat.MinPairs(confidence, family)
 }
 
 // noBaseline says that more blocks will not do where a baseline never succeeds.

@@ -491,3 +491,19 @@ func TestNoBaseline(t *testing.T) {
 		}
 	}
 }
+
+// TestFewSamplesHint checks that as many blocks are advised as a difference takes, not
+// as few as an interval does.
+func TestFewSamplesHint(t *testing.T) {
+	run := analysistest.Run(five(3))
+	run.Header.Plan.MinBlocks = 1
+	_, need, _ := analysis.Decisive(run.Header.Plan, run.Header.Metrics)
+	all := analyze(t, run).Warnings
+	i := slices.IndexFunc(all, func(w bench.Warning) bool { return w.Code == analysis.CodeFewSamples })
+	if i < 0 {
+		t.Fatal("no warning")
+	}
+	if want := fmt.Sprintf("--blocks %d", need); !strings.HasSuffix(all[i].Hint, want) {
+		t.Errorf("hint %q, want %s", all[i].Hint, want)
+	}
+}

@@ -52,6 +52,8 @@ func noise(m *Metric, c *Condition) string {
 		return ""
 	case n.Verdict == string(analysis.Different) && n.Estimate != nil:
 		return "control differs by " + effectText(n, m.scale())[0]
+	case (n.Low == nil || n.High == nil) && m.comparisons() == 0: // and nothing that it could hide
+		return ""
 	case n.Low == nil || n.High == nil:
 		return "noise not known"
 	case n.Scale == bench.Difference:

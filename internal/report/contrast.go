@@ -32,16 +32,16 @@ func (d *Document) sayComparison() {
 	primary := 0
 	for _, m := range d.Metrics {
 		in := m.scale()
-		t := contrastTable(&m, d.Groups, in, in.two)
-		if m.Role != bench.Primary {
-			d.Details = append(d.Details, t)
-			continue
-		}
-		d.Tables = append(d.Tables, t)
-		primary += m.comparisons()
+		tables, comparisons := []Table{contrastTable(&m, d.Groups, in, in.two)}, m.comparisons()
 		if own := m.inRun(); own != nil {
-			d.Tables = append(d.Tables, contrastTable(own, d.Groups, in, own.twoEffects(in)))
-			primary += own.comparisons()
+			tables = append(tables, contrastTable(own, d.Groups, in, own.twoEffects(in)))
+			comparisons += own.comparisons()
+		}
+		if m.Role == bench.Primary {
+			d.Tables = append(d.Tables, tables...)
+			primary += comparisons
+		} else {
+			d.Details, d.Every = append(d.Details, tables[0]), append(d.Every, tables...)
 		}
 	}
 	if intervals(d.Tables) {

@@ -217,8 +217,9 @@ type Words struct {
 	Tables   []Table    // primary metrics
 	Answers  []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
 	Legend   string     // how to read them
-	Details  []Table
-	Fold     string // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise
+	Details  []Table    // the other metrics in short
+	Every    []Table    // the same in full, a table each: what a terminal shows if it is asked to
+	Fold     string     // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise
 	Reasons  []Line
 	Failures []Line
 	Ways     []Line

@@ -38,6 +38,7 @@ func states() []state {
 		{name: "incomplete", runs: one(incomplete)},
 		{name: "budget", runs: one(budget)},
 		{name: "one-cell", runs: one(oneCell)},
+		{name: "one-cell-short", runs: one(oneCellShort)},
 		{name: "host-clock", runs: one(hostClock)},
 		{name: "rates", runs: one(rates)},
 		{name: "two-cells", runs: one(twoCells)},
@@ -286,6 +287,11 @@ func budget() *bench.Run {
 
 func oneCell() *bench.Run {
 	return analysistest.Run(analysistest.Shape{Seed: 9, Blocks: 20, Cells: engines()[4:], NoControl: true})
+}
+
+// oneCellShort has a control, and too few trials of the one cell.
+func oneCellShort() *bench.Run {
+	return analysistest.Run(analysistest.Shape{Seed: 9, Blocks: 3, Cells: engines()[:1]})
 }
 
 func hostClock() *bench.Run {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/stat"
@@ -54,6 +55,7 @@ func (c *comparer) warn() {
 	}
 	c.add(CodeNotApart, "the runs were made one after the other: "+what,
 		"put both into one run where that is possible", "")
+	c.warnTurns()
 	c.warnRuns()
 	c.warnUnmatched()
 	c.warnMetrics()
@@ -68,6 +70,39 @@ func (c *comparer) warn() {
 		}
 	}
 	c.warnControls()
+}
+
+// warnTurns says where all runs of one group were made before those of another, though
+// there are several: then even the hour is not shared.
+func (c *comparer) warnTurns() {
+	if len(c.tables) == len(c.Groups) {
+		return // one run each, which says enough
+	}
+	first, last := c.Groups[0].began()
+	var apart []string
+	for _, g := range c.Groups[1:] {
+		if a, b := g.began(); b.Before(first) || a.After(last) {
+			apart = append(apart, g.Name)
+		}
+	}
+	if apart != nil {
+		c.add(CodeNotInTurn, fmt.Sprintf("the runs did not take turns: those of %s were all made before, or all after, those of %s, "+
+			"and whatever changed between is in what they differ by", strings.Join(apart, ", "), c.Groups[0].Name),
+			"make a run of each in turn", "")
+	}
+}
+
+// began returns when the first and the last run of a group began.
+func (g *Group) began() (first, last time.Time) {
+	first, last = g.Runs[0].Header.Began, g.Runs[0].Header.Began
+	for _, m := range g.Runs[1:] {
+		if t := m.Header.Began; t.Before(first) {
+			first = t
+		} else if t.After(last) {
+			last = t
+		}
+	}
+	return first, last
 }
 
 // experiments names those that the runs are of; nil where all are of one. Then options

@@ -235,7 +235,7 @@ func side(members []*table, columns map[*table][][]float64, k key, baseline stri
 			continue
 		}
 		s.x = append(s.x, numbers([]float64{median(columns[t][cell])})...)
-		if base, _, ok := t.find(key{k.condition, baseline}); ok {
+		if base, _, ok := t.find(key{k.condition, baseline}); ok && baseline != "" {
 			e := newEffect(cell, columns[t][cell], columns[t][base], scale)
 			s.InRun.x = append(s.InRun.x, numbers([]float64{e.cmp.Estimate})...)
 		}

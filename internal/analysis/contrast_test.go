@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
@@ -204,6 +205,30 @@ func TestCompareHosts(t *testing.T) {
 		if got.HasInterval != want.interval || slices.Contains(contrastCodes(few), analysis.CodeFewRuns) != (want.code != "") || (got.Verdict == analysis.Worse) != (each >= 5) {
 			t.Errorf("%d runs each: %+v, warnings %v", each, got, contrastCodes(few))
 		}
+	}
+}
+
+// Runs that did not take turns differ by the hour as well.
+func TestCompareTurns(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		hours []int // of a run of each group in turn
+		want  bool
+	}{
+		{"in turn", []int{0, 1, 2, 3}, false},
+		{"one after the other", []int{0, 5, 1, 6}, true},
+		{"the other way round", []int{5, 0, 6, 1}, true},
+	} {
+		runs := several(2, 0)
+		for i, h := range tt.hours {
+			runs[i].Header.Began = analysistest.Epoch().Add(time.Duration(h) * time.Hour)
+		}
+		if got := slices.Contains(contrastCodes(contrast(t, runs...)), analysis.CodeNotInTurn); got != tt.want {
+			t.Errorf("%s: warned %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	if got := contrastCodes(contrast(t, several(1, 0)...)); slices.Contains(got, analysis.CodeNotInTurn) {
+		t.Errorf("one run each: %v", got)
 	}
 }
 

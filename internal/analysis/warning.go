@@ -39,6 +39,7 @@ const (
 	CodeFewRuns      = "few-runs"            // too few runs for a verdict
 	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
 
+	CodeNotInTurn       = "not-in-turn"      // all runs of one group were made before those of another
 	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
 )
 

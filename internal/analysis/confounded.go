@@ -38,8 +38,8 @@ func (c *comparer) warn() {
 		all = append(all, facts{h.Host, h.Tool, h.Engines})
 	}
 	c.Differ = differences(all)
-	if other := c.experiments(); other != nil {
-		c.Differ = append(c.Differ, Residue{"experiment", other})
+	other := c.experiments()
+	if other != nil {
 		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
 			"): cells and metrics of one name need not mean the same", "compare runs of one experiment", "")
 	} else {
@@ -52,6 +52,9 @@ func (c *comparer) warn() {
 			s = append(s, d.String())
 		}
 		what += "; the runs differ in " + strings.Join(s, ", ")
+	}
+	if other != nil { // which has a sentence of its own
+		c.Differ = append(c.Differ, Residue{"experiment", other})
 	}
 	c.add(CodeNotApart, "the runs were made one after the other: "+what,
 		"put both into one run where that is possible", "")

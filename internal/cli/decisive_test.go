@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // chance is how the text ends for three comparisons of each of two metrics.
@@ -52,5 +53,26 @@ func TestUndecidable(t *testing.T) {
 	plan.Cells = plan.Cells[:1] // nothing is compared
 	if w := undecidable(plan, h.Metrics, 0); w != nil {
 		t.Errorf("one cell: %q", strings.TrimSpace(w.Text))
+	}
+}
+
+// TestMost checks that the block under way when the budget is used up is counted.
+func TestMost(t *testing.T) {
+	for _, tt := range []struct {
+		blocks, warmup      int
+		budget, block, want time.Duration
+	}{
+		{500, 1, 2 * time.Minute, 0, 2 * time.Minute},
+		{500, 0, 0, 0, 0},
+		{500, 0, 15 * time.Second, 10 * time.Second, 20 * time.Second},
+		{500, 1, 15 * time.Second, 10 * time.Second, 20 * time.Second},
+		{500, 1, time.Second, time.Minute, 2 * time.Minute}, // one block is always measured
+		{3, 1, time.Minute, time.Second, 4 * time.Second},
+		{3, 0, 0, time.Second, 3 * time.Second},
+	} {
+		plan := bench.Plan{Warmup: tt.warmup, MaxBlocks: tt.blocks, Budget: tt.budget}
+		if got := most(plan, tt.block); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
 	}
 }

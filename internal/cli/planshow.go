@@ -105,15 +105,13 @@ func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[strin
 	return nil
 }
 
-// most is the longest that a run can take, as far as is known.
+// most is the longest that a run can take, as far as is known: a block that has begun
+// within the budget is finished, and one is always measured.
 func most(plan bench.Plan, block time.Duration) time.Duration {
-	all := block * time.Duration(plan.Warmup+plan.MaxBlocks)
-	switch {
-	case plan.Budget > 0 && (all == 0 || plan.Budget < all):
-		return max(plan.Budget, block*time.Duration(plan.Warmup+1)) // one block is always measured
-	default:
-		return all
+	if block == 0 {
+		return plan.Budget
 	}
+	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, fitting(plan, block)))
 }
 
 func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {

@@ -89,8 +89,8 @@ func (c *comparer) warnTurns() {
 		}
 	}
 	if apart != nil {
-		c.add(CodeNotInTurn, fmt.Sprintf("the runs did not take turns: those of %s were all made before, or all after, those of %s, "+
-			"and whatever changed between is in what they differ by", strings.Join(apart, ", "), c.Groups[0].Name),
+		c.add(CodeNotInTurn, fmt.Sprintf("the runs did not take turns: those of %s were all made before, or all after, "+
+			"those of %s, and whatever changed between is in what they differ by", strings.Join(apart, ", "), c.Groups[0].Name),
 			"make a run of each in turn", "")
 	}
 }

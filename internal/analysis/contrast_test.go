@@ -70,7 +70,8 @@ func TestCompareTwoRuns(t *testing.T) {
 		t.Errorf("the baseline against itself: %+v", in)
 	}
 	in := rows[1].Sides[1].InRun
-	if rows[1].Baseline != "a" || math.Abs(in.Value-2) > 0.1 || math.Abs(in.Comparison.Estimate-1) > 0.05 || in.Comparison.Verdict != analysis.TooFewRuns {
+	if rows[1].Baseline != "a" || math.Abs(in.Value-2) > 0.1 ||
+		math.Abs(in.Comparison.Estimate-1) > 0.05 || in.Comparison.Verdict != analysis.TooFewRuns {
 		t.Errorf("b against %q of its run: %v, %+v; want ×2 in both, and no verdict", rows[1].Baseline, in.Value, in.Comparison)
 	}
 	var differ []string
@@ -190,7 +191,9 @@ func TestCompareHosts(t *testing.T) {
 		if s.N != 8 || s.Comparison.Verdict != analysis.Worse || s.Comparison.Low > 1.221 || s.Comparison.High < 1.221 {
 			t.Errorf("%s: %d values, %+v; want slower by 22 %%", r.Cell, s.N, s.Comparison)
 		}
-		if in := s.InRun; r.Baseline != "" && (in.N != 8 || in.Comparison.Verdict == analysis.Worse || math.Abs(in.Comparison.Estimate-1) > 0.02) {
+		in := s.InRun
+		if r.Baseline != "" && (in.N != 8 || in.Comparison.Verdict == analysis.Worse ||
+			math.Abs(in.Comparison.Estimate-1) > 0.02) {
 			t.Errorf("%s in its runs: %d values, %+v; want nothing that differs", r.Cell, in.N, in.Comparison)
 		}
 	}
@@ -202,7 +205,8 @@ func TestCompareHosts(t *testing.T) {
 	} {
 		few := contrast(t, runs[:2*each]...)
 		got := few.Metrics[0].Rows[0].Sides[1].Comparison
-		if got.HasInterval != want.interval || slices.Contains(contrastCodes(few), analysis.CodeFewRuns) != (want.code != "") || (got.Verdict == analysis.Worse) != (each >= 5) {
+		if got.HasInterval != want.interval ||
+			slices.Contains(contrastCodes(few), analysis.CodeFewRuns) != (want.code != "") || (got.Verdict == analysis.Worse) != (each >= 5) {
 			t.Errorf("%d runs each: %+v, warnings %v", each, got, contrastCodes(few))
 		}
 	}

@@ -58,7 +58,8 @@ type warner struct {
 func warnings(t *table, r *Result, work []*measure) []bench.Warning {
 	w := &warner{table: t, Result: r, work: work}
 	for _, check := range []func(){
-		w.incomplete, w.failed, w.noBaseline, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
+		w.incomplete, w.failed, w.noBaseline,
+		w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
 		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
 		w.drift, w.alike, w.bimodal, w.outliers,
 		w.steal, w.pressure, w.throttled, w.overhead,
@@ -240,8 +241,9 @@ func (w *warner) noBaseline() {
 		}
 	}
 	if len(cells) > 0 {
-		w.add(CodeNoBaseline, fmt.Sprintf("%s never succeeded, and is what %s would be compared with: there is no verdict",
-			w.names(bases), w.names(cells)), "see why it failed, or compare with another: --baseline", "", cells...)
+		text := "%s never succeeded, and is what %s would be compared with: there is no verdict"
+		w.add(CodeNoBaseline, fmt.Sprintf(text, w.names(bases), w.names(cells)),
+			"see why it failed, or compare with another: --baseline", "", cells...)
 	}
 }
 

@@ -27,7 +27,8 @@ func undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 		hint = fmt.Sprintf("--blocks %d ", need)
 	}
 	if fit < need {
-		what += fmt.Sprintf(" (of about %s, in a budget of %s)", unit.FormatDuration(block), unit.FormatDuration(p.Budget))
+		what += fmt.Sprintf(" (of about %s, in a budget of %s)",
+			unit.FormatDuration(block), unit.FormatDuration(p.Budget))
 		hint += "--budget " + analysis.BudgetFor(need+p.Warmup, block)
 	}
 	can := "may be too few to tell any difference from chance"

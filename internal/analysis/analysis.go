@@ -210,6 +210,9 @@ const (
 	Same       Verdict = "same"       // any difference is too small to be worth knowing
 	Unclear    Verdict = "unclear"    // the run cannot tell
 	Unreliable Verdict = "unreliable" // the control differs, so the test itself cannot be trusted
+
+	NotCompared Verdict = "not-compared" // no block has a value of both that the scale can compare
+	TooFewRuns  Verdict = "too-few-runs" // runs are compared, and so few cannot tell what a run by itself does
 )
 
 // A Failure is a group of trials that did not succeed, for one reason.

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -34,7 +37,14 @@ func (c *comparer) warn() {
 		h := &t.run.Header
 		all = append(all, facts{h.Host, h.Tool, h.Engines})
 	}
-	c.Differ = append(differences(all), c.asked()...)
+	c.Differ = differences(all)
+	other := c.experiments()
+	if other != nil {
+		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
+			"): cells and metrics of one name need not mean the same", "compare runs of one experiment", "")
+	} else {
+		c.Differ = append(c.Differ, c.asked()...)
+	}
 	what := "the host, the day and the neighbours are confounded with what is compared"
 	if len(c.Differ) > 0 {
 		var s []string
@@ -43,8 +53,12 @@ func (c *comparer) warn() {
 		}
 		what += "; the runs differ in " + strings.Join(s, ", ")
 	}
+	if other != nil { // which has a sentence of its own
+		c.Differ = append(c.Differ, Residue{"experiment", other})
+	}
 	c.add(CodeNotApart, "the runs were made one after the other: "+what,
-		"put both into one run where that is possible; else repeat each several times, in turn", "")
+		"put both into one run where that is possible", "")
+	c.warnTurns()
 	c.warnRuns()
 	c.warnUnmatched()
 	c.warnMetrics()
@@ -57,15 +71,88 @@ func (c *comparer) warn() {
 			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", unit.FormatCount(n, "trial"), t.run.Header.ID),
 				"see why: tare show "+t.run.Header.ID, "")
 		}
-		c.warnControl(t)
+	}
+	c.warnControls()
+}
+
+// warnTurns says where all runs of one group were made before those of another, though
+// there are several: then even the hour is not shared.
+func (c *comparer) warnTurns() {
+	if len(c.tables) == len(c.Groups) {
+		return // one run each, which says enough
+	}
+	first, last := c.Groups[0].began()
+	var apart []string
+	for _, g := range c.Groups[1:] {
+		if a, b := g.began(); b.Before(first) || a.After(last) {
+			apart = append(apart, g.Name)
+		}
+	}
+	if apart != nil {
+		c.add(CodeNotInTurn, fmt.Sprintf("the runs did not take turns: those of %s were all made before, or all after, "+
+			"those of %s, and whatever changed between is in what they differ by", strings.Join(apart, ", "), c.Groups[0].Name),
+			"make a run of each in turn", "")
 	}
 }
 
-// warnControl says which metrics a run by itself would trust nothing of.
-func (c *comparer) warnControl(t *table) {
+// began returns when the first and the last run of a group began.
+func (g *Group) began() (first, last time.Time) {
+	first, last = g.Runs[0].Header.Began, g.Runs[0].Header.Began
+	for _, m := range g.Runs[1:] {
+		if t := m.Header.Began; t.Before(first) {
+			first = t
+		} else if t.After(last) {
+			last = t
+		}
+	}
+	return first, last
+}
+
+// experiments names those that the runs are of; nil where all are of one. Then options
+// that differ are no exceptions but the rule, and nobody would read the list.
+func (c *comparer) experiments() []string {
+	var names, workloads []string
+	for _, t := range c.tables {
+		p := &t.run.Header.Plan
+		if !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+		if !slices.Contains(workloads, p.Workload) {
+			workloads = append(workloads, p.Workload)
+		}
+	}
+	switch {
+	case len(names) > 1:
+		return names
+	case len(workloads) > 1:
+		return workloads
+	default:
+		return nil
+	}
+}
+
+// warnControls says which metrics a run by itself would trust nothing of.
+func (c *comparer) warnControls() {
+	var runs []string
+	for _, t := range c.tables {
+		if titles := c.unreliable(t); titles != nil {
+			runs = append(runs, t.run.Header.ID+" ("+strings.Join(titles, ", ")+")")
+		}
+	}
+	if runs != nil {
+		c.add(CodeControl, "the baseline and its control, which are the same thing, differ in run "+
+			strings.Join(runs, ", ")+": do not trust what that run says of it", "see it alone: tare show RUN", "")
+	}
+}
+
+// unreliable lists the metrics of which a run's control differs from its baseline.
+func (c *comparer) unreliable(t *table) []string {
+	if !slices.ContainsFunc(t.groups, func(g group) bool { return g.control >= 0 }) {
+		return nil
+	}
 	alone, err := Analyze(t.run, Options{Smallest: c.opt.Smallest})
 	if err != nil {
-		return // it was read already
+		return nil // it was read already
 	}
 	var titles []string
 	for _, m := range alone.Metrics {
@@ -74,10 +161,7 @@ func (c *comparer) warnControl(t *table) {
 			titles = append(titles, m.Metric.Title)
 		}
 	}
-	if titles != nil {
-		c.add(CodeControl, fmt.Sprintf("in run %s the baseline and its control, which are the same thing, differ in %s: do not trust what is said of that here",
-			t.run.Header.ID, strings.Join(titles, ", ")), "tare show "+t.run.Header.ID, "")
-	}
+	return titles
 }
 
 // asked lists what was asked for in cells that are compared and is not the same in all
@@ -146,42 +230,41 @@ func (c *comparer) add(code, text, hint, metric string) {
 	c.Warnings = append(c.Warnings, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric})
 }
 
-// warnRuns says where the runs, or the trials, are too few.
+// warnRuns says where the runs are too few to tell anything, and how many would do:
+// the smallest p-value of two groups is that of all of one above all of the other.
 func (c *comparer) warnRuns() {
-	short := false
-	for _, m := range c.Metrics {
-		for _, r := range m.Rows {
-			for _, s := range r.Sides {
-				short = short || s.Comparison != nil && !s.Comparison.HasInterval
-			}
-		}
+	family, fewest, most := 0, math.Inf(1), 0.0
+	c.each(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, first, v *Values) {
+		family++
+		ways := arrangements(first.N, v.N)
+		fewest, most = min(fewest, ways), max(most, ways)
+	})
+	if family == 0 || 2/fewest*float64(family) <= alpha {
+		return
 	}
+	need := stat.MinEach(confidence, family)
+	text := fmt.Sprintf("with so few runs and %s no difference, however large, could be told from chance",
+		unit.FormatCount(family, "comparison"))
 	switch {
-	case short && c.ByRun:
-		c.add(CodeFewRuns, "there are too few runs for a 95 % interval: four of each host are the least", "make more runs, taking the hosts in turn", "")
-	case short:
-		c.add(CodeFewSamples, "there are too few trials for a 95 % interval", "more blocks in each run: --blocks 10", "")
-	default:
-		c.warnPower()
+	case most == arrangements(1, 1):
+		text = "one run each cannot tell: what a run does to all of its trials, only other runs of the same can show"
+	case 2/most*float64(family) <= alpha:
+		text = "some groups have too few runs for any difference to be told from chance"
 	}
+	c.add(CodeFewRuns, fmt.Sprintf("%s; %d runs of each could", text, need),
+		fmt.Sprintf("run each %d times, in turn%s", need, c.howToGroup()), "")
 }
 
-// warnPower says where no difference could have been found: the smallest
-// p-value of two groups is that of all of one above all of the other.
-func (c *comparer) warnPower() {
-	family, most := 0, 0.0
-	c.each(bench.Primary, func(_ *ContrastMetric, r *ContrastRow, s *Side) {
-		family++
-		most = max(most, arrangements(r.Sides[0].N, s.N))
-	})
-	if family > 0 && 2/most*float64(family) >= alpha {
-		what := "trials"
-		if c.ByRun {
-			what = "runs"
-		}
-		c.add(CodeFewRuns, fmt.Sprintf("with so few %s and %d comparisons no difference, however large, could be told from chance", what, family),
-			"make more "+what+", or compare fewer cells", "")
+// howToGroup says how several runs of each side are told apart: hosts are by themselves.
+func (c *comparer) howToGroup() string {
+	hosts := make(map[string]bool)
+	for _, t := range c.tables {
+		hosts[hostName(&t.run.Header.Host)] = true
 	}
+	if len(hosts) == len(c.Groups) {
+		return ", and compare all of these runs"
+	}
+	return ", with --label side=NAME; then tare compare RUN... --by label:side"
 }
 
 // arrangements is in how many ways n and m values can be put in order by group.

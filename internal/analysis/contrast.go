@@ -26,13 +26,11 @@ type CompareOptions struct {
 }
 
 // A Contrast is what groups of runs say against the first group. They were not
-// interleaved, so the comparison is unpaired: Hodges–Lehmann shifts with
-// Mann–Whitney intervals.
+// interleaved, and a run has an effect of its own on all of its trials. So the
+// run is the unit, and the comparison is unpaired: Hodges–Lehmann shifts with
+// Mann–Whitney intervals. One run each gives a shift and nothing else.
 type Contrast struct {
-	Groups []Group
-	// ByRun says that the run is the unit, each with the median of its trials;
-	// else it is the trial.
-	ByRun    bool
+	Groups   []Group
 	Metrics  []ContrastMetric
 	Differ   []Residue // what is not the same in all runs
 	Warnings []bench.Warning
@@ -64,17 +62,29 @@ type ContrastMetric struct {
 // A ContrastRow is one cell under one condition.
 type ContrastRow struct {
 	Condition, Cell string
-	Smallest        float64 // the smallest effect worth knowing, as in ConditionResult
-	Noisy           bool    // as in ConditionResult
-	Sides           []Side  // parallel to Contrast.Groups
+	// Baseline is the cell that InRun compares with in each run; empty where
+	// there is none, as for the baseline itself.
+	Baseline string
+	Smallest float64 // the smallest effect worth knowing, as in ConditionResult
+	Noisy    bool    // as in ConditionResult
+	Sides    []Side  // parallel to Contrast.Groups
 }
 
-// A Side is one group's values.
+// A Side is one group's values: one for each run, the median of its trials.
 type Side struct {
-	N          int     // values: of trials, or of runs
-	Value      float64 // their median
-	Low, High  float64 // of the median; NaN where there are too few values
-	Comparison *Comparison
+	Values
+	// InRun has, for each run, what the cell differs by from the Baseline of
+	// the same run, paired by block: a ratio, or a difference in the metric's
+	// unit. What a run does to all of its cells alike is not in it.
+	InRun Values
+}
+
+// Values are those of a group's runs.
+type Values struct {
+	N          int         // runs
+	Value      float64     // median; NaN without values
+	Low, High  float64     // of the median; NaN where there are too few values
+	Comparison *Comparison // with the first group; nil for that, and where nothing can be compared
 	x          []float64
 }
 
@@ -136,7 +146,6 @@ func (c *comparer) group() {
 			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
 		})
 		c.members[n] = append(c.members[n], t)
-		c.ByRun = c.ByRun || len(c.members[n]) > 1
 	}
 }
 
@@ -183,11 +192,14 @@ func (c *comparer) rows(m bench.Metric, asked float64) []ContrastRow {
 		for _, cell := range g.cells {
 			k := key{g.condition, c.tables[0].cells[cell].Name}
 			row := ContrastRow{Condition: k.condition, Cell: k.cell}
+			if cell != g.baseline {
+				row.Baseline = c.tables[0].cells[g.baseline].Name
+			}
 			row.Smallest, row.Noisy = c.smallest(m, asked, columns, k)
 			for _, members := range c.members {
-				row.Sides = append(row.Sides, c.side(members, columns, k))
+				row.Sides = append(row.Sides, side(members, columns, k, row.Baseline, m.Scale))
 			}
-			if row.compare(m) {
+			if row.compare(m.Scale) {
 				rows = append(rows, row)
 			}
 		}
@@ -215,22 +227,26 @@ func (t *table) find(k key) (cell int, g group, ok bool) {
 }
 
 // side collects one group's values of one cell.
-func (c *comparer) side(members []*table, columns map[*table][][]float64, k key) Side {
+func side(members []*table, columns map[*table][][]float64, k key, baseline string, scale bench.Scale) Side {
 	var s Side
 	for _, t := range members {
 		cell, _, ok := t.find(k)
 		if !ok || columns[t] == nil {
 			continue
 		}
-		if c.ByRun {
-			s.x = append(s.x, numbers([]float64{median(columns[t][cell])})...)
-		} else {
-			s.x = append(s.x, numbers(columns[t][cell])...)
+		s.x = append(s.x, numbers([]float64{median(columns[t][cell])})...)
+		if base, _, ok := t.find(key{k.condition, baseline}); ok && baseline != "" {
+			e := newEffect(cell, columns[t][cell], columns[t][base], scale)
+			s.InRun.x = append(s.InRun.x, numbers([]float64{e.cmp.Estimate})...)
 		}
 	}
-	s.N, s.Value, s.Low, s.High = location(s.x)
+	s.locate()
+	s.InRun.locate()
 	return s
 }
+
+// locate finds the middle of the values.
+func (v *Values) locate() { v.N, v.Value, v.Low, v.High = location(v.x) }
 
 // smallest returns the smallest effect worth knowing: what was asked for, or
 // else the larger of 1 % and the noise within any of the runs; and whether that
@@ -265,17 +281,24 @@ func (c *comparer) smallest(m bench.Metric, asked float64, columns map[*table][]
 
 // compare tests every side against the first, and reports whether there is
 // anything to show.
-func (r *ContrastRow) compare(m bench.Metric) bool {
-	base, ok := distances(r.Sides[0].x, m.Scale)
+func (r *ContrastRow) compare(scale bench.Scale) bool {
 	shown := false
+	first := &r.Sides[0]
 	for i := range r.Sides[1:] {
-		side := &r.Sides[i+1]
-		shown = shown || side.N > 0 && r.Sides[0].N > 0
-		if x, fine := distances(side.x, m.Scale); ok && fine {
-			side.Comparison = shift(x, base, m.Scale)
-		}
+		s := &r.Sides[i+1]
+		shown = shown || s.N > 0 && first.N > 0
+		s.against(&first.Values, scale)
+		s.InRun.against(&first.InRun, scale)
 	}
 	return shown
+}
+
+// against compares the values with those of the first group.
+func (v *Values) against(first *Values, scale bench.Scale) {
+	base, ok := distances(first.x, scale)
+	if x, fine := distances(v.x, scale); ok && fine {
+		v.Comparison = shift(x, base, scale)
+	}
 }
 
 // shift compares two sets of distances; nil where one is empty.
@@ -303,29 +326,39 @@ func distances(x []float64, scale bench.Scale) ([]float64, bool) {
 	return out, true
 }
 
-// judge adjusts and gives verdicts.
+// judge adjusts and gives verdicts. Values and what they are in each run are one
+// family: whoever reads the report reads both.
 func (c *comparer) judge() {
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var family []*Comparison
-		c.each(role, func(_ *ContrastMetric, _ *ContrastRow, s *Side) { family = append(family, s.Comparison) })
+		c.each(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) { family = append(family, v.Comparison) })
 		holm(family)
-		c.each(role, func(m *ContrastMetric, r *ContrastRow, s *Side) {
-			s.Comparison.Verdict = s.Comparison.decide(m.Metric.Better, r.Smallest).unless(r.Noisy)
+		c.each(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
+			v.Comparison.Verdict = TooFewRuns
+			if v.Comparison.HasInterval {
+				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, r.Smallest).unless(r.Noisy)
+			}
 		})
 	}
 }
 
-// each calls do for every comparison of a role.
-func (c *comparer) each(role bench.Role, do func(*ContrastMetric, *ContrastRow, *Side)) {
+// each calls do for all values of a role that are compared with the first group's.
+func (c *comparer) each(role bench.Role, do func(m *ContrastMetric, r *ContrastRow, first, v *Values)) {
 	for i := range c.Metrics {
 		m := &c.Metrics[i]
 		if m.Metric.Role != role {
 			continue
 		}
 		for j := range m.Rows {
-			for k := range m.Rows[j].Sides {
-				if s := &m.Rows[j].Sides[k]; s.Comparison != nil {
-					do(m, &m.Rows[j], s)
+			r := &m.Rows[j]
+			first := &r.Sides[0]
+			for k := range r.Sides {
+				s := &r.Sides[k]
+				if s.Comparison != nil {
+					do(m, r, &first.Values, &s.Values)
+				}
+				if s.InRun.Comparison != nil {
+					do(m, r, &first.InRun, &s.InRun)
 				}
 			}
 		}

@@ -60,7 +60,7 @@ func fromDistance(d float64, scale bench.Scale) float64 {
 // test fills in the comparison as far as it depends on this effect alone.
 func (e *effect) test() {
 	nan := math.NaN()
-	e.cmp = &Comparison{Scale: e.scale, Pairs: len(e.d), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: Unclear}
+	e.cmp = &Comparison{Scale: e.scale, Pairs: len(e.d), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: NotCompared}
 	if len(e.d) == 0 {
 		return
 	}
@@ -83,6 +83,8 @@ func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p f
 // decide gives the verdict. Neither the family nor the control are its business.
 func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
 	switch {
+	case math.IsNaN(c.P):
+		return NotCompared
 	case c.inside(delta):
 		return Same
 	case !(c.Adjusted < alpha) || !c.HasInterval || c.sign() == 0:

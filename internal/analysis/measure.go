@@ -361,7 +361,7 @@ func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
 	if e.cmp.Verdict == Unclear {
 		e.cmp.Blocks = m.settle(e, c, r)
 	}
-	if r.Unreliable {
+	if r.Unreliable && e.cmp.Verdict != NotCompared {
 		e.cmp.Verdict, e.cmp.Blocks = Unreliable, 0
 	}
 }

@@ -244,3 +244,36 @@ func BenchmarkPrecision(b *testing.B) {
 		})
 	}
 }
+
+// TestDecisive checks that what is said of a plan beforehand is what its run comes to:
+// with so many blocks the largest difference is one, and with one fewer none is.
+func TestDecisive(t *testing.T) {
+	for _, tt := range []struct {
+		cells       int
+		conditions  []string
+		comparisons int
+	}{
+		{1, nil, 0},
+		{2, nil, 2},
+		{4, nil, 6},
+		{3, []string{"clients=1", "clients=8"}, 12}, // and their summary
+	} {
+		s := analysistest.Shape{Seed: 1, Conditions: tt.conditions, Metrics: analysistest.Lifecycle()[:3]}
+		for i := range tt.cells {
+			s.Cells = append(s.Cells, analysistest.Cell{Name: string(rune('a' + i)), Factor: math.Pow(10, float64(i))})
+		}
+		h := analysistest.Run(s).Header
+		_, blocks, comparisons := analysis.Decisive(h.Plan, h.Metrics)
+		if comparisons != tt.comparisons || (comparisons == 0) != (blocks == 0) {
+			t.Errorf("%d cells: %d blocks for %d comparisons, want %d", tt.cells, blocks, comparisons, tt.comparisons)
+		}
+		for n, want := range map[int]analysis.Verdict{blocks: analysis.Worse, blocks - 1: analysis.Unclear} {
+			if s.Blocks = n; blocks == 0 {
+				continue
+			}
+			if got := analyze(t, analysistest.Run(s)).Metrics[0].Conditions[0].Cells[1].Comparison.Verdict; got != want {
+				t.Errorf("%d cells, %d blocks: ten times as much is %s, want %s", tt.cells, n, got, want)
+			}
+		}
+	}
+}

@@ -6,7 +6,31 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/stat"
 )
+
+// Decisive returns how many blocks a run of the plan takes to tell any difference from
+// chance, however large: the exact test is held to what Holm's adjustment leaves of 5 %
+// for each of the comparisons. They are as many as there are if every primary metric has
+// values; with one alone, least would do. All are 0 where nothing is compared, or where
+// Analyze would refuse the plan.
+func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, comparisons int) {
+	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
+	if err != nil {
+		return 0, 0, 0
+	}
+	for _, m := range t.measure(Options{}) {
+		for _, c := range m.tables {
+			if m.result.Metric.Role == bench.Primary {
+				comparisons += len(c.effects)
+			}
+		}
+	}
+	if comparisons == 0 {
+		return 0, 0, 0
+	}
+	return minPairs, stat.MinPairs(confidence, comparisons), comparisons
+}
 
 // A shortage is the metrics that have too few pairs in the same cells.
 type shortage struct {

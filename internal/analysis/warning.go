@@ -18,6 +18,7 @@ const (
 	CodeFailed       = "failed-trials"       // trials did not succeed
 	CodeFewSamples   = "few-samples"         // a cell has too few values for an interval
 	CodeFewPairs     = "few-pairs"           // a comparison has too few pairs for an interval
+	CodeNoBaseline   = "no-baseline"         // the baseline never succeeded, so that nothing can be compared with it
 	CodeFewBlocks    = "few-blocks"          // no difference could be told from chance
 	CodeImprecise    = "imprecise"           // the precision asked for was not reached
 	CodeControl      = "control-differs"     // the same thing twice gave different results
@@ -35,8 +36,11 @@ const (
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
 	CodeOneSided     = "unmatched"           // what only some of the runs have
-	CodeFewRuns      = "few-runs"            // too few runs of a host for an interval
+	CodeFewRuns      = "few-runs"            // too few runs for a verdict
 	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
+
+	CodeNotInTurn       = "not-in-turn"      // all runs of one group were made before those of another
+	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
 )
 
 // minPairs is how many pairs, or values, the shortest 95 % interval needs.
@@ -54,7 +58,8 @@ type warner struct {
 func warnings(t *table, r *Result, work []*measure) []bench.Warning {
 	w := &warner{table: t, Result: r, work: work}
 	for _, check := range []func(){
-		w.incomplete, w.failed, w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
+		w.incomplete, w.failed, w.noBaseline,
+		w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
 		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
 		w.drift, w.alike, w.bimodal, w.outliers,
 		w.steal, w.pressure, w.throttled, w.overhead,
@@ -146,14 +151,19 @@ func (w *warner) budget(blocks int) string {
 		total[w.table.run.Samples[i].Trial.Block] = true
 	}
 	warm := max(0, len(total)-w.Blocks)
-	perBlock := float64(w.Wall) / float64(max(1, len(total)))
-	need := time.Duration(math.Min(perBlock*float64(blocks+warm)*1.05, float64(365*24*time.Hour)))
+	return "--budget " + BudgetFor(blocks+warm, w.Wall/time.Duration(max(1, len(total))))
+}
+
+// BudgetFor returns the budget that suffices for a number of blocks, warm-up included,
+// of a known length, as an option takes it. It is rounded up.
+func BudgetFor(blocks int, block time.Duration) string {
+	need := time.Duration(math.Min(float64(block)*float64(blocks)*1.05, float64(365*24*time.Hour)))
 	step := 10 * time.Second
 	if need > 5*time.Minute {
 		step = time.Minute
 	}
 	need = (need + step - 1) / step * step
-	return "--budget " + strings.ReplaceAll(unit.FormatDuration(need), " ", "")
+	return strings.ReplaceAll(unit.FormatDuration(need), " ", "")
 }
 
 func (w *warner) incomplete() {
@@ -191,18 +201,49 @@ func (w *warner) failed() {
 
 func (w *warner) fewSamples() {
 	var cells []int
-	for cell, n := range w.successes() {
-		if n < minPairs && !w.table.absent[cell] {
+	hint := "see the failures"
+	all := w.successes()
+	for _, g := range w.table.groups {
+		for _, cell := range append(slices.Clone(g.cells), g.control) {
+			if cell < 0 || all[cell] >= minPairs || w.table.absent[cell] {
+				continue
+			}
 			cells = append(cells, cell)
+			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < minPairs { // it was for want of blocks
+				hint = w.more(max(w.Header.Plan.MinBlocks, w.decisive()), "")
+			}
 		}
-	}
-	hint := w.more(max(minPairs, w.Header.Plan.MinBlocks), "")
-	if w.Blocks >= minPairs { // it was not for want of blocks
-		hint = "see the failures"
 	}
 	if w.Trials.OK > 0 && len(cells) > 0 {
 		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(w.withoutControls(cells))),
 			hint, "", cells...)
+	}
+}
+
+// decisive is how many blocks it takes until a difference can be told from chance; where
+// nothing is compared, until a median has an interval.
+func (w *warner) decisive() int {
+	family := 1
+	for _, m := range w.primary() {
+		family = max(family, m.family)
+	}
+	return stat.MinPairs(confidence, family)
+}
+
+// noBaseline says that more blocks will not do where a baseline never succeeds.
+func (w *warner) noBaseline() {
+	n := w.successes()
+	var bases, cells []int
+	for _, g := range w.table.groups {
+		others := slices.DeleteFunc(slices.Clone(g.cells), func(c int) bool { return n[c] == 0 })
+		if n[g.baseline] == 0 && len(others) > 0 {
+			bases, cells = append(bases, g.baseline), append(cells, others...)
+		}
+	}
+	if len(cells) > 0 {
+		text := "%s never succeeded, and is what %s would be compared with: there is no verdict"
+		w.add(CodeNoBaseline, fmt.Sprintf(text, w.names(bases), w.names(cells)),
+			"see why it failed, or compare with another: --baseline", "", cells...)
 	}
 }
 

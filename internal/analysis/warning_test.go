@@ -482,3 +482,53 @@ func TestFewPairs(t *testing.T) {
 		t.Errorf("few pairs (-want +got):\n%s", diff)
 	}
 }
+
+// TestNoBaseline checks that a cell whose baseline always fails, or one that was never
+// measured, is not called unclear, and that no time is advised which cannot help.
+func TestNoBaseline(t *testing.T) {
+	run := analysistest.Run(five(3))
+	run.Header.Plan.Budget, run.End.Reason = 10*time.Second, bench.StopBudget
+	for i := range run.Samples {
+		switch s := &run.Samples[i]; s.Trial.Cell {
+		case 0, 5: // the baseline, and its control
+			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "start", "no such device"
+		case 1:
+			s.Values[0] = math.NaN()
+		}
+	}
+	r := analyze(t, run)
+	for _, m := range r.Metrics {
+		for _, c := range m.Conditions[0].Cells[1:] {
+			if c.Comparison.Verdict != analysis.NotCompared || c.Comparison.Blocks != 0 {
+				t.Errorf("%s of %s: %+v", m.Metric.Name, c.Name, c.Comparison)
+			}
+		}
+		if n := m.Conditions[0].Noise; n != nil && n.Verdict != analysis.NotCompared {
+			t.Errorf("the noise of %s: %+v", m.Metric.Name, n)
+		}
+	}
+	if got := codes(r); !slices.Contains(got, analysis.CodeNoBaseline) {
+		t.Errorf("warnings %v do not say why", got)
+	}
+	for _, w := range r.Warnings {
+		if strings.Contains(w.Hint, "--budget") {
+			t.Errorf("%s → %s: more time cannot help", w.Text, w.Hint)
+		}
+	}
+}
+
+// TestFewSamplesHint checks that as many blocks are advised as a difference takes, not
+// as few as an interval does.
+func TestFewSamplesHint(t *testing.T) {
+	run := analysistest.Run(five(3))
+	run.Header.Plan.MinBlocks = 1
+	_, need, _ := analysis.Decisive(run.Header.Plan, run.Header.Metrics)
+	all := analyze(t, run).Warnings
+	i := slices.IndexFunc(all, func(w bench.Warning) bool { return w.Code == analysis.CodeFewSamples })
+	if i < 0 {
+		t.Fatal("no warning")
+	}
+	if want := fmt.Sprintf("--blocks %d", need); !strings.HasSuffix(all[i].Hint, want) {
+		t.Errorf("hint %q, want %s", all[i].Hint, want)
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/unit"
 )
 
 // execution is one sitting of a run: its beginning, or a resumption.
@@ -18,6 +20,7 @@ type execution struct {
 	writer  bench.RunWriter
 	machine machine
 	done    []bench.Sample
+	block   time.Duration // that a block takes by earlier runs; 0 = not known
 }
 
 // execute measures with a directory and engines of the run's own, and leaves
@@ -74,7 +77,15 @@ func (a *app) announce(e execution) {
 		cells = append(cells, cellName(c))
 	}
 	a.notice("%s: %s%s", e.header.Plan.Name, strings.Join(cells, ", "), control)
-	a.notice("stops %s", stopRule(e.header.Plan, e.header.Metrics))
+	plan := e.header.Plan
+	stops := stopRule(plan, e.header.Metrics)
+	if e.block > 0 {
+		stops += "; takes at most about " + unit.FormatDuration(most(plan, e.block))
+	}
+	a.notice("stops %s", stops)
+	if w := undecidable(plan, e.header.Metrics, e.block); w != nil {
+		a.notice("%s → %s", w.Text, w.Hint)
+	}
 	for _, p := range e.planned.leftOut() {
 		a.notice("left out: %s: %s", p.instance.Name, p.err)
 	}

@@ -99,7 +99,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.concurrency, "concurrency", "", "how many lanes of containers side by side, each level a condition: `N,N`")
 	f.StringArrayVar(&o.labels, "label", nil, "a label to keep with the run: `KEY=VALUE`")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "what the others are compared with: a `cell`, or FACTOR=LEVEL")
-	f.StringVar(&o.overrides.Blocks, "blocks", "", "how many blocks: `N`, or MIN..MAX")
+	f.StringVar(&o.overrides.Blocks, "blocks", "", "how many blocks: `N`, or MIN..MAX; fewer where the budget is used up first")
 	f.StringSliceVar(&o.overrides.Precision, "precision", nil, "stop when every primary comparison is known this well, such as `3%`, or METRIC=3%; or off")
 	f.StringVar(&o.overrides.Budget, "budget", "", "stop after this `time`, such as 2m; or off")
 	f.StringSliceVar(&o.overrides.Smallest, "smallest", nil, "the smallest effect worth knowing, such as `1%`, or METRIC=5%; or auto")

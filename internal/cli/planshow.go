@@ -31,6 +31,8 @@ type plannedRun struct {
 	// there are none.
 	ExpectedBlock time.Duration `json:"expected_block_ns,omitempty"`
 	Most          time.Duration `json:"most_ns,omitempty"` // 0 = no limit is known
+	// Warning says why no difference can be told from chance, and what would do; nil where it can.
+	Warning *bench.Warning `json:"warning,omitempty"`
 }
 
 func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
@@ -41,6 +43,7 @@ func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
 	shown := plannedRun{Plan: p.plan, Schedule: schedule.Blocks(p.plan)}
 	shown.ExpectedBlock = a.expectedBlock(ctx, p.plan)
 	shown.Most = most(p.plan, shown.ExpectedBlock)
+	shown.Warning = undecidable(p.plan, p.workload.Metrics(), shown.ExpectedBlock)
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}
@@ -103,15 +106,13 @@ func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[strin
 	return nil
 }
 
-// most is the longest that a run can take, as far as is known.
+// most is the longest that a run can take, as far as is known: a block that has begun
+// within the budget is finished, and one is always measured.
 func most(plan bench.Plan, block time.Duration) time.Duration {
-	all := block * time.Duration(plan.Warmup+plan.MaxBlocks)
-	switch {
-	case plan.Budget > 0 && (all == 0 || plan.Budget < all):
-		return max(plan.Budget, block*time.Duration(plan.Warmup+1)) // one block is always measured
-	default:
-		return all
+	if block == 0 {
+		return plan.Budget
 	}
+	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, fitting(plan, block)))
 }
 
 func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
@@ -147,6 +148,9 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	fmt.Fprintln(w)
 	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
 	writeWrapped(w, "takes ", duration(s), width)
+	if s.Warning != nil {
+		writeWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
+	}
 	for _, e := range p.used() {
 		if e.err != nil {
 			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, e.err), width)

@@ -26,7 +26,7 @@ type formatOptions struct {
 func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.csv, "csv", false, "print the report as CSV, one row for each cell and metric")
 	f.BoolVar(&o.markdown, "markdown", false, "print the report as Markdown")
-	f.BoolVar(&o.details, "details", false, "show every detail, however many there are")
+	f.BoolVar(&o.details, "details", false, "show every detail with its interval and verdict, however many there are")
 }
 
 // check refuses two formats at once.

@@ -95,6 +95,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 	if ref := p.onlyImage(); ref != "" {
 		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", ref, ref)
 	}
+	block := a.expectedBlock(ctx, p.plan)
 	return a.withStore(ctx, func(s bench.Store) error {
 		machine, err := openMachine()
 		if err != nil {
@@ -113,7 +114,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 		if err != nil {
 			return errors.Join(err, dir.remove())
 		}
-		err = a.execute(ctx, dir, execution{header: header, planned: p, writer: w, machine: machine})
+		err = a.execute(ctx, dir, execution{header: header, planned: p, writer: w, machine: machine, block: block})
 		err = errors.Join(err, w.Close(), out.close())
 		return a.conclude(ctx, s, id, format, output == "-", err)
 	})

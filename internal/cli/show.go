@@ -192,7 +192,13 @@ func (a *app) compareCommand() *cobra.Command {
 		Long: `Compare sets runs against the first one, or runs of several hosts against those of
 the first host. Such runs were not interleaved: host, day and neighbours are
 confounded with what is compared, and the report says so. To compare engines or
-images, put them into one run instead.`,
+images, put them into one run instead.
+
+One run of each shows a shift and no verdict, because a run has an effect of its
+own. Several runs of each, made in turn and told apart by a label, have verdicts:
+
+  tare run --label side=before; tare run --label side=after   # six times
+  tare compare RUN... --by label:side`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return &usageError{fmt.Errorf("%s takes two runs or more, got %d", cmd.CommandPath(), len(args)), "'tare list' shows the stored runs"}

@@ -51,14 +51,14 @@ func answer(m *Metric, base, other *Row) string {
 	case base.Median == nil && other.Median == nil:
 		return "neither has a value"
 	case base.Median == nil:
-		return "the baseline, " + plain.Line(base.Cell) + ", has no value; " + name + " has " + m.medians().text(other.Median)
+		return "the baseline, " + plain.Line(base.Cell) + ", has no value; " + name + " has " + m.scale().text(other.Median)
 	case other.Median == nil:
-		return name + " has no value; " + plain.Line(base.Cell) + " has " + m.medians().text(base.Median)
+		return name + " has no value; " + plain.Line(base.Cell) + " has " + m.scale().text(base.Median)
 	case e.Estimate == nil: // they have no value in the same block, or none that has a ratio
-		in := m.medians()
+		in := m.scale()
 		return fmt.Sprintf("%s and %s cannot be compared in any block: %s against %s", name, plain.Line(base.Cell), in.text(other.Median), in.text(base.Median))
 	}
-	effect := effectText(e, m.effects())
+	effect := effectText(e, m.scale())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])
 	if e.Low == nil && effect[1] != "" {
 		by = effect[0] + ", " + effect[1] // why there is no interval
@@ -70,7 +70,7 @@ func answer(m *Metric, base, other *Row) string {
 		if word == "less" || word == "more" {
 			verb = "takes"
 		}
-		in := m.medians()
+		in := m.scale()
 		return fmt.Sprintf("%s %s %s, %s: %s against %s", name, verb, word, by, in.text(other.Median), in.text(base.Median))
 	case analysis.Same:
 		return fmt.Sprintf("%s is the same within %s, %s", name, margin(m, e), by)

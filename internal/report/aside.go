@@ -37,7 +37,7 @@ func variation(m *Metric, c *Condition) []string {
 	switch {
 	case c.Spread == nil:
 	case m.Scale == bench.Difference:
-		parts = append(parts, "blocks ±"+unit.Format(*c.Spread, unitName(m.Unit)))
+		parts = append(parts, "blocks ±"+m.difference(*c.Spread))
 	default:
 		parts = append(parts, "blocks ±"+unit.FormatPercent(visible(*c.Spread)))
 	}
@@ -51,15 +51,20 @@ func noise(m *Metric, c *Condition) string {
 	case n == nil:
 		return ""
 	case n.Verdict == string(analysis.Different) && n.Estimate != nil:
-		return "control differs by " + effectText(n, m.effects())[0]
+		return "control differs by " + effectText(n, m.scale())[0]
+	case (n.Low == nil || n.High == nil) && m.comparisons() == 0: // and nothing that it could hide
+		return ""
 	case n.Low == nil || n.High == nil:
 		return "noise not known"
 	case n.Scale == bench.Difference:
-		return "noise ±" + unit.Format((*n.High-*n.Low)/2, unitName(m.Unit))
+		return "noise ±" + m.difference((*n.High-*n.Low)/2)
 	default:
 		return "noise ±" + unit.FormatPercent(visible(math.Sqrt(*n.High / *n.Low)-1))
 	}
 }
+
+// difference writes a difference of the metric's values.
+func (m *Metric) difference(v float64) string { return m.scale().difference(v).Format(v) }
 
 // visible leaves two significant digits of a share, and none below a thousandth of a
 // percent.

@@ -139,11 +139,8 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warn {
 // NewComparison describes runs that were made apart.
 func NewComparison(c *analysis.Contrast) *Document {
 	d := &Document{
-		Report: Version, Kind: Comparison, Unit: "trial",
+		Report: Version, Kind: Comparison, Unit: "run",
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Ways: []Way{}, Differ: []Differ{},
-	}
-	if c.ByRun {
-		d.Unit = "run"
 	}
 	for _, g := range c.Groups {
 		group := Group{Name: g.Name}
@@ -168,6 +165,17 @@ func NewComparison(c *analysis.Contrast) *Document {
 	return d
 }
 
+// newInRun describes what a cell is against its own run's baseline; nil where it has none.
+func newInRun(r *analysis.ContrastRow, v *analysis.Values) *InRun {
+	if r.Baseline == "" {
+		return nil
+	}
+	return &InRun{
+		Baseline: r.Baseline, N: v.N, Median: number(v.Value), Low: number(v.Low), High: number(v.High),
+		Effect: newEffect(v.Comparison, r.Smallest),
+	}
+}
+
 // contrastMetric lists, under each condition, each cell once per group.
 func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 	out := describe(m.Metric, m.Asked)
@@ -180,7 +188,7 @@ func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 			at.Rows = append(at.Rows, Row{
 				Cell: r.Cell, Group: c.Groups[i].Name, N: s.N,
 				Median: number(s.Value), Low: number(s.Low), High: number(s.High),
-				Effect: newEffect(s.Comparison, r.Smallest),
+				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun),
 			})
 		}
 	}

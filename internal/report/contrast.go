@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
@@ -16,28 +18,37 @@ func (d *Document) sayComparison() {
 	for i := range d.Groups {
 		letters = append(letters, letter(i))
 	}
-	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A"}}
-	if d.Unit == "run" {
-		d.Head[0] = append(d.Head[0], "one value is one run")
-	}
+	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A", "one value is one run"}}
 	run := 0
 	for i, g := range d.Groups {
 		for range g.Runs {
-			d.Head = append(d.Head, runHead(letter(i), &d.Runs[run]))
+			name, r := letter(i), &d.Runs[run]
+			if g.Name != r.ID && !strings.HasPrefix(g.Name, r.Host.Hostname) { // a label
+				name += " (" + plain.Line(g.Name) + ")"
+			}
+			d.Head = append(d.Head, runHead(name, r))
 			run++
 		}
 	}
 	primary := 0
 	for _, m := range d.Metrics {
-		t := contrastTable(&m, d.Groups)
+		in := m.scale()
+		tables, comparisons := []Table{contrastTable(&m, d.Groups, in, in.two)}, m.comparisons()
+		if own := m.inRun(); own != nil {
+			tables = append(tables, contrastTable(own, d.Groups, in, own.twoEffects(in)))
+			comparisons += own.comparisons()
+		}
 		if m.Role == bench.Primary {
-			d.Tables = append(d.Tables, t)
-			primary += m.comparisons()
+			d.Tables = append(d.Tables, tables...)
+			primary += comparisons
 		} else {
-			d.Details = append(d.Details, t)
+			d.Details, d.Every = append(d.Details, tables[0]), append(d.Every, tables...)
 		}
 	}
-	d.Legend = legend(primary, d.Tables, "ratios are of each "+d.Unit+" of one side with each of the other, not of the medians")
+	if intervals(d.Tables) {
+		d.Legend = legend(primary, d.Tables,
+			"changes are of each run of one side against each of the other, not of the medians")
+	}
 	for _, w := range d.Warned {
 		d.Notes = append(d.Notes, Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)})
 	}
@@ -61,8 +72,57 @@ func runHead(letter string, r *Run) []string {
 	}
 }
 
+// inRun is the metric in another view: what cells differ by from the baseline of their
+// own run; nil where none does.
+func (m *Metric) inRun() *Metric {
+	in := *m
+	in.Conditions = nil
+	for _, c := range m.Conditions {
+		own := Condition{Condition: c.Condition, Baseline: c.Baseline}
+		for _, r := range c.Rows {
+			if r.InRun == nil {
+				continue
+			}
+			in.Title = m.Title + ", against " + r.InRun.Baseline + " of the same run"
+			own.Rows = append(own.Rows, Row{
+				Cell: r.Cell, Group: r.Group, N: r.InRun.N,
+				Median: r.InRun.Median, Low: r.InRun.Low, High: r.InRun.High, Effect: r.InRun.Effect,
+			})
+		}
+		if len(own.Rows) > 0 {
+			in.Conditions = append(in.Conditions, own)
+		}
+	}
+	if in.comparisons() == 0 {
+		return nil
+	}
+	return &in
+}
+
+// A twoText writes a value of the first group and one of another.
+type twoText func(a, b *float64) [2]string
+
+// two writes values of the metric.
+func (s scale) two(a, b *float64) [2]string { return [2]string{s.text(a), s.text(b)} }
+
+// twoEffects writes what a cell differs by from a baseline: two ratios alike, or two
+// differences.
+func (m *Metric) twoEffects(in scale) twoText {
+	return func(a, b *float64) [2]string {
+		switch {
+		case a == nil || b == nil:
+			return [2]string{unit.None, unit.None}
+		case m.Scale == bench.Difference:
+			s := in.difference(*a, *b)
+			return [2]string{signed(s.Format(*a)), signed(s.Format(*b))}
+		default:
+			return [2]string(unit.FormatRatios(*a, *b))
+		}
+	}
+}
+
 // contrastTable has a row for each cell and group but the first.
-func contrastTable(m *Metric, groups []Group) Table {
+func contrastTable(m *Metric, groups []Group, in scale, text twoText) Table {
 	t := Table{
 		Title: plain.Line(m.Title), Aside: aside(m), Headed: true,
 		Columns: []Column{{Name: "cell"}, {Name: "A", Right: true}},
@@ -73,34 +133,53 @@ func contrastTable(m *Metric, groups []Group) Table {
 	} else {
 		t.Columns = append(t.Columns, Column{Name: "B", Right: true})
 	}
-	t.Columns = append(t.Columns, Column{Name: "change"}, Column{Name: intervalColumn}, Column{Name: "verdict"})
-	in := scales{m.medians(), m.effects()}
+	t.Columns = append(t.Columns, Column{Name: "change"})
+	if m.bounded() {
+		t.Columns = append(t.Columns, Column{Name: intervalColumn})
+	}
+	t.Columns = append(t.Columns, Column{Name: "verdict"})
 	for _, c := range m.Conditions {
 		g := RowGroup{Title: plain.Line(c.Condition)}
 		for i := range c.Rows { // every cell has a row for each group
-			if n := i % len(groups); n > 0 {
-				g.Lines = append(g.Lines, contrastRow(m, &c.Rows[i-n], &c.Rows[i], in, letter(n), several))
+			n := i % len(groups)
+			if n == 0 {
+				continue
 			}
+			base, r := &c.Rows[i-n], &c.Rows[i]
+			values := text(base.Median, r.Median)
+			cells := []string{plain.Line(r.Cell), values[0]}
+			if several {
+				cells = append(cells, letter(n))
+			}
+			line := TableRow{Cells: append(cells, values[1])}
+			line.addEffect(m, base, r, in)
+			g.Lines = append(g.Lines, line)
 		}
 		t.Groups = append(t.Groups, g)
 	}
 	return t
 }
 
-// contrastRow compares one cell in two groups.
-func contrastRow(m *Metric, base, r *Row, in scales, group string, several bool) TableRow {
-	row := TableRow{Cells: []string{plain.Line(r.Cell), in.median.text(base.Median)}}
-	if several {
-		row.Cells = append(row.Cells, group)
+// bounded reports whether any effect of the metric has an interval.
+func (m *Metric) bounded() bool {
+	return slices.ContainsFunc(m.tables(), func(c Condition) bool {
+		return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.Effect != nil && r.Effect.Low != nil })
+	})
+}
+
+// addEffect ends a row with what a cell differs by from the same cell of the first group.
+func (row *TableRow) addEffect(m *Metric, base, r *Row, in scale) {
+	text, verdict := [2]string{unit.None, ""}, ""
+	if r.Effect != nil {
+		text = effectText(r.Effect, in)
+		verdict, row.Tone = verdictText(m, r.Effect)
+		if analysis.Verdict(r.Effect.Verdict) == analysis.TooFewRuns && base.N == 1 && r.N == 1 {
+			verdict = "one run each: cannot tell"
+		}
 	}
-	row.Cells = append(row.Cells, in.median.text(r.Median))
-	if r.Effect == nil {
-		row.Cells = append(row.Cells, unit.None, "", "")
-		return row
+	row.Cells = append(row.Cells, text[0])
+	if m.bounded() {
+		row.Cells = append(row.Cells, text[1])
 	}
-	text := effectText(r.Effect, in.effect)
-	verdict, tone := verdictText(m, r.Effect)
-	row.Cells = append(row.Cells, text[0], text[1], verdict)
-	row.Tone = tone
-	return row
+	row.Cells = append(row.Cells, verdict)
 }

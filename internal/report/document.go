@@ -30,7 +30,7 @@ const (
 type Document struct {
 	Report  int      `json:"report"`      // Version
 	Kind    Kind     `json:"kind"`        // what it is about
-	Unit    string   `json:"unit"`        // what is one value: "trial" or "run"
+	Unit    string   `json:"unit"`        // what is one value: "trial" or, in a comparison, "run"
 	Runs    []Run    `json:"runs"`        // one, or those that are compared
 	Groups  []Group  `json:"groups"`      // of a comparison; null for one run
 	Metrics []Metric `json:"metrics"`     // primary ones first
@@ -121,8 +121,21 @@ type Row struct {
 	Low         *float64 `json:"low"`    // of the 95 % interval of the median; null below 6 values
 	High        *float64 `json:"high"`
 	Effect      *Effect  `json:"effect"` // against the baseline; null for the baseline itself
+	// InRun is there in a comparison, for all cells but the baseline of the runs.
+	InRun *InRun `json:"in_run,omitempty"`
 
 	index int // of the cell in the plan
+}
+
+// InRun is what a cell differs by from the baseline of the same run, in each run of
+// one group: what a run does to all of its cells alike is not in it.
+type InRun struct {
+	Baseline string   `json:"baseline"` // the cell
+	N        int      `json:"n"`        // runs
+	Median   *float64 `json:"median"`   // of the runs' effects, ratios or differences; null where there are none
+	Low      *float64 `json:"low"`      // of the 95 % interval of the median; null below 6 runs
+	High     *float64 `json:"high"`
+	Effect   *Effect  `json:"effect"` // against the first group; null for that
 }
 
 // An Effect is a comparison with the baseline.
@@ -204,8 +217,9 @@ type Words struct {
 	Tables   []Table    // primary metrics
 	Answers  []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
 	Legend   string     // how to read them
-	Details  []Table
-	Fold     string // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise
+	Details  []Table    // the other metrics in short
+	Every    []Table    // the same in full, a table each: what a terminal shows if it is asked to
+	Fold     string     // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise
 	Reasons  []Line
 	Failures []Line
 	Ways     []Line

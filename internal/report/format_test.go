@@ -54,7 +54,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 	for section, v := range map[string]any{
 		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{}, "A condition": report.Condition{},
-		"A row": report.Row{}, "An effect": report.Effect{}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
+		"A row": report.Row{InRun: &report.InRun{}}, "A row in its runs": report.InRun{}, "An effect": report.Effect{}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
 		"A difference": d.Differ[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -60,6 +61,20 @@ func TestGolden(t *testing.T) {
 				compare(t, filepath.Join("testdata", s.name, r.file), b.Bytes())
 			}
 		})
+	}
+}
+
+// TestDetails compares the reports that show details in full.
+func TestDetails(t *testing.T) {
+	for _, s := range states() {
+		if !slices.Contains([]string{"normal", "margins", "two-runs", "two-cells"}, s.name) {
+			continue
+		}
+		var b bytes.Buffer
+		if err := text.Write(&b, s.document(t), text.Options{Width: 120, Details: true}); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, filepath.Join("testdata", s.name, "details.txt"), b.Bytes())
 	}
 }
 

@@ -48,13 +48,16 @@ func legend(comparisons int, tables []Table, ratios string) string {
 	return strings.Join(parts, "; ")
 }
 
-// intervalColumn is the name of the column of intervals, which every table has.
+// intervalColumn is the name of the column of intervals.
 const intervalColumn = "95 % interval"
 
 // intervals reports whether any table shows one.
 func intervals(tables []Table) bool {
 	for _, t := range tables {
 		column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == intervalColumn })
+		if column < 0 {
+			continue
+		}
 		for _, g := range t.Groups {
 			for _, line := range g.Lines {
 				if strings.HasPrefix(line.Cells[column], "[") { // it says why where there is none

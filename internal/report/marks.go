@@ -72,7 +72,7 @@ func (d *Document) note(all []bench.Warning) *marking {
 		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
 		switch {
 		case len(about) == 0:
-		case w.Metric == "" && (len(cells) == 0 || len(cells) > most || len(cells) > 1 && len(cells) == len(shown.cell)):
+		case w.Metric == "" && (len(cells) == 0 || len(cells) > most || len(cells) == len(shown.cell)):
 		default:
 			mark++
 			n.Mark = mark

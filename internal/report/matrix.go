@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -60,46 +59,27 @@ func order(first bool) int {
 
 func matrixRow(m *Metric, c *Condition, names []string, marks *marking) TableRow {
 	row := TableRow{Cells: []string{plain.Line(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows)}
-	base := c.base()
+	in := m.scale()
 	for _, n := range names {
 		text, tone := "", Plain
 		if i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Cell == n }); i >= 0 {
-			text, tone = matrixText(&c.Rows[i], base, unitName(m.Unit))
+			text, tone = matrixText(&c.Rows[i], in)
 		}
 		row.Cells, row.Tones = append(row.Cells, text), append(row.Tones, tone)
 	}
 	return row
 }
 
-// base is the median of the baseline; 0 where it has none.
-func (c *Condition) base() float64 {
-	for _, r := range c.Rows {
-		if r.Effect == nil && r.Median != nil {
-			return *r.Median
-		}
-	}
-	return 0
-}
-
 // matrixText writes one value of a matrix.
-func matrixText(r *Row, base float64, of string) (string, Tone) {
+func matrixText(r *Row, in scale) (string, Tone) {
 	switch {
 	case r.N == 0:
 		return unit.None, Plain
 	case r.Effect == nil || r.Effect.Estimate == nil:
-		return unit.Format(*r.Median, of), Plain
+		return in.text(r.Median), Plain
 	}
 	sign, tone := sign(analysis.Verdict(r.Effect.Verdict))
-	return sign + " " + effectText(r.Effect, besideMedian(base, *r.Effect.Estimate, of))[0], tone
-}
-
-// besideMedian is the scale of a difference in the row of a median: with its prefix,
-// unless the difference is too small to be read with that.
-func besideMedian(median, difference float64, of string) scale {
-	if math.Abs(difference) < math.Abs(median)/1000 || median == 0 {
-		return scale{unit: of, all: unit.Scale(of, difference)}
-	}
-	return scale{unit: of, all: unit.Scale(of, median)}
+	return sign + " " + effectText(r.Effect, in)[0], tone
 }
 
 func sign(v analysis.Verdict) (string, Tone) {

@@ -32,7 +32,7 @@ func (d *Document) explain(reasons []Reason) (lines []Line) {
 		var text []string
 		for _, r := range reasons {
 			if slices.ContainsFunc(r.For, func(e Explained) bool { return e.Metric == m.Name }) {
-				text = append(text, r.say())
+				text = append(text, r.say(d.reasonScale(r.Metric)))
 			}
 		}
 		if text == nil {
@@ -61,13 +61,25 @@ func (d *Document) explain(reasons []Reason) (lines []Line) {
 }
 
 // say writes a reason, such as "context switches ×35.3 (112 → 3,950)".
-func (r *Reason) say() string {
-	from, to := unit.Format(r.Baseline, unitName(r.Unit)), unit.Format(r.Value, unitName(r.Unit))
+func (r *Reason) say(in scale) string {
+	from, to := in.text(&r.Baseline), in.text(&r.Value)
 	how := ""
 	if r.Effect.Scale == bench.Ratio && r.Effect.Estimate != nil {
 		how = " " + unit.FormatRatio(*r.Effect.Estimate)
 	}
 	return fmt.Sprintf("%s%s (%s → %s)", plain.Line(r.Title), how, from, to)
+}
+
+// reasonScale is that of a counter, in all of its cells.
+func (d *Document) reasonScale(metric string) scale {
+	var values []*float64
+	u := ""
+	for i := range d.Reasons {
+		if r := &d.Reasons[i]; r.Metric == metric {
+			u, values = unitName(r.Unit), append(values, &r.Baseline, &r.Value)
+		}
+	}
+	return newScale(u, values)
 }
 
 // nameIn is the name of a cell outside of the table of its condition.

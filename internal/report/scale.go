@@ -6,19 +6,20 @@ import (
 	"github.com/tare-bench/tare/internal/unit"
 )
 
-// A scale writes the numbers of one column: all with one prefix, so that they
-// can be compared by eye, unless they are too far apart for one.
+// A scale writes the values of one metric, and what they differ by, wherever a report
+// has them: all with one prefix, so that they can be compared by eye, unless they are
+// too far apart for one.
 type scale struct {
 	unit string
 	all  unit.Scaler
-	each bool // each row has a prefix of its own
+	each bool // each value has a prefix of its own
 }
 
 // decades is how many powers of ten one prefix can show: beyond them, the
 // smallest value is all zeros.
 const decades = 3
 
-// newScale suits all values of a column, under every condition. Those that are
+// newScale suits all values of a metric, under every condition. Those that are
 // nil or zero have no say.
 func newScale(u string, values []*float64) scale {
 	var known []float64
@@ -40,6 +41,18 @@ func (s scale) of(values ...float64) unit.Scaler {
 	return s.all
 }
 
+// difference returns what writes differences of values: with the same prefix, unless
+// all of them would be too small to be read.
+func (s scale) difference(values ...float64) unit.Scaler {
+	const readable = 0.001
+	for _, v := range values {
+		if !s.each && math.Abs(s.all.In(v)) >= readable {
+			return s.all
+		}
+	}
+	return unit.Scale(s.unit, values...)
+}
+
 // text writes a value, or that there is none.
 func (s scale) text(v *float64) string {
 	if v == nil {
@@ -48,25 +61,12 @@ func (s scale) text(v *float64) string {
 	return s.of(*v).Format(*v)
 }
 
-// medians is the scale of a metric's values, and effects that of its differences.
-func (m *Metric) medians() scale {
-	return m.scale(func(r *Row) *float64 { return r.Median })
-}
-
-func (m *Metric) effects() scale {
-	return m.scale(func(r *Row) *float64 {
-		if r.Effect == nil {
-			return nil
-		}
-		return r.Effect.Estimate
-	})
-}
-
-func (m *Metric) scale(get func(*Row) *float64) scale {
+// scale is that of a metric's values.
+func (m *Metric) scale() scale {
 	var values []*float64
 	for _, c := range m.tables() {
 		for i := range c.Rows {
-			values = append(values, get(&c.Rows[i]))
+			values = append(values, c.Rows[i].Median)
 		}
 	}
 	return newScale(unitName(m.Unit), values)

@@ -87,6 +87,36 @@ func TestOneUnitInARow(t *testing.T) {
 	}
 }
 
+// TestOneUnitInAReport checks that a value is written alike at a glance and in the table
+// of its metric, whatever the other cells have.
+func TestOneUnitInAReport(t *testing.T) {
+	run := survey()
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Values[3] *= 80 // 784 µs, and 1.25 ms
+		s.Values[4] *= 0.5
+		if s.Trial.Cell == 4 {
+			s.Values[4] *= 0.5 // 1.44 GiB/s, and 0.5 GiB/s
+		}
+	}
+	d := (state{name: "units", runs: func() []*bench.Run { return []*bench.Run{run} }}).document(t)
+	checked := 0
+	for _, table := range d.Tables[1:] {
+		for _, row := range d.Tables[0].Groups[0].Lines {
+			if row.Cells[0] != table.Title {
+				continue
+			}
+			checked++
+			if glance, own := row.Cells[1], table.Groups[0].Lines[0].Cells[1]; glance != own {
+				t.Errorf("%s: %s at a glance, %s in its table", table.Title, glance, own)
+			}
+		}
+	}
+	if checked != 5 {
+		t.Errorf("%d metrics are in both, want 5", checked)
+	}
+}
+
 // TestNoNoise checks that what is no noise for people is none.
 func TestNoNoise(t *testing.T) {
 	for size, want := range map[float64]string{1e-8: "noise ±0 %", 1e-3: "noise ±0.1"} {

@@ -38,11 +38,13 @@ func states() []state {
 		{name: "incomplete", runs: one(incomplete)},
 		{name: "budget", runs: one(budget)},
 		{name: "one-cell", runs: one(oneCell)},
+		{name: "one-cell-short", runs: one(oneCellShort)},
 		{name: "host-clock", runs: one(hostClock)},
 		{name: "rates", runs: one(rates)},
 		{name: "two-cells", runs: one(twoCells)},
 		{name: "one-lost", runs: one(oneLost)},
 		{name: "part-lost", runs: one(partLost)},
+		{name: "no-baseline", runs: one(noBaseline)},
 		{name: "shapes", runs: one(shapes)},
 		{name: "away", runs: one(away)},
 		{name: "survey", runs: one(survey)},
@@ -54,6 +56,7 @@ func states() []state {
 		{name: "hundred-cells", runs: one(hundred), huge: true},
 		{name: "two-runs", runs: twoRuns},
 		{name: "hosts", runs: hosts},
+		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
 	}
 }
 
@@ -303,6 +306,11 @@ func oneCell() *bench.Run {
 	return analysistest.Run(analysistest.Shape{Seed: 9, Blocks: 20, Cells: engines()[4:], NoControl: true})
 }
 
+// oneCellShort has a control, and too few trials of the one cell.
+func oneCellShort() *bench.Run {
+	return analysistest.Run(analysistest.Shape{Seed: 9, Blocks: 3, Cells: engines()[:1]})
+}
+
 func hostClock() *bench.Run {
 	run := analysistest.Run(analysistest.Shape{Seed: 10, Blocks: 20, Cells: []analysistest.Cell{{Name: "runc"}, {Name: "runsc", Factor: 4.2}}})
 	for i := range run.Samples {
@@ -374,6 +382,21 @@ func oneLost() *bench.Run {
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
 			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "pull", "pull: no space left on device"
+		}
+	}
+	return run
+}
+
+// noBaseline has a condition of two in which the baseline always fails, and not many blocks.
+func noBaseline() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 23, Blocks: 3, Cells: []analysistest.Cell{{Name: "crun"}, {Name: "docker", Factor: 30}}, NoControl: true,
+		Conditions: []string{"memory=1KB", "memory=64MiB"}, Metrics: analysistest.Lifecycle()[:2],
+	})
+	run.Header.Plan.Budget, run.End.Reason = 10*time.Second, bench.StopBudget
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 0 {
+			fail(s, bench.Failed, "start", "memory.limit_in_bytes: device or resource busy")
 		}
 	}
 	return run
@@ -514,7 +537,7 @@ func twoRuns() []*bench.Run {
 
 func hosts() []*bench.Run {
 	var out []*bench.Run
-	for i := range 4 {
+	for i := range 7 { // as many as 27 or more comparisons take
 		out = append(out, made(uint64(30+i), "alpha", 0), made(uint64(40+i), "beta", 0.2), made(uint64(50+i), "gamma", 0.001))
 	}
 	return out

@@ -18,7 +18,7 @@ func metricTable(m Metric, marks *marking) Table {
 		Title: plain.Line(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
 		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"}},
 	}
-	axis, in := newAxis(&m), scales{m.medians(), m.effects()}
+	axis, in := newAxis(&m), m.scale()
 	for _, c := range m.tables() {
 		g := RowGroup{}
 		if len(m.Conditions) > 1 {
@@ -28,13 +28,46 @@ func metricTable(m Metric, marks *marking) Table {
 			if m.Summary != nil && c.Condition == "" && r.Effect == nil {
 				continue // a baseline has no value over all conditions
 			}
-			g.Lines = append(g.Lines, metricRow(&m, &r, in, axis, marks))
+			line := metricRow(&m, &r, in, axis, marks)
+			if r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.NotCompared && !r.Unsupported {
+				why := "not under every condition"
+				if m.Summary == nil || c.Condition != "" {
+					why = whyNot(c.baseRow(), &r)
+				}
+				line.Cells[len(line.Cells)-1] = why
+			}
+			g.Lines = append(g.Lines, line)
 		}
 		if len(g.Lines) > 0 { // a summary of baselines alone has none
 			t.Groups = append(t.Groups, g)
 		}
 	}
 	return t
+}
+
+// baseRow is the row that the others are compared with; nil where there is none.
+func (c *Condition) baseRow() *Row {
+	i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Effect == nil })
+	if i < 0 {
+		return nil
+	}
+	return &c.Rows[i]
+}
+
+// whyNot says why a cell is not compared with the baseline.
+func whyNot(base, r *Row) string {
+	switch {
+	case r.N == 0 && r.Failed > 0:
+		return "failed"
+	case r.N == 0:
+		return "no value"
+	case base != nil && base.N == 0 && base.Failed > 0:
+		return "its baseline failed"
+	case base != nil && base.N == 0:
+		return "its baseline has no value"
+	default:
+		return "no pair"
+	}
 }
 
 // measured reports whether any cell has a value of the metric.
@@ -53,15 +86,12 @@ func groupTitle(m *Metric, c *Condition) string {
 	return strings.Join(append([]string{title}, variation(m, c)...), " · ")
 }
 
-// scales write the columns of a metric's values and of its effects.
-type scales struct{ median, effect scale }
-
 // metricRow is one cell: name, median, effect, interval, verdict.
-func metricRow(m *Metric, r *Row, in scales, axis axis, marks *marking) TableRow {
+func metricRow(m *Metric, r *Row, in scale, axis axis, marks *marking) TableRow {
 	value := ""
 	switch {
 	case r.N > 0:
-		value = in.median.text(r.Median)
+		value = in.text(r.Median)
 	case r.Unsupported:
 		return TableRow{Cells: []string{plain.Line(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name)}
 	}
@@ -71,11 +101,11 @@ func metricRow(m *Metric, r *Row, in scales, axis axis, marks *marking) TableRow
 		if m.comparisons() == 0 {
 			row.Cells[2] = ""
 		}
-		row.Cells[3] = medianInterval(m, r, in.median)
+		row.Cells[3] = medianInterval(m, r, in)
 		row.Bar = axis.one()
 		return row
 	}
-	text := effectText(r.Effect, in.effect)
+	text := effectText(r.Effect, in)
 	row.Cells[2], row.Cells[3] = text[0], text[1]
 	row.Cells[4], row.Tone = verdictText(m, r.Effect)
 	row.Bar = axis.bar(r.Effect)
@@ -102,12 +132,12 @@ func effectText(e *Effect, in scale) [2]string {
 			why = "only " + unit.FormatCount(e.Pairs, "pair")
 		}
 		if e.Scale == bench.Difference {
-			return [2]string{signed(in.text(e.Estimate)), why}
+			return [2]string{signed(in.difference(*e.Estimate).Format(*e.Estimate)), why}
 		}
 		return [2]string{unit.FormatRatio(*e.Estimate), why}
 	}
 	if e.Scale == bench.Difference {
-		s := in.of(*e.Estimate, *e.Low, *e.High)
+		s := in.difference(*e.Estimate, *e.Low, *e.High)
 		return [2]string{signed(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", signed(s.Number(*e.Low)), signed(s.Number(*e.High)))}
 	}
 	f := unit.FormatRatios(*e.Estimate, *e.Low, *e.High)
@@ -158,6 +188,10 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "unclear", Doubtful
 	case analysis.Unreliable:
 		return "unreliable", Doubtful
+	case analysis.NotCompared:
+		return "not compared", Doubtful
+	case analysis.TooFewRuns:
+		return "too few runs: cannot tell", Doubtful
 	default:
 		return plain.Line(e.Verdict), Plain
 	}
@@ -166,7 +200,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 // margin is what counts as no difference.
 func margin(m *Metric, e *Effect) string {
 	if e.Scale == bench.Difference {
-		return "±" + unit.Format(e.Smallest, unitName(m.Unit))
+		return "±" + m.difference(e.Smallest)
 	}
 	return "±" + unit.FormatPercent(roundTo(e.Smallest))
 }
@@ -197,7 +231,7 @@ func detailTables(details []Metric, marks *marking) []Table {
 	}
 	var columns []scale
 	for _, m := range details {
-		columns = append(columns, m.medians())
+		columns = append(columns, m.scale())
 	}
 	for i, c := range details[0].Conditions {
 		g := RowGroup{}

@@ -53,6 +53,9 @@ func (d *Document) sayMetrics(marks *marking) int {
 		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
 	}
 	d.Details = detailTables(details, marks)
+	for _, m := range details {
+		d.Every = append(d.Every, metricTable(m, marks))
+	}
 	if len(primary) >= manyMetrics {
 		d.sayTogether(primary, comparisons, marks)
 	}
@@ -69,7 +72,7 @@ func (d *Document) sayTogether(primary []Metric, comparisons int, marks *marking
 	if d.Answers != nil {
 		// They say what the tables would, and leave their notes to the glance.
 		marks.columns(&glance, primary[0].Conditions[0].Rows)
-		d.Details, d.Tables = slices.Concat(d.Tables, d.Details), nil
+		d.Details, d.Every, d.Tables = slices.Concat(d.Tables, d.Details), slices.Concat(d.Tables, d.Every), nil
 	}
 	d.Tables = slices.Insert(d.Tables, 0, glance)
 }

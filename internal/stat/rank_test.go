@@ -211,6 +211,41 @@ func TestMinPairs(t *testing.T) {
 	}
 }
 
+func TestMinEach(t *testing.T) {
+	for _, tt := range []struct {
+		confidence   float64
+		family, want int
+	}{
+		{0.95, 0, 4},
+		{0.95, 1, 4},
+		{0.95, 2, 5},
+		{0.95, 6, 5},
+		{0.95, 7, 6},
+		{0.95, 23, 6},
+		{0.95, 24, 7},
+		{0.99, 1, 5},
+		{0.5, 1, 2},
+		{0, 1, 0},
+		{1, 1, 0},
+		{math.NaN(), 1, 0},
+	} {
+		if got := stat.MinEach(tt.confidence, tt.family); got != tt.want {
+			t.Errorf("MinEach(%v, %d) = %d, want %d", tt.confidence, tt.family, got, tt.want)
+		}
+	}
+	// What it promises: that many of each, all of one above all of the other, reject; one fewer do not.
+	for family := 1; family < 40; family++ {
+		n := stat.MinEach(0.95, family)
+		for each, rejects := range map[int]bool{n: true, n - 1: false} {
+			p := slices.Repeat([]float64{1}, family)
+			p[0] = stat.RankSum(slices.Repeat([]float64{2}, each), slices.Repeat([]float64{1}, each), 0.95).P
+			if got := stat.Holm(p)[0]; (got <= 0.05) != rejects {
+				t.Errorf("family of %d: %d of each have the adjusted p %v", family, each, got)
+			}
+		}
+	}
+}
+
 func TestPairsFor(t *testing.T) {
 	d := normal(20, 1)
 	half := stat.SignedRank(d, 0.95).Interval.HalfWidth()

@@ -34,3 +34,21 @@ func RankSum(x, y []float64, confidence float64) Shift {
 	}
 	return r
 }
+
+// MinEach returns the smallest number of values on each of two sides with
+// which RankSum can reject at all when it is one of a family of tests that are
+// held to the given confidence together, as Holm does; family ≥ 1. The
+// smallest p-value of n and n values is 2 in all the ways to choose n of 2n.
+// It returns 0 unless 0 < confidence < 1.
+func MinEach(confidence float64, family int) int {
+	if !isLevel(confidence) {
+		return 0
+	}
+	alpha := errorRate(confidence) / float64(max(family, 1))
+	n, ways := 1, 2.0
+	for 2/ways > alpha {
+		n++
+		ways *= float64(2*(2*n-1)) / float64(n)
+	}
+	return n
+}

@@ -107,14 +107,17 @@ func (s Scaler) Format(value float64) string {
 	return n + " " + s.Suffix
 }
 
+// In returns a value in the scaler's own unit: 0.0012 s is 1.2 in ms.
+func (s Scaler) In(value float64) float64 {
+	if s.divisor == 0 {
+		return value
+	}
+	return value / s.divisor
+}
+
 // Number writes a value without its unit, for columns that name the unit in
 // their head: three significant digits, whole numbers in full.
-func (s Scaler) Number(value float64) string {
-	if s.divisor != 0 {
-		value /= s.divisor
-	}
-	return number(value)
-}
+func (s Scaler) Number(value float64) string { return number(s.In(value)) }
 
 // Format writes one value with the prefix that suits it, such as "19.4 ms",
 // "12.0 MiB", "45.2 k/s" or "3,950".

@@ -18,7 +18,11 @@ import (
 func Write(w io.Writer, d *report.Document) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	if err := out.Write(header()); err != nil {
+	names := header()
+	if d.Kind == report.Comparison {
+		names = append(names, inRunHeader()...)
+	}
+	if err := out.Write(names); err != nil {
 		return err
 	}
 	for _, m := range d.Metrics {
@@ -30,7 +34,11 @@ func Write(w io.Writer, d *report.Document) error {
 		}
 		for _, c := range conditions {
 			for _, r := range c.Rows {
-				if err := out.Write(row(&m, &c, &r)); err != nil {
+				fields := row(&m, &c, &r)
+				if d.Kind == report.Comparison {
+					fields = append(fields, inRun(r.InRun)...)
+				}
+				if err := out.Write(fields); err != nil {
 					return err
 				}
 			}
@@ -60,6 +68,29 @@ func row(m *report.Metric, c *report.Condition, r *report.Row) []string {
 	return append(fields,
 		string(e.Scale), strconv.Itoa(e.Pairs), optional(e.Estimate), optional(e.Low), optional(e.High), number(e.Level),
 		optional(e.P), optional(e.Adjusted), number(e.Smallest), e.Verdict, strconv.Itoa(e.Blocks), strconv.FormatBool(c.Unreliable))
+}
+
+// inRunHeader is what a comparison has more.
+func inRunHeader() []string {
+	return []string{
+		"in_run_baseline", "in_run_n", "in_run_median",
+		"in_run_estimate", "in_run_low", "in_run_high", "in_run_p", "in_run_adjusted", "in_run_verdict",
+	}
+}
+
+// inRun is parallel to inRunHeader.
+func inRun(r *report.InRun) []string {
+	fields := make([]string, len(inRunHeader()))
+	if r == nil {
+		return fields
+	}
+	fields[0], fields[1], fields[2] = text(r.Baseline), strconv.Itoa(r.N), optional(r.Median)
+	if e := r.Effect; e != nil {
+		copy(fields[3:], []string{
+			optional(e.Estimate), optional(e.Low), optional(e.High), optional(e.P), optional(e.Adjusted), e.Verdict,
+		})
+	}
+	return fields
 }
 
 func optional(v *float64) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -21,7 +22,7 @@ func Write(w io.Writer, run *bench.Run) error {
 	config := configure(&run.Header)
 	units := make([]string, len(run.Header.Metrics))
 	for i, m := range run.Header.Metrics {
-		if m.Role != bench.Primary && m.Role != bench.Detail {
+		if m.Role != bench.Primary && m.Role != bench.Detail || !measured(run, i) {
 			continue
 		}
 		units[i] = unitOf(m)
@@ -46,6 +47,14 @@ func Write(w io.Writer, run *bench.Run) error {
 		}
 	}
 	return nil
+}
+
+// measured reports whether any trial has a value of a metric.
+func measured(run *bench.Run, metric int) bool {
+	return slices.ContainsFunc(run.Samples, func(s bench.Sample) bool {
+		_, ok := s.Value(metric)
+		return ok
+	})
 }
 
 // result is one trial, without values if there are none to show.

@@ -2,6 +2,7 @@ package gobench_test
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
@@ -73,6 +74,18 @@ func TestRead(t *testing.T) {
 	}
 	if better := r.Units().Get("total-sec/op", "better"); better == nil || better.Value != "lower" {
 		t.Errorf("better is %+v, want lower", better)
+	}
+}
+
+// TestNotMeasured checks that nothing is said of a metric without values.
+func TestNotMeasured(t *testing.T) {
+	run := small()
+	for i := range run.Samples {
+		run.Samples[i].Values[1] = math.NaN()
+	}
+	out := string(write(t, run))
+	if strings.Contains(out, "total") || !strings.Contains(out, "Unit first_instruction-sec/op") {
+		t.Errorf("the units of what has values, and of nothing else:\n%s", out)
 	}
 }
 

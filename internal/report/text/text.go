@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Color bool // ANSI colours
 	Width int  // columns; 0 = 80, and never fewer than 40
-	// Details shows every detail, however many there are.
+	// Details shows every detail in full, however many there are.
 	Details bool
 }
 
@@ -54,12 +54,16 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 }
 
 func (p *printer) details(d *report.Document) {
-	if d.Fold != "" && !p.Details {
+	tables := d.Details
+	switch {
+	case p.Details:
+		tables = d.Every
+	case d.Fold != "":
 		p.line("")
 		p.wrap(indent, indent, d.Fold, dim)
 		return
 	}
-	for _, t := range d.Details {
+	for _, t := range tables {
 		p.table(&t)
 	}
 }

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// chance is how the text ends for three comparisons of each of two metrics.
+const chance = "tell any difference from chance, however large: with up to 6 comparisons it takes up to 8"
+
+func TestUndecidable(t *testing.T) {
+	h := analysistest.Run(analysistest.Shape{
+		Seed: 1, Blocks: 1, Warmup: 1, Metrics: analysistest.Lifecycle()[:2], // both primary
+		Cells: []analysistest.Cell{{Name: "native"}, {Name: "crun"}, {Name: "runc"}, {Name: "docker"}},
+	}).Header
+	for _, tt := range []struct {
+		name          string
+		blocks        int
+		budget, block time.Duration
+		text, hint    string // empty = no warning
+	}{
+		{"enough", 8, 0, 0, "", ""},
+		{"one block less", 7, 0, 0, "7 blocks may be too few to " + chance, "--blocks 8, or compare less"},
+		{"never", 5, 0, 0, "5 blocks cannot " + chance, "--blocks 8, or compare less"},
+		{"a budget of unknown worth", 500, 10 * time.Second, 0, "", ""},
+		{"enough budget", 500, 10 * time.Second, time.Second, "", ""},
+		{
+			"too small a budget", 500, 10 * time.Second, 2 * time.Second,
+			"4 blocks (of about 2s, in a budget of 10s) cannot " + chance,
+			"--budget 20s, or compare less",
+		},
+		{
+			"one block always", 7, time.Second, time.Minute,
+			"1 block (of about 1m, in a budget of 1s) cannot " + chance,
+			"--blocks 8 --budget 10m, or compare less",
+		},
+	} {
+		plan := h.Plan
+		plan.MaxBlocks, plan.Budget = tt.blocks, tt.budget
+		w := undecidable(plan, h.Metrics, tt.block)
+		switch {
+		case w == nil && tt.text != "":
+			t.Errorf("%s: no warning, want %q", tt.name, tt.text)
+		case w != nil && (w.Text != tt.text || w.Hint != tt.hint):
+			t.Errorf("%s: %q → %q\nwant %q → %q", tt.name, w.Text, w.Hint, tt.text, tt.hint)
+		}
+	}
+	plan := h.Plan
+	plan.Cells = plan.Cells[:1] // nothing is compared
+	if w := undecidable(plan, h.Metrics, 0); w != nil {
+		t.Errorf("one cell: %q", strings.TrimSpace(w.Text))
+	}
+}
+
+// TestMost checks that the block under way when the budget is used up is counted.
+func TestMost(t *testing.T) {
+	for _, tt := range []struct {
+		blocks, warmup      int
+		budget, block, want time.Duration
+	}{
+		{500, 1, 2 * time.Minute, 0, 2 * time.Minute},
+		{500, 0, 0, 0, 0},
+		{500, 0, 15 * time.Second, 10 * time.Second, 20 * time.Second},
+		{500, 1, 15 * time.Second, 10 * time.Second, 20 * time.Second},
+		{500, 1, time.Second, time.Minute, 2 * time.Minute}, // one block is always measured
+		{3, 1, time.Minute, time.Second, 4 * time.Second},
+		{3, 0, 0, time.Second, 3 * time.Second},
+	} {
+		plan := bench.Plan{Warmup: tt.warmup, MaxBlocks: tt.blocks, Budget: tt.budget}
+		if got := most(plan, tt.block); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}

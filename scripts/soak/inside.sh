@@ -88,7 +88,7 @@ measure() {
 	ran+=("$1")
 	if ! "${run:-run_once}" "$engines" "$@" >"$out" 2>/tmp/measure.err; then
 		grep -vE '^(tare: stops|block )' /tmp/measure.err || true
-		jq -c '.failures // .' "$out" || cat "$out"
+		jq -c '.failures[]?, (.warnings[]?.text | select(test("failed")))' "$out" || cat "$out"
 		problem "tare run $* --engine $engines"
 		return 0
 	fi

@@ -86,9 +86,9 @@ measure() {
 	local engines=$1 began=$SECONDS out=/tmp/measure.json lacking
 	shift
 	ran+=("$1")
-	if ! tare run --json --engine "$engines" --budget off --blocks 1 --warmup 0 --precision off --no-control --washout off "$@" >"$out" 2>/tmp/measure.err; then
+	if ! "${run:-run_once}" "$engines" "$@" >"$out" 2>/tmp/measure.err; then
 		grep -vE '^(tare: stops|block )' /tmp/measure.err || true
-		jq -c '.failures // .' "$out" || cat "$out"
+		jq -c '.failures[]?, (.warnings[]?.text | select(test("failed")))' "$out" || cat "$out"
 		problem "tare run $* --engine $engines"
 		return 0
 	fi
@@ -97,6 +97,11 @@ measure() {
 	say "$* of $engines: $((SECONDS - began)) s"
 }
 ran=()
+
+# run_once ENGINES ARGUMENT...: tare run in its shortest form.
+run_once() {
+	tare run --json --engine "$1" --budget off --blocks 1 --warmup 0 --precision off --no-control --washout off "${@:2}"
+}
 
 # problem TEXT: something failed; the stage goes on, and fails at its end.
 problem() {

@@ -37,7 +37,7 @@ func Check(spec bench.Spec) error {
 	switch {
 	case spec.Network != "bridge":
 	case spec.Reach == bench.ReachPublished:
-		why = "reach published: a bare runtime has neither a proxy nor NAT: use network bridge"
+		why = "network published: a bare runtime has neither a proxy nor NAT: use --network bridge"
 	case os.Geteuid() != 0:
 		why = "network bridge: to make one takes root: run tare with sudo"
 	case spec.Reach == bench.ReachPeer && filtered():

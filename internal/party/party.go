@@ -230,7 +230,7 @@ func (p *Party) ended(ctx context.Context) error {
 }
 
 // Output waits for the end of the process inside, which must succeed, and
-// returns what it printed to its standard output.
+// returns what it printed to its standard output, of one that failed too.
 func (p *Party) Output(ctx context.Context) ([]byte, error) {
 	stop := p.watch(ctx)
 	exit, err := p.container.Wait(ctx)
@@ -239,7 +239,7 @@ func (p *Party) Output(ctx context.Context) ([]byte, error) {
 		return nil, p.named(err)
 	}
 	if exit != (bench.Exit{}) {
-		return nil, p.named(fmt.Errorf("the process inside ended with %s%s", exit, p.err.said()))
+		return p.out.text(), p.named(fmt.Errorf("the process inside ended with %s%s", exit, p.err.said()))
 	}
 	return p.out.text(), p.out.overflow(p.named(errTooMuch))
 }

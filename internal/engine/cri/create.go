@@ -34,7 +34,7 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	case spec.Network == "bridge" && s.network != "bridge":
 		return refuse("network bridge: the server's CNI configuration is of type %q: use host, or a server with CNI plugin bridge", s.network)
 	case spec.Reach == bench.ReachPublished && !s.portmap:
-		return refuse("reach published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use network bridge")
+		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Storage == "layer" && !image.Own(spec.Image):

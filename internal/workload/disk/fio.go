@@ -21,6 +21,9 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
+	if err := tryFIO(ctx, t, m, facts); err != nil {
+		return err
+	}
 	spec := stored(t)
 	dir, err := party.DataDir(t.Engine, spec)
 	if err != nil {
@@ -42,7 +45,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	began := p.Applied(ctx) // while it only fills its file
 	text, err := p.Output(ctx)
 	if err != nil {
-		return err
+		return saying(text, err)
 	}
 	report, err := parseFIO(text, plan)
 	if err != nil {
@@ -55,6 +58,66 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	got.Data = fuller(began.Data, got.Data)
 	spec.Argv, got.Argv = party.Renamed(spec.Argv, dir, bench.DataDir), party.Renamed(got.Argv, dir, bench.DataDir)
 	return m.Applied(spec, got)
+}
+
+// tryFIO has fio make a few requests in the way that the load can. Fio's libraries make
+// other system calls for it than the load does, which a seccomp profile may refuse: then
+// fio gets threads, unless somebody asked for that way.
+func tryFIO(ctx context.Context, t bench.Task, m bench.Meter, facts map[string]string) error {
+	if facts[disk.FactIO] == disk.Threads {
+		return nil
+	}
+	spec := stored(t)
+	dir, err := party.DataDir(t.Engine, spec)
+	if err != nil {
+		return err
+	}
+	spec.Image, spec.Argv = "host:"+fio, tryingArgv(dir, facts)
+	if _, err := m.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
+		return err
+	}
+	p, err := party.Start(ctx, t.Engine, spec, m, "check of fio")
+	if err != nil {
+		return err
+	}
+	defer p.End()
+	text, err := p.Output(ctx)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return fallBack(t.Params["io"], facts, saying(text, err))
+}
+
+// fallBack makes fio use threads, where its own choice of a way has failed for a reason.
+func fallBack(asked string, facts map[string]string, why error) error {
+	if asked != disk.Auto {
+		return fmt.Errorf("%w: fio cannot use %s here: use --param io=threads, or --factor seccomp=unconfined: %w", bench.ErrUnsupported, facts[disk.FactIO], why)
+	}
+	facts[disk.FactIO] = disk.Threads
+	return nil
+}
+
+// tryingArgv is the command that makes a few requests, as the patterns will.
+func tryingArgv(dir string, facts map[string]string) []string {
+	direct := "--direct=0"
+	if facts[disk.FactDirect] == disk.Yes {
+		direct = "--direct=1"
+	}
+	return []string{
+		fio, "--output-format=json+", "--eta=never", "--name=check", "--filename=" + escaped(path.Join(dir, "tare-fio-check")), "--thread=1",
+		"--size=65536", "--bs=4096", "--rw=randread", direct, "--ioengine=" + facts[disk.FactIO], "--iodepth=2", "--unlink=1",
+	}
+}
+
+// saying adds fio's own words to the error of one that failed. It prints them where its
+// report would be.
+func saying(text []byte, err error) error {
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "fio:") || strings.Contains(line, "err=") {
+			return fmt.Errorf("%w; it said %.200q", err, strings.TrimSpace(line))
+		}
+	}
+	return err
 }
 
 // fuller is what data lay on, as it was known while the program ran, if an engine knows

@@ -107,10 +107,11 @@ func (w *Writer) write(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
-	if b.Len() > MaxLine {
+	text := seal(b.Bytes())
+	if len(text) > MaxLine {
 		return fmt.Errorf("run %s: %w", w.header.ID, errLongLine)
 	}
-	_, w.err = w.w.Write(b.Bytes())
+	_, w.err = w.w.Write(text)
 	return w.err
 }
 

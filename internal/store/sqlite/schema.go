@@ -67,6 +67,28 @@ ALTER TABLE samples ADD COLUMN distributions TEXT;
 -- bench.NotePartFailed says, and not of such words inside another note.
 CREATE INDEX partial_failures ON samples (run)
 	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
+`, `
+-- Checksums, as sum makes them. What was stored before there were any has none.
+ALTER TABLE runs ADD COLUMN sum INTEGER;           -- of id, began and header
+ALTER TABLE runs ADD COLUMN ended_sum INTEGER;     -- of id, ended and the number of samples
+ALTER TABLE samples ADD COLUMN sum INTEGER;        -- of the run's id and the columns, applied as its JSON
+ALTER TABLE resumptions ADD COLUMN sum INTEGER;    -- of the run's id and the JSON
+
+-- How many rows belong to a run that has checksums, so that one that is gone is missed.
+CREATE TABLE counts (
+	run         INTEGER PRIMARY KEY REFERENCES runs,
+	samples     INTEGER NOT NULL,
+	resumptions INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER run_counted AFTER INSERT ON runs BEGIN
+	INSERT INTO counts VALUES (new.number, 0, 0);
+END;
+CREATE TRIGGER sample_counted AFTER INSERT ON samples BEGIN
+	UPDATE counts SET samples = new.seq + 1 WHERE run = new.run;
+END;
+CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
+	UPDATE counts SET resumptions = resumptions + 1 WHERE run = new.run;
+END;
 `}
 }
 

@@ -464,6 +464,58 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// With no room for another byte everything can be read, also what a killed process
+// has left in the log.
+func TestReadingNeedsNoRoom(t *testing.T) {
+	for _, state := range []string{"closed", "killed"} {
+		t.Run(state, func(t *testing.T) {
+			from := filepath.Join(t.TempDir(), "tare.db")
+			s := open(t, from)
+			whole := storetest.Example("a", 50)
+			if err := record.Copy(t.Context(), s, whole); err != nil {
+				t.Fatal(err)
+			}
+			files := []string{"", "-wal"}
+			if state == "closed" {
+				shut(t, s)
+				files = files[:1]
+			} else {
+				defer shut(t, s)
+			}
+			dir := mountTmpfs(t, "size=512k")
+			path := filepath.Join(dir, "tare.db")
+			for _, file := range files {
+				b, err := os.ReadFile(from + file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, path+file, b)
+			}
+			fillUp(t, filepath.Join(dir, "filler"))
+			wantOnlyReading(t, path, whole, syscall.ENOSPC)
+			if _, err := sqlite.Open(t.Context(), filepath.Join(dir, "new.db")); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("Open of a new store: %v, want ENOSPC", err)
+			}
+		})
+	}
+}
+
+// fillUp writes a file until there is no room any more.
+func fillUp(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, f)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
 // On a read-only file system everything can be read and nothing written.
 func TestReadOnlyFileSystem(t *testing.T) {
 	dir := mountTmpfs(t, "size=16m")

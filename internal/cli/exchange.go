@@ -39,7 +39,10 @@ RUN is an ID, a unique part of one, or "last".`,
 				}
 				var seen damage
 				events := seen.watch(record.Stored(cmd.Context(), s, id))
-				err = a.toFile(output, func(w io.Writer) error { return write(w, events) })
+				err = a.toFile(output, func(w io.Writer) error {
+					b := bufio.NewWriter(w)
+					return errors.Join(write(b, events), b.Flush())
+				})
 				return errors.Join(err, seen.err(id))
 			})
 		},

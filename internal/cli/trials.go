@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -27,8 +29,9 @@ type shownTrial struct {
 // showTrials lists the trials of a stored run, of which it never holds all: a run
 // may have a million.
 func (a *app) showTrials(ctx context.Context, s bench.Store, id string) error {
+	b := bufio.NewWriter(a.stdout)
 	if a.global.JSON {
-		return writeTrialsJSON(a.stdout, record.Stored(ctx, s, id))
+		return errors.Join(writeTrialsJSON(b, record.Stored(ctx, s, id)), b.Flush())
 	}
 	// Once for the widths of the columns, and once to print them. A run that is
 	// under way may have grown between.
@@ -43,11 +46,11 @@ func (a *app) showTrials(ctx context.Context, s bench.Store, id string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(a.stdout, aligned(row, widths)); err != nil {
+		if _, err := b.WriteString(aligned(row, widths)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.Flush()
 }
 
 // widened is how wide columns must be for a row too. What stands last in it is

@@ -80,7 +80,8 @@ CREATE TABLE counts (
 	samples     INTEGER NOT NULL,
 	resumptions INTEGER NOT NULL
 ) STRICT;
-CREATE TRIGGER run_counted AFTER INSERT ON runs BEGIN
+-- Not of a run without a checksum: an older process has the file open.
+CREATE TRIGGER run_counted AFTER INSERT ON runs WHEN new.sum IS NOT NULL BEGIN
 	INSERT INTO counts VALUES (new.number, 0, 0);
 END;
 CREATE TRIGGER sample_counted AFTER INSERT ON samples BEGIN

@@ -59,7 +59,7 @@ func (s *Store) checkRun(ctx context.Context, number int64) (c Checked) {
 // something else in it.
 func (s *Store) checkFile(ctx context.Context) (wrong []string, err error) {
 	for _, query := range []string{
-		"SELECT integrity_check FROM pragma_integrity_check(100) WHERE integrity_check <> 'ok'",
+		"PRAGMA integrity_check",
 		`SELECT "table" || ': ' || count(*) || ' rows that belong to nothing' FROM pragma_foreign_key_check GROUP BY "table"`,
 	} {
 		var text sql.NullString
@@ -67,7 +67,9 @@ func (s *Store) checkFile(ctx context.Context) (wrong []string, err error) {
 		if err == nil {
 			err = each(rows, func() error {
 				err := rows.Scan(&text)
-				wrong = append(wrong, text.String)
+				if text.String != "ok" {
+					wrong = append(wrong, text.String)
+				}
 				return err
 			})
 		}

@@ -124,6 +124,9 @@ func noteText(note, cells string) (text, hint string) {
 	case bench.NotePartly:
 		return strings.TrimSuffix(cells+" cannot do all that was asked, and what is missing there has no value: "+why, ": "),
 			"do without it, or change what it wants; an option of a part has the part's name before it"
+	case bench.NoteDamaged:
+		return "trials of " + cells + " cannot be read any more, because what was stored of them is damaged: they count as failed, and are in no number",
+			"'tare check' names them; if there is a copy of the store from before, take that"
 	case bench.NotePartFailed:
 		part, workload, why, _ := failedPart(note)
 		what := fmt.Sprintf("part %s of %s failed, and has no value where it did", part, cells)

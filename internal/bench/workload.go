@@ -194,6 +194,9 @@ const (
 	// NotePartly marks a sample of a survey of which some part cannot run in this
 	// cell. Its metrics have no value. A colon, a blank, the part and the reason follow.
 	NotePartly = "partly"
+	// NoteDamaged marks what a store gives in the place of a sample that it cannot
+	// read any more. Nothing in it was measured.
+	NoteDamaged = "damaged"
 	// NotePartFailed marks a sample of a survey of which some part failed, and has
 	// no value, or not all. A colon, a blank, the part and the reason follow, such as
 	// "part-failed: few (http): REASON" where the part's workload has another name.

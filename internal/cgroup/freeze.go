@@ -153,9 +153,23 @@ func (f freezer) frozen() (bool, error) {
 }
 
 // letDie lets processes that got SIGKILL take notice of it: one that is frozen
-// on version 1 does not. What fails here is seen when they are waited for.
+// on version 1 does not, be it by its own group, by one below, or by that of the run,
+// which somebody may have frozen by hand. What fails here is seen when they are
+// waited for.
 func (h *Hierarchy) letDie(path string) {
-	if f, err := h.freezer(path); err == nil && !f.v2 {
+	if f, err := h.freezer(filepath.Dir(path)); err == nil && !f.v2 {
 		_ = f.set(false) // see above
+	}
+	if f, err := h.freezer(path); err == nil && !f.v2 {
+		f.thawBelow()
+	}
+}
+
+// thawBelow thaws a group of version 1 and all below it, as far as it can.
+func (f freezer) thawBelow() {
+	_ = f.set(false)
+	below, _ := subdirs(f.dir)
+	for _, dir := range below {
+		freezer{dir: dir}.thawBelow()
 	}
 }

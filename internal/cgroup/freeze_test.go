@@ -138,6 +138,68 @@ func TestFreezeLive(t *testing.T) {
 	}
 }
 
+// What somebody froze by hand is killed all the same: the group of a run, or one
+// below that of a container.
+func TestKillFrozenByHand(t *testing.T) {
+	for _, frozen := range []string{"above", "below"} {
+		t.Run(frozen, func(t *testing.T) {
+			h, err := Detect("/")
+			if errors.Is(err, ErrNone) {
+				t.Skip(err)
+			}
+			if err = errors.Join(err, h.Writable()); err != nil {
+				t.Skip(err)
+			}
+			top := fmt.Sprintf("/tare-frozen-%d", os.Getpid())
+			group, kill := top+"/a", top+"/a"
+			if frozen == "below" {
+				kill = top
+			}
+			if err := h.Create(group, Limits{}); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				defer cancel()
+				if err := errors.Join(h.Thaw(ctx, top), h.Thaw(ctx, group), h.Kill(ctx, top), h.Remove(ctx, top)); err != nil {
+					t.Error(err)
+				}
+			})
+			cmd := exec.Command("sleep", "1000")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			if err := h.Attach(group, cmd.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Freeze(t.Context(), group); err != nil {
+				t.Fatal(err)
+			}
+			if frozen == "above" { // and there alone
+				if err := h.Freeze(t.Context(), top); err != nil {
+					t.Fatal(err)
+				}
+				f, err := h.freezer(group)
+				if err = errors.Join(err, f.set(false)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if err := h.Kill(ctx, kill); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-ended:
+			case <-time.After(5 * time.Second):
+				t.Error("the process lives")
+			}
+		})
+	}
+}
+
 // A hybrid machine shows the freezer of version 2 as well.
 func TestFreezeLiveVersion2(t *testing.T) {
 	h, group, ticks := spinning(t)

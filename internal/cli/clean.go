@@ -82,6 +82,10 @@ func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
 		removeHusks(state, a.now())
 	}
 	directories, dirErr := cleanDirectories(dead, dryRun)
+	if len(named) == 0 {
+		work, workErr := cleanWork(dryRun)
+		directories, dirErr = append(directories, work...), errors.Join(dirErr, workErr)
+	}
 	return errors.Join(a.printCleaned(append(found, directories...), dryRun), err, dirErr)
 }
 
@@ -274,7 +278,11 @@ func (a *app) printCleaned(found []leftover, dryRun bool) error {
 		case !l.Removed:
 			did = "could not remove"
 		}
-		fmt.Fprintf(a.stdout, "%s %s %s of run %s\n", did, l.Kind, plain.Line(l.ID), l.Run)
+		of := ""
+		if l.Run != "" { // and not of 'tare image' or 'tare pack'
+			of = " of run " + l.Run
+		}
+		fmt.Fprintf(a.stdout, "%s %s %s%s\n", did, l.Kind, plain.Line(l.ID), of)
 	}
 	return nil
 }

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"iter"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,11 +33,17 @@ RUN is an ID, a unique part of one, or "last".`,
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
-				r, err := openRun(cmd.Context(), s, args[0])
+				id, err := findRun(cmd.Context(), s, args[0])
 				if err != nil {
 					return err
 				}
-				return a.toFile(output, func(w io.Writer) error { return write(w, r) })
+				var seen damage
+				events := seen.watch(record.Stored(cmd.Context(), s, id))
+				err = a.toFile(output, func(w io.Writer) error {
+					b := bufio.NewWriter(w)
+					return errors.Join(write(b, events), b.Flush())
+				})
+				return errors.Join(err, seen.err(id))
 			})
 		},
 	}
@@ -47,17 +54,61 @@ RUN is an ID, a unique part of one, or "last".`,
 	return cmd
 }
 
+// damage counts the samples of a run that are damaged in the store.
+type damage struct {
+	first bench.Sample
+	n     int
+}
+
+// watch passes the pieces of a run on.
+func (d *damage) watch(events iter.Seq2[record.Event, error]) iter.Seq2[record.Event, error] {
+	return func(yield func(record.Event, error) bool) {
+		for e, err := range events {
+			if e.Sample != nil && slices.Contains(e.Sample.Notes, bench.NoteDamaged) {
+				if d.n++; d.n == 1 {
+					d.first = *e.Sample
+				}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// err says that what was exported is not all that was measured.
+func (d *damage) err(id string) error {
+	if d.n == 0 {
+		return nil
+	}
+	return &hintError{
+		fmt.Errorf("run %s: damaged trials that are marked as failed in what was exported: %d, the first trial %d: %s", id, d.n, d.first.Trial.Seq, d.first.Reason),
+		"'tare check' names them all",
+	}
+}
+
 // exporter returns what writes a run in a format.
-func exporter(format string) (func(io.Writer, *bench.Run) error, error) {
+func exporter(format string) (func(io.Writer, iter.Seq2[record.Event, error]) error, error) {
 	switch format {
 	case "record":
-		return record.Write, nil
+		return record.WriteEvents, nil
 	case "json":
 		return record.WriteDocument, nil
 	case "gobench":
-		return writeGobench, nil
+		return together(writeGobench), nil
 	default:
 		return nil, &usageError{fmt.Errorf("--format %q", format), "the formats are record, json and gobench"}
+	}
+}
+
+// together gives all of a run to what needs all of it.
+func together(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2[record.Event, error]) error {
+	return func(w io.Writer, events iter.Seq2[record.Event, error]) error {
+		run, err := record.Collect(events)
+		if err != nil {
+			return err
+		}
+		return write(w, run)
 	}
 }
 
@@ -82,7 +133,9 @@ func (a *app) importCommand() *cobra.Command {
 		Use:   "import [FILE...]",
 		Short: "Store runs that were exported elsewhere",
 		Long: `Import reads the format "record" from files, or from stdin where there are none or the
-file is -, and stores every run in it. A run that is stored already is left as it is.
+file is -, and stores every run in it. A run that is stored already is left as it is;
+one that was imported in part goes on where it ended. What came before a line that
+cannot be read is stored.
 
 With --from bucketbench it reads a file for that benchmark and writes the tare
 experiment that does the same work. It says what does not mean the same, and
@@ -135,7 +188,8 @@ func (a *app) importFiles(ctx context.Context, s bench.Store, names []string) er
 type imported struct {
 	ID      string `json:"id"`
 	Samples int    `json:"samples"`
-	Status  string `json:"status"` // "imported", "incomplete" or "already stored"
+	Status  string `json:"status"`    // "imported", "incomplete" or "already stored"
+	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
 }
 
 func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[]imported) error {
@@ -150,24 +204,81 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 	} else {
 		name = "stdin"
 	}
-	whole := bufio.NewReader(in)
-	begin, _ := whole.Peek(len(documentStart) * 2) // what is wrong with it, reading will say
-	for r, err := range record.Read(whole) {
-		switch {
-		case err != nil && isDocument(begin):
-			return &hintError{
-				fmt.Errorf("%s: this is the JSON document that 'tare export -f json' writes, which cannot be imported", name),
-				"export the run with -f record, and import that",
-			}
-		case err != nil:
-			return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
+	r := bufio.NewReader(in)
+	begin, _ := r.Peek(len(documentStart) * 2) // what is wrong with it, reading will say
+	i := importing{store: s, name: name, all: all}
+	err := i.read(ctx, record.NewDecoder(r))
+	var broken *record.Error
+	switch {
+	case errors.As(err, &broken) && isDocument(begin):
+		return &hintError{
+			fmt.Errorf("%s: this is the JSON document that 'tare export -f json' writes, which cannot be imported", name),
+			"export the run with -f record, and import that",
 		}
-		status, err := importRun(ctx, s, r)
-		if err != nil {
-			return fmt.Errorf("%s: run %s: %w", name, r.Header.ID, err)
-		}
-		*all = append(*all, imported{r.Header.ID, len(r.Samples), status})
+	case errors.As(err, &broken):
+		return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
 	}
+	return nil
+}
+
+// importing stores the runs of one stream while it is read.
+type importing struct {
+	store bench.Store
+	name  string
+	all   *[]imported
+
+	current *record.Copier // of the run that is read; nil before the first
+	run     imported
+}
+
+// read stores runs whole, or as far as they go. What came before an error stays.
+func (i *importing) read(ctx context.Context, d *record.Decoder) error {
+	for {
+		e, err := d.Next()
+		if errors.Is(err, io.EOF) {
+			return i.end(ctx)
+		}
+		if err != nil {
+			return errors.Join(err, i.end(ctx))
+		}
+		if e.Header != nil {
+			if err := i.end(ctx); err != nil {
+				return err
+			}
+			if i.current, err = record.NewCopier(ctx, i.store, *e.Header); err != nil {
+				return fmt.Errorf("run %s: %w", e.Header.ID, err)
+			}
+			i.run = imported{ID: e.Header.ID, Status: "incomplete", Sums: d.Summed()}
+			continue
+		}
+		if err := i.current.Add(ctx, e); err != nil {
+			return fmt.Errorf("run %s: %w", i.run.ID, errors.Join(err, i.current.Close()))
+		}
+		if e.Sample != nil {
+			i.run.Samples++
+		}
+		if e.End != nil {
+			i.run.Status = "imported"
+		}
+	}
+}
+
+// end stores the rest of the run that is read, if there is one.
+func (i *importing) end(ctx context.Context) error {
+	if i.current == nil {
+		return nil
+	}
+	err := errors.Join(i.current.Flush(ctx), i.current.Close())
+	if i.current.Known() {
+		i.run.Status = "already stored"
+	}
+	i.current = nil
+	if err != nil {
+		return fmt.Errorf("run %s: %w", i.run.ID, err)
+	}
+	*i.all = append(*i.all, i.run)
 	return nil
 }
 
@@ -179,26 +290,16 @@ func isDocument(begin []byte) bool {
 	return strings.HasPrefix(strings.Join(strings.Fields(string(begin)), ""), documentStart)
 }
 
-// importRun stores a run whole, or as far as it goes.
-func importRun(ctx context.Context, s bench.Store, r *bench.Run) (status string, err error) {
-	switch err := record.Copy(ctx, s, r); {
-	case errors.Is(err, fs.ErrExist):
-		return "already stored", nil
-	case err != nil:
-		return "", err
-	case r.End == nil:
-		return "incomplete", nil
-	default:
-		return "imported", nil
-	}
-}
-
 func (a *app) printImported(all []imported) error {
 	if a.global.JSON {
 		return a.printJSON(all)
 	}
 	for _, r := range all {
-		fmt.Fprintf(a.stdout, "%s: %s, %d trials\n", r.ID, r.Status, r.Samples)
+		unchecked := ""
+		if !r.Sums {
+			unchecked = ", not checked: an older tare wrote it, without checksums"
+		}
+		fmt.Fprintf(a.stdout, "%s: %s, %d trials%s\n", r.ID, r.Status, r.Samples, unchecked)
 	}
 	return nil
 }

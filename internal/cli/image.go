@@ -45,11 +45,11 @@ host, packed), agent (tare's own), or with --engine a name in that engine's stor
 
 // images inspects images, with a directory for what has to be fetched.
 func (a *app) images(ctx context.Context, refs []string, engine string) (err error) {
-	dir, err := os.MkdirTemp("", "tare-image-")
+	dir, remove, err := workDir(os.TempDir())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	s := a.newSite("image", dir)
 	store, done, err := openStore(ctx, s, engine)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
 )
 
 // The list fits on a terminal of 80 columns with what matters most, however many
@@ -59,10 +60,19 @@ func TestWriteWrapped(t *testing.T) {
 func TestTrialsAreHarmless(t *testing.T) {
 	const hostile = "x\x1b]0;y\a\n9\t9"
 	var b bytes.Buffer
-	metrics := []bench.Metric{{Name: hostile, Unit: hostile, Role: bench.Primary}}
-	trials := []shownTrial{{Cell: hostile, Outcome: bench.OK, Values: map[string]float64{hostile: 1}}, {Cell: "a", Outcome: bench.Failed, Reason: hostile}}
-	if err := writeTrials(&b, metrics, trials); err != nil {
-		t.Fatal(err)
+	run := &bench.Run{
+		Header: bench.Header{
+			Plan:    bench.Plan{Cells: []bench.Cell{{Name: hostile}, {Name: "a"}}},
+			Metrics: []bench.Metric{{Name: hostile, Unit: hostile, Role: bench.Primary}},
+		},
+		Samples: []bench.Sample{{Outcome: bench.OK, Values: []float64{1}}, {Trial: bench.Trial{Seq: 1, Cell: 1}, Outcome: bench.Failed, Reason: hostile}},
+	}
+	var widths []int
+	for row := range trialRows(record.Events(run)) {
+		widths = widened(widths, row)
+	}
+	for row := range trialRows(record.Events(run)) {
+		b.WriteString(aligned(row, widths))
 	}
 	if err := writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, unlimited); err != nil {
 		t.Fatal(err)

@@ -176,7 +176,7 @@ which differences are real.
 	g.BoolVar(&a.global.Verbose, "verbose", false, "say more on stderr")
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
-		a.compareCommand(), a.exportCommand(), a.importCommand(), a.resumeCommand(),
+		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")

@@ -108,15 +108,15 @@ func (t *target) there() error {
 // workshop makes a directory for what is made on the way: where the image goes,
 // or else among temporary files.
 func (t *target) workshop() (dir string, remove func(), err error) {
-	parent := ""
+	parent := os.TempDir()
 	if t.kind == toArchive || t.kind == toLayout {
 		parent = filepath.Dir(t.path)
 	}
-	t.work, err = os.MkdirTemp(parent, ".tare-pack-")
-	if err != nil {
+	var done func() error
+	if t.work, done, err = workDir(parent); err != nil {
 		return "", nil, notWritable(err)
 	}
-	return t.work, func() { _ = os.RemoveAll(t.work) }, nil // at worst a leftover beside the image
+	return t.work, func() { _ = done() }, nil // at worst a leftover, which the next one removes
 }
 
 // notWritable is the error for a place that cannot be written to.
@@ -227,11 +227,11 @@ func (a *app) loadInto(ctx context.Context, engines []instance, img *image.Image
 }
 
 func (a *app) loadOne(ctx context.Context, inst instance, img *image.Image, tag string) (err error) {
-	dir, err := os.MkdirTemp("", "tare-pack-") // for the socket of an engine that has to be started
+	dir, remove, err := workDir(os.TempDir()) // for the socket of an engine that has to be started
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // at worst a leftover among temporary files
+	defer func() { err = errors.Join(err, remove()) }()
 	e, err := openEngine(a.newSite("pack", dir), inst)
 	if err != nil {
 		return err

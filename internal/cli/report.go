@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -51,7 +52,20 @@ func (a *app) report(r *bench.Run, o formatOptions, trailer []string) error {
 	}
 	d := report.New(result)
 	d.Trailer = trailer
+	if n := damagedTrials(r); n > 0 && o.csv { // which has no place for warnings
+		a.notice("run %s: damaged trials that count as failed: %d; 'tare check' names them", r.Header.ID, n)
+	}
 	return a.render(d, o)
+}
+
+// damagedTrials counts the trials of which the store has lost what they were.
+func damagedTrials(r *bench.Run) (n int) {
+	for i := range r.Samples {
+		if slices.Contains(r.Samples[i].Notes, bench.NoteDamaged) {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *app) render(d *report.Document, o formatOptions) error {

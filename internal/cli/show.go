@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -46,14 +45,20 @@ ApacheBench know.`,
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
-				r, err := openRun(cmd.Context(), s, append(args, "last")[0])
+				name := append(args, "last")[0]
+				if trials {
+					id, err := findRun(cmd.Context(), s, name)
+					if err != nil {
+						return err
+					}
+					return a.showTrials(cmd.Context(), s, id)
+				}
+				r, err := openRun(cmd.Context(), s, name)
 				switch {
 				case err != nil:
 					return err
 				case as != "":
 					return a.showAs(as, r)
-				case trials:
-					return a.showTrials(r)
 				case applied:
 					return a.showApplied(r)
 				default:
@@ -80,67 +85,6 @@ func alone(format formatOptions, trials, applied bool) error {
 		return &usageError{errors.New("--csv and --markdown are for reports"), "--json prints --trials and --applied for programs"}
 	}
 	return nil
-}
-
-// shownTrial is one trial as --trials prints it.
-type shownTrial struct {
-	Seq     int                `json:"seq"`
-	Block   int                `json:"block"` // from 1; 0 and below while warming up
-	Cell    string             `json:"cell"`
-	Outcome bench.Outcome      `json:"outcome"`
-	Reason  string             `json:"reason,omitempty"`
-	Values  map[string]float64 `json:"values,omitempty"` // by metric, in its unit
-}
-
-func (a *app) showTrials(r *bench.Run) error {
-	all := []shownTrial{}
-	for _, s := range r.Samples {
-		t := shownTrial{s.Trial.Seq, s.Trial.Block + 1, cellName(r.Header.Plan.Cells[s.Trial.Cell]), s.Outcome, s.Reason, nil}
-		for i, m := range r.Header.Metrics {
-			if v, ok := s.Value(i); ok {
-				if t.Values == nil {
-					t.Values = map[string]float64{}
-				}
-				t.Values[m.Name] = v
-			}
-		}
-		all = append(all, t)
-	}
-	if a.global.JSON {
-		return a.printJSON(all)
-	}
-	return writeTrials(a.stdout, r.Header.Metrics, all)
-}
-
-// writeTrials prints the primary metrics of each trial, or why it has none.
-func writeTrials(w io.Writer, metrics []bench.Metric, all []shownTrial) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "TRIAL\tBLOCK\tCELL\tOUTCOME")
-	for _, m := range metrics {
-		if m.Role == bench.Primary {
-			fmt.Fprintf(t, "\t%s", plain.Line(m.Name))
-		}
-	}
-	fmt.Fprintln(t)
-	for _, s := range all {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s", s.Seq, s.Block, plain.Line(s.Cell), plain.Line(string(s.Outcome)))
-		if s.Reason != "" {
-			fmt.Fprintf(t, "\t%s\n", plain.Line(s.Reason))
-			continue
-		}
-		for _, m := range metrics {
-			if m.Role != bench.Primary {
-				continue
-			}
-			value := unit.None
-			if v, ok := s.Values[m.Name]; ok {
-				value = unit.Format(v, m.Unit)
-			}
-			fmt.Fprintf(t, "\t%s", plain.Line(value))
-		}
-		fmt.Fprintln(t)
-	}
-	return t.Flush()
 }
 
 // shownApplied is what was applied in one cell.

@@ -130,6 +130,12 @@ func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 			continue
 		}
 		stored++
+		if text == "last" && unreadable != nil {
+			return "", &hintError{
+				fmt.Errorf("which run is the last one is not known, as not all can be read: %w", unreadable),
+				"'tare list' shows the others: name one by its ID",
+			}
+		}
 		id := r.Header.ID
 		if id == text || text == "last" {
 			return id, nil

@@ -59,7 +59,11 @@ func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err e
 	if _, err := os.Stat(plain); err == nil {
 		return plain, nil // whole: keep renamed it into place
 	}
-	return plain, l.keep(plain, "what is in it", func(w io.Writer) error { return expand(Until(ctx, w), f) })
+	most := max(harmless, maxRatio*info.Size())
+	return plain, l.keep(plain, "what is in it", func(w io.Writer) error {
+		bounded := &boundedWriter{w, most, fmt.Errorf("%w: an archive of %d bytes holds more than %d, which is more than %d times as much: a compression bomb", ErrHostile, info.Size(), most, maxRatio)}
+		return expand(Until(ctx, bounded), f)
+	})
 }
 
 // expand writes what is compressed.

@@ -1,6 +1,7 @@
 package image_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -209,4 +210,28 @@ func FuzzRegistry(f *testing.F) {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 	})
+}
+
+// A layer, or a whole archive, that says it is hundreds of times as much as is stored is
+// refused before it is written.
+func TestCompressionBombs(t *testing.T) {
+	var b bytes.Buffer
+	if err := tar.NewWriter(&b).WriteHeader(&tar.Header{Name: "zeros", Size: 3 << 30, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	raw := append(b.Bytes(), make([]byte, 1<<20)...)
+	layer := imagetest.Archive(t, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(t, config(raw)))), file("l", string(gzipped(t, raw))))
+	for name, archive := range map[string][]byte{
+		"layer":   layer,
+		"archive": gzipped(t, append(plainArchive(t), make([]byte, 260<<20)...)),
+	} {
+		dir := t.TempDir()
+		_, err := rootfs(t, image.NewLibrary(dir), archiveOf(t, archive))
+		if !errors.Is(err, image.ErrHostile) || !strings.Contains(err.Error(), "200 times as much: a compression bomb") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v is left, %v", name, left, err)
+		}
+	}
 }

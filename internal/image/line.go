@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,20 @@ var errPlain = errors.New("plain HTTP is only for a registry of this host, at lo
 type patience struct {
 	idle  time.Duration // in which at least leastProgress must arrive
 	pause time.Duration // before the second attempt; three times that before the third
+}
+
+// errSlow is how an exchange ends that moves, but not in any time that makes sense.
+var errSlow = errors.New("the registry is too slow")
+
+// leastRate is the slowest at which a layer may arrive, in bytes per second: a
+// slow line of today brings ten times as much.
+const leastRate = 32 << 10
+
+// within bounds an exchange of so many bytes, 0 for a small document, all of its
+// attempts together.
+func (p patience) within(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+	limit := 8*p.idle + time.Duration(size/leastRate)*time.Second
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: what it was asked for is not there after %v", errSlow, limit))
 }
 
 // leastProgress is less than the slowest line brings while patience lasts. A
@@ -91,8 +106,8 @@ func (r *registry) get(ctx context.Context, kind, id string) (*http.Response, er
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
-	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.repo.Scheme(), r.repo.RegistryStr(), r.repo.RepositoryStr(), kind, id)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	address := fmt.Sprintf("%s://%s/v2/%s/%s/%s", r.repo.Scheme(), r.repo.RegistryStr(), r.repo.RepositoryStr(), kind, id)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +144,7 @@ func (r *registry) connect(ctx context.Context) error {
 	}
 	base := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: r.patience.idle / 3}).DialContext,
+		DialContext:            newGuard(r.repo, r.patience.idle/3).dial,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    r.patience.idle / 3,
 		IdleConnTimeout:        r.patience.idle,
@@ -178,11 +193,54 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) >= most {
 		return fmt.Errorf("more than %d redirections", most)
 	}
-	from, to := via[0].URL.Hostname(), request.URL.Hostname()
-	if to != from && inner(to) && !inner(from) {
-		return fmt.Errorf("%w: redirection from %s to %s, an address of this network", ErrHostile, from, to)
+	from, to := via[0].URL, request.URL
+	switch {
+	case to.Host == from.Host:
+		return nil
+	case isLoopback(to.Hostname()):
+		return fmt.Errorf("%w: redirection from %s to %s, another service of this machine", ErrHostile, from.Host, to.Host)
+	case inner(to.Hostname()) && !inner(from.Hostname()):
+		return fmt.Errorf("%w: redirection from %s to %s, an address of this network", ErrHostile, from.Host, to.Host)
 	}
 	return nil
+}
+
+// A guard keeps names from meaning what checkRedirect would refuse: a registry of
+// the Internet sends nobody to an address of this network, by whatever name.
+type guard struct {
+	registry string // host and port; as a proxy or the registry itself is dialled, no guard is needed
+	proxied  bool
+	inside   atomic.Bool // the registry itself is of this network
+	dialer   net.Dialer
+}
+
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := g.dialer
+	d.Control = func(_, to string, _ syscall.RawConn) error {
+		host, _, err := net.SplitHostPort(to)
+		switch {
+		case err != nil || g.proxied || !inner(host):
+			return err
+		case address == g.registry:
+			g.inside.Store(true)
+		case !g.inside.Load():
+			return fmt.Errorf("%w: %s is sent by %s to %s, an address of this network", ErrHostile, address, g.registry, host)
+		}
+		return nil
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// newGuard returns the guard for a registry, whose address is asked for without a
+// port where that is the usual one.
+func newGuard(repo name.Repository, patience time.Duration) *guard {
+	host := repo.RegistryStr()
+	to := &url.URL{Scheme: repo.Scheme(), Host: host, Path: "/v2/"}
+	if to.Port() == "" {
+		host = net.JoinHostPort(to.Hostname(), map[string]string{"http": "80", "https": "443"}[to.Scheme])
+	}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: to})
+	return &guard{registry: host, proxied: proxy != nil || err != nil, dialer: net.Dialer{Timeout: patience}}
 }
 
 // inner reports whether a host is an address that the Internet does not have.

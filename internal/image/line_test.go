@@ -3,6 +3,8 @@ package image
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -20,10 +22,40 @@ func TestRedirections(t *testing.T) {
 		{"https://registry.example/v2/", "https://localhost/x", true},
 		{"https://registry.example/v2/", "https://0.0.0.0/x", true},
 		{"https://10.0.0.1/v2/", "https://10.0.0.1/x", false},
-		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:6000/x", false},
+		{"https://10.0.0.1/v2/", "https://10.0.0.2/x", false},
+		{"https://10.0.0.1/v2/", "https://127.0.0.1/x", true},
+		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:5000/x", false},
+		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:6000/x", true},
 	} {
 		if err := checkRedirect(request(t, test.to), []*http.Request{request(t, test.from)}); errors.Is(err, ErrHostile) != test.refused {
 			t.Errorf("%s → %s: %v, want refused: %v", test.from, test.to, err, test.refused)
+		}
+	}
+}
+
+// A name that leads into this network is refused as its address would be.
+func TestGuard(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	port := s.URL[strings.LastIndex(s.URL, ":"):]
+	for _, test := range []struct {
+		registry string
+		inside   bool
+		to       string
+		refused  bool
+	}{
+		{"registry.example:443", false, "localhost" + port, true},
+		{"localhost" + port, false, "localhost" + port, false},
+		{"registry.corp:443", true, "localhost" + port, false},
+	} {
+		g := &guard{registry: test.registry}
+		g.inside.Store(test.inside)
+		conn, err := g.dial(t.Context(), "tcp4", test.to)
+		if err == nil {
+			err = conn.Close()
+		}
+		if errors.Is(err, ErrHostile) != test.refused || !test.refused && (err != nil || !g.inside.Load()) {
+			t.Errorf("%+v: %v", test, err)
 		}
 	}
 }

@@ -124,6 +124,8 @@ func (r *registry) document(ctx context.Context, d v1.Descriptor) ([]byte, error
 // read returns a small document and what the registry says that it is. It is
 // verified unless want is zero.
 func (r *registry) read(ctx context.Context, kind, id string, want v1.Hash) (raw []byte, mediaType string, err error) {
+	ctx, cancel := r.patience.within(ctx, 0)
+	defer cancel()
 	err = r.patience.retry(ctx, func() error {
 		answer, err := r.get(ctx, kind, id)
 		if err != nil {
@@ -203,11 +205,17 @@ func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := r.patience.retry(ctx, func() error { return r.fetch(ctx, l, file) }); err != nil {
+		if err := r.fetchWithin(ctx, l, file); err != nil {
 			return fmt.Errorf("layer %s: %w", l.digest, err)
 		}
 	}
 	return nil
+}
+
+func (r *registry) fetchWithin(ctx context.Context, l layer, file string) error {
+	ctx, cancel := r.patience.within(ctx, l.size)
+	defer cancel()
+	return r.patience.retry(ctx, func() error { return r.fetch(ctx, l, file) })
 }
 
 // fetch writes a layer to a file that is there whole and verified, or not at all.

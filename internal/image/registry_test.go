@@ -170,6 +170,15 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// crawl sends just enough to be waited for, for ever.
+func crawl(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		_, _ = w.Write(make([]byte, 4<<10))
+		w.(http.Flusher).Flush()
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 const manifestKind = "application/vnd.oci.image.manifest.v1+json"
 
 // Whatever a registry does, it is an error that says what, and it ends.
@@ -204,6 +213,10 @@ func TestRegistryRefuses(t *testing.T) {
 		{"hangs", of("manifests", hang), "", nil, "stopped answering"},
 		{"hangs at once", func(w http.ResponseWriter, r *http.Request) bool { hang(w, r); return true }, "", nil, "stopped answering"},
 		{"drips", of("manifests", drip), "", nil, "stopped answering"},
+		{"crawls", of("manifests", crawl), "", nil, "too slow"},
+		{"redirects to another service of this machine", of("manifests", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/x", http.StatusFound)
+		}), "", image.ErrHostile, "127.0.0.1:1, another service"},
 		{"redirects for ever", of("manifests", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }), "", nil, "redirections"},
 		{"redirects to plain HTTP", of("manifests", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://registry.example/x", http.StatusFound)

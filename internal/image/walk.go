@@ -61,11 +61,21 @@ type walker struct {
 	limits Limits
 	visit  func(Entry, io.Reader) error
 
+	stored  int64 // bytes of the layers so far, as they are stored
 	read    int64 // uncompressed bytes of all layers
 	written int64 // bytes of all files; more than read where files are sparse
 	entries int
 	names   int64 // bytes of all names, which visitors keep in memory
 }
+
+// A bomb is known by what its entries claim, before any of it is written: no
+// honest layer is much smaller than a hundredth of what is in it. Small images of
+// empty files are none.
+const (
+	maxRatio  = 200
+	harmless  = 256 << 20
+	ratioSays = "%w: files of %d bytes in layers of %d, more than %d times as much: a compression bomb"
+)
 
 // maxDepth bounds the time that it takes to get to an entry.
 const maxDepth = 256
@@ -83,6 +93,7 @@ func (w *walker) layer(ctx context.Context, n int, l layer) error {
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read from
+	w.stored += l.size
 	bounded := w.bound(ctx, r)
 	for tr := tar.NewReader(bounded); ; {
 		h, err := tr.Next()
@@ -154,6 +165,8 @@ func (w *walker) count(h *tar.Header) error {
 		return fmt.Errorf("%w: names of more than %d bytes in all", ErrHostile, maxNames)
 	case h.Size < 0 || w.written > l.Bytes || w.written < 0:
 		return fmt.Errorf("%w: files of more than %d bytes in all", ErrHostile, l.Bytes)
+	case w.written > harmless && w.written/maxRatio > w.stored:
+		return fmt.Errorf(ratioSays, ErrHostile, w.written, w.stored, maxRatio)
 	case !validID(h.Uid) || !validID(h.Gid):
 		return fmt.Errorf("%w: owner %d:%d", ErrHostile, h.Uid, h.Gid)
 	}

@@ -3,7 +3,6 @@ package record
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,8 @@ type Decoder struct {
 	line    int
 	header  *bench.Header // of the current run; nil before the first and after an End
 	metrics metrics
-	next    int // the Seq of the next sample
+	next    int  // the Seq of the next sample
+	summed  bool // the lines of the current run have checksums
 	torn    bool
 	err     error
 }
@@ -50,7 +50,7 @@ func (d *Decoder) Next() (Event, error) {
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		if !whole && !json.Valid(text) {
+		if !whole && cutOff(text) {
 			d.err = d.tear()
 			break
 		}
@@ -106,14 +106,22 @@ func (d *Decoder) readLine() (text []byte, whole bool, err error) {
 // parse returns the event of a line; none for a kind of line that it does not
 // know, which is how a later version can add one.
 func (d *Decoder) parse(text []byte) (Event, error) {
+	summed, err := verify(text)
+	if err != nil {
+		return Event{}, d.locate(err)
+	}
 	var l line
 	if err := decode(text, &l); err != nil {
 		return Event{}, err
+	}
+	if d.header != nil && l.Tare == nil && summed != d.summed {
+		return Event{}, d.locate(errMixed)
 	}
 	switch n := l.kinds(); {
 	case n > 1:
 		return Event{}, errors.New("two kinds of line in one")
 	case l.Tare != nil:
+		d.summed = summed
 		return d.parseHeader(text, l)
 	case d.header == nil && d.line == 1:
 		return Event{}, errors.New(`not a record of tare: the first line has no "tare" (see docs/format.md)`)
@@ -128,6 +136,18 @@ func (d *Decoder) parse(text []byte) (Event, error) {
 	default:
 		return d.parseEnd(l.End)
 	}
+}
+
+// Summed reports whether the lines of the current run have checksums, so that
+// what has been read is what was written.
+func (d *Decoder) Summed() bool { return d.summed }
+
+// locate says which trial a line belongs to that cannot be relied on.
+func (d *Decoder) locate(err error) error {
+	if d.header == nil {
+		return err
+	}
+	return fmt.Errorf("run %s, where trial %d is due: %w", d.header.ID, d.next, err)
 }
 
 func (d *Decoder) parseHeader(text []byte, l line) (Event, error) {

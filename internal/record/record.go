@@ -91,71 +91,87 @@ func (e Event) addTo(run *bench.Run) *bench.Run {
 	return run
 }
 
+// Events yields the pieces of a run in the order in which they were stored.
+func Events(run *bench.Run) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if !yield(Event{Header: &run.Header}, nil) {
+			return
+		}
+		resumptions := run.Resumptions
+		for seq := 0; seq <= len(run.Samples); seq++ {
+			for len(resumptions) > 0 && resumptions[0].Seq <= seq {
+				if !yield(Event{Resumption: &resumptions[0]}, nil) {
+					return
+				}
+				resumptions = resumptions[1:]
+			}
+			if seq < len(run.Samples) && !yield(Event{Sample: &run.Samples[seq]}, nil) {
+				return
+			}
+		}
+		switch {
+		case len(resumptions) > 0:
+			yield(Event{}, fmt.Errorf("run %s: a resumption at trial %d, after %d samples", run.Header.ID, resumptions[0].Seq, len(run.Samples)))
+		case run.End != nil:
+			yield(Event{End: run.End}, nil)
+		}
+	}
+}
+
+// A Streamer is a bench.Store that gives a run piece by piece, and never holds
+// all of it.
+type Streamer interface {
+	Events(ctx context.Context, id string) iter.Seq2[Event, error]
+}
+
+// Stored yields the pieces of a stored run, the header first. An error is the
+// last that it yields; they are those of bench.Store.Open.
+func Stored(ctx context.Context, s bench.Store, id string) iter.Seq2[Event, error] {
+	if streamer, ok := s.(Streamer); ok {
+		return streamer.Events(ctx, id)
+	}
+	run, err := s.Open(ctx, id)
+	if err != nil {
+		return func(yield func(Event, error) bool) { yield(Event{}, err) }
+	}
+	return Events(run)
+}
+
+// Collect returns the run of which events are the pieces.
+func Collect(events iter.Seq2[Event, error]) (*bench.Run, error) {
+	var run *bench.Run
+	for e, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		run = e.addTo(run)
+	}
+	return run, nil
+}
+
 // Write writes one run, complete or not.
-func Write(w io.Writer, run *bench.Run) error {
-	rw, err := NewWriter(w, run.Header)
-	if err != nil {
-		return err
-	}
-	resume := func(_ context.Context, r bench.Resumption) error { return rw.Resume(r) }
-	return replay(context.Background(), run, rw, resume)
-}
+func Write(w io.Writer, run *bench.Run) error { return WriteEvents(w, Events(run)) }
 
-// Copy stores a run that came from elsewhere: what an import does. It fails with
-// an error for which errors.Is(err, fs.ErrExist) if the store has a run of that
-// ID. If it fails later, what was copied so far stays, incomplete.
-func Copy(ctx context.Context, dst bench.Store, run *bench.Run) error {
-	w := &rewriter{store: dst, id: run.Header.ID}
-	var err error
-	header := run.Header
-	header.Imported = true
-	if w.RunWriter, err = dst.Create(ctx, header); err != nil {
-		return err
+// WriteEvents writes one run from its pieces.
+func WriteEvents(w io.Writer, events iter.Seq2[Event, error]) error {
+	ctx := context.Background()
+	var rw *Writer
+	for e, err := range events {
+		switch {
+		case err != nil:
+			return err
+		case e.Header != nil:
+			rw, err = NewWriter(w, *e.Header)
+		case e.Sample != nil:
+			err = rw.Append(ctx, *e.Sample)
+		case e.Resumption != nil:
+			err = rw.Resume(*e.Resumption)
+		case e.End != nil:
+			err = rw.Finish(ctx, *e.End)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return errors.Join(replay(ctx, run, w, w.resume), w.Close())
-}
-
-// A rewriter is a RunWriter of a store that can be resumed in the middle.
-type rewriter struct {
-	bench.RunWriter
-	store bench.Store
-	id    string
-}
-
-// resume closes the writer and opens it again as the original run did.
-func (w *rewriter) resume(ctx context.Context, r bench.Resumption) error {
-	if err := w.Close(); err != nil {
-		return err
-	}
-	next, err := w.store.Resume(ctx, w.id, r)
-	if err != nil {
-		return err
-	}
-	w.RunWriter = next
 	return nil
-}
-
-// replay writes the run's samples with its resumptions where they happened.
-func replay(ctx context.Context, run *bench.Run, w bench.RunWriter, resume func(context.Context, bench.Resumption) error) error {
-	resumptions := run.Resumptions
-	for seq := 0; seq <= len(run.Samples); seq++ {
-		for len(resumptions) > 0 && resumptions[0].Seq <= seq {
-			if err := resume(ctx, resumptions[0]); err != nil {
-				return err
-			}
-			resumptions = resumptions[1:]
-		}
-		if seq < len(run.Samples) {
-			if err := w.Append(ctx, run.Samples[seq]); err != nil {
-				return err
-			}
-		}
-	}
-	if len(resumptions) > 0 {
-		return fmt.Errorf("run %s: a resumption at trial %d, after %d samples", run.Header.ID, resumptions[0].Seq, len(run.Samples))
-	}
-	if run.End == nil {
-		return nil
-	}
-	return w.Finish(ctx, *run.End)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +164,57 @@ func TestHostileStringsComeBack(t *testing.T) {
 	}
 }
 
+// unsummed is a stream without its checksums, as those were that older versions wrote.
+func unsummed(text string) string { return sums.ReplaceAllLiteralString(text, "") }
+
+var sums = regexp.MustCompile(`,"crc32c":"[0-9a-f]{8}"`)
+
+// No bit of a stream can be another one without an error that says where, but
+// for the last newline, which may be missing.
+func TestFlippedBitsAreSeen(t *testing.T) {
+	want := example()
+	text := []byte(encode(t, want))
+	for at := range text {
+		bit := at % 8
+		text[at] ^= 1 << bit
+		runs, err := read(bytes.NewReader(text))
+		text[at] ^= 1 << bit
+		if err != nil {
+			continue
+		}
+		if d := diff([]*bench.Run{want}, runs); d != "" {
+			t.Fatalf("bit %d of byte %d (-want +got):\n%s", bit, at, d)
+		}
+	}
+	at := bytes.Index(text, []byte("0.018912004"))
+	text[at] ^= 1
+	_, err := read(bytes.NewReader(text))
+	if !errors.Is(err, record.ErrDamaged) || !strings.Contains(err.Error(), "line 5: run 20261120-093000-k3v9, where trial 2 is due") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A run has checksums in all of its lines, or, if an older version wrote it, in none.
+func TestMissingChecksumIsSeen(t *testing.T) {
+	text := encode(t, example())
+	d := record.NewDecoder(strings.NewReader(unsummed(text)))
+	if _, err := d.Next(); err != nil || d.Summed() {
+		t.Errorf("an old run: summed %v, %v", d.Summed(), err)
+	}
+	d = record.NewDecoder(strings.NewReader(text))
+	if _, err := d.Next(); err != nil || !d.Summed() {
+		t.Errorf("a new run: summed %v, %v", d.Summed(), err)
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for i := range lines[:len(lines)-1] {
+		one := slices.Clone(lines)
+		one[i] = unsummed(lines[i])
+		if _, err := read(strings.NewReader(strings.Join(one, ""))); !errors.Is(err, record.ErrDamaged) {
+			t.Errorf("line %d has no checksum, and the error is %v", i+1, err)
+		}
+	}
+}
+
 // Cutting the stream at any byte gives a prefix of the run, or an error where
 // not even the header is whole; never a wrong sample.
 func TestEveryPrefixIsAnIncompleteRun(t *testing.T) {
@@ -220,7 +272,7 @@ func TestTornIsReported(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	text := encode(t, example())
+	text := unsummed(encode(t, example()))
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	for _, tt := range []struct {
 		name     string
@@ -323,7 +375,7 @@ func TestNewerVersionIsKnown(t *testing.T) {
 // What a later version may add within format 1 is passed over.
 func TestUnknownFieldsAndLinesArePassedOver(t *testing.T) {
 	want := example()
-	text := encode(t, want)
+	text := unsummed(encode(t, want))
 	text = strings.ReplaceAll(text, `{"tare":"record"`, `{"mood":{"good":[1]},"tare":"record"`)
 	text = strings.ReplaceAll(text, `{"sample":{`, "{\"histogram\":{\"seq\":9}}\n\n\r\n{\"sample\":{\"colour\":\"red\",")
 	got, err := read(strings.NewReader(text))

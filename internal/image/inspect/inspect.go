@@ -111,9 +111,11 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	if err := r.compress(ctx, img); err != nil {
 		return nil, err
 	}
-	r.count("/", t.root.inode, map[*inode]bool{})
+	if err := r.count("/", t.root.inode, &counted{seen: map[*inode]bool{}}); err != nil {
+		return nil, err
+	}
 	r.System = systemOf(t)
-	r.Libc = append(r.Libc, libraries(t)...)
+	r.Libc = append(r.Libc, r.libraries(t)...)
 	r.packages(t)
 	return r, nil
 }
@@ -131,26 +133,42 @@ func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
 	return t.apply(e, content)
 }
 
+// maxPaths bounds the memory for paths, and the time to make them. Through links a
+// layer can put things deeper than any name in it is long.
+const maxPaths = 256 << 20
+
+// counted is what has been counted.
+type counted struct {
+	seen  map[*inode]bool
+	paths int // bytes of all of them
+}
+
 // count adds up what a container sees in a directory.
-func (r *Report) count(at string, dir *inode, seen map[*inode]bool) {
-	for name, c := range dir.children {
+func (r *Report) count(at string, dir *inode, c *counted) error {
+	for name, n := range dir.children {
 		name = path.Join(at, name)
-		switch c.kind {
+		if c.paths += len(name); c.paths > maxPaths {
+			return fmt.Errorf("image %s: %w: paths of more than %d bytes in all", r.Ref, image.ErrHostile, maxPaths)
+		}
+		switch n.kind {
 		case image.Directory:
 			r.Dirs++
-			r.count(name, c.inode, seen)
+			if err := r.count(name, n.inode, c); err != nil {
+				return err
+			}
 		case image.Symlink:
 			r.Links++
-			r.files[name] = c.state
+			r.files[name] = n.state
 		default:
 			r.Files++
-			r.files[name] = c.state
-			if !seen[c.inode] {
-				r.Unpacked += c.size
+			r.files[name] = n.state
+			if !c.seen[n.inode] {
+				r.Unpacked += n.size
 			}
-			seen[c.inode] = true
+			c.seen[n.inode] = true
 		}
 	}
+	return nil
 }
 
 func configOf(c v1.Config) Config {

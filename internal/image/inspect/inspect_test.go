@@ -389,3 +389,42 @@ func FuzzPackages(f *testing.F) {
 		}
 	})
 }
+
+// Links lead deeper than any name is long: what that costs is bounded.
+func TestPathsAreBounded(t *testing.T) {
+	entries := []entry{}
+	at := ""
+	for n := range 20 { // each link leads 4,000 bytes further down
+		deep := at + strings.Repeat(strings.Repeat("d", 198)+"/", 20)
+		link := fmt.Sprint("l", n)
+		entries = append(entries, dir(strings.TrimSuffix(deep, "/")), symlink(link, strings.TrimSuffix(deep, "/")))
+		at = link + "/"
+	}
+	for n := range 5000 {
+		entries = append(entries, file(at+fmt.Sprint(n), ""))
+	}
+	_, err := inspected(t, saved(t, v1.Config{}, imagetest.Archive(t, entries...)))
+	if !errors.Is(err, image.ErrHostile) || !strings.Contains(fmt.Sprint(err), "paths of more than") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A file that is called like a C library is searched once, and few of them.
+func TestLibrariesAreBounded(t *testing.T) {
+	entries := []entry{file("lib/ld-musl-0", strings.Repeat("\x001.2.", 1<<20))}
+	for n := range 3000 {
+		entries = append(entries, hardlink(fmt.Sprint("lib/ld-musl-0-", n), "lib/ld-musl-0"))
+	}
+	began := time.Now()
+	r := report(t, imagetest.Archive(t, entries...))
+	if took := time.Since(began); took > 30*time.Second || len(r.Notes) > 0 {
+		t.Errorf("one file of many names took %v; notes %q", took, r.Notes)
+	}
+	entries = nil
+	for n := range 100 {
+		entries = append(entries, file(fmt.Sprint("lib/ld-musl-", n), fmt.Sprintf("\x001.2.%d\x00", n)))
+	}
+	if r = report(t, imagetest.Archive(t, entries...)); len(r.Libc) != 64 || len(r.Notes) != 1 {
+		t.Errorf("%d libraries of 100, notes %q", len(r.Libc), r.Notes)
+	}
+}

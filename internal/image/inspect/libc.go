@@ -26,16 +26,28 @@ var (
 	muslVersion = regexp.MustCompile(`\x00(1\.[0-9]+\.[0-9]+)\x00`)
 )
 
+// maxLibraries bounds how many files are searched for a version. An image has two
+// or three.
+const maxLibraries = 64
+
 // libraries are the C libraries that programs in the tree can be linked to. What
 // the file itself says of its version is its version.
-func libraries(t *tree) []Libc {
+func (r *Report) libraries(t *tree) []Libc {
 	var all []Libc
+	searched := map[*inode]bool{}
 	for _, dir := range libraryDirs(t) {
 		for _, base := range t.names(dir) {
 			name := path.Join(dir, base)
 			n := t.find(name, true)
 			if n == nil || n.kind != image.File || n.content == nil || strings.HasPrefix(base, "libc-2.") || base == "libc.so" {
 				continue // the file behind the link that programs name
+			}
+			if searched[n.inode] {
+				continue // by another name
+			}
+			if searched[n.inode] = true; len(searched) > maxLibraries {
+				r.note("more than %d files are called like C libraries: the rest is left out", maxLibraries)
+				return all
 			}
 			switch {
 			case base == "libc.so.6":

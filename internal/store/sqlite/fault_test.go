@@ -5,10 +5,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -240,28 +244,151 @@ func TestDamagedRunDoesNotHideOthers(t *testing.T) {
 			t.Errorf("%s: %d good and %d bad runs, want one each", change, good, bad)
 		}
 	}
-	for _, change := range []string{
-		`UPDATE samples SET "values" = x'00' WHERE seq = 0`, "UPDATE samples SET began = 'noon' WHERE seq = 0",
-		"UPDATE samples SET notes = '{' WHERE seq = 0", "UPDATE samples SET cell = 9 WHERE seq = 0",
-		"UPDATE samples SET series = x'0161' WHERE seq = 0", "UPDATE samples SET series = x'ffffffffffffffffff01' WHERE seq = 0",
-		"UPDATE samples SET series = x'016101000000000000f87f' WHERE seq = 0",
-		"DELETE FROM samples WHERE seq = 0", "UPDATE resumptions SET json = '['", "UPDATE applied SET json = '[' || number",
+}
+
+// damage changes a fresh store of one run with n samples behind tare's back.
+func damage(t *testing.T, n int, change string) (path string) {
+	t.Helper()
+	path = fill(t, n)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, db)
+	if _, err := db.Exec(change); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A sample that is not what was stored is named, and the others are read.
+func TestDamagedSampleIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		change string
+		gone   []int
+	}{
+		{`UPDATE samples SET "values" = x'00' WHERE seq = 0`, []int{0}},
+		{`UPDATE samples SET "values" = zeroblob(length("values")) WHERE seq = 0`, []int{0}},
+		{"UPDATE samples SET began = 'noon' WHERE seq = 1", []int{1}},
+		{"UPDATE samples SET elapsed = elapsed + 1 WHERE seq = 1", []int{1}},
+		{"UPDATE samples SET notes = '{' WHERE seq = 0", []int{0}},
+		{"UPDATE samples SET cell = 9 WHERE seq = 0", []int{0}},
+		{"UPDATE samples SET reason = reason || 'x' WHERE seq IN (1, 3)", []int{1, 3}},
+		{"UPDATE samples SET sum = NULL WHERE seq = 2", []int{2}},
+		{"UPDATE samples SET seq = seq + 100 WHERE seq = 2", []int{2}},
+		{"UPDATE samples SET seq = 104 WHERE seq = 4", []int{4}},
+		{"UPDATE samples SET series = x'0161' WHERE seq = 0", []int{0}},
+		{"UPDATE samples SET series = x'ffffffffffffffffff01' WHERE seq = 0", []int{0}},
+		{"DELETE FROM samples WHERE seq = 0", []int{0}},
+		{"DELETE FROM samples WHERE seq >= 3", []int{3, 4}},
+		{"DELETE FROM samples", []int{0, 1, 2, 3, 4}},
 	} {
-		fresh := fill(t, 5)
-		other, err := sql.Open("sqlite", fresh)
+		s := open(t, damage(t, 5, tt.change))
+		got, err := s.Open(t.Context(), "a")
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", tt.change, err)
+			continue
 		}
-		if _, err := other.Exec(change); err != nil {
-			t.Fatal(err)
+		want := storetest.Example("a", 5)
+		for _, seq := range tt.gone {
+			reason := got.Samples[seq].Reason
+			if place := fmt.Sprintf("samples of run number 1, row %d", seq); !strings.Contains(reason, place) {
+				t.Errorf("%s: the reason is %q, without %q", tt.change, reason, place)
+			}
+			want.Samples[seq] = bench.Sample{Trial: planned(&want.Header, seq), Outcome: bench.Failed, Reason: reason, Notes: []string{bench.NoteDamaged}}
 		}
-		if err := other.Close(); err != nil {
-			t.Fatal(err)
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), imported()); d != "" {
+			t.Errorf("%s (-want +got):\n%.2000s", tt.change, d)
 		}
-		if err := readAll(t.Context(), fresh); !errors.Is(err, sqlite.ErrDamaged) {
+		shut(t, s)
+	}
+}
+
+// planned is the trial that the schedule of the example has at a place: two cells
+// in each block.
+func planned(h *bench.Header, seq int) bench.Trial {
+	return bench.Trial{Seq: seq, Block: seq/2 - h.Plan.Warmup, Cell: h.Schedule[seq/2][seq%2]}
+}
+
+// What is not a sample has nothing that could stand in its place.
+func TestDamagedRunIsRefused(t *testing.T) {
+	for _, change := range []string{
+		"UPDATE resumptions SET json = '['", "UPDATE resumptions SET json = replace(json, '2026', '2025')", "DELETE FROM resumptions",
+		"UPDATE runs SET ended = NULL", "UPDATE runs SET ended = replace(ended, '2026', '2025')", "UPDATE runs SET ended_sum = NULL",
+		"UPDATE runs SET header = replace(header, '2026', '2025')", "UPDATE runs SET began = '2025'", "UPDATE runs SET sum = NULL",
+		"UPDATE counts SET samples = 4", "UPDATE counts SET samples = 0; UPDATE runs SET ended = NULL, ended_sum = NULL", "DELETE FROM counts", "PRAGMA foreign_keys = 0; DELETE FROM runs",
+	} {
+		if err := readAll(t.Context(), damage(t, 5, change)); !errors.Is(err, sqlite.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrDamaged", change, err)
 		}
 	}
+}
+
+// A store in which one bit is another one gives what was stored, or says that it
+// does not: it never gives something else.
+func TestFlippedBitsAreSeen(t *testing.T) {
+	path := fill(t, 12)
+	s := open(t, path)
+	incomplete := storetest.Example("b", 12)
+	incomplete.End = nil
+	if err := record.Copy(t.Context(), s, incomplete); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, s)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": exported(t, path, "a"), "b": exported(t, path, "b")}
+	flips := 400
+	if n, err := strconv.Atoi(os.Getenv("TARE_TEST_FLIPS")); err == nil {
+		flips = n
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := 0
+	for range flips {
+		at, bit := random.IntN(len(whole)), random.IntN(8)
+		broken := bytes.Clone(whole)
+		broken[at] ^= 1 << bit
+		other := filepath.Join(t.TempDir(), "tare.db")
+		write(t, other, broken)
+		for id, text := range want {
+			switch got := exported(t, other, id); {
+			case strings.Contains(got, "ERROR: "):
+				seen++
+			case got != text:
+				t.Errorf("bit %d of byte %d changes run %s without a word:\n%.2000s", bit, at, id, cmp.Diff(text, got))
+			}
+		}
+	}
+	t.Logf("of %d flips, %d were seen in one of two runs", flips, seen)
+	if seen == 0 {
+		t.Error("nothing was seen at all")
+	}
+}
+
+// exported is what an export of a run gives, or how it says that something is wrong.
+func exported(t *testing.T, path, id string) string {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		return "ERROR: " + err.Error()
+	}
+	defer func() { _ = s.Close() }() // of a damaged file
+	run, err := s.Open(t.Context(), id)
+	if err != nil {
+		return "ERROR: " + err.Error()
+	}
+	for _, sample := range run.Samples {
+		if slices.Contains(sample.Notes, bench.NoteDamaged) {
+			return "ERROR: " + sample.Reason
+		}
+	}
+	var b strings.Builder
+	if err := record.Write(&b, run); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // mountTmpfs mounts a small file system and returns its directory.
@@ -334,6 +461,58 @@ func TestFullDisk(t *testing.T) {
 	defer shut(t, w)
 	if err := w.Append(t.Context(), whole.Samples[stored]); err != nil {
 		t.Error(err)
+	}
+}
+
+// With no room for another byte everything can be read, also what a killed process
+// has left in the log.
+func TestReadingNeedsNoRoom(t *testing.T) {
+	for _, state := range []string{"closed", "killed"} {
+		t.Run(state, func(t *testing.T) {
+			from := filepath.Join(t.TempDir(), "tare.db")
+			s := open(t, from)
+			whole := storetest.Example("a", 50)
+			if err := record.Copy(t.Context(), s, whole); err != nil {
+				t.Fatal(err)
+			}
+			files := []string{"", "-wal"}
+			if state == "closed" {
+				shut(t, s)
+				files = files[:1]
+			} else {
+				defer shut(t, s)
+			}
+			dir := mountTmpfs(t, "size=512k")
+			path := filepath.Join(dir, "tare.db")
+			for _, file := range files {
+				b, err := os.ReadFile(from + file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, path+file, b)
+			}
+			fillUp(t, filepath.Join(dir, "filler"))
+			wantOnlyReading(t, path, whole, syscall.ENOSPC)
+			if _, err := sqlite.Open(t.Context(), filepath.Join(dir, "new.db")); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("Open of a new store: %v, want ENOSPC", err)
+			}
+		})
+	}
+}
+
+// fillUp writes a file until there is no room any more.
+func fillUp(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, f)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
 	}
 }
 

@@ -21,18 +21,22 @@ type querier interface {
 
 // A storedRun is what the table of runs says, and how many samples there are.
 type storedRun struct {
-	number  int64
-	header  bench.Header
-	end     *bench.End
-	samples int
-	failed  int
-	partly  int
+	number      int64
+	header      bench.Header
+	end         *bench.End
+	samples     int
+	resumptions int
+	failed      int
+	partly      int
+	summed      bool // everything of it has a checksum
 }
 
-// summary selects storedRun. Samples are numbered without gaps, so that the
-// last tells their number; those that failed, or a part of which did, have indexes
-// of their own.
-const summary = `SELECT number, header, ended,
+// summary selects storedRun. Samples are counted, or, in a run that is older
+// than the counts, numbered without gaps, so that the last tells their number;
+// those that failed, or a part of which did, have indexes of their own.
+const summary = `SELECT number, id, began, header, sum, ended, ended_sum,
+	(SELECT samples FROM counts WHERE run = number),
+	(SELECT resumptions FROM counts WHERE run = number),
 	(SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = number),
 	(SELECT count(*) FROM samples INDEXED BY failures WHERE run = number AND outcome IN ('failed', 'timed-out')),
 	(SELECT count(*) FROM samples INDEXED BY partial_failures
@@ -41,10 +45,18 @@ const summary = `SELECT number, header, ended,
 
 func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, error) {
 	var r storedRun
-	var header string
+	var id, began, header string
 	var ended sql.NullString
-	if err := row.Scan(&r.number, &header, &ended, &r.samples, &r.failed, &r.partly); err != nil {
+	var headerSum, endedSum, samples, resumptions sql.NullInt64
+	if err := row.Scan(&r.number, &id, &began, &header, &headerSum, &ended, &endedSum, &samples, &resumptions, &r.samples, &r.failed, &r.partly); err != nil {
 		return r, s.wrap(err)
+	}
+	r.summed = headerSum.Valid || samples.Valid
+	if err := checkSum(headerSum, r.summed, id, began, header); err != nil || r.summed && !samples.Valid {
+		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, errSum))
+	}
+	if r.summed {
+		r.samples, r.resumptions = int(samples.Int64), int(resumptions.Int64)
 	}
 	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
 		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
@@ -52,8 +64,14 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 	if err := record.ValidateHeader(&r.header); err != nil {
 		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
 	}
-	if !ended.Valid {
+	if r.header.ID != id {
+		return r, s.wrap(damaged("header of run number %d: it is that of run %s, and not of %.80q", r.number, r.header.ID, id))
+	}
+	if !ended.Valid && !endedSum.Valid {
 		return r, nil
+	}
+	if err := checkSum(endedSum, r.summed, id, ended.String, r.samples); err != nil {
+		return r, s.wrap(damaged("end of run %s: %w", id, err))
 	}
 	r.end = new(bench.End)
 	if err := json.Unmarshal([]byte(ended.String), r.end); err != nil {
@@ -70,32 +88,58 @@ func damaged(format string, args ...any) error {
 // readRun reads the run with the given ID, without its samples.
 func (s *Store) readRun(ctx context.Context, q querier, id string) (storedRun, error) {
 	r, err := s.scanRun(q.QueryRowContext(ctx, summary+"WHERE id = ?", id))
-	if errors.Is(err, sql.ErrNoRows) {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		return r, fmt.Errorf("store %s: run %.80q: %w", s.path, id, fs.ErrNotExist)
+	case err == nil && r.header.ID != id:
+		return r, s.wrap(damaged("the index of runs: it has run %s for %.80q", r.header.ID, id))
 	}
 	return r, err
 }
 
 // Runs yields a summary of every run, newest first. Runs that cannot be read
-// yield an error each, and do not hide the others.
+// yield an error each, and do not hide the others; of those that are gone the
+// errors come first.
 func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 	return func(yield func(bench.RunSummary, error) bool) {
-		rows, err := s.db.QueryContext(ctx, summary+"ORDER BY began DESC, id DESC")
-		if err != nil {
-			yield(bench.RunSummary{}, s.wrap(err))
+		numbers, err := s.numbers(ctx)
+		if err != nil && !yield(bench.RunSummary{}, err) {
 			return
 		}
-		err = each(rows, func() error {
-			r, err := s.scanRun(rows)
+		for _, n := range numbers {
+			r, err := s.scanRun(s.db.QueryRowContext(ctx, summary+"WHERE number = ?", n))
 			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, Partly: r.partly, End: r.end}, err) {
-				return errStop
+				return
 			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStop) {
-			yield(bench.RunSummary{}, s.wrap(err))
 		}
 	}
+}
+
+// numbers are those of all runs, newest first, as their table has them: an index
+// that is damaged hides some, or has them in another order. The error may come
+// with those that there are.
+func (s *Store) numbers(ctx context.Context) (all []int64, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT number FROM runs NOT INDEXED ORDER BY began DESC, id DESC")
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	var n int64
+	err = each(rows, func() error {
+		err := rows.Scan(&n)
+		all = append(all, n)
+		return err
+	})
+	if err != nil {
+		return all, s.wrap(err)
+	}
+	err = s.db.QueryRowContext(ctx, "SELECT min(run) FROM counts WHERE NOT EXISTS (SELECT 1 FROM runs NOT INDEXED WHERE number = run) HAVING min(run) IS NOT NULL").Scan(&n)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return all, nil
+	case err != nil:
+		return all, s.wrap(err)
+	}
+	return all, s.wrap(damaged("run number %d is gone", n))
 }
 
 // errStop says that the caller wants no more rows.
@@ -112,25 +156,63 @@ func each(rows *sql.Rows, f func() error) error {
 }
 
 // Open reads one run. Samples that had the same applied to them share it: it
-// must not be changed.
-func (s *Store) Open(ctx context.Context, id string) (run *bench.Run, err error) {
-	// One transaction, because the run may be written to meanwhile.
-	err = s.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
-		stored, err := s.readRun(ctx, tx, id)
-		if err != nil {
-			return err
+// must not be changed. What is damaged of the samples is read as Events says.
+func (s *Store) Open(ctx context.Context, id string) (*bench.Run, error) {
+	return record.Collect(s.Events(ctx, id))
+}
+
+// Events reads one run piece by piece, in the order in which it was stored, and
+// holds no more than one. In the place of a sample that is damaged or gone there
+// is one that failed, with bench.NoteDamaged and the reason; whatever else is
+// damaged is an error that wraps ErrDamaged, and the last event.
+func (s *Store) Events(ctx context.Context, id string) iter.Seq2[record.Event, error] {
+	return func(yield func(record.Event, error) bool) {
+		// One transaction, because the run may be written to meanwhile.
+		err := s.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
+			run, err := s.readRun(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			resumptions, err := s.readResumptions(ctx, tx, run)
+			if err != nil {
+				return err
+			}
+			send := func(e record.Event) error {
+				if !yield(e, nil) {
+					return errStop
+				}
+				return nil
+			}
+			if err := send(record.Event{Header: &run.header}); err != nil {
+				return err
+			}
+			resumed := func(seq int) error {
+				for len(resumptions) > 0 && resumptions[0].Seq <= seq {
+					if err := send(record.Event{Resumption: &resumptions[0]}); err != nil {
+						return err
+					}
+					resumptions = resumptions[1:]
+				}
+				return nil
+			}
+			r := newSampleReader(s, tx, run, func(sample bench.Sample) error {
+				if err := resumed(sample.Trial.Seq); err != nil {
+					return err
+				}
+				return send(record.Event{Sample: &sample})
+			})
+			if err := r.all(ctx); err != nil {
+				return err
+			}
+			if err := resumed(run.samples); err != nil || run.end == nil {
+				return err
+			}
+			return send(record.Event{End: run.end})
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(record.Event{}, err)
 		}
-		run = &bench.Run{Header: stored.header, End: stored.end}
-		if run.Samples, err = s.readSamples(ctx, tx, stored); err != nil {
-			return err
-		}
-		run.Resumptions, err = s.readResumptions(ctx, tx, stored)
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return run, nil
 }
 
 // transact calls f in a transaction, and commits it if f succeeds.
@@ -147,16 +229,20 @@ func (s *Store) transact(ctx context.Context, o *sql.TxOptions, f func(*sql.Tx) 
 }
 
 func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) ([]bench.Resumption, error) {
-	rows, err := q.QueryContext(ctx, "SELECT json FROM resumptions WHERE run = ? ORDER BY number", run.number)
+	rows, err := q.QueryContext(ctx, "SELECT json, sum FROM resumptions NOT INDEXED WHERE run = ? ORDER BY number", run.number)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
 	var all []bench.Resumption
 	err = each(rows, func() error {
 		var text sql.RawBytes
+		var stored sql.NullInt64
 		var r bench.Resumption
-		if err := rows.Scan(&text); err != nil {
+		if err := rows.Scan(&text, &stored); err != nil {
 			return err
+		}
+		if err := checkSum(stored, run.summed, run.header.ID, text); err != nil {
+			return damaged("resumption of run %s: %w", run.header.ID, err)
 		}
 		if err := json.Unmarshal(text, &r); err != nil {
 			return damaged("resumption of run %s: %w", run.header.ID, err)
@@ -164,121 +250,8 @@ func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) (
 		all = append(all, r)
 		return nil
 	})
+	if err == nil && run.summed && len(all) != run.resumptions {
+		err = damaged("run %s was resumed %d times, and %d are there", run.header.ID, run.resumptions, len(all))
+	}
 	return all, s.wrap(err)
-}
-
-func (s *Store) readSamples(ctx context.Context, q querier, run storedRun) ([]bench.Sample, error) {
-	if run.samples == 0 {
-		return nil, nil
-	}
-	rows, err := q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted
-		FROM samples WHERE run = ? ORDER BY seq`, run.number)
-	if err != nil {
-		return nil, s.wrap(err)
-	}
-	r := newSampleReader(run)
-	err = each(rows, func() error {
-		if err := r.scan(rows); err != nil && meaning(err) == nil && ctx.Err() == nil {
-			return damaged("sample %d of run %s: %w", len(r.samples), run.header.ID, err)
-		} else if err != nil {
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, s.wrap(err)
-	}
-	return r.samples, s.readApplied(ctx, q, r)
-}
-
-// A sampleReader collects the samples of one run.
-type sampleReader struct {
-	header  *bench.Header
-	samples []bench.Sample
-	values  []float64 // room for the values of samples to come, made at once
-	applied []int64   // by sample, the number of what was applied; 0 for nothing
-}
-
-func newSampleReader(run storedRun) *sampleReader {
-	room := min(max(0, run.samples), 1<<20) // the number is the file's word, and a damaged file says anything
-	return &sampleReader{
-		header:  &run.header,
-		samples: make([]bench.Sample, 0, room),
-		applied: make([]int64, 0, room),
-	}
-}
-
-// scan reads one row.
-func (r *sampleReader) scan(rows *sql.Rows) error {
-	var s bench.Sample
-	var began, outcome, operation, reason, values, notes, series, distributions sql.RawBytes
-	var applied sql.NullInt64
-	err := rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &applied, &notes, &series, &distributions, (*int64)(&s.Counted))
-	if err != nil {
-		return err
-	}
-	s.Outcome, s.Operation, s.Reason = bench.Outcome(outcome), string(operation), string(reason)
-	if s.Began, err = parseTime(string(began)); err != nil {
-		return err
-	}
-	if err := errors.Join(decodeList(notes, &s.Notes), decodeList(distributions, &s.Distributions)); err != nil {
-		return err
-	}
-	if s.Series, err = decodeSeries(series); err != nil {
-		return err
-	}
-	if s.Outcome == bench.OK {
-		s.Values = r.room()
-		if err := decodeValues(s.Values, values); err != nil {
-			return err
-		}
-	}
-	if err := record.ValidateSample(r.header, len(r.samples), &s); err != nil {
-		return err
-	}
-	r.samples = append(r.samples, s)
-	r.applied = append(r.applied, applied.Int64)
-	return nil
-}
-
-// decodeList reads a JSON array; NULL is none.
-func decodeList(text sql.RawBytes, to any) error {
-	if text == nil {
-		return nil
-	}
-	return json.Unmarshal(text, to)
-}
-
-// room returns place for the values of one sample.
-func (r *sampleReader) room() []float64 {
-	const batch = 1024
-	n := len(r.header.Metrics)
-	if len(r.values) < n {
-		left := max(1, cap(r.samples)-len(r.samples))
-		r.values = make([]float64, n*min(batch, left))
-	}
-	room := r.values[:n:n]
-	r.values = r.values[n:]
-	return room
-}
-
-// readApplied reads what was applied to the samples, each once.
-func (s *Store) readApplied(ctx context.Context, q querier, r *sampleReader) error {
-	known := map[int64]*bench.Applied{0: nil}
-	for i, number := range r.applied {
-		a, ok := known[number]
-		if !ok {
-			var text string
-			if err := q.QueryRowContext(ctx, "SELECT json FROM applied WHERE number = ?", number).Scan(&text); err != nil {
-				return s.wrap(err)
-			}
-			a = new(bench.Applied)
-			if err := json.Unmarshal([]byte(text), a); err != nil {
-				return s.wrap(damaged("what was applied to sample %d of run %s: %w", i, r.header.ID, err))
-			}
-			known[number] = a
-		}
-		r.samples[i].Applied = a
-	}
-	return nil
 }

@@ -70,6 +70,29 @@ CREATE INDEX partial_failures ON samples (run)
 `, `
 -- Nanoseconds between the two looks at the host; 0 where that is not known.
 ALTER TABLE samples ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
+
+-- Checksums, as sum makes them. What was stored before there were any has none.
+ALTER TABLE runs ADD COLUMN sum INTEGER;           -- of id, began and header
+ALTER TABLE runs ADD COLUMN ended_sum INTEGER;     -- of id, ended and the number of samples
+ALTER TABLE samples ADD COLUMN sum INTEGER;        -- of the run's id and the columns, applied as its JSON
+ALTER TABLE resumptions ADD COLUMN sum INTEGER;    -- of the run's id and the JSON
+
+-- How many rows belong to a run that has checksums, so that one that is gone is missed.
+CREATE TABLE counts (
+	run         INTEGER PRIMARY KEY REFERENCES runs,
+	samples     INTEGER NOT NULL,
+	resumptions INTEGER NOT NULL
+) STRICT;
+-- Not of a run without a checksum: an older process has the file open.
+CREATE TRIGGER run_counted AFTER INSERT ON runs WHEN new.sum IS NOT NULL BEGIN
+	INSERT INTO counts VALUES (new.number, 0, 0);
+END;
+CREATE TRIGGER sample_counted AFTER INSERT ON samples BEGIN
+	UPDATE counts SET samples = new.seq + 1 WHERE run = new.run;
+END;
+CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
+	UPDATE counts SET resumptions = resumptions + 1 WHERE run = new.run;
+END;
 `}
 }
 

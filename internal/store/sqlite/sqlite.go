@@ -45,9 +45,9 @@ type Store struct {
 }
 
 // Open opens the file at path. What is missing is made, readable by its owner
-// only, directories included. A file that may be read but not written is opened
-// for reading; writing then fails with an error for which
-// errors.Is(err, fs.ErrPermission) or syscall.EROFS.
+// only, directories included. A file that may be read but not written, or for
+// which there is no room, is opened for reading; writing then fails with an error
+// for which errors.Is(err, fs.ErrPermission), syscall.EROFS or syscall.ENOSPC.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -62,14 +62,19 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.migrate(ctx); err != nil {
-		err = errors.Join(err, s.Close())
-		if isReadOnly(err) { // the file can be written, but not the directory
-			return openReadOnly(ctx, path, err)
-		}
-		return nil, err
+	if err = s.migrate(ctx); err == nil {
+		return s, nil
 	}
-	return s, nil
+	err = errors.Join(err, s.Close())
+	if isReadOnly(err) { // the file can be written, but not the directory
+		return openReadOnly(ctx, path, err)
+	}
+	if errors.Is(err, syscall.ENOSPC) { // no room even for the index of the log
+		if s, failed := openReadOnly(ctx, path, err); failed == nil {
+			return s, nil
+		}
+	}
+	return nil, err
 }
 
 // create makes the file, which SQLite would make readable by everybody, and
@@ -99,6 +104,9 @@ func openReadOnly(ctx context.Context, path string, why error) (*Store, error) {
 		// SQLite cannot make the files with which readers and writers agree.
 		// Everything is in the main file, though: nobody is writing.
 		modes = append(modes, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+	} else if errors.Is(why, syscall.ENOSPC) {
+		// Who has the file for itself keeps the index of the log in memory.
+		modes = append(modes, url.Values{"_locking": {"EXCLUSIVE"}})
 	}
 	var failed error
 	for _, mode := range modes {
@@ -125,6 +133,10 @@ func connect(path string, options url.Values) (*Store, error) {
 		// this many pages (64 MiB), or else when the file is closed: after a run
 		// and not within it.
 		"wal_autocheckpoint(16384)",
+	}
+	if mode := options.Get("_locking"); mode != "" {
+		options["_pragma"] = append(options["_pragma"], "locking_mode("+mode+")")
+		options.Del("_locking")
 	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}
 	connector, err := sqlite.NewConnector(name.String())

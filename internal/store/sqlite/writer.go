@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -24,8 +26,9 @@ func (s *Store) Create(ctx context.Context, h bench.Header) (bench.RunWriter, er
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", h.ID, err)
 	}
-	res, err := s.db.ExecContext(ctx, "INSERT INTO runs (id, began, header) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
-		h.ID, h.Began.UTC().Format(timeLayout), string(text))
+	began := h.Began.UTC().Format(timeLayout)
+	res, err := s.db.ExecContext(ctx, "INSERT INTO runs (id, began, header, sum) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+		h.ID, began, string(text), sum(h.ID, began, text))
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -59,11 +62,31 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 		if err != nil {
 			return fmt.Errorf("run %s: %w", id, err)
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO resumptions (run, json) VALUES (?, ?)", run.number, string(text))
+		_, err = tx.ExecContext(ctx, "INSERT INTO resumptions (run, json, sum) VALUES (?, ?, ?)", run.number, string(text), sum(id, text))
 		return s.wrap(err)
 	})
 	if err != nil {
 		return nil, err
+	}
+	return s.writer(ctx, run.number, run.header, run.samples)
+}
+
+// Continue opens an imported run for appending that is incomplete and has next
+// samples, without a resumption: what is missing of it was measured long ago.
+func (s *Store) Continue(ctx context.Context, id string, next int) (bench.RunWriter, error) {
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	run, err := s.readRun(ctx, s.db, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case run.end != nil:
+		return nil, s.wrap(fmt.Errorf("run %s: %w", id, bench.ErrFinished))
+	case !run.header.Imported:
+		return nil, s.wrap(fmt.Errorf("run %s was measured here: %w", id, fs.ErrExist))
+	case run.samples != next:
+		return nil, s.wrap(fmt.Errorf("run %s: continued at trial %d, but %d are stored: %w", id, next, run.samples, ErrConflict))
 	}
 	return s.writer(ctx, run.number, run.header, run.samples)
 }
@@ -89,13 +112,17 @@ type writer struct {
 	applied map[string]int64 // numbers of what was applied, by JSON
 }
 
+// storedSamples is how many samples of run ?1 there are. A run that was stored
+// before they were counted has them numbered without gaps.
+const storedSamples = `coalesce((SELECT samples FROM counts WHERE run = ?1), (SELECT max(seq) + 1 FROM samples WHERE run = ?1), 0)`
+
 func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next int) (bench.RunWriter, error) {
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM runs
-		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`)
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, sum)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 FROM runs
+		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -124,6 +151,51 @@ func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 	return nil
 }
 
+// AppendAll stores samples in one transaction: all of them, or none. It is for
+// what was measured long ago; others wait for the store meanwhile.
+func (w *writer) AppendAll(ctx context.Context, all []bench.Sample) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	rows := make([][]any, len(all))
+	for i := range all {
+		err := record.ValidateSample(&w.header, w.next+i, &all[i])
+		if err != nil {
+			return fmt.Errorf("run %s: %w", w.header.ID, err)
+		}
+		if rows[i], err = w.row(ctx, &all[i]); err != nil {
+			return err
+		}
+	}
+	var refused error // said once the transaction lets go of the store
+	err := w.store.transact(ctx, nil, func(tx *sql.Tx) error {
+		insert := tx.StmtContext(ctx, w.insert)
+		for _, row := range rows {
+			res, err := insert.ExecContext(ctx, row...)
+			if err != nil {
+				return w.store.wrap(err)
+			}
+			if n, err := res.RowsAffected(); err != nil || n != 1 {
+				refused = errors.Join(err, errNoRow)
+				return refused
+			}
+		}
+		return nil
+	})
+	switch {
+	case refused != nil:
+		return w.refusal(ctx)
+	case err != nil:
+		return err
+	}
+	w.next += len(all)
+	return nil
+}
+
+// errNoRow ends a transaction that inserted nothing.
+var errNoRow = errors.New("nothing was inserted")
+
 // row returns the columns of a sample.
 func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	var began any
@@ -142,15 +214,22 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	if s.Outcome == bench.OK {
 		values = encodeValues(s.Values)
 	}
-	applied, err := w.intern(ctx, s.Applied)
+	applied, text, err := w.intern(ctx, s.Applied)
 	if err != nil {
 		return nil, err
 	}
-	return []any{
+	row := []any{
 		w.number, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed), string(s.Outcome),
 		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series), distributions, int64(s.Counted),
-	}, nil
+	}
+	checked := slices.Clone(row)
+	checked[0], checked[appliedColumn] = w.header.ID, text
+	return append(row, sum(checked...)), nil
 }
+
+// appliedColumn is where a row says what was applied: a number, of which the
+// checksum has the text.
+const appliedColumn = 10
 
 // encodeList returns a list as a JSON array, NULL where it is empty.
 func encodeList[E any](list []E) (any, error) {
@@ -161,28 +240,28 @@ func encodeList[E any](list []E) (any, error) {
 	return string(text), err
 }
 
-// intern returns the number under which a is stored, and stores it if it is new.
-func (w *writer) intern(ctx context.Context, a *bench.Applied) (number any, err error) {
+// intern returns the number under which a is stored, and its JSON. It stores it if
+// it is new.
+func (w *writer) intern(ctx context.Context, a *bench.Applied) (number any, text []byte, err error) {
 	if a == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	text, err := json.Marshal(a)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	if text, err = json.Marshal(a); err != nil {
+		return nil, nil, fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
 	if n, ok := w.applied[string(text)]; ok {
-		return n, nil
+		return n, text, nil
 	}
 	db := w.store.db
 	if _, err := db.ExecContext(ctx, "INSERT INTO applied (json) VALUES (?) ON CONFLICT DO NOTHING", string(text)); err != nil {
-		return nil, w.store.wrap(err)
+		return nil, nil, w.store.wrap(err)
 	}
 	var n int64
 	if err := db.QueryRowContext(ctx, "SELECT number FROM applied WHERE json = ?", string(text)).Scan(&n); err != nil {
-		return nil, w.store.wrap(err)
+		return nil, nil, w.store.wrap(err)
 	}
 	w.applied[string(text)] = n
-	return n, nil
+	return n, text, nil
 }
 
 // Finish marks the run finished.
@@ -198,9 +277,9 @@ func (w *writer) Finish(ctx context.Context, e bench.End) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
-	res, err := w.store.db.ExecContext(ctx, `UPDATE runs SET ended = ?3
-		WHERE number = ?1 AND ended IS NULL AND ?2 = (SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = ?1)`,
-		w.number, w.next, string(text))
+	res, err := w.store.db.ExecContext(ctx, `UPDATE runs SET ended = ?3, ended_sum = ?4
+		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples,
+		w.number, w.next, string(text), sum(w.header.ID, text, w.next))
 	return w.changed(ctx, res, err)
 }
 
@@ -212,6 +291,11 @@ func (w *writer) changed(ctx context.Context, res sql.Result, err error) error {
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
 		return w.store.wrap(err)
 	}
+	return w.refusal(ctx)
+}
+
+// refusal says why a statement changed nothing.
+func (w *writer) refusal(ctx context.Context) error {
 	run, err := w.store.readRun(ctx, w.store.db, w.header.ID)
 	switch {
 	case err != nil:

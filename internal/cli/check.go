@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/store/sqlite"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Check that stored runs are what was stored",
+		Long: `Check reads the whole store and compares everything in it with its checksum. It
+names each run, and each trial in it, that a disk or a memory has changed; all
+others can be read as before. Runs that an older version stored have no
+checksums, and it says so. It changes nothing.`,
+		Args: none,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.check(cmd.Context(), s) })
+		},
+	}
+}
+
+// checkedRun is one run that was checked, as --json prints it.
+type checkedRun struct {
+	ID      string         `json:"id"`
+	Trials  int            `json:"trials"`
+	Sums    bool           `json:"checksums"`         // whether it has them
+	Damaged []damagedTrial `json:"damaged,omitempty"` // trials that are not what was stored
+	Error   string         `json:"error,omitempty"`   // why it cannot be read to its end
+}
+
+// damagedTrial is one trial that is not what was stored.
+type damagedTrial struct {
+	Seq    int    `json:"seq"`
+	Block  int    `json:"block"` // from 1; 0 and below while warming up
+	Reason string `json:"reason"`
+}
+
+// errDamagedStore is how a check ends that found something.
+var errDamagedStore = &hintError{
+	errors.New("the store is damaged"),
+	"everything else in it can be read: 'tare export' what you need into another file, or take a copy from before",
+}
+
+func (a *app) check(ctx context.Context, s bench.Store) error {
+	store, ok := s.(*sqlite.Store)
+	if !ok {
+		a.notice("no runs yet: 'tare run' makes one")
+		return nil
+	}
+	out := struct {
+		File []string     `json:"file"` // what is wrong with the file as such
+		Runs []checkedRun `json:"runs"`
+	}{[]string{}, []checkedRun{}}
+	bad := false
+	wrong, err := store.Check(ctx, func(c sqlite.Checked) error {
+		r := checkedRun{ID: c.ID, Trials: c.Samples, Sums: c.Summed}
+		if c.Err != nil {
+			r.Error = c.Err.Error()
+		}
+		for _, d := range c.Damaged {
+			r.Damaged = append(r.Damaged, damagedTrial{d.Trial.Seq, d.Trial.Block + 1, d.Reason})
+		}
+		bad = bad || c.Err != nil || len(c.Damaged) > 0
+		if a.global.JSON {
+			out.Runs = append(out.Runs, r)
+		} else {
+			a.printChecked(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out.File = append(out.File, wrong...)
+	if a.global.JSON {
+		err = a.printJSON(out)
+	} else {
+		for _, text := range wrong {
+			fmt.Fprintf(a.stdout, "the file: %s\n", plain.Line(text))
+		}
+	}
+	if err == nil && (bad || len(wrong) > 0) {
+		err = errDamagedStore
+	}
+	return err
+}
+
+func (a *app) printChecked(r checkedRun) {
+	switch {
+	case r.Error != "":
+		fmt.Fprintf(a.stdout, "%s: cannot be read: %s\n", plain.Line(r.ID), plain.Line(r.Error))
+	case len(r.Damaged) > 0:
+		fmt.Fprintf(a.stdout, "%s: %d of %d trials are damaged\n", r.ID, len(r.Damaged), r.Trials)
+	case r.Sums:
+		fmt.Fprintf(a.stdout, "%s: %d trials, as they were stored\n", r.ID, r.Trials)
+	default:
+		fmt.Fprintf(a.stdout, "%s: %d trials, not checked: an older tare stored it, without checksums\n", r.ID, r.Trials)
+	}
+	for _, d := range r.Damaged {
+		fmt.Fprintf(a.stdout, "  trial %d, block %d: %s\n", d.Seq, d.Block, plain.Line(d.Reason))
+	}
+}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/unit"
+)
+
+// shownTrial is one trial as --trials prints it.
+type shownTrial struct {
+	Seq     int                `json:"seq"`
+	Block   int                `json:"block"` // from 1; 0 and below while warming up
+	Cell    string             `json:"cell"`
+	Outcome bench.Outcome      `json:"outcome"`
+	Reason  string             `json:"reason,omitempty"`
+	Values  map[string]float64 `json:"values,omitempty"` // by metric, in its unit
+}
+
+// showTrials lists the trials of a stored run, of which it never holds all: a run
+// may have a million.
+func (a *app) showTrials(ctx context.Context, s bench.Store, id string) error {
+	b := bufio.NewWriter(a.stdout)
+	if a.global.JSON {
+		return errors.Join(writeTrialsJSON(b, record.Stored(ctx, s, id)), b.Flush())
+	}
+	// Once for the widths of the columns, and once to print them. A run that is
+	// under way may have grown between.
+	var widths []int
+	for row, err := range trialRows(record.Stored(ctx, s, id)) {
+		if err != nil {
+			return err
+		}
+		widths = widened(widths, row)
+	}
+	for row, err := range trialRows(record.Stored(ctx, s, id)) {
+		if err != nil {
+			return err
+		}
+		if _, err := b.WriteString(aligned(row, widths)); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+// widened is how wide columns must be for a row too. What stands last in it is
+// nothing's column.
+func widened(widths []int, row []string) []int {
+	for i, text := range row[:len(row)-1] {
+		if i == len(widths) {
+			widths = append(widths, 0)
+		}
+		widths[i] = max(widths[i], utf8.RuneCountInString(text))
+	}
+	return widths
+}
+
+// aligned is a row as a line.
+func aligned(row []string, widths []int) string {
+	var b strings.Builder
+	for i, text := range row {
+		b.WriteString(text)
+		if i < len(row)-1 {
+			b.WriteString(strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text))+columnGap))
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// trialRows are the primary metrics of each trial, or why it has none, below a head.
+func trialRows(events iter.Seq2[record.Event, error]) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		var h *bench.Header
+		for e, err := range events {
+			var row []string
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case e.Header != nil:
+				h = e.Header
+				row = []string{"TRIAL", "BLOCK", "CELL", "OUTCOME"}
+				for _, m := range h.Metrics {
+					if m.Role == bench.Primary {
+						row = append(row, plain.Line(m.Name))
+					}
+				}
+			case e.Sample != nil:
+				row = trialRow(h, e.Sample)
+			default:
+				continue
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+func trialRow(h *bench.Header, s *bench.Sample) []string {
+	row := []string{fmt.Sprint(s.Trial.Seq), fmt.Sprint(s.Trial.Block + 1), plain.Line(cellName(h.Plan.Cells[s.Trial.Cell])), plain.Line(string(s.Outcome))}
+	if s.Reason != "" {
+		return append(row, plain.Line(s.Reason))
+	}
+	for i, m := range h.Metrics {
+		if m.Role != bench.Primary {
+			continue
+		}
+		value := unit.None
+		if v, ok := s.Value(i); ok {
+			value = unit.Format(v, m.Unit)
+		}
+		row = append(row, plain.Line(value))
+	}
+	return row
+}
+
+// writeTrialsJSON prints the same list for programs, with every metric.
+func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
+	var h *bench.Header
+	before := "[\n  "
+	e := json.NewEncoder(lineless{w})
+	e.SetEscapeHTML(false)
+	e.SetIndent("  ", "  ")
+	for event, err := range events {
+		switch {
+		case err != nil:
+			return err
+		case event.Header != nil:
+			h = event.Header
+		case event.Sample != nil:
+			if _, err := io.WriteString(w, before); err != nil {
+				return err
+			}
+			if err := e.Encode(shown(h, event.Sample)); err != nil {
+				return err
+			}
+			before = ",\n  "
+		}
+	}
+	end := "\n]\n"
+	if before[0] == '[' {
+		end = "[]\n"
+	}
+	_, err := io.WriteString(w, end)
+	return err
+}
+
+func shown(h *bench.Header, s *bench.Sample) shownTrial {
+	t := shownTrial{s.Trial.Seq, s.Trial.Block + 1, cellName(h.Plan.Cells[s.Trial.Cell]), s.Outcome, s.Reason, nil}
+	for i, m := range h.Metrics {
+		if v, ok := s.Value(i); ok {
+			if t.Values == nil {
+				t.Values = map[string]float64{}
+			}
+			t.Values[m.Name] = v
+		}
+	}
+	return t
+}
+
+// lineless leaves out the end of the line that a JSON encoder writes behind each value.
+type lineless struct{ w io.Writer }
+
+func (l lineless) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p[:len(p)-1])
+	if err == nil {
+		n++
+	}
+	return n, err
+}

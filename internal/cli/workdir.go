@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// workPrefix begins the name of a directory in which a command makes something.
+const workPrefix = ".tare-work-"
+
+// workDir makes a directory for what a command makes on its way, in another one: the
+// one for temporary files, or that of an output, which is on the same file system. It
+// is locked like that of a run. What killed processes left of that kind goes first.
+func workDir(parent string) (dir string, remove func() error, err error) {
+	_ = removeAll(abandoned(parent)) // what cannot be removed is in nobody's way, and 'tare clean' says so
+	if dir, err = os.MkdirTemp(parent, workPrefix); err != nil {
+		return "", nil, err
+	}
+	lock, err := newLock(dir, filepath.Base(dir))
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	d := &runDir{path: dir, lock: lock}
+	return dir, d.drop, nil
+}
+
+// drop deletes the directory where it is, the lock last: it has no name that others ask for.
+func (d *runDir) drop() error { return errors.Join(d.empty(), os.RemoveAll(d.path), d.close()) }
+
+// abandoned locks and lists the directories that workDir made for this user and whose
+// process is gone.
+func abandoned(parent string) (all []*runDir) {
+	found, _ := filepath.Glob(filepath.Join(parent, workPrefix+"*")) // below a parent like a pattern they stay
+	for _, path := range found {
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+			continue
+		}
+		// Without the mark it is nobody's, or made just now.
+		if d, err := lockDir(path); err == nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+func removeAll(dirs []*runDir) (err error) {
+	for _, d := range dirs {
+		err = errors.Join(err, d.drop())
+	}
+	return err
+}
+
+// cleanWork removes what killed commands left among temporary files.
+func cleanWork(dryRun bool) (found []leftover, err error) {
+	dirs := abandoned(os.TempDir())
+	for _, d := range dirs {
+		found = append(found, leftover{Leftover: bench.Leftover{Kind: "directory", ID: d.path}, Removed: !dryRun})
+	}
+	if dryRun {
+		release(dirs)
+		return found, nil
+	}
+	return found, removeAll(dirs)
+}

@@ -1,0 +1,88 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a command was making when it was killed is found again: among temporary files
+// by 'tare clean', and beside an output by the next 'tare pack'.
+func TestKilledWorkIsRemoved(t *testing.T) {
+	p := newPlace(t)
+	p.env = append(p.env, "TMPDIR="+filepath.Join(p.dir, "tmp"))
+	out := filepath.Join(p.dir, "out")
+	for _, dir := range []string{"tmp", "out"} {
+		if err := os.Mkdir(filepath.Join(p.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"pack", "sh", "-o", "-"}, {"pack", "sh", "-o", filepath.Join(out, "sh.tar")}} {
+		p.killWorking(t, args...)
+	}
+	foreign := filepath.Join(p.dir, "tmp", ".tare-work-of-mine") // has no lock
+	if err := os.Mkdir(foreign, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, did := range []string{"would remove", "removed"} {
+		args := []string{"clean", "--dry-run"}
+		if did == "removed" {
+			args = args[:1]
+		}
+		if said := p.must(t, args...); !strings.HasPrefix(said.stdout, did+" directory "+filepath.Join(p.dir, "tmp", ".tare-work-")) || strings.Contains(said.stdout, "of run") {
+			t.Errorf("clean: %s%s", said.stdout, said.stderr)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(p.dir, "tmp")); err != nil || len(left) != 1 {
+		t.Errorf("among temporary files: %v, %v", left, err)
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) != 1 {
+		t.Errorf("beside the output: %v, %v, want one directory", left, err)
+	}
+	p.must(t, "pack", "sh", "-o", filepath.Join(out, "sh.tar"))
+	if left, err := os.ReadDir(out); err != nil || len(left) != 1 || left[0].Name() != "sh.tar" {
+		t.Errorf("after the next one: %v, %v", left, err)
+	}
+	p.nothingLeft(t)
+}
+
+// killWorking kills a command as soon as it has a directory to work in.
+func (p *place) killWorking(t *testing.T, args ...string) {
+	t.Helper()
+	r, w, err := os.Pipe() // nobody reads it: what is written to it waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.command(args...)
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
+		parent := "tmp"
+		if strings.HasSuffix(args[len(args)-1], ".tar") {
+			parent = "out"
+		}
+		if made, _ := filepath.Glob(filepath.Join(p.dir, parent, ".tare-work-*", "*")); len(made) > 1 { // the lock, and the work
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Errorf("%v ended before it was killed", args)
+	}
+	shut(t, r, w)
+}
+
+func shut(t *testing.T, all ...*os.File) {
+	t.Helper()
+	for _, f := range all {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

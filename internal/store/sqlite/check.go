@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Checked is what was found out about one run.
+type Checked struct {
+	ID      string
+	Samples int
+	Summed  bool // all of it has checksums; false for a run that an older version stored
+	Damaged []bench.Sample
+	Err     error // why it cannot be read at all, or not to its end
+}
+
+// Check reads the whole store. It calls each for every run, newest first, and
+// returns what is wrong with the file as such: no more than some of it.
+func (s *Store) Check(ctx context.Context, each func(Checked) error) (file []string, err error) {
+	if file, err = s.checkFile(ctx); err != nil {
+		return nil, err
+	}
+	numbers, err := s.numbers(ctx)
+	if err != nil {
+		file = append(file, err.Error())
+	}
+	for _, n := range numbers {
+		if ctx.Err() != nil {
+			return file, context.Cause(ctx)
+		}
+		if err := each(s.checkRun(ctx, n)); err != nil {
+			return file, err
+		}
+	}
+	return file, nil
+}
+
+func (s *Store) checkRun(ctx context.Context, number int64) (c Checked) {
+	run, err := s.scanRun(s.db.QueryRowContext(ctx, summary+"WHERE number = ?", number))
+	c = Checked{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err}
+	if err != nil {
+		return c
+	}
+	for e, err := range s.Events(ctx, c.ID) {
+		if err != nil {
+			c.Err = err
+		} else if e.Sample != nil && slices.Contains(e.Sample.Notes, bench.NoteDamaged) {
+			c.Damaged = append(c.Damaged, *e.Sample)
+		}
+	}
+	return c
+}
+
+// checkFile asks SQLite what is wrong with the file, and with what refers to
+// something else in it.
+func (s *Store) checkFile(ctx context.Context) (wrong []string, err error) {
+	for _, query := range []string{
+		"PRAGMA integrity_check",
+		`SELECT "table" || ': ' || count(*) || ' rows that belong to nothing' FROM pragma_foreign_key_check GROUP BY "table"`,
+	} {
+		var text sql.NullString
+		rows, err := s.db.QueryContext(ctx, query)
+		if err == nil {
+			err = each(rows, func() error {
+				err := rows.Scan(&text)
+				if text.String != "ok" {
+					wrong = append(wrong, text.String)
+				}
+				return err
+			})
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && meaning(err) == ErrDamaged:
+			wrong = append(wrong, fmt.Sprint(err))
+		case err != nil:
+			return nil, s.wrap(err)
+		}
+	}
+	return wrong, nil
+}

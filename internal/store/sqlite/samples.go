@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+)
+
+// A sampleReader reads the samples of one run in their order.
+type sampleReader struct {
+	store   *Store
+	q       querier
+	run     storedRun
+	send    func(bench.Sample) error // gets every sample
+	next    int                      // its Seq
+	values  []float64                // room for the values of samples to come
+	applied map[int64]applied        // by number
+}
+
+// applied is what was applied to samples, with its text for their checksums.
+type applied struct {
+	text  string
+	value *bench.Applied
+}
+
+func newSampleReader(s *Store, q querier, run storedRun, send func(bench.Sample) error) *sampleReader {
+	return &sampleReader{store: s, q: q, run: run, send: send, applied: map[int64]applied{0: {}}}
+}
+
+// errGone is for a sample that is not there.
+var errGone = errors.New("it is gone")
+
+// maxGone is how many samples that are gone side by side have others in their
+// places. Where more are, a number is damaged, or the run.
+const maxGone = 10_000
+
+// all reads the samples. A page that cannot be read hides those on it, and, to
+// who goes on behind it, no others.
+func (r *sampleReader) all(ctx context.Context) error {
+	for {
+		err := r.rest(ctx)
+		switch {
+		case err != nil && !errors.Is(meaning(err), ErrDamaged), ctx.Err() != nil:
+			return r.store.wrap(err)
+		case r.next >= r.run.samples:
+			return nil // what cannot be read is another run's
+		case err == nil:
+			err = errGone
+		}
+		if r.run.samples-r.next > maxGone {
+			return r.store.wrap(damaged("samples of run %s from %d on, of %d: %w", r.run.header.ID, r.next, r.run.samples, err))
+		}
+		if err := r.lost(err); err != nil {
+			return err
+		}
+	}
+}
+
+// rest reads the samples from the next one on, as far as they can be read.
+func (r *sampleReader) rest(ctx context.Context) error {
+	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, sum
+		FROM samples WHERE run = ? AND seq >= ? ORDER BY seq`, r.run.number, r.next)
+	if err != nil {
+		return err
+	}
+	return each(rows, func() error {
+		s, err := r.scan(ctx, rows)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && r.next < r.run.samples:
+			return r.lost(err)
+		case err != nil:
+			return nil // its number is another one now: it is missed elsewhere
+		case s.Trial.Seq >= r.run.samples:
+			return damaged("run %s has more samples than the %d that are counted", r.run.header.ID, r.run.samples)
+		case s.Trial.Seq < r.next:
+			return nil // another is in its place
+		case s.Trial.Seq-r.next > maxGone:
+			return damaged("sample %d of run %s is followed by sample %d", r.next-1, r.run.header.ID, s.Trial.Seq)
+		}
+		for r.next < s.Trial.Seq {
+			if err := r.lost(errGone); err != nil {
+				return err
+			}
+		}
+		r.next++
+		return r.send(s)
+	})
+}
+
+// lost sends what stands for the next sample, which cannot be read.
+func (r *sampleReader) lost(why error) error {
+	why = fmt.Errorf("what was stored of it is damaged (samples of run number %d, row %d): %w", r.run.number, r.next, why)
+	s := bench.Sample{
+		Trial: r.planned(), Outcome: bench.Failed, Reason: bench.Reason(why.Error()), Notes: []string{bench.NoteDamaged},
+	}
+	r.next++
+	return r.send(s)
+}
+
+// planned is the next trial as the schedule has it.
+func (r *sampleReader) planned() bench.Trial {
+	seq := r.next
+	for block, cells := range r.run.header.Schedule {
+		if seq < len(cells) {
+			return bench.Trial{Seq: r.next, Block: block - r.run.header.Plan.Warmup, Cell: cells[seq]}
+		}
+		seq -= len(cells)
+	}
+	return bench.Trial{Seq: r.next}
+}
+
+// scan reads one row. Its error says what is wrong with that.
+func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample, err error) {
+	var began, outcome, operation, reason, values, notes, series, distributions sql.RawBytes
+	var number, stored sql.NullInt64
+	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &stored)
+	if err != nil {
+		return s, err
+	}
+	known, err := r.appliedOf(ctx, number.Int64)
+	if err != nil {
+		return s, err
+	}
+	if err := checkSum(stored, r.run.summed, r.run.header.ID, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed),
+		outcome, operation, reason, values, known.text, notes, series, distributions, int64(s.Counted)); err != nil {
+		return s, err
+	}
+	s.Outcome, s.Operation, s.Reason, s.Applied = bench.Outcome(outcome), string(operation), string(reason), known.value
+	if s.Began, err = parseTime(string(began)); err != nil {
+		return s, err
+	}
+	if err := errors.Join(decodeList(notes, &s.Notes), decodeList(distributions, &s.Distributions)); err != nil {
+		return s, err
+	}
+	if s.Series, err = decodeSeries(series); err != nil {
+		return s, err
+	}
+	if s.Outcome == bench.OK {
+		s.Values = r.room()
+		if err := decodeValues(s.Values, values); err != nil {
+			return s, err
+		}
+	}
+	return s, record.ValidateSample(&r.run.header, s.Trial.Seq, &s)
+}
+
+// decodeList reads a JSON array; NULL is none.
+func decodeList(text sql.RawBytes, to any) error {
+	if text == nil {
+		return nil
+	}
+	return json.Unmarshal(text, to)
+}
+
+// room returns place for the values of one sample.
+func (r *sampleReader) room() []float64 {
+	const batch = 1024
+	n := len(r.run.header.Metrics)
+	if len(r.values) < n {
+		r.values = make([]float64, n*min(batch, max(1, r.run.samples-r.next)))
+	}
+	room := r.values[:n:n]
+	r.values = r.values[n:]
+	return room
+}
+
+// appliedOf reads what was applied, each once.
+func (r *sampleReader) appliedOf(ctx context.Context, number int64) (a applied, err error) {
+	a, ok := r.applied[number]
+	if ok {
+		return a, nil
+	}
+	a.value = new(bench.Applied)
+	err = r.q.QueryRowContext(ctx, "SELECT json FROM applied WHERE number = ?", number).Scan(&a.text)
+	if err == nil {
+		err = json.Unmarshal([]byte(a.text), a.value)
+	}
+	if err != nil {
+		return a, fmt.Errorf("what was applied: %w", err)
+	}
+	r.applied[number] = a
+	return a, nil
+}

@@ -20,7 +20,7 @@ func (a *app) listCommand() *cobra.Command {
 		Long: `List shows the stored runs, newest first. CELLS and TRIALS count all that were run:
 the control, which is the baseline once more, and the blocks for warming up too.
 BEGAN is in local time.`,
-		Args:  none,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return &usageError{fmt.Errorf("--limit %d", limit), "--limit takes a number of runs, 1 or more; without it all are listed"}

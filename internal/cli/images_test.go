@@ -80,7 +80,8 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	for _, part := range []string{"few", "many", "rate"} {
 		if !slices.ContainsFunc(d.Warned, func(w report.Warn) bool {
 			which, why, ok := strings.Cut(w.Text, " of host:true failed, ") // parts with one reason are told together
-			return ok && slices.Contains(strings.FieldsFunc(which, func(r rune) bool { return r == ' ' || r == ',' }), part) && strings.Contains(why, "the process inside ended")
+			told := strings.FieldsFunc(which, func(r rune) bool { return r == ' ' || r == ',' })
+			return ok && slices.Contains(told, part) && strings.Contains(why, "the process inside ended")
 		}) {
 			t.Errorf("nobody says that %s failed: %v", part, d.Warned)
 		}

@@ -180,7 +180,8 @@ func TestWarnings(t *testing.T) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 {
 					for _, part := range []string{"few", "many", "rate"} {
-						s.Notes = append(s.Notes, fmt.Sprintf("%s: %s (http): server: port %d: refused", bench.NotePartFailed, part, s.Trial.Seq))
+						note := fmt.Sprintf("%s: %s (http): server: port %d: refused", bench.NotePartFailed, part, s.Trial.Seq)
+						s.Notes = append(s.Notes, note)
 					}
 				}
 			})

@@ -57,7 +57,7 @@ func (a *app) showBlocks(r *bench.Run) error {
 func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 	c := &r.Header.Plan.Cells[cell]
 	b := &apachebench.Block{
-		Software: softwareOf(c), Hostname: strings.Join(strings.Fields(plain.Line(cellName(*c))), " "),
+		Software: softwareOf(c), Hostname: plain.Line(strings.Join(strings.Fields(cellName(*c)), " ")),
 		Path: plain.Line(cmp.Or(c.Params["path"], "/document")), Concurrency: plain.Line(c.Params["connections"]), KeepAlive: c.Params["keepalive"] == "yes",
 		Length: math.NaN(),
 	}

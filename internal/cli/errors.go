@@ -45,6 +45,11 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// mistyped is what is refused for what was typed, and not for what this machine cannot do.
+func mistyped(err error, hint string) error {
+	return &usageError{errors.New(strings.Replace(err.Error(), bench.ErrUnsupported.Error()+": ", "", 1)), hint}
+}
+
 // flagError says what is wrong with a flag in words that are not the parser's.
 func flagError(cmd *cobra.Command, err error) error {
 	var flag *pflag.InvalidValueError

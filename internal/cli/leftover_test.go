@@ -16,7 +16,8 @@ func TestGroupIsListedOnce(t *testing.T) {
 		return leftover{Leftover: bench.Leftover{Engine: engine, Kind: kind, Run: run, ID: "/tare/" + run}}
 	}
 	got := groupsOnce([]leftover{
-		l("floor", "cgroup", "a"), l("floor", "cgroup", "b"), l("runc", "container", "a"), l("docker", "container", "a"), l("containerd", "cgroup", "a"),
+		l("floor", "cgroup", "a"), l("floor", "cgroup", "b"), l("runc", "container", "a"), l("docker", "container", "a"),
+		l("containerd", "cgroup", "a"),
 	})
 	var engines []string
 	for _, g := range got {

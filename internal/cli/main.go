@@ -206,7 +206,8 @@ func commandHint(cmd *cobra.Command, word string) string {
 	if !cmd.HasParent() {
 		switch word {
 		case "rm", "remove", "delete":
-			return "stored runs are not removed one by one: 'tare list' shows them, and 'tare clean' removes what killed runs left"
+			return "stored runs are not removed one by one: 'tare list' shows them; " +
+				"'tare clean' removes what killed runs left"
 		case "ls", "runs":
 			near, ok = "list", true
 		case "inspect", "report":

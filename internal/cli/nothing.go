@@ -35,7 +35,8 @@ func (p *planned) refused(ctx context.Context, dir string) error {
 		return nil
 	}
 	why := run.Refused(ctx, run.Options{
-		Header: bench.Header{ID: p.site.run, Plan: p.plan}, Workload: p.workload, Engines: p.engines(), Client: p.client(), Dir: dir,
+		Header: bench.Header{ID: p.site.run, Plan: p.plan}, Workload: p.workload,
+		Engines: p.engines(), Client: p.client(), Dir: dir,
 	})
 	if why == nil {
 		return nil

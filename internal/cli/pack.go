@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/pack"
 )
@@ -110,11 +111,14 @@ func (a *app) pack(ctx context.Context, o packOptions, programs []string) error 
 	return errors.Join(a.printPacked(result, to.kind == toStdout), err)
 }
 
-// packError says that it is the output's file system that has no room: the layer
-// is made beside it.
+// packError says that it is the output's file system that has no room, for the layer is
+// made beside it, or that what was named cannot be packed.
 func packError(err error, to *target) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return &outputError{fmt.Errorf("make the layer in %s: %w", to.work, err)}
+	}
+	if errors.Is(err, bench.ErrUnsupported) {
+		return mistyped(err, "")
 	}
 	return err
 }

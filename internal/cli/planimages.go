@@ -130,8 +130,8 @@ func imageError(ref string, err error) error {
 		return &usageError{err, "name a file that 'docker save' or 'tare pack -o' wrote"}
 	case kind == "oci" && name != "" && missingFile(name):
 		return &usageError{err, "name the directory of an OCI image layout"}
-	case kind == "host" && errors.Is(err, fs.ErrNotExist): // which is not this machine's fault
-		return &usageError{errors.New(strings.Replace(err.Error(), bench.ErrUnsupported.Error()+": ", "", 1)), "is it spelt like that?"}
+	case kind == "host" && errors.Is(err, fs.ErrNotExist):
+		return mistyped(err, "is it spelt like that?")
 	case errors.Is(err, image.ErrForeign), errors.Is(err, bench.ErrNoImage), errors.As(err, &misspelt):
 		return &usageError{err, ""}
 	}

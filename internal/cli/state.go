@@ -81,7 +81,8 @@ func (a *app) withStore(ctx context.Context, f func(bench.Store) error) error {
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		// Opened as a database, a device or a pipe would be waited for without an end.
-		return &usageError{fmt.Errorf("store: %s is %s", path, kindOfFile(info.Mode())), "--store FILE names a file of stored runs"}
+		err := fmt.Errorf("store: %s is %s", path, kindOfFile(info.Mode()))
+		return &usageError{err, "--store FILE names a file of stored runs"}
 	}
 	s, err := sqlite.Open(ctx, path)
 	var place *fs.PathError

@@ -87,14 +87,14 @@ func tableRows(r *bench.Run) ([]bucketbench.Result, error) {
 
 // rowName is what a cell is called beside its number of lanes.
 func rowName(p *bench.Plan, c bench.Cell) string {
-	name := strings.Fields(plain.Line(c.Name)) // one line, without tabs
+	name := strings.Fields(c.Name) // one line, without tabs
 	for _, l := range c.Levels {
 		isCondition := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Condition && f.Name == l.Key })
 		if isCondition && l.Key != "concurrency" {
-			name = append(name, strings.Fields(plain.Line(l.Key+"="+l.Value))...)
+			name = append(name, strings.Fields(l.Key+"="+l.Value)...)
 		}
 	}
-	return strings.Join(name, " ")
+	return plain.Line(strings.Join(name, " "))
 }
 
 // measured is what the trials of a cell have together: the median of their

@@ -65,9 +65,9 @@ func TestTablesOfBucketbench(t *testing.T) {
 	const want = `
 SUMMARY TIMINGS/THREAD RATES
 
-                       Iter/Thd    1 thrd   3 thrds
-  docker network=none         7      6.00      7.50
-  runc � network=host         7         -
+                          Iter/Thd    1 thrd   3 thrds
+     docker network=none         7      6.00      7.50
+  runc \x1b network=host         7         -
 
 DETAILED COMMAND TIMINGS/STATISTICS
   docker network=none:1       Min       Max       Avg    Median    Stddev    Errors

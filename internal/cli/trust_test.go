@@ -30,9 +30,9 @@ func TestImportedIsNotResumed(t *testing.T) {
 	}
 	to.must(t, "import", torn)
 	id := to.last(t).Header.ID
-	for args, want := range map[string]string{"resume": "no incomplete run", "resume " + id: "was imported"} {
-		if said := to.tare(t, strings.Fields(args)...); said.code != 1 || !strings.Contains(said.stderr, want) {
-			t.Errorf("tare %s: exit code %d, %s; want 1 and %q", args, said.code, said.stderr, want)
+	for args, want := range map[string]string{"resume": "was imported", "resume " + id: "was imported"} {
+		if said := to.tare(t, strings.Fields(args)...); said.code != 2 || !strings.Contains(said.stderr, want) {
+			t.Errorf("tare %s: exit code %d, %s; want 2 and %q", args, said.code, said.stderr, want)
 		}
 	}
 	if _, err := os.Stat(trap); err == nil {

@@ -26,7 +26,8 @@ func Text(s string) string {
 // what is invisible, with which text can be turned around or told apart only by programs.
 func Hidden(r rune) bool {
 	return r == unicode.ReplacementChar || unicode.IsControl(r) ||
-		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs,
+			unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 func escaped(s string, hidden func(rune) bool) string {

@@ -57,7 +57,7 @@ func (e *Engine) forget(ref string) {
 func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
 	found, err := e.client.ImageInspect(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `docker pull %s`, or %s: %w", e.cfg.Name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref), err)
+		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `docker pull %s`, or %s", e.cfg.Name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref))
 	}
 	if err != nil {
 		return loaded{}, e.failed("inspect image "+ref, err)

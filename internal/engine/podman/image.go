@@ -73,7 +73,7 @@ func (e *Engine) forget(ref string) {
 func (c *client) stored(ctx context.Context, ref string) (loaded, error) {
 	found, err := c.inspectImage(ctx, ref)
 	if gone(err) {
-		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `podman pull %s`, or %s: %w", c.name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref), err)
+		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `podman pull %s`, or %s", c.name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref))
 	}
 	if err != nil {
 		return loaded{}, c.failed("inspect image "+ref, err)

@@ -4,7 +4,9 @@ import "testing"
 
 // No name is a formula to a spreadsheet, which skips blanks and knows wide signs.
 func TestNamesAreNoFormulas(t *testing.T) {
-	for _, name := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "|x", "%x", " =1+1", "\u00a0\u3000 =1+1", "＝1+1", "＋1", " －1", "＠x", "﹦1", "−1"} {
+	for _, name := range []string{
+		"=1+1", "+1", "-1", "@SUM(A1)", "|x", "%x", " =1+1", "\u00a0\u3000 =1+1", "＝1+1", "＋1", " －1", "＠x", "﹦1", "−1",
+	} {
 		if got := text(name); got != "'"+name {
 			t.Errorf("text(%q) = %q, want it with an apostrophe", name, got)
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -131,7 +132,8 @@ func trialRow(h *bench.Header, s *bench.Sample) []string {
 func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 	var h *bench.Header
 	before := "[\n  "
-	e := json.NewEncoder(lineless{w})
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("  ", "  ")
 	for event, err := range events {
@@ -141,10 +143,12 @@ func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 		case event.Header != nil:
 			h = event.Header
 		case event.Sample != nil:
-			if _, err := io.WriteString(w, before); err != nil {
+			text.Reset()
+			text.WriteString(before)
+			if err := e.Encode(shown(h, event.Sample)); err != nil {
 				return err
 			}
-			if err := e.Encode(shown(h, event.Sample)); err != nil {
+			if _, err := w.Write(plain.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n")))); err != nil {
 				return err
 			}
 			before = ",\n  "
@@ -169,15 +173,4 @@ func shown(h *bench.Header, s *bench.Sample) shownTrial {
 		}
 	}
 	return t
-}
-
-// lineless leaves out the end of the line that a JSON encoder writes behind each value.
-type lineless struct{ w io.Writer }
-
-func (l lineless) Write(p []byte) (int, error) {
-	n, err := l.w.Write(p[:len(p)-1])
-	if err == nil {
-		n++
-	}
-	return n, err
 }

@@ -192,7 +192,10 @@ func TestKillFrozenByHand(t *testing.T) {
 				t.Error(err)
 			}
 			select {
-			case <-ended:
+			case err := <-ended:
+				if err == nil {
+					t.Error("the process ended by itself")
+				}
 			case <-time.After(5 * time.Second):
 				t.Error("the process lives")
 			}

@@ -68,10 +68,14 @@ func TestTrialsAreHarmless(t *testing.T) {
 		Samples: []bench.Sample{{Outcome: bench.OK, Values: []float64{1}}, {Trial: bench.Trial{Seq: 1, Cell: 1}, Outcome: bench.Failed, Reason: hostile}},
 	}
 	var widths []int
-	for row := range trialRows(record.Events(run)) {
-		widths = widened(widths, row)
+	var rows [][]string
+	for row, err := range trialRows(record.Events(run)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, widths = append(rows, row), widened(widths, row)
 	}
-	for row := range trialRows(record.Events(run)) {
+	for _, row := range rows {
 		b.WriteString(aligned(row, widths))
 	}
 	if err := writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, unlimited); err != nil {

@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 
 # tare, run by root, or by whom the command in $as makes it run.
-tare() { "${as[@]}" /soak/tare/bin/tare "$@"; }
+tare() { "${as[@]}" /soak/work/tare "$@"; }
 as=()
+export NO_COLOR=1
 
 # begin NAME COMMAND...: starts a daemon, which ends with the machine.
 begin() {

@@ -140,11 +140,11 @@ objects() {
 # nothing_left [COMMAND]: nothing of tare's, once what ends by itself has ended,
 # of what COMMAND lists and has listed into /tmp/before.
 nothing_left() {
-	for _ in $(seq 20); do
+	for _ in $(seq 5); do
 		"${1:-inventory}" | sort >/tmp/after
 		diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE "$engines_own" >/tmp/left || true
 		[ -s /tmp/left ] || return 0
-		sleep 0.5
+		sleep 2
 	done
 	cat /tmp/left
 	problem "something is left (>), or has gone (<)"

@@ -137,11 +137,11 @@ objects() {
 	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
 }
 
-# nothing_left [COMMAND]: nothing of tare's, once what ends by itself has ended,
+# nothing_left COMMAND: nothing of tare's, once what ends by itself has ended,
 # of what COMMAND lists and has listed into /tmp/before.
 nothing_left() {
 	for _ in $(seq 5); do
-		"${1:-inventory}" | sort >/tmp/after
+		"$1" | sort >/tmp/after
 		diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE "$engines_own" >/tmp/left || true
 		[ -s /tmp/left ] || return 0
 		sleep 2
@@ -155,7 +155,7 @@ nothing_left() {
 # name of an image that it denies to have, so that nobody can remove it by CRI.
 nothing_left_of_suites() {
 	engines_own+='|^> containerd moby ([0-9]+-....|sha256:.*)$|^> containerd k8s.io (127.0.0.1:[0-9]+/tare-test-.*|sha256:.*)$'
-	nothing_left
+	nothing_left inventory
 }
 
 # clean: tare says that there is nothing to clean.
@@ -163,6 +163,11 @@ clean() {
 	local said
 	said=$(tare clean --dry-run 2>&1)
 	[[ $said == *"nothing to clean"* ]] || problem "tare clean --dry-run: $said"
+}
+
+# versions lists the engines that are here, as tare sees them.
+versions() {
+	tare doctor --json | jq -r '[.engines[] | select(.usable).info | select(.version != "") | "\(.name) \(.version)"] | join(", ")'
 }
 
 # close: how the stage ends.

@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 
 # tare, run by root, or by whom the command in $as makes it run.
-tare() { "${as[@]}" /soak/tare/bin/tare "$@"; }
+tare() { "${as[@]}" /soak/work/tare "$@"; }
 as=()
+export NO_COLOR=1
 
 # begin NAME COMMAND...: starts a daemon, which ends with the machine.
 begin() {
@@ -110,8 +111,8 @@ problem() {
 }
 problems=()
 
-# What engines make for themselves when first used, and keep.
-engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon)|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default))$'
+# What engines and systemd make for themselves when first used, and keep.
+engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns))$'
 
 # inventory lists what engines and the kernel have, one thing in each line.
 inventory() {
@@ -124,7 +125,7 @@ inventory() {
 	done
 	ip -o link | awk -F': ' '{ print "interface", $2 }'
 	find /sys/fs/cgroup -mindepth 1 -type d | sed 's/^/group /'
-	find /var/lib/tare -mindepth 1 2>/dev/null || true
+	find /var/lib/tare -mindepth 2 2>/dev/null || true
 	awk '{ print "mount", $5 }' /proc/self/mountinfo
 	# The kernel's own processes, and those that have ended, have no memory.
 	ps -e -o vsz=,comm= | awk '$1 > 0 && $2 !~ /^(ps|bash|awk|sort|sleep)$/ { print "process", $2 }'
@@ -136,17 +137,25 @@ objects() {
 	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
 }
 
-# nothing_left [COMMAND]: nothing of tare's, once what ends by itself has ended,
+# nothing_left COMMAND: nothing of tare's, once what ends by itself has ended,
 # of what COMMAND lists and has listed into /tmp/before.
 nothing_left() {
-	for _ in $(seq 20); do
-		"${1:-inventory}" | sort >/tmp/after
+	for _ in $(seq 5); do
+		"$1" | sort >/tmp/after
 		diff /tmp/before /tmp/after | grep '^[<>]' | grep -vE "$engines_own" >/tmp/left || true
 		[ -s /tmp/left ] || return 0
-		sleep 0.5
+		sleep 2
 	done
 	cat /tmp/left
 	problem "something is left (>), or has gone (<)"
+}
+
+# nothing_left_of_suites: they pull from registries that do wrong. After such a pull
+# docker keeps what it has fetched for a day, by a lease, and the CRI's server the
+# name of an image that it denies to have, so that nobody can remove it by CRI.
+nothing_left_of_suites() {
+	engines_own+='|^> containerd moby ([0-9]+-....|sha256:.*)$|^> containerd k8s.io (127.0.0.1:[0-9]+/tare-test-.*|sha256:.*)$'
+	nothing_left inventory
 }
 
 # clean: tare says that there is nothing to clean.
@@ -154,6 +163,11 @@ clean() {
 	local said
 	said=$(tare clean --dry-run 2>&1)
 	[[ $said == *"nothing to clean"* ]] || problem "tare clean --dry-run: $said"
+}
+
+# versions lists the engines that are here, as tare sees them.
+versions() {
+	tare doctor --json | jq -r '[.engines[] | select(.usable).info | select(.version != "") | "\(.name) \(.version)"] | join(", ")'
 }
 
 # close: how the stage ends.

@@ -51,13 +51,14 @@ engines() {
 	) 9>"$cache/engines.lock"
 }
 
-# program: bin/tare as it is released.
+# program: tare as it is released, in $work, where it stays the same until the end.
 program() {
 	need go golang-go
 	need make make
 	(
 		flock 9
 		make --no-print-directory --silent -C "$tree" build 9>&-
+		cp "$tree/bin/tare" "$work/"
 	) 9>"$cache/program.lock"
 }
 

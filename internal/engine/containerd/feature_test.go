@@ -2,6 +2,7 @@ package containerd_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,9 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	ctd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/defaults"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
@@ -20,6 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/registry/registrytest"
 )
 
 // open returns an engine on the machine's containerd.
@@ -213,4 +219,34 @@ func theirStore(t *testing.T, namespace string, site enginetest.Site, ref string
 		t.Fatal(err)
 	}
 	return c
+}
+
+// A pull that is cut short leaves nothing of what it had fetched: no lease holds it.
+func TestPullCutShort(t *testing.T) {
+	e, site := open(t)
+	address := cmp.Or(os.Getenv("CONTAINERD_ADDRESS"), defaults.DefaultAddress)
+	c, err := ctd.New(address, ctd.WithDefaultNamespace("tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }() // only read
+	offered := registrytest.Content(t, registrytest.Stock(t, site.Images))
+	spec := bench.Spec{Image: registrytest.Serve(t, offered, "tare-"+site.Run+"/pull", registrytest.Misdeeds()["stalls in a blob"])}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := e.Pull(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Pull = %v, want context.DeadlineExceeded", err)
+	}
+	var left []string
+	err = c.ContentStore().Walk(namespaces.WithNamespace(t.Context(), "tare"), func(i content.Info) error {
+		for _, source := range i.Labels { // containerd labels what it has fetched with where it comes from
+			if strings.Contains(source, site.Run) {
+				left = append(left, i.Digest.String())
+			}
+		}
+		return nil
+	})
+	if err != nil || len(left) > 0 {
+		t.Errorf("left of what was fetched: %q, %v", left, err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
@@ -16,8 +17,10 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// pullGrace is how long the clean-up after a pull that failed may take.
-const pullGrace = 10 * time.Second
+const (
+	pullGrace = 10 * time.Second // for the clean-up after a pull that failed
+	pullLease = 24 * time.Hour   // until containerd drops what a killed tare was pulling
+)
 
 // Pull implements bench.Puller as nerdctl and ctr do it: the client library, in
 // this process, fetches the blobs and hands them to containerd, which unpacks each
@@ -49,13 +52,21 @@ func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
 	connections := &http.Transport{} // of this pull: it finds none that are open
 	defer connections.CloseIdleConnections()
 	hosts := docker.ConfigureDefaultRegistries(docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(&http.Client{Transport: connections}))
-	_, err := s.client.Pull(log.WithLogger(ctx, silent()), spec.Image,
+	// The library would give its own lease back in the context of the pull: that of
+	// a pull that is cut short, and all that it has fetched, would stay for a day.
+	held, done, err := s.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(pullLease), leases.WithLabels(e.labels()))
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Pull(log.WithLogger(held, silent()), spec.Image,
 		containerd.WithResolver(docker.NewResolver(docker.ResolverOptions{Hosts: hosts})),
 		containerd.WithPullUnpack,
 		containerd.WithPullSnapshotter(e.snapshotterOf(spec)),
 		containerd.WithPullLabels(e.labels()),
 	)
-	return err
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
+	defer cancel()
+	return errors.Join(err, done(end))
 }
 
 // silent is where the client library logs to: what it says is in its errors too.

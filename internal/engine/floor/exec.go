@@ -167,7 +167,10 @@ func (c *container) enter() error {
 	if c.plan.spec.Network != "host" {
 		spaces |= unix.CLONE_NEWNET
 	}
-	if c.groups != nil {
+	// Of version 2 the kernel lets nobody start a process in a group from another
+	// one unless its own namespace shows both, where systemd has mounted it
+	// (nsdelegate): then the process keeps tare's.
+	if c.groups != nil && c.groups.Version() != cgroup.V2 {
 		spaces |= unix.CLONE_NEWCGROUP
 	}
 	if err := unix.Setns(fd, spaces); errors.Is(err, unix.EINVAL) {

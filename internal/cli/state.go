@@ -125,18 +125,15 @@ func findRun(ctx context.Context, s bench.Store, text string) (string, error) {
 	for r, err := range s.Runs(ctx) {
 		if err != nil {
 			if text == "last" { // which it is, and not the one before it
-				return "", &hintError{err, "'tare list' shows the runs that can be read: name one"}
+				return "", &hintError{
+					fmt.Errorf("which run is the last one is not known, as one cannot be read: %w", err),
+					"'tare list' shows the others: name one by its ID",
+				}
 			}
 			unreadable = errors.Join(unreadable, err)
 			continue
 		}
 		stored++
-		if text == "last" && unreadable != nil {
-			return "", &hintError{
-				fmt.Errorf("which run is the last one is not known, as not all can be read: %w", unreadable),
-				"'tare list' shows the others: name one by its ID",
-			}
-		}
 		id := r.Header.ID
 		if id == text || text == "last" {
 			return id, nil

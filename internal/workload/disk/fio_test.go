@@ -48,7 +48,7 @@ func TestRealFIO(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		plan := planFor(t, "dir="+dir, "size=3MiB", "depth=4", "time=200ms")
+		plan := planFor(t, "dir="+dir, "size=3MiB", "depth=4", "time=1s")
 		argv := fioArgv(plan, facts)
 		out, err := exec.Command(argv[0], argv[1:]...).Output()
 		if err != nil {

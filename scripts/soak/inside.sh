@@ -112,7 +112,7 @@ problem() {
 problems=()
 
 # What engines and systemd make for themselves when first used, and keep.
-engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns))$'
+engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))|interface (soak0|podman0)|process dbus-daemon|mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns))$'
 
 # inventory lists what engines and the kernel have, one thing in each line.
 inventory() {

@@ -29,7 +29,8 @@ start_containerd() {
 	mkdir -p /etc/cni/net.d
 	cat >/etc/cni/net.d/10-soak.conflist <<-'C'
 	{"cniVersion": "0.4.0", "name": "soak", "plugins": [
-	  {"type": "bridge", "bridge": "soak0", "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "198.18.1.0/24"}]]}},
+	  {"type": "bridge", "bridge": "soak0", "isGateway": true,
+	    "ipam": {"type": "host-local", "ranges": [[{"subnet": "198.18.1.0/24"}]]}},
 	  {"type": "portmap", "capabilities": {"portMappings": true}},
 	  {"type": "firewall"}
 	]}
@@ -55,20 +56,21 @@ start_docker() {
 # conformance ENGINES NAME...: the suites, of which no engine listed may be missing,
 # without the tests that match $skip.
 conformance() {
-	local engines=$1 name log
+	local engines=$1 name log options=("-test.skip=${skip:-^$}" -test.v -test.shuffle=on -test.timeout=20m)
 	shift
 	for name in "$@"; do
 		log=/tmp/$name.log
 		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=$(echo /soak/work/tests/tare-agent-linux-*) \
-			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" -test.v "-test.skip=${skip:-^$}" -test.shuffle=on -test.timeout=20m) >"$log" 2>&1; then
+			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" "${options[@]}") >"$log" 2>&1; then
 			failed_tests "$log"
 			problem "conformance suite of $name"
 		fi
-		say "suite of $name: $(grep -c -- '--- PASS' "$log" || true) passed, $(grep -c -- '--- SKIP' "$log" || true) skipped, $(grep -c -- '--- FAIL' "$log" || true) failed"
+		say "suite of $name: $(counted PASS "$log") passed, $(counted SKIP "$log") skipped, $(counted FAIL "$log") failed"
 		conforming=$((conforming + 1))
 	done
 }
 conforming=0
+counted() { grep -c -- "--- $1: " "$2" || true; }
 
 # failed_tests LOG: what each test that failed has said, and a panic.
 failed_tests() {
@@ -94,10 +96,15 @@ measure() {
 		return 0
 	fi
 	lacking=$(jq -r '[.metrics[].conditions[].rows[] | select(.unsupported) | .cell] | unique | join(",")' "$out")
-	[ "$lacking" = "${lacks-}" ] || problem "tare run $* --engine $engines: not supported: ${lacking:-nothing}; expected: ${lacks:-nothing}"
+	[ "$lacking" = "${lacks-}" ] ||
+		problem "tare run $* --engine $engines: not supported: ${lacking:-nothing}; expected: ${lacks:-nothing}"
 	say "$* of $engines: $((SECONDS - began)) s"
 }
 ran=()
+
+# Times in which something happens even on a machine that is busy.
+survey=(--param disk.time=1s --param net-throughput.time=1s)
+storages=(--size 8MiB --param time=1s --param patterns=randread,fsync --storage layer,volume,bind,tmpfs)
 
 # run_once ENGINES ARGUMENT...: tare run in its shortest form.
 run_once() {
@@ -112,7 +119,9 @@ problem() {
 problems=()
 
 # What engines and systemd make for themselves when first used, and keep.
-engines_own='^> (group .*/(docker|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))|interface (soak0|podman0)|mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns))$'
+engines_own='^> group .*/(docker|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))$'
+engines_own+='|^> interface (soak0|podman0)$|^> process dbus-daemon$'
+engines_own+='|^> mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns)$'
 
 # inventory lists what engines and the kernel have, one thing in each line.
 inventory() {
@@ -120,8 +129,8 @@ inventory() {
 	objects docker
 	objects podman
 	for n in $(ctr namespaces list --quiet); do
-		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q && ctr -n "$n" leases list -q &&
-			ctr -n "$n" snapshots list | tail -n +2; } 2>/dev/null | sed "s|^|containerd $n |"
+		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q &&
+			ctr -n "$n" leases list -q && ctr -n "$n" snapshots list | tail -n +2; } 2>/dev/null | sed "s|^|containerd $n |"
 	done
 	ip -o link | awk -F': ' '{ print "interface", $2 }'
 	find /sys/fs/cgroup -mindepth 1 -type d | sed 's/^/group /'
@@ -134,7 +143,8 @@ inventory() {
 # objects COMMAND...: what a docker or podman has.
 objects() {
 	local -x PODMAN_IGNORE_CGROUPSV1_WARNING=1
-	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet && "$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
+	{ "$@" ps --all --quiet && "$@" images --all --quiet && "$@" volume ls --quiet &&
+		"$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
 }
 
 # nothing_left COMMAND: nothing of tare's, once what ends by itself has ended,
@@ -154,9 +164,13 @@ nothing_left() {
 # docker keeps what it has fetched for a day, by a lease, and the CRI's server the
 # name of an image that it denies to have, so that nobody can remove it by CRI.
 nothing_left_of_suites() {
-	engines_own+='|^> containerd moby ([0-9]+-....|sha256:.*)$|^> containerd k8s.io (127.0.0.1:[0-9]+/tare-test-.*|sha256:.*)$'
+	engines_own+='|^> containerd moby ([0-9]+-....|sha256:.*)$'
+	engines_own+='|^> containerd k8s.io (127.0.0.1:[0-9]+/tare-test-.*|sha256:.*)$'
 	nothing_left inventory
 }
+
+# experiments_run counts the experiments that were measured.
+experiments_run() { printf '%s\n' "${ran[@]}" | sort -u | wc -l; }
 
 # clean: tare says that there is nothing to clean.
 clean() {
@@ -167,7 +181,8 @@ clean() {
 
 # versions lists the engines that are here, as tare sees them.
 versions() {
-	tare doctor --json | jq -r '[.engines[] | select(.usable).info | select(.version != "") | "\(.name) \(.version)"] | join(", ")'
+	tare doctor --json |
+		jq -r '[.engines[] | select(.usable).info | select(.version != "") | "\(.name) \(.version)"] | join(", ")'
 }
 
 # close: how the stage ends.

@@ -176,11 +176,11 @@ func TestPlantedCausesAreNamed(t *testing.T) {
 			require(t, c.engine)
 			p := newPlace(t)
 			args := append([]string{"run"}, c.plant(t, p)...)
-			args = append(args, "--warmup", "0", "--washout", "30ms", "--precision", "off", "--no-control", "--json")
+			args = append(args, "--blocks", "10", "--warmup", "0", "--washout", "30ms", "--precision", "off", "--no-control", "--json")
 			if testing.Short() {
-				c.found(t, p, append(args, "--blocks", "6"))
+				c.found(t, p, args)
 			} else {
-				c.counted(t, p, append(args, "--blocks", "10"))
+				c.counted(t, p, args)
 			}
 		})
 	}

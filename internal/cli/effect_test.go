@@ -26,7 +26,7 @@ func TestPlantedDelayIsFound(t *testing.T) {
 	metrics := []string{"first_instruction", "total", "start"}
 	runs, blocks := 20, 30
 	if testing.Short() {
-		runs, blocks = 1, 10
+		runs, blocks = 1, 15
 	}
 	missed, claimed := map[string]int{}, 0
 	for seed := range runs {

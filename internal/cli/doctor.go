@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
@@ -28,8 +30,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say which engines can be used here, and what disturbs measurements",
-		Long: `Doctor asks every engine whether it can be used, and why not, and looks for what
-on this machine disturbs measurements, each with advice. It changes nothing.`,
+		Long: `Doctor starts a container with every engine, says why it cannot where it cannot,
+and looks for what on this machine disturbs measurements, each with advice. It
+removes what it made.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if at != "" {
@@ -66,12 +69,8 @@ func (a *app) doctor(ctx context.Context) error {
 		return err
 	}
 	d := diagnosis{Host: host.Facts(fsRoot)}
-	all, err := probe(ctx, a.newSite("doctor", filepath.Join(state, "runs", "doctor")), builtinInstances())
-	if err != nil {
+	if d.Engines, err = a.tryEngines(ctx, state); err != nil {
 		return err
-	}
-	for _, e := range all {
-		d.Engines = append(d.Engines, stateOf(e))
 	}
 	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
 	d.Findings = append(d.Findings, callsFinding())
@@ -86,6 +85,80 @@ func (a *app) doctor(ctx context.Context) error {
 	return a.printDiagnosis(d)
 }
 
+// tryEngines asks every engine what it is, and starts a container with each that
+// answers: one that answers may still lack what it takes, such as the image of pods.
+// What that makes belongs to a run of its own, so that 'tare clean' finds it if this
+// process dies. Where nothing was, nothing is afterwards.
+func (a *app) tryEngines(ctx context.Context, state string) (states []engineState, err error) {
+	runs := filepath.Join(state, "runs")
+	made := []string{runs, state}
+	for len(made) > 0 && existing(made[len(made)-1]) == made[len(made)-1] {
+		made = made[:len(made)-1]
+	}
+	id := newRunID(a.now())
+	dir, err := newRunDir(state, id, builtinInstances())
+	if err != nil {
+		a.notice("no container is started, engines are only asked: %v", err)
+		return askEngines(ctx, a.newSite("doctor", filepath.Join(runs, "doctor")), builtinInstances())
+	}
+	engines := map[string]bench.Engine{}
+	defer func() {
+		if left := closeEngines(ctx, engines); left != nil {
+			err = errors.Join(err, leftBehind(left), dir.close())
+			return
+		}
+		err = errors.Join(err, leftBehind(dir.remove()))
+		for _, d := range made {
+			_ = os.Remove(d) // another tare may have put something there
+		}
+	}()
+	all, err := probe(ctx, a.newSite(id, dir.path), builtinInstances())
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		engines[e.instance.Name] = e.engine
+		if e.err == nil {
+			e.err = try(ctx, e.engine)
+		}
+		states = append(states, stateOf(e))
+	}
+	return states, ctx.Err()
+}
+
+// tryTime is how long a container may take to start and to end. The first one of an
+// engine waits for its image.
+const tryTime = 30 * time.Second
+
+// try runs a container that ends at once, and removes it.
+func try(ctx context.Context, e bench.Engine) (err error) {
+	limited, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	spec := bench.Spec{Image: image.Agent, Argv: []string{agent.Path, "exit", "0"}}
+	if err := e.Prepare(limited, spec); err != nil {
+		return err
+	}
+	c, err := e.Create(limited, spec)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
+		defer cancel()
+		if left := c.Remove(clean); left != nil {
+			err = errors.Join(err, c.Remove(clean))
+		}
+	}()
+	if err := c.Start(limited); err != nil {
+		return err
+	}
+	exit, err := c.Wait(limited)
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("a container that should end with 0 ended with %d", exit.Code)
+	}
+	return err
+}
+
 // farDoctor says what another machine tells about itself.
 func (a *app) farDoctor(ctx context.Context, at string) error {
 	there, err := a.links.to(at).Machine(ctx)
@@ -97,14 +170,19 @@ func (a *app) farDoctor(ctx context.Context, at string) error {
 		d.Findings = append(d.Findings, host.Finding{Name: strings.TrimPrefix(w.Code, "host-"), Status: host.Disturb, Text: w.Text, Hint: w.Hint})
 	}
 	lent := slices.DeleteFunc(remoteInstances(at, there.Engines), func(i instance) bool { return !slices.Contains(there.Engines, i.Name) })
-	all, err := probe(ctx, a.newSite("doctor", ""), lent)
-	if err != nil {
+	if d.Engines, err = askEngines(ctx, a.newSite("doctor", ""), lent); err != nil {
 		return err
 	}
-	for _, e := range all {
-		d.Engines = append(d.Engines, stateOf(e))
-	}
 	return a.printDiagnosis(d)
+}
+
+// askEngines asks engines what they are.
+func askEngines(ctx context.Context, s site, instances []instance) (states []engineState, err error) {
+	all, err := probe(ctx, s, instances)
+	for _, e := range all {
+		states = append(states, stateOf(e))
+	}
+	return states, err
 }
 
 func (a *app) printDiagnosis(d diagnosis) error {

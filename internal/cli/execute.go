@@ -39,6 +39,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 		Done:        e.done,
 		SystemCalls: e.machine.systemCalls(),
 		Precision:   analysis.NewPrecision(e.header.Plan, e.header.Metrics),
+		Stopped:     a.continued.Load,
 		Interrupt:   a.interrupted, Observe: progress.observe,
 		Command: command,
 	})

@@ -86,6 +86,25 @@ func TestInterruptedTwice(t *testing.T) {
 	}
 }
 
+// A trial during which tare itself was stopped has no times.
+func TestStopped(t *testing.T) {
+	p := newPlace(t)
+	file := p.write(t, "sleep.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
+	r := p.begin(t, "run", file, "--blocks", "2", "--warmup", "0", "--washout", "off", "--no-control")
+	p.awaitStart(t, r)
+	r.signal(t, syscall.SIGSTOP)
+	time.Sleep(100 * time.Millisecond)
+	r.signal(t, syscall.SIGCONT)
+	r.end(t)
+	got := p.last(t).Samples
+	if len(got) != 2 || got[0].Outcome != bench.Failed || !strings.Contains(got[0].Reason, "tare was stopped") {
+		t.Fatalf("samples %+v, want two, the first of them failed because tare was stopped", got)
+	}
+	if got[1].Outcome != bench.OK {
+		t.Errorf("the second trial: %s, %q; want %s", got[1].Outcome, got[1].Reason, bench.OK)
+	}
+}
+
 // brief is small with a third of its blocks, for engines that take their time.
 func brief(engines []string) []string { return small(engines, "--blocks", "2") }
 

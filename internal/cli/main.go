@@ -34,6 +34,7 @@ type app struct {
 	// command's context too unless the command is graceful; the second does always.
 	interrupted chan struct{}
 	graceful    atomic.Bool
+	continued   atomic.Int64 // how often this process went on after it was stopped
 
 	global    globalOptions
 	tokenFile string // of commands that talk to another machine
@@ -87,6 +88,8 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
 	done := make(chan struct{})
 	go func() {
 		first := true
@@ -94,6 +97,8 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 			select {
 			case <-done:
 				return
+			case <-continued:
+				a.continued.Add(1)
 			case <-signals:
 				if first {
 					close(a.interrupted)
@@ -108,6 +113,7 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 	}()
 	return func() {
 		signal.Stop(signals)
+		signal.Stop(continued)
 		signal.Stop(pipe)
 		close(done)
 	}

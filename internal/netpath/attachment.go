@@ -3,6 +3,7 @@ package netpath
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -75,8 +76,8 @@ func Network(pid int, word string) (string, error) {
 	return word, err
 }
 
-// Attachment returns how the network namespace of a process is attached: by its
-// first interface that has an address of its own and is up.
+// Attachment returns how the network namespace of a process is attached: by the
+// interface that wayOut finds.
 func Attachment(pid int) (Link, error) {
 	inside, err := at(pid)
 	if err != nil {
@@ -123,13 +124,16 @@ func at(pid int) (h *netlink.Handle, err error) {
 	})
 }
 
-// wayOut returns the interface by which packets come; nil where there is none.
-// What a kernel puts into every namespace, such as tunl0, has no address.
+// wayOut returns the interface by which packets come; nil where there is none. It is
+// the first with an address; else one without that is up, as gVisor leaves it, which
+// takes the address for its own network stack. What a kernel puts into every
+// namespace, such as tunl0, has no address and is down.
 func wayOut(h *netlink.Handle) (netlink.Link, error) {
 	links, err := netdev.Whole(h.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
+	var up netlink.Link
 	for _, link := range links {
 		if link.Attrs().Name == "lo" {
 			continue
@@ -141,8 +145,11 @@ func wayOut(h *netlink.Handle) (netlink.Link, error) {
 		if len(addresses) > 0 {
 			return link, nil
 		}
+		if up == nil && link.Attrs().Flags&net.FlagUp != 0 {
+			up = link
+		}
 	}
-	return nil, nil
+	return up, nil
 }
 
 // bridgeOf returns the bridge that the other end of a veth, which is in this

@@ -111,3 +111,30 @@ func TestPeerWithoutRoute(t *testing.T) {
 		t.Errorf("the way of a peer: %v", err)
 	}
 }
+
+// gVisor takes the address of a container's interface for its own network stack: the
+// container has a network all the same. An interface that is down is none.
+func TestInterfaceWithoutAddress(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	pid := other(t)
+	h, err := at(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "b0"}}
+	if err := h.LinkAdd(bridge); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Attachment(pid); err != nil || l.Kind != "" {
+		t.Errorf("with an interface that is down: %+v, %v; want none", l, err)
+	}
+	if err := h.LinkSetUp(bridge); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Attachment(pid); err != nil || l.Kind != "bridge" {
+		t.Errorf("with an interface that is up: %+v, %v; want it", l, err)
+	}
+}

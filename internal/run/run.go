@@ -37,6 +37,9 @@ type Options struct {
 
 	// SystemCalls counts them; see bench.Meter. Nil does not.
 	SystemCalls func(pid int) float64
+	// Stopped is how often this process has gone on after it was stopped, as with
+	// Ctrl-Z. Nil never is.
+	Stopped func() int64
 	// Done are the samples that the run has already: it goes on after them.
 	Done []bench.Sample
 	// Precision ends the run when it is reached; nil never does.

@@ -140,6 +140,30 @@ func TestTaskOfAResumedRun(t *testing.T) {
 
 func sameFloat(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
+// A trial in which tare itself stood still has failed; the next one has not.
+func TestStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stops := int64(0)
+		trials := 0
+		b := newBed(t, bench.Plan{MaxBlocks: 2}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if trials++; trials == 1 {
+				stops++
+			}
+			return work(time.Millisecond)(ctx, task, m)
+		}, "a")
+		b.options.Stopped = func() int64 { return stops }
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.writer.samples[0]; got.Outcome != bench.Failed || !strings.Contains(got.Reason, "tare was stopped") || got.Values != nil {
+			t.Errorf("%s, %q, values %v; want a failure that says that tare was stopped", got.Outcome, got.Reason, got.Values)
+		}
+		if got := b.writer.samples[1]; got.Outcome != bench.OK {
+			t.Errorf("the trial after it: %s, %q; want %s", got.Outcome, got.Reason, bench.OK)
+		}
+	})
+}
+
 // Each way in which a trial can go wrong is one sample, with the operation and
 // the reason, without values, and the run goes on.
 func TestFailures(t *testing.T) {

@@ -118,12 +118,26 @@ func (r *runner) measure(m *meter, t bench.Trial) error {
 		timed := run
 		run = func() error { return r.usage.during(r.Clock, timed) }
 	}
+	stopped := r.stopped()
 	r.Machine.Before()
 	began := r.Clock()
 	err := run()
 	m.counted = r.Clock() - began
 	r.Machine.After(m.values[len(r.Workload.Metrics()):])
+	if err == nil && r.stopped() != stopped {
+		err = errStopped
+	}
 	return err
+}
+
+// errStopped is the error of a trial whose times hold a pause of tare itself.
+var errStopped = errors.New("tare was stopped meanwhile (SIGSTOP or Ctrl-Z), so its times mean nothing")
+
+func (r *runner) stopped() int64 {
+	if r.Stopped == nil {
+		return 0
+	}
+	return r.Stopped()
 }
 
 // await runs a trial, and waits for a while longer once its time is up. The

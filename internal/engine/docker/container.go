@@ -137,6 +137,24 @@ func (c *running) Remove(ctx context.Context) error {
 	return nil
 }
 
+// Gone asks the engine for a container that it says it has removed.
+func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
+	own, err := e.mine(c)
+	if err != nil {
+		return err
+	}
+	_, err = e.client.ContainerInspect(ctx, own.id, client.ContainerInspectOptions{})
+	switch {
+	case gone(err):
+		return nil
+	case err == nil:
+		err = errors.New("the engine says that it has removed the container, and still has it")
+	default:
+		err = because(ctx, err)
+	}
+	return own.failed("remove", err)
+}
+
 func (e *Engine) deleteContainer(ctx context.Context, id string) error {
 	_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	return err

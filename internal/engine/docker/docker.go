@@ -17,11 +17,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -73,7 +69,7 @@ func New(cfg Config) *Engine {
 	var nonce [3]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
 	e.prefix = fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:]))
-	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare"), client.WithHTTPResponseHook(bound)}
+	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare")}
 	host, err := cfg.Host, error(nil)
 	if host == "" {
 		host, err = where()
@@ -81,6 +77,7 @@ func New(cfg Config) *Engine {
 	if host != "" {
 		options = append(options, client.WithHost(host))
 	}
+	options = append(options, client.WithDialContext(e.dial)) // the last one: others set a dialer of their own
 	if e.client, e.broken = client.New(options...); e.broken == nil && err != nil {
 		e.broken = fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
@@ -88,18 +85,6 @@ func New(cfg Config) *Engine {
 		e.broken = fmt.Errorf("%s: %w", cfg.Name, e.broken)
 	}
 	return e
-}
-
-// bound keeps an answer from filling the memory. An image is read in pieces.
-func bound(r *http.Response) {
-	most := int64(64 << 20)
-	if r.Request != nil && strings.HasSuffix(r.Request.URL.Path, "/images/get") {
-		most = math.MaxInt64
-	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(r.Body, most), r.Body}
 }
 
 // Name is the name of this instance.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -314,5 +315,40 @@ func TestRootlessHost(t *testing.T) {
 	err := e.Prepare(t.Context(), bench.Spec{Image: "own", Argv: []string{"x"}, Network: "host"})
 	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "--network bridge") {
 		t.Errorf("Prepare = %v, want bench.ErrUnsupported, and what to take instead", err)
+	}
+}
+
+// An engine that answers without end is given up, whatever it was asked.
+func TestAnswerWithoutEnd(t *testing.T) {
+	endless := func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"Driver":"`)
+		for line := bytes.Repeat([]byte("x"), 1<<20); ; {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	}
+	e, _ := open(t, apitest.Answers{"GET /info": endless})
+	if err := apitest.Probe(t.Context(), e); err == nil || !strings.Contains(err.Error(), "longer than 64 MiB") {
+		t.Errorf("Probe = %v, want that the answer is too long", err)
+	}
+}
+
+// An engine that says that it has removed what it still has is not believed.
+func TestRemoveThatRemovesNothing(t *testing.T) {
+	e, s := open(t, apitest.Answers{
+		"DELETE /containers/c1":   apitest.Reply(204, ""),
+		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","State":{}}`),
+	})
+	c := apitest.Created(t, e)
+	if err := c.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Gone(t.Context(), c); err == nil || !strings.Contains(err.Error(), "still has it") {
+		t.Errorf("Gone = %v, want an error for a container that is there", err)
+	}
+	s.Set("GET /containers/c1/json", apitest.Reply(404, `{"message":"No such container"}`))
+	if err := e.Gone(t.Context(), c); err != nil {
+		t.Errorf("Gone = %v, want none for a container that is no more", err)
 	}
 }

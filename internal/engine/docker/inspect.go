@@ -84,7 +84,7 @@ func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 // sameProcesses reports whether a process has the same number for the engine
 // and for tare: the engine is seen from here, and in no PID namespace below.
 func (e *Engine) sameProcesses(ctx context.Context) bool {
-	conn, err := e.client.Dialer()(ctx)
+	conn, err := e.connect(ctx)
 	if err != nil {
 		return false
 	}

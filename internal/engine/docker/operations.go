@@ -24,6 +24,7 @@ var (
 	_ bench.Addresser   = (*Engine)(nil)
 	_ bench.Restarter   = (*Engine)(nil)
 	_ bench.Cleaner     = (*Engine)(nil)
+	_ bench.Verifier    = (*Engine)(nil)
 	_ bench.ImageLoader = (*Engine)(nil)
 )
 
@@ -114,7 +115,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := e.client.Dialer()(ctx)
+	conn, err := e.connect(ctx)
 	if err != nil {
 		return nil, e.failed("connect", err)
 	}

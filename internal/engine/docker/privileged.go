@@ -13,7 +13,7 @@ import (
 // a capability, as in another container: it would make one and then not be
 // able to start it. Where the engine cannot be looked at, it is believed.
 func (e *Engine) checkPrivileged(ctx context.Context) error {
-	conn, err := e.client.Dialer()(ctx)
+	conn, err := e.connect(ctx)
 	if err != nil {
 		return e.failed("connect", err)
 	}

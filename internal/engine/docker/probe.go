@@ -88,7 +88,7 @@ func (e *Engine) reach(ctx context.Context) error {
 	if e.broken != nil {
 		return e.broken
 	}
-	conn, err := e.client.Dialer()(ctx)
+	conn, err := e.connect(ctx)
 	if err == nil {
 		return conn.Close()
 	}

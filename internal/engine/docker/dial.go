@@ -1,0 +1,63 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"os"
+
+	"github.com/moby/moby/client"
+)
+
+// longest bounds what the engine may send after one request, in bytes. Answers
+// are a few KiB; a list of thousands of containers has some MiB.
+const longest = 64 << 20
+
+// connect connects to the engine.
+func (e *Engine) connect(ctx context.Context) (net.Conn, error) {
+	at, err := client.ParseHostURL(e.client.DaemonHost())
+	if err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, at.Scheme, at.Host)
+}
+
+// dial connects for the client library, which knows the engine by another address.
+func (e *Engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	conn, err := e.connect(ctx)
+	if err != nil || os.Getenv(client.EnvOverrideCertPath) != "" {
+		return conn, err // what passes through TLS cannot be told apart here
+	}
+	return &bounded{Conn: conn, left: longest}, nil
+}
+
+// A bounded connection fails once an answer is too long, so that no engine can
+// fill the memory. The client library decodes answers of any length, and gives
+// its hooks no access to their bodies.
+type bounded struct {
+	net.Conn
+	left int64 // how many bytes may still come before the next request
+}
+
+// Write notes what is asked for. Of an image, and of what a container prints, any
+// amount may come: both are read in pieces.
+func (c *bounded) Write(p []byte) (int, error) {
+	switch head, _, _ := bytes.Cut(p, []byte("\r\n\r\n")); {
+	case bytes.Contains(head, []byte("/images/get?")), bytes.Contains(head, []byte("\r\nUpgrade: ")):
+		c.left = math.MaxInt64
+	default:
+		c.left = longest
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *bounded) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, fmt.Errorf("the engine's answer is longer than %d MiB", longest>>20)
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}

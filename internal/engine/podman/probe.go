@@ -40,8 +40,9 @@ type info struct {
 		} `json:"security"`
 	} `json:"host"`
 	Store struct {
-		Driver  string `json:"graphDriverName"`
-		RunRoot string `json:"runRoot"`
+		Driver    string `json:"graphDriverName"`
+		RunRoot   string `json:"runRoot"`
+		GraphRoot string `json:"graphRoot"`
 	} `json:"store"`
 	Version struct {
 		Version string `json:"Version"`

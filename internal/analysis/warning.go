@@ -236,7 +236,8 @@ func (w *warner) noBaseline() {
 	var bases, cells []int
 	for _, g := range w.table.groups {
 		others := slices.DeleteFunc(slices.Clone(g.cells), func(c int) bool { return n[c] == 0 })
-		if n[g.baseline] == 0 && len(others) > 0 {
+		tried := slices.ContainsFunc(w.Failures, func(f Failure) bool { return f.Cell == g.baseline })
+		if tried && n[g.baseline] == 0 && len(others) > 0 {
 			bases, cells = append(bases, g.baseline), append(cells, others...)
 		}
 	}

@@ -154,10 +154,11 @@ func (f freezer) frozen() (bool, error) {
 
 // letDie lets processes that got SIGKILL take notice of it: one that is frozen
 // on version 1 does not, be it by its own group, by one below, or by that of the run,
-// which somebody may have frozen by hand. What fails here is seen when they are
-// waited for.
+// which somebody may have frozen by hand. A group above that is not tare's stays as it
+// is. What fails here is seen when they are waited for.
 func (h *Hierarchy) letDie(path string) {
-	if f, err := h.freezer(filepath.Dir(path)); err == nil && !f.v2 {
+	above := filepath.Dir(path)
+	if f, err := h.freezer(above); err == nil && !f.v2 && strings.Contains(above, "/tare") {
 		_ = f.set(false) // see above
 	}
 	if f, err := h.freezer(path); err == nil && !f.v2 {

@@ -69,8 +69,9 @@ func (a *app) doctor(ctx context.Context) error {
 		return err
 	}
 	d := diagnosis{Host: host.Facts(fsRoot)}
-	if d.Engines, err = a.tryEngines(ctx, state); err != nil {
-		return err
+	var left error // told after what was found: it is part of the answer
+	if d.Engines, left = a.tryEngines(ctx, state); d.Engines == nil {
+		return left
 	}
 	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
 	d.Findings = append(d.Findings, callsFinding())
@@ -82,7 +83,7 @@ func (a *app) doctor(ctx context.Context) error {
 		return err
 	}
 	d.Dead = append([]string{}, ids(slices.Concat(dead, half))...) // never null as JSON
-	return a.printDiagnosis(d)
+	return errors.Join(a.printDiagnosis(d), left)
 }
 
 // tryEngines asks every engine what it is, and starts a container with each that

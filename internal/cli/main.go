@@ -98,7 +98,9 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 			case <-done:
 				return
 			case <-continued:
-				a.continued.Add(1)
+				if first { // a service manager sends it after the signal that ends the run
+					a.continued.Add(1)
+				}
 			case <-signals:
 				if first {
 					close(a.interrupted)

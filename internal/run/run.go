@@ -211,6 +211,8 @@ func (r *runner) checkCell(ctx context.Context, cell int) error {
 // as it would be before its first trial.
 func Refused(ctx context.Context, o Options) []error {
 	r := newRunner(o)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
+	defer cancel()
 	var why []error
 	for cell, c := range r.plan.Cells {
 		err := r.checkCell(ctx, cell)

@@ -137,6 +137,7 @@ func (r *runner) stopped() int64 {
 	if r.Stopped == nil {
 		return 0
 	}
+	time.Sleep(time.Millisecond) // for the goroutine that learns of it
 	return r.Stopped()
 }
 

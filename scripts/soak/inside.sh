@@ -60,7 +60,7 @@ conformance() {
 	shift
 	for name in "$@"; do
 		log=/tmp/$name.log
-		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=$(echo /soak/work/tests/tare-agent-linux-*) \
+		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=/soak/work/tests/agent \
 			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" "${options[@]}") >"$log" 2>&1; then
 			failed_tests "$log"
 			problem "conformance suite of $name"

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -26,6 +27,8 @@ type running struct {
 	name   string
 	whole  bool         // Remove takes the pod with it
 	data   *datadir.Dir // of the host; nil where none was asked for
+
+	tried atomic.Bool // to be removed: from then on it is cleaned up
 
 	mu     sync.Mutex
 	output *tail // nil without Attach
@@ -191,13 +194,15 @@ func (e *Engine) own(c bench.Container) (*running, error) {
 }
 
 // Remove stops the container with SIGKILL and removes it; then, if Create made
-// it, stops and removes its pod. These are the kubelet's calls.
+// it, stops and removes its pod. These are the kubelet's calls. The first time each of
+// them must succeed. Later it matters only whether something stays: a pod goes with
+// everything in it.
 func (c *running) Remove(ctx context.Context) error {
-	err := c.remove(ctx)
+	first := !c.tried.Swap(true)
+	err := c.remove(ctx, first)
 	if c.whole {
-		// A pod goes with everything in it: only if it stays, it matters why.
 		stopped := c.pod.Stop(ctx)
-		if removed := c.pod.Remove(ctx); removed != nil {
+		if removed := c.pod.Remove(ctx); removed != nil || first {
 			return errors.Join(err, stopped, removed)
 		}
 		return nil
@@ -208,14 +213,17 @@ func (c *running) Remove(ctx context.Context) error {
 	return c.release()
 }
 
-func (c *running) remove(ctx context.Context) error {
+func (c *running) remove(ctx context.Context, first bool) error {
 	s := c.pod.server
 	_, stopped := s.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: c.id})
 	_, err := s.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: c.id})
-	if err == nil || gone(err) {
-		return nil
+	if gone(err) {
+		err = nil
 	}
-	return c.failed(ctx, "remove", errors.Join(err, stopped))
+	if first && stopped != nil && !gone(stopped) || err != nil {
+		return c.failed(ctx, "remove", errors.Join(err, stopped))
+	}
+	return nil
 }
 
 // release lets go of what is tare's own of a container that is no more.

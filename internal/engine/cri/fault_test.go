@@ -331,3 +331,48 @@ func TestPauseImageThatOnlyTheErrorNames(t *testing.T) {
 		})
 	}
 }
+
+// On a server with pods of others, tare puts no image of its own under the name of the
+// image that every pod begins with.
+func TestPauseImageOfOthers(t *testing.T) {
+	const text = `failed to get sandbox image "pause:1": failed to resolve image: no such host`
+	f := newFake(map[string]answer{
+		"Version":        say(&cri.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "2.4.2", RuntimeApiVersion: "v1"}),
+		"ListPodSandbox": say(&cri.ListPodSandboxResponse{Items: []*cri.PodSandbox{{Id: "p7", Labels: map[string]string{"app": "shop"}}}}),
+		"RunPodSandbox":  refuse(codes.Unknown, text),
+		"ImageStatus": func(_ context.Context, request any) (any, error) {
+			if request.(*cri.ImageStatusRequest).Image.Image == "pause:1" {
+				return &cri.ImageStatusResponse{}, nil
+			}
+			return &cri.ImageStatusResponse{Image: &cri.Image{Id: "sha256:00ff"}}, nil
+		},
+	})
+	if err := with(t, f).Prepare(t.Context(), own()); err == nil || !strings.Contains(err.Error(), "no such host") || strings.Contains(err.Error(), "load image") {
+		t.Errorf("Prepare = %v, want the server's own error, and no try to load an image", err)
+	}
+}
+
+// A removal of which one call fails has failed, though the pod is gone; the next one
+// cleans up.
+func TestRemoveThatStumbles(t *testing.T) {
+	f := newFake(map[string]answer{"StopContainer": refuse(codes.Unknown, "shim is stuck")})
+	e := with(t, f)
+	if err := e.Prepare(t.Context(), own()); err == nil {
+		t.Fatal("a rehearsal whose container cannot be stopped is fine")
+	}
+	f.answer("StopContainer", say(&cri.StopContainerResponse{}))
+	if err := e.Prepare(t.Context(), own()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Create(t.Context(), own())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.answer("StopContainer", refuse(codes.Unknown, "shim is stuck"))
+	if err := c.Remove(t.Context()); err == nil || !strings.Contains(err.Error(), "shim is stuck") {
+		t.Errorf("Remove = %v, want the call that failed", err)
+	}
+	if err := c.Remove(t.Context()); err != nil {
+		t.Errorf("Remove, again: %v; want none: nothing is left", err)
+	}
+}

@@ -6,11 +6,13 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"slices"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/image"
@@ -34,6 +36,9 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	if found != nil {
 		return nil
 	}
+	if shared, err := e.shared(ctx, s); err != nil || shared && e.cfg.PauseImage == "" {
+		return err // somebody's pod might begin with tare's image meanwhile: the server may fetch its own
+	}
 	img, err := e.cfg.Images.Resolve(ctx, image.Agent)
 	if err != nil {
 		return err
@@ -48,6 +53,15 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	}
 	_, err = e.appears(ctx, s, name)
 	return err
+}
+
+// shared reports whether the server has pods that are no run's of tare.
+func (e *Engine) shared(ctx context.Context, s *server) (bool, error) {
+	pods, err := s.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	if err != nil {
+		return false, e.failed(ctx, "list pods", err)
+	}
+	return slices.ContainsFunc(pods.Items, func(p *cri.PodSandbox) bool { return p.Labels[labelRun] == "" }), nil
 }
 
 // pauseName is what the server calls that image; empty if nobody tells.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"sync/atomic"
 
 	"github.com/moby/moby/client"
 )
@@ -21,7 +22,11 @@ func (e *Engine) connect(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&net.Dialer{}).DialContext(ctx, at.Scheme, at.Host)
+	network := "tcp" // also of http and https
+	if at.Scheme == "unix" {
+		network = at.Scheme
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, at.Host)
 }
 
 // dial connects for the client library, which knows the engine by another address.
@@ -30,7 +35,9 @@ func (e *Engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err != nil || os.Getenv(client.EnvOverrideCertPath) != "" {
 		return conn, err // what passes through TLS cannot be told apart here
 	}
-	return &bounded{Conn: conn, left: longest}, nil
+	c := &bounded{Conn: conn}
+	c.left.Store(longest)
+	return c, nil
 }
 
 // A bounded connection fails once an answer is too long, so that no engine can
@@ -38,7 +45,7 @@ func (e *Engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // its hooks no access to their bodies.
 type bounded struct {
 	net.Conn
-	left int64 // how many bytes may still come before the next request
+	left atomic.Int64 // how many bytes may still come before the next request: one goroutine reads, another writes
 }
 
 // Write notes what is asked for. Of an image, and of what a container prints, any
@@ -46,18 +53,19 @@ type bounded struct {
 func (c *bounded) Write(p []byte) (int, error) {
 	switch head, _, _ := bytes.Cut(p, []byte("\r\n\r\n")); {
 	case bytes.Contains(head, []byte("/images/get?")), bytes.Contains(head, []byte("\r\nUpgrade: ")):
-		c.left = math.MaxInt64
+		c.left.Store(math.MaxInt64)
 	default:
-		c.left = longest
+		c.left.Store(longest)
 	}
 	return c.Conn.Write(p)
 }
 
 func (c *bounded) Read(p []byte) (int, error) {
-	if c.left <= 0 {
+	left := c.left.Load()
+	if left <= 0 {
 		return 0, fmt.Errorf("the engine's answer is longer than %d MiB", longest>>20)
 	}
-	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
-	c.left -= int64(n)
+	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
+	c.left.Add(-int64(n))
 	return n, err
 }

@@ -28,7 +28,7 @@ func where() (string, error) {
 	if home, err := os.UserHomeDir(); dir == "" && err == nil {
 		dir = filepath.Join(home, ".docker")
 	}
-	if name := contextName(dir); name != "" && name != "default" {
+	if name := contextName(dir); dir != "" && name != "" && name != "default" {
 		return endpoint(dir, name)
 	}
 	own := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "docker.sock")
@@ -78,6 +78,9 @@ func endpoint(dir, name string) (string, error) {
 	at, err := url.Parse(host)
 	if err != nil || at.Scheme != "unix" && at.Scheme != "tcp" {
 		return "", fail(fmt.Errorf("tare cannot use an engine at %.200q", strings.ToValidUTF8(host, "?")))
+	}
+	if _, err := os.Stat(filepath.Join(dir, "contexts", "tls", hex.EncodeToString(sum[:]))); err == nil {
+		return "", fail(errors.New("tare does not use the keys of a context: set DOCKER_HOST and DOCKER_CERT_PATH"))
 	}
 	return host, nil
 }

@@ -38,7 +38,8 @@ type running struct {
 	execs  bool       // a further process was run in it
 	stream io.Closer  // nil unless output is being copied
 	copied chan error // gets what ended the stream, nil if the output did
-	came   *counter   // of the stream; of who has taken from copied
+	came   *counter   // counts what the stream brings
+	logged bool       // the log was asked; like came, only for who holds the value of copied
 }
 
 func (c *running) ID() string { return c.id }
@@ -101,6 +102,9 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// logTime is how long Podman may take to give the log of a container.
+const logTime = 10 * time.Second
+
 // copyLog copies what Podman has logged of a container that has ended, and of whose
 // output nothing came. On a busy machine Podman 4.3 now and then ends the stream before
 // the container has printed anything (once among 280 containers, at a load of 10).
@@ -110,7 +114,7 @@ func (c *running) copyLog(ctx context.Context) error {
 	store := c.client.Store
 	info, err := os.Stat(filepath.Join(store.GraphRoot, store.Driver+"-containers", c.id, "userdata", "ctr.log"))
 	if err != nil || info.Size() == 0 {
-		return nil // nothing, or logged elsewhere
+		return nil // nothing; or logged to the journal, of which only a call would tell, and that would be timed
 	}
 	answer, err := c.client.send(ctx, http.MethodGet, c.at("/logs?stdout=true&stderr=true"), "", nil)
 	if err != nil {
@@ -164,9 +168,11 @@ func (c *running) drain(ctx context.Context) error {
 	}
 	select {
 	case err := <-copied:
-		if err == nil && c.came.n == 0 {
-			c.came.n = 1 // once
-			err = c.copyLog(ctx)
+		if err == nil && c.came.n == 0 && !c.logged {
+			c.logged = true
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
+			defer cancel()
+			err = c.copyLog(limited)
 		}
 		copied <- err // for the next to wait
 		return err

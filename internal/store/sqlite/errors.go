@@ -38,6 +38,13 @@ func (s *Store) wrap(err error) error {
 	return fmt.Errorf("store %s: %w", s.path, err)
 }
 
+// damage reports whether an error of reading a row tells of the row, and not of a
+// machine that could not read it just now.
+func damage(err error) bool {
+	var e *sqlite.Error
+	return !errors.As(err, &e) || e.Code()&0xff == lib.SQLITE_CORRUPT
+}
+
 // meaning returns the error that a result code of SQLite stands for, or nil.
 func meaning(err error) error {
 	var e *sqlite.Error

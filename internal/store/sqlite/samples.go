@@ -73,6 +73,8 @@ func (r *sampleReader) rest(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case err != nil && !damage(err):
+			return err
 		case err != nil && r.next < r.run.samples:
 			return r.lost(err)
 		case err != nil:

@@ -50,17 +50,20 @@ func (c *crowd) add(ctx context.Context, spec bench.Spec) error {
 // Rest implements bench.Rester: it removes the crowd. Those that stay are
 // removed by the next call.
 func (c *crowd) Rest(ctx context.Context) error {
-	left := c.members
-	c.members = nil
-	return together(len(left), func(i int) error {
-		err := left[i].Remove(ctx)
-		if err != nil {
-			c.mu.Lock()
-			c.members = append(c.members, left[i])
-			c.mu.Unlock()
-		}
+	members := c.members
+	removed := make([]bool, len(members))
+	err := together(len(members), func(i int) error {
+		err := members[i].Remove(ctx)
+		removed[i] = err == nil
 		return err
 	})
+	c.members = nil
+	for i, member := range members {
+		if !removed[i] { // also those that were not tried after an error
+			c.members = append(c.members, member)
+		}
+	}
+	return err
 }
 
 // Remove implements bench.Fixture.

@@ -122,7 +122,9 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	// The runner keeps tare to one processor of Go's scheduler. Where tare is the engine
 	// itself (native, floor), its lanes would wait for one another there.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(len(lanes), runtime.NumCPU())))
+	if _, inline := bench.As[bench.Inliner](t.Engine); inline {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(len(lanes), runtime.NumCPU())))
+	}
 	begin := m.Now()
 	var all sync.WaitGroup
 	for _, l := range lanes {

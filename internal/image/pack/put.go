@@ -1,95 +1,13 @@
 package pack
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/tare-bench/tare/internal/bench"
 )
-
-// wantedByUser is by what a file is needed that was asked for by its own name.
-const wantedByUser = "--file"
-
-// objects adds the libraries of those files that are objects at their own place:
-// modules of the first program.
-func (p *packer) objects() error {
-	c := p.closures[0]
-	for _, f := range p.request.Files {
-		if f.Dest != "" && f.Dest != f.Source || c.rules == nil {
-			continue
-		}
-		w, err := p.tree.find(f.Source)
-		if err != nil {
-			continue // a directory; what else there is, files will say
-		}
-		if _, err := w.dynamic(); errors.Is(err, errNotELF) {
-			continue
-		}
-		o, err := c.library(c.main, f.Source)
-		if err != nil {
-			return fmt.Errorf("file %s: %w", f.Source, err)
-		}
-		if err := c.load(o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// files adds the files and directories that were asked for. They replace what
-// is there.
-func (p *packer) files() error {
-	for _, f := range p.request.Files {
-		if f.Dest == "" {
-			f.Dest = f.Source
-		}
-		if err := p.file(f); err != nil {
-			return fmt.Errorf("%w: file %s: %w", bench.ErrUnsupported, f.Source, err)
-		}
-	}
-	return nil
-}
-
-func (p *packer) file(f File) error {
-	if err := checkDest(f.Dest); err != nil {
-		return err
-	}
-	w, err := p.tree.look(f.Source)
-	if err != nil {
-		return err
-	}
-	if w.regular() {
-		e := w.way.file()
-		e.Path, e.Wanted = f.Dest, wantedByUser
-		return p.tree.put(e)
-	}
-	return p.tree.walk(w.at, func(name string, e Entry) error {
-		e.Path, e.Wanted = path.Join(f.Dest, strings.TrimPrefix(name, w.at)), wantedByUser
-		if e.Mode.IsDir() {
-			_, err := p.tree.mkdir(e.Path)
-			return err
-		}
-		e.Part = f.Dest
-		return errors.Join(p.tree.put(e), p.tree.check())
-	})
-}
-
-// checkDest refuses a place that is none in an image.
-func checkDest(dest string) error {
-	switch {
-	case !path.IsAbs(dest) || path.Clean(dest) != dest || dest == "/":
-		return fmt.Errorf("place %q: want an absolute path without . and .. that is not /", dest)
-	case slices.ContainsFunc(kernels(), func(d string) bool { return dest == d || strings.HasPrefix(dest, d+"/") }):
-		return fmt.Errorf("place %q: %w", dest, errElsewhere)
-	}
-	return nil
-}
 
 // walk calls do for everything in a directory of the host, whose path has no
 // links on its way, and first for the directory. Links are not followed.

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -11,32 +12,13 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// NoRecipe is the Request.Recipe that stands for none.
-const NoRecipe = "none"
-
-// A Request says what an image is to hold.
-type Request struct {
-	Programs []string // names or absolute paths, see Find; the first is what a container runs
-	Recipe   string   // name of that of the first program; empty = each program's own, if there is one
-	Files    []File
-	Users    []string // names of users of the host; a container runs as the first
-	Scripts  bool     // a script is packed with its interpreter, though what it runs cannot be told
-	Process  Process  // what of it is not empty replaces the recipe's
-}
-
-// A File is a file or directory of the host that an image is to hold.
-type File struct {
-	Source string // its path on the host, absolute
-	Dest   string // its path inside, absolute; empty = the same
-}
-
 // A packer makes one Set.
 type packer struct {
 	tree     *tree
-	request  Request
-	closures []*closure // of programs, in the order in which they were wanted
+	recipe   func(program string) *Recipe // nil for a program without one
+	closures []*closure                   // of programs, in the order in which they were wanted
 	recipes  []*applied
-	accounts accounts
+	users    []User
 	set      Set
 }
 
@@ -48,16 +30,26 @@ type applied struct {
 	bin     string // the directory that it really is in
 }
 
-// Pack returns programs with everything that they need. Errors wrap
-// bench.ErrUnsupported where one cannot be packed: it is missing, a script or for
-// another architecture, or lacks a library itself.
-func (h Host) Pack(r Request) (*Set, error) {
-	p := &packer{tree: newTree(h), request: r}
-	for _, step := range []func() error{p.programs, p.objects, p.cook, p.base, p.make, p.users, p.files, p.process} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+// Pack returns programs with everything that they need: names or absolute paths,
+// see Find. A container runs the first. Errors wrap bench.ErrUnsupported where one
+// cannot be packed: it is missing, a script or for another architecture, or lacks
+// a library itself.
+func (h Host) Pack(programs ...string) (*Set, error) { return h.pack(recipeOf, programs) }
+
+func (h Host) pack(recipe func(string) *Recipe, programs []string) (*Set, error) {
+	p := &packer{tree: newTree(h), recipe: recipe}
+	if err := p.programs(programs); err != nil {
+		return nil, err
 	}
+	if err := p.cook(); err != nil {
+		return nil, err
+	}
+	p.base()
+	if err := p.make(); err != nil {
+		return nil, err
+	}
+	p.process()
+
 	for _, name := range slices.Sorted(maps.Keys(p.tree.entries)) {
 		p.set.Entries = append(p.set.Entries, p.tree.entries[name])
 	}
@@ -65,20 +57,17 @@ func (h Host) Pack(r Request) (*Set, error) {
 }
 
 // programs adds what was asked for, and what its recipes cannot do without.
-func (p *packer) programs() error {
-	if len(p.request.Programs) == 0 {
+func (p *packer) programs(names []string) error {
+	if len(names) == 0 {
 		return fmt.Errorf("%w: no program to pack", bench.ErrUnsupported)
 	}
-	for i, name := range p.request.Programs {
-		recipe, err := p.recipeFor(i, name)
-		if err != nil {
-			return err
-		}
+	for i, name := range names {
+		recipe := cmp.Or(p.recipe(name), &Recipe{})
 		file, err := recipe.find(p.tree, name)
 		if err != nil {
 			return err
 		}
-		c, err := p.program(file, "", 0)
+		c, err := p.program(file, "")
 		if err != nil {
 			return err
 		}
@@ -97,37 +86,8 @@ func (p *packer) programs() error {
 	return nil
 }
 
-// recipeFor returns the recipe of the program that was named as number i; one
-// without a name if there is none.
-func (p *packer) recipeFor(i int, program string) (*Recipe, error) {
-	none := &Recipe{}
-	switch want := p.request.Recipe; {
-	case want == NoRecipe:
-		return none, nil
-	case want != "" && i == 0:
-		if r := recipeNamed(want); r != nil {
-			return r, nil
-		}
-		return nil, fmt.Errorf("%w: no recipe %q: there are %s", bench.ErrUnsupported, want, strings.Join(RecipeNames(), ", "))
-	}
-	if r := recipeOf(program); r != nil {
-		return r, nil
-	}
-	return none, nil
-}
-
-// program adds a program. A script comes with its interpreter, whose closure is
-// the program's.
-func (p *packer) program(file, wanted string, depth int) (*closure, error) {
-	if p.request.Scripts && depth < maxInterpreters {
-		line, err := p.tree.script(file)
-		if err != nil {
-			return nil, err
-		}
-		if line != "" {
-			return p.script(file, wanted, line, depth)
-		}
-	}
+// program adds a program.
+func (p *packer) program(file, wanted string) (*closure, error) {
 	c := newClosure(p.tree)
 	c.wanted = wanted
 	if err := c.program(file); err != nil {
@@ -144,7 +104,7 @@ func (p *packer) companions(a *applied) error {
 	for _, name := range a.With {
 		file, err := p.companion(a, name)
 		if err == nil {
-			_, err = p.program(file, a.program, 0)
+			_, err = p.program(file, a.program)
 		}
 		if err != nil {
 			return fmt.Errorf("%s needs the program %s: %w", a.program, name, err)
@@ -155,7 +115,7 @@ func (p *packer) companions(a *applied) error {
 		if err != nil || p.tree.isScript(file) {
 			continue
 		}
-		if _, err := p.program(file, a.program, 0); err != nil {
+		if _, err := p.program(file, a.program); err != nil {
 			return err
 		}
 	}
@@ -197,7 +157,7 @@ func partOf(pattern, file string) string {
 }
 
 // base adds what is in every image, in the place of what was taken.
-func (p *packer) base() error {
+func (p *packer) base() {
 	base := append(Base(), text("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"))
 	for _, c := range p.closures {
 		if c.glibc != nil {
@@ -210,10 +170,9 @@ func (p *packer) base() error {
 	for _, e := range base {
 		p.tree.set(e)
 	}
-	return nil
 }
 
-// make adds what recipes make, and their users.
+// make adds what recipes make, and their users in the place of the base's.
 func (p *packer) make() error {
 	for _, a := range p.recipes {
 		for _, m := range a.Make {
@@ -227,9 +186,9 @@ func (p *packer) make() error {
 				return err
 			}
 		}
-		for _, u := range a.Users {
-			p.accounts.add(u)
-		}
+		p.users = append(p.users, a.Users...)
 	}
+	p.tree.set(text("/etc/passwd", passwd(p.users)))
+	p.tree.set(text("/etc/group", group(p.users)))
 	return nil
 }

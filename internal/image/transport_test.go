@@ -22,12 +22,13 @@ func TestRedirections(t *testing.T) {
 		{"https://registry.example/v2/", "https://localhost/x", true},
 		{"https://registry.example/v2/", "https://0.0.0.0/x", true},
 		{"https://10.0.0.1/v2/", "https://10.0.0.1/x", false},
-		{"https://10.0.0.1/v2/", "https://10.0.0.2/x", false},
+		{"https://10.0.0.1/v2/", "https://10.0.0.1:9000/x", false},
+		{"https://10.0.0.1/v2/", "https://10.0.0.2/x", true},
 		{"https://10.0.0.1/v2/", "https://127.0.0.1/x", true},
 		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:5000/x", false},
 		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:6000/x", true},
 	} {
-		if err := checkRedirect(request(t, test.to), []*http.Request{request(t, test.from)}); errors.Is(err, ErrHostile) != test.refused {
+		if err := checkAddress(request(t, test.from).URL, request(t, test.to).URL); errors.Is(err, ErrHostile) != test.refused {
 			t.Errorf("%s → %s: %v, want refused: %v", test.from, test.to, err, test.refused)
 		}
 	}
@@ -71,7 +72,7 @@ func TestPlainHTTP(t *testing.T) {
 			sent = true
 			return &http.Response{Body: http.NoBody}, nil
 		})
-		answer, err := watched{next, 1 << 40}.RoundTrip(request(t, url))
+		answer, err := bounded{next, 1 << 40}.RoundTrip(request(t, url))
 		if err == nil {
 			err = answer.Body.Close()
 		}

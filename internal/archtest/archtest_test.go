@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/image":                 {"internal/bench", "internal/agent", "internal/image/pack", "github.com/google/go-containerregistry", "github.com/klauspost/compress", "golang.org/x/sys"},
 	"internal/image/*":               {"internal/image", "internal/agent"},
 	"internal/image/imagetest":       {"github.com/google/go-containerregistry", "github.com/klauspost/compress"},
-	"internal/image/inspect":         {"internal/image/rpmdb", "github.com/google/go-containerregistry"},
+	"internal/image/inspect":         {"github.com/google/go-containerregistry"},
 	"internal/image/pack":            {"internal/bench"},
 	"internal/registry":              {"internal/bench", "internal/image", "github.com/google/go-containerregistry"},
 	"internal/registry/registrytest": {"internal/registry", "internal/image"},

@@ -98,11 +98,11 @@ func TestUncheckedIsTold(t *testing.T) {
 	if said := p.must(t, "import", p.write(t, "v1.jsonl", string(old))); strings.Count(said.stdout, "not checked") != 2 {
 		t.Errorf("import: %s", said.stdout)
 	}
-	dump, err := os.ReadFile("../store/sqlite/testdata/v1.sql")
+	dump, err := os.ReadFile("../store/sqlite/testdata/v5.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.store = filepath.Join(p.dir, "v1.db")
+	p.store = filepath.Join(p.dir, "v5.db")
 	p.damage(t, string(dump))
 	if said := p.must(t, "check"); strings.Count(said.stdout, "not checked: an older tare stored it") != 2 {
 		t.Errorf("check: %s", said.stdout)

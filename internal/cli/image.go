@@ -18,9 +18,9 @@ func (a *app) imageCommand() *cobra.Command {
 	var engine string
 	cmd := &cobra.Command{
 		Use:   "image REF...",
-		Short: "Say what is in images, and what differs between them",
-		Long: `Image reads images through and shows their sizes, layers, packages, C library and
-configuration; of several, what they share and what differs. Nothing in them is run.
+		Short: "Show sizes, layers, C library and configuration of images",
+		Long: `Image reads images through and shows their sizes, layers, C library and configuration;
+of several, which layers they share and which settings differ. Nothing in them is run.
 
 A reference is docker://REF (in a registry), oci:DIR (an OCI image layout), tar:FILE
 (from 'docker save', or an archive of a layout), host:PROGRAM (a program of this

@@ -23,11 +23,9 @@ func writeImages(w io.Writer, c inspect.Comparison, width int) error {
 			writeWrapped(w, "! ", r.Ref+": "+n, width)
 		}
 	}
-	if len(c.Images) == 1 {
-		writePackages(w, c.Images[0], width)
-		return nil
+	if len(c.Images) > 1 {
+		writeDifferences(w, c, width)
 	}
-	writeDifferences(w, c, width)
 	return nil
 }
 
@@ -45,7 +43,6 @@ func overview(c inspect.Comparison) [][]string {
 		{"shared"},
 		{"system"},
 		{"libc"},
-		{"packages"},
 		{"user"},
 		{"entry point"},
 		{"command"},
@@ -57,7 +54,7 @@ func overview(c inspect.Comparison) [][]string {
 	for i, r := range c.Images {
 		for n, cell := range []string{
 			r.Ref, shortDigest(r.Digest), r.Platform, createdText(r.Created), compressedText(r), bytesText(r.Unpacked),
-			filesText(r), fmt.Sprint(len(r.Layers)), sharedText(c, i), r.System, libcText(r), countsText(r),
+			filesText(r), fmt.Sprint(len(r.Layers)), sharedText(c, i), r.System, libcText(r),
 			cmp.Or(r.Config.User, "root"), inspect.Words(r.Config.Entrypoint), inspect.Words(r.Config.Cmd), cmp.Or(r.Config.Dir, "/"),
 			strings.Join(r.Config.Ports, " "), strings.Join(r.Config.Volumes, " "), strings.Join(r.Config.Env, " "),
 		} {
@@ -120,21 +117,6 @@ func libcText(r *inspect.Report) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// countsText says how many packages each manager has.
-func countsText(r *inspect.Report) string {
-	counts := map[string]int{}
-	for _, p := range r.Packages {
-		counts[p.Manager]++
-	}
-	var all []string
-	for _, manager := range []string{"dpkg", "apk", "rpm"} {
-		if counts[manager] > 0 {
-			all = append(all, fmt.Sprintf("%d of %s", counts[manager], manager))
-		}
-	}
-	return cmp.Or(strings.Join(all, ", "), "none listed")
-}
-
 // layerRows has a line for each layer of each image.
 func layerRows(c inspect.Comparison) [][]string {
 	rows := [][]string{{"LAYER", "STORED", "AS", "UNPACKED", "FILES", "IMAGE"}}
@@ -163,15 +145,24 @@ func oneBased(images []int) string {
 	return strings.Join(all, " ")
 }
 
-// writePackages lists the packages of a single image.
-func writePackages(w io.Writer, r *inspect.Report, width int) {
-	if len(r.Packages) == 0 {
+// writeDifferences lists the settings that are not the same.
+func writeDifferences(w io.Writer, c inspect.Comparison, width int) {
+	fmt.Fprintln(w, "\nSettings that differ")
+	if len(c.Config) == 0 {
+		fmt.Fprintln(w, "  none")
 		return
 	}
-	fmt.Fprintln(w, "\nPackages")
-	rows := [][]string{}
-	for _, p := range r.Packages {
-		rows = append(rows, []string{p.Name, p.Version, p.Arch})
+	head := []string{"SETTING"}
+	for i := range c.Images {
+		head = append(head, fmt.Sprintf("IMAGE %d", i+1))
+	}
+	rows := [][]string{head}
+	for _, d := range c.Config {
+		row := []string{d.What}
+		for _, v := range d.Values {
+			row = append(row, cmp.Or(v, "–"))
+		}
+		rows = append(rows, row)
 	}
 	writeGrid(w, rows, width)
 }

@@ -2,18 +2,20 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
@@ -22,18 +24,9 @@ import (
 
 // packOptions are the flags of 'tare pack'.
 type packOptions struct {
-	output     string
-	force      bool
-	load       []string
-	tag        string
-	recipe     string
-	files      []string
-	users      []string
-	entrypoint string
-	cmd        string
-	env        []string
-	ports      []string
-	dir        string
+	output string
+	load   []string
+	tag    string
 }
 
 func (a *app) packCommand() *cobra.Command {
@@ -42,8 +35,8 @@ func (a *app) packCommand() *cobra.Command {
 		Use:   "pack PROGRAM...",
 		Short: "Make an image of programs of this machine, with exactly what they need",
 		Long: `Pack makes an image of programs that are installed here: their dynamic loader,
-their libraries, and what they are known to open. It says what it took, from which
-package, and why. The same files give the same image, to the byte.
+their libraries, and what they are known to open. It says what it took, and why.
+The same files give the same image, to the byte.
 
 PROGRAM is a name that is looked for in PATH, /usr/sbin and /sbin, or an absolute
 path. A container runs the first one. What a program needs beside libraries, and how
@@ -51,38 +44,29 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 ` + strings.Join(pack.RecipeNames(), ", ") + `.
 --image host:PROGRAM packs by the same rules.`,
 		Example: `  tare pack nginx -o nginx.tar
-  tare pack postgres --load docker,podman
-  tare pack ./server --file ./static:/srv --user www-data -o oci:image`,
+  tare pack postgres --load docker,podman`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.pack(cmd.Context(), o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "`file` to write, for --image tar:FILE and 'docker load', .tar.gz and .tgz with gzip; oci:DIR for an OCI layout; - for stdout")
-	f.BoolVar(&o.force, "force", false, "replace the file that is there")
+	f.StringVarP(&o.output, "output", "o", "", "archive to write: a `file` for --image tar:FILE and 'docker load'")
 	f.StringArrayVar(&o.load, "load", nil, "`engines` to load it into, with commas: "+strings.Join(loaders(), ", "))
 	f.StringVar(&o.tag, "tag", "", "`name` of the image (default tare.local/PROGRAM:latest)")
-	f.StringVar(&o.recipe, "recipe", "", "`name` of the recipe for the first program; none for no recipe at all (default: by the programs' names)")
-	f.StringArrayVar(&o.files, "file", nil, "one more file or directory: `SRC[:DEST]`; libraries of an object at its own place come along")
-	f.StringArrayVar(&o.users, "user", nil, "a user of this machine, by `name`; a container runs as the first")
-	f.StringVar(&o.entrypoint, "entrypoint", "", "what a container runs: `words`, or a JSON array of them")
-	f.StringVar(&o.cmd, "cmd", "", "its arguments, unless others are given: `words`, or a JSON array of them")
-	f.StringArrayVar(&o.env, "env", nil, "a variable of the image: `KEY=VALUE`")
-	f.StringArrayVar(&o.ports, "expose", nil, "a port on which it listens, instead of those of the recipe: `PORT[/PROTOCOL]`, by default tcp")
-	f.StringVar(&o.dir, "workdir", "", "its working `directory`, made if it is not there")
-	completeFlag(cmd, "recipe", completeFixed(append(pack.RecipeNames(), pack.NoRecipe)...))
 	completeFlag(cmd, "load", completeList(loaders()...))
 	return cmd
 }
 
-func (a *app) pack(ctx context.Context, o packOptions, programs []string) error {
-	request, err := o.request(programs)
-	if err != nil {
-		return err
+func (a *app) pack(ctx context.Context, o packOptions, programs []string) (err error) {
+	if len(programs) == 0 {
+		return &usageError{errors.New("no program to pack"), "name one that is installed here: tare pack nginx -o nginx.tar"}
 	}
-	tag, err := o.name(request.Programs[0])
-	if err != nil {
-		return err
+	for i, p := range programs {
+		if strings.Contains(p, "/") {
+			if programs[i], err = filepath.Abs(p); err != nil {
+				return err
+			}
+		}
 	}
-	to, err := parseTarget(o.output, o.force)
+	tag, err := o.name(programs[0])
 	if err != nil {
 		return err
 	}
@@ -90,130 +74,40 @@ func (a *app) pack(ctx context.Context, o packOptions, programs []string) error 
 	if err != nil {
 		return err
 	}
-	work, remove, err := to.workshop()
+	if err := o.checkOutput(); err != nil {
+		return err
+	}
+
+	work, remove, err := o.workDir()
 	if err != nil {
 		return err
 	}
-	defer remove()
-	img, err := image.NewLibrary(work).Pack(ctx, request)
+	defer func() { _ = remove() }() // at worst a leftover, which the next one removes
+	img, err := image.NewLibrary(work).Pack(ctx, programs...)
 	if err != nil {
-		return packError(err, to)
+		return packError(err, work)
 	}
-	result, err := describe(ctx, img, tag)
-	if err != nil {
+	if err := o.write(ctx, img, tag, work); err != nil {
 		return err
 	}
-	if err := to.write(ctx, a, img, tag); err != nil {
-		return err
+	result := describe(img, tag)
+	if o.output != "" {
+		result.Written = "tar:" + o.output
 	}
-	result.Written = to.reference()
 	result.Loaded, err = a.loadInto(ctx, engines, img, tag)
-	return errors.Join(a.printPacked(result, to.kind == toStdout), err)
+	return errors.Join(a.printPacked(result), err)
 }
 
 // packError says that it is the output's file system that has no room, for the layer is
 // made beside it, or that what was named cannot be packed.
-func packError(err error, to *target) error {
+func packError(err error, work string) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return &outputError{fmt.Errorf("make the layer in %s: %w", to.work, err)}
+		return &outputError{fmt.Errorf("make the layer in %s: %w", work, err)}
 	}
 	if errors.Is(err, bench.ErrUnsupported) {
 		return mistyped(err, "")
 	}
 	return err
-}
-
-// request reads the flags.
-func (o packOptions) request(programs []string) (r pack.Request, err error) {
-	r = pack.Request{Recipe: o.recipe, Users: o.users, Scripts: true}
-	if len(programs) == 0 && o.recipe != "" {
-		programs = pack.ProgramsOf(o.recipe)
-	}
-	if len(programs) == 0 {
-		return r, &usageError{errors.New("no program to pack"), "name one that is installed here: tare pack nginx -o nginx.tar"}
-	}
-	for _, p := range programs {
-		if strings.Contains(p, "/") {
-			if p, err = filepath.Abs(p); err != nil {
-				return r, err
-			}
-		}
-		r.Programs = append(r.Programs, p)
-	}
-	for _, f := range o.files {
-		file, err := parseFile(f)
-		if err != nil {
-			return r, err
-		}
-		r.Files = append(r.Files, file)
-	}
-	r.Process, err = o.process()
-	return r, err
-}
-
-// process reads the flags that say what a container runs.
-func (o packOptions) process() (p pack.Process, err error) {
-	p = pack.Process{Env: o.env, Dir: o.dir}
-	for _, kv := range o.env {
-		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
-			return p, &usageError{fmt.Errorf("--env %q", kv), "write KEY=VALUE"}
-		}
-	}
-	for _, text := range o.ports {
-		port, err := parsePort(text)
-		if err != nil {
-			return p, err
-		}
-		p.Ports = append(p.Ports, port)
-	}
-	var err1, err2 error
-	p.Entrypoint, err1 = words("--entrypoint", o.entrypoint)
-	p.Cmd, err2 = words("--cmd", o.cmd)
-	return p, errors.Join(err1, err2)
-}
-
-// parsePort reads PORT[/PROTOCOL], and returns it as an image's configuration has it.
-func parsePort(text string) (string, error) {
-	number, protocol, ok := strings.Cut(text, "/")
-	if !ok {
-		protocol = "tcp"
-	}
-	port, err := strconv.ParseUint(number, 10, 16)
-	if err != nil || port == 0 || !slices.Contains([]string{"tcp", "udp", "sctp"}, protocol) {
-		return "", &usageError{fmt.Errorf("--expose %q", text), "write PORT or PORT/PROTOCOL: 1 to 65535, and tcp, udp or sctp"}
-	}
-	return fmt.Sprintf("%d/%s", port, protocol), nil
-}
-
-// parseFile reads SRC[:DEST]. DEST begins with a slash, and ends with one if SRC
-// goes into that directory.
-func parseFile(text string) (pack.File, error) {
-	source, dest := text, ""
-	if i := strings.LastIndex(text, ":/"); i >= 0 {
-		source, dest = text[:i], text[i+1:]
-	}
-	if source == "" {
-		return pack.File{}, &usageError{fmt.Errorf("--file %q", text), "write SRC, or SRC:/DEST"}
-	}
-	source, err := filepath.Abs(source)
-	if err != nil {
-		return pack.File{}, err
-	}
-	if strings.HasSuffix(dest, "/") {
-		dest += path.Base(source)
-	}
-	return pack.File{Source: source, Dest: dest}, nil
-}
-
-// words reads the words of a command: a JSON array, or words with blanks between.
-func words(flag, text string) (out []string, err error) {
-	if !strings.HasPrefix(text, "[") {
-		return strings.Fields(text), nil
-	}
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		return nil, &usageError{fmt.Errorf("%s %q: %w", flag, text, err), `a JSON array is like ["/usr/sbin/nginx", "-g", "daemon off;"]`}
-	}
-	return out, nil
 }
 
 // strange is what a repository's name does not have.
@@ -232,6 +126,87 @@ func (o packOptions) name(program string) (string, error) {
 	return full, nil
 }
 
+// checkOutput reads --output, and refuses what is there, before anything is packed.
+func (o *packOptions) checkOutput() error {
+	if o.output == "" {
+		return nil
+	}
+	file := strings.TrimPrefix(o.output, "tar:")
+	if file == "" || file == "-" || strings.HasPrefix(file, "oci:") || strings.Contains(file, "://") {
+		return &usageError{
+			fmt.Errorf("--output %q is not a file", o.output),
+			"name a file for the archive; --load puts the image into an engine",
+		}
+	}
+	o.output = filepath.Clean(file)
+	_, err := os.Stat(o.output)
+	switch {
+	case err == nil:
+		return &usageError{fmt.Errorf("--output: %s already exists", o.output), "choose another name, or remove it first"}
+	case !errors.Is(err, fs.ErrNotExist):
+		return notWritable(err)
+	}
+	if _, err := os.Stat(filepath.Dir(o.output)); errors.Is(err, fs.ErrNotExist) {
+		return &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
+	}
+	return nil
+}
+
+// workDir makes a directory for what is made on the way: where the image goes, or else
+// among temporary files.
+func (o packOptions) workDir() (dir string, remove func() error, err error) {
+	parent := os.TempDir()
+	if o.output != "" {
+		parent = filepath.Dir(o.output)
+	}
+	if dir, remove, err = workDir(parent); err != nil {
+		return "", nil, notWritable(err)
+	}
+	return dir, remove, nil
+}
+
+// notWritable is the error for a place that cannot be written to.
+func notWritable(err error) error {
+	err = fmt.Errorf("--output: %w", err)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return &hintError{err, "choose a place that you may write to"}
+	}
+	return err
+}
+
+// write writes the archive whole, or not at all. Work is on the same file system.
+func (o packOptions) write(ctx context.Context, img *image.Image, tag, work string) error {
+	if o.output == "" {
+		return nil
+	}
+	made := filepath.Join(work, "image.tar")
+	f, err := os.OpenFile(made, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	err = errors.Join(img.WriteArchive(image.Until(ctx, f), tag), f.Close())
+	if err == nil {
+		err = o.place(made)
+	}
+	var typed *usageError
+	if err != nil && ctx.Err() == nil && !errors.As(err, &typed) {
+		err = &outputError{fmt.Errorf("--output: %w", err)}
+	}
+	return err
+}
+
+// place moves what was written to where it belongs. What has come there meanwhile stays.
+func (o packOptions) place(made string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, o.output, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EEXIST) {
+		// Not every file system can, and then the look before has to do.
+		if err = o.checkOutput(); err == nil {
+			err = os.Rename(made, o.output)
+		}
+	}
+	return err
+}
+
 // loaders are the drivers of engines with a store of images that users name.
 func loaders() []string { return []string{"docker", "podman", "containerd"} }
 
@@ -247,9 +222,47 @@ func toLoad(flags []string) ([]instance, error) {
 		i := slices.IndexFunc(all, func(e instance) bool { return e.Name == name })
 		if i < 0 {
 			all = slices.DeleteFunc(all, func(e instance) bool { return !slices.Contains(loaders(), e.Driver) })
-			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), "one can load into " + strings.Join(names(all), ", ")}
+			can := "one can load into " + strings.Join(names(all), ", ")
+			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), can}
 		}
 		out = append(out, all[i])
 	}
 	return out, nil
+}
+
+// loadInto loads the image into engines, and returns their names. One that
+// cannot take it does not keep the others from it.
+func (a *app) loadInto(
+	ctx context.Context, engines []instance, img *image.Image, tag string,
+) (loaded []string, err error) {
+	for _, inst := range engines {
+		if loadErr := a.loadOne(ctx, inst, img, tag); loadErr != nil {
+			err = errors.Join(err, fmt.Errorf("--load %s: %w", inst.Name, loadErr))
+			continue
+		}
+		loaded = append(loaded, inst.Name)
+	}
+	return loaded, err
+}
+
+func (a *app) loadOne(ctx context.Context, inst instance, img *image.Image, tag string) (err error) {
+	dir, remove, err := workDir(os.TempDir()) // for the socket of an engine that has to be started
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	e, err := openEngine(a.newSite("pack", dir), inst)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeEngines(ctx, map[string]bench.Engine{inst.Name: e})) }()
+	l, ok := bench.As[bench.ImageLoader](e)
+	if !ok {
+		return fmt.Errorf("%w: %s has no store of images that users name: "+
+			"write a file with -o, and use it with --image tar:FILE", bench.ErrUnsupported, inst.Name)
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(img.WriteArchive(w, tag)) }()
+	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	return l.LoadImage(ctx, r, tag, img.Digest())
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/image/pack"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
@@ -22,41 +20,33 @@ type packed struct {
 	Program string       `json:"program"`
 	Argv    []string     `json:"argv"`
 	Env     []string     `json:"env"`
-	User    string       `json:"user,omitempty"`
 	Dir     string       `json:"dir"`
 	Ports   []string     `json:"ports,omitempty"`
 	Layer   int64        `json:"layer_bytes"` // uncompressed, as it is stored
 	Bytes   int64        `json:"file_bytes"`  // of all files
 	Files   []packedFile `json:"files"`
 	Links   int          `json:"links"`
-	Owners  bool         `json:"packages_known"` // there is a database of packages
 	SetID   bool         `json:"set_id_lost,omitempty"`
-	Scripts []string     `json:"scripts,omitempty"`
 	Written string       `json:"written,omitempty"` // a reference
 	Loaded  []string     `json:"loaded,omitempty"`  // engines
 }
 
 // packedFile is a file that was taken from this machine, or that tare has written.
 type packedFile struct {
-	Path    string `json:"path"`
-	Bytes   int64  `json:"bytes"`
-	Made    bool   `json:"made,omitempty"` // by tare
-	Package string `json:"package,omitempty"`
-	By      string `json:"needed_by,omitempty"`
-	Part    string `json:"part_of,omitempty"` // the directory that it came with
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	Made  bool   `json:"made,omitempty"` // by tare
+	By    string `json:"needed_by,omitempty"`
+	Part  string `json:"part_of,omitempty"` // the directory that it came with
 }
 
-// describe says what is in the image, and where it comes from.
-func describe(ctx context.Context, img *image.Image, tag string) (*packed, error) {
+// describe says what is in the image, and what it is there for.
+func describe(img *image.Image, tag string) *packed {
 	set := img.Packed()
-	owners, known, err := pack.Host{}.Packages(ctx, set.Taken())
-	if err != nil {
-		return nil, fmt.Errorf("ask which packages own the files: %w", err)
-	}
 	out := &packed{
 		Digest: img.Digest(), Tag: tag, Program: set.Program,
-		Argv: slices.Concat(set.Process.Entrypoint, set.Process.Cmd), Env: img.Env(), User: img.User(), Dir: img.WorkingDir(), Ports: set.Process.Ports,
-		Layer: img.Stored(), Owners: known, SetID: set.SetID, Scripts: set.Scripts, Files: []packedFile{},
+		Argv: slices.Concat(set.Process.Entrypoint, set.Process.Cmd), Env: img.Env(), Dir: img.WorkingDir(),
+		Ports: set.Process.Ports, Layer: img.Stored(), SetID: set.SetID, Files: []packedFile{},
 	}
 	for _, e := range set.Entries {
 		out.Bytes += e.Size
@@ -64,30 +54,23 @@ func describe(ctx context.Context, img *image.Image, tag string) (*packed, error
 		case fs.ModeSymlink:
 			out.Links++
 		case 0:
-			out.Files = append(out.Files, packedFile{e.Path, e.Size, e.Made(), owners[e.Origin], e.Wanted, e.Part})
+			out.Files = append(out.Files, packedFile{e.Path, e.Size, e.Made(), e.Wanted, e.Part})
 		}
 	}
-	return out, nil
+	return out
 }
 
-// printPacked tells what was packed; on stderr where the image is on stdout.
-func (a *app) printPacked(p *packed, aside bool) error {
-	var out io.Writer = a.stdout
-	width := a.lineWidth()
-	switch {
-	case aside:
-		out, width = a.stderr, unlimited
-	case a.global.JSON:
+// printPacked tells what was packed.
+func (a *app) printPacked(p *packed) error {
+	if a.global.JSON {
 		return a.printJSON(p)
 	}
-	writeFiles(out, p.Files, width)
+	out := a.stdout
+	writeFiles(out, p.Files, a.lineWidth())
 	made := p.made()
 	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare and %d links, %s; the layer has %s\n",
 		len(p.Files)-made, made, p.Links, bytesOf(p.Bytes), bytesOf(p.Layer))
 	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(commandLine(p.Argv)))
-	if p.User != "" {
-		fmt.Fprintf(out, "as     %s\n", plain.Line(p.User))
-	}
 	if len(p.Ports) > 0 {
 		fmt.Fprintf(out, "ports  %s\n", plain.Line(strings.Join(p.Ports, " ")))
 	}
@@ -97,7 +80,12 @@ func (a *app) printPacked(p *packed, aside bool) error {
 	for _, engine := range p.Loaded {
 		fmt.Fprintf(out, "loaded %s into %s\n", plain.Line(p.Tag), engine)
 	}
-	a.noticePacked(p, aside)
+	if p.SetID {
+		a.notice("a program is set-user-ID or set-group-ID here, and not in the image")
+	}
+	if p.Written == "" && len(p.Loaded) == 0 {
+		a.notice("nothing was written: -o FILE or --load ENGINE keeps the image")
+	}
 	return nil
 }
 
@@ -111,67 +99,38 @@ func (p *packed) made() (n int) {
 	return n
 }
 
-// noticePacked says what the user may not expect.
-func (a *app) noticePacked(p *packed, aside bool) {
-	for _, script := range p.Scripts {
-		a.notice("%s is a script: what it runs and reads is not packed with it; name that too, as PROGRAM or --file", script)
-	}
-	if p.SetID {
-		a.notice("a program is set-user-ID or set-group-ID here, and not in the image")
-	}
-	if !p.Owners {
-		a.notice("packages are not known: there is neither dpkg nor rpm with a database")
-	}
-	if p.Written == "" && len(p.Loaded) == 0 && !aside {
-		a.notice("nothing was written: -o FILE or --load ENGINE keeps the image")
-	}
-}
-
 // writeFiles writes a line for each file, and one for all that came with a
 // directory.
 func writeFiles(w io.Writer, files []packedFile, width int) {
-	rows := [][]string{{"SIZE", "PATH", "PACKAGE", "NEEDED BY"}}
+	rows := [][]string{{"SIZE", "PATH", "NEEDED BY"}}
 	for _, f := range gathered(files) {
-		rows = append(rows, []string{bytesOf(f.Bytes), f.Path, f.from(), cmp.Or(f.By, "–")})
+		by := cmp.Or(f.By, "–")
+		if f.Made {
+			by = strings.TrimPrefix(f.By+", ", ", ") + "written by tare"
+		}
+		rows = append(rows, []string{bytesOf(f.Bytes), f.Path, by})
 	}
 	writeGrid(w, rows, width)
 }
 
-// from is where a file comes from: a package, if it is known.
-func (f packedFile) from() string {
-	if f.Made {
-		return "written by tare"
-	}
-	return cmp.Or(f.Package, "–")
-}
-
 // gathered makes one of the files that came with a directory, where the first was.
 func gathered(files []packedFile) (rows []packedFile) {
-	type group struct {
-		row      int
-		count    int
-		packages []string
-	}
-	groups := map[string]*group{}
+	row := map[string]int{}
+	count := map[string]int{}
 	for _, f := range files {
-		g := groups[f.Part]
+		at, known := row[f.Part]
 		switch {
 		case f.Part == "":
 			rows = append(rows, f)
 			continue
-		case g == nil:
-			g = &group{row: len(rows)}
-			groups[f.Part] = g
+		case !known:
+			at = len(rows)
+			row[f.Part] = at
 			rows = append(rows, packedFile{By: f.By})
 		}
-		g.count++
-		if f.Package != "" && !slices.Contains(g.packages, f.Package) {
-			g.packages = append(g.packages, f.Package)
-		}
-		r := &rows[g.row]
-		r.Bytes += f.Bytes
-		r.Path = fmt.Sprintf("%s/ (%d files)", strings.TrimSuffix(f.Part, "/"), g.count)
-		r.Package = strings.Join(g.packages, ", ")
+		count[f.Part]++
+		rows[at].Bytes += f.Bytes
+		rows[at].Path = fmt.Sprintf("%s/ (%d files)", strings.TrimSuffix(f.Part, "/"), count[f.Part])
 	}
 	return rows
 }

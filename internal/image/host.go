@@ -29,21 +29,22 @@ func (i *Image) Packed() *pack.Set { return i.packed }
 // openHost makes the image of a program of this host, by the recipe for it if
 // there is one. The same files give the same digest on every machine.
 func (l *Library) openHost(ctx context.Context, program string) (*Image, error) {
-	return l.pack(ctx, pack.Request{Programs: []string{program}})
+	return l.pack(ctx, program)
 }
 
-// Pack makes an image of programs of this host. It lies in the Library's directory.
-func (l *Library) Pack(ctx context.Context, r pack.Request) (*Image, error) {
-	i, err := l.pack(ctx, r)
+// Pack makes an image of programs of this host: names, or absolute paths. A container
+// runs the first. It lies in the Library's directory. Errors are those of pack.Host.
+func (l *Library) Pack(ctx context.Context, programs ...string) (*Image, error) {
+	i, err := l.pack(ctx, programs...)
 	if err != nil {
 		return nil, err
 	}
-	i.ref, i.lib = hostScheme+":"+strings.Join(r.Programs, "+"), l
+	i.ref, i.lib = hostScheme+":"+strings.Join(programs, "+"), l
 	return i, nil
 }
 
-func (l *Library) pack(ctx context.Context, r pack.Request) (*Image, error) {
-	set, err := pack.Host{MaxBytes: l.limits.Bytes}.Pack(r)
+func (l *Library) pack(ctx context.Context, programs ...string) (*Image, error) {
+	set, err := pack.Host{MaxBytes: l.limits.Bytes}.Pack(programs...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,6 @@ func (l *Library) pack(ctx context.Context, r pack.Request) (*Image, error) {
 		Entrypoint: set.Process.Entrypoint,
 		Cmd:        set.Process.Cmd,
 		Env:        set.Process.Env,
-		User:       set.Process.User,
 		WorkingDir: cmp.Or(set.Process.Dir, "/"),
 	}
 	for _, port := range set.Process.Ports {

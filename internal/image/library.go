@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,16 +201,14 @@ func mistaken(ref string) error {
 		return err
 	case isPath && info.IsDir():
 		return fmt.Errorf("it is a directory: if it is an OCI image layout, write oci:%s", ref)
-	case isPath, err == nil && (strings.HasSuffix(ref, ".tar") || GzipByName(ref)):
+	case isPath, err == nil && archiveName.MatchString(ref):
 		return fmt.Errorf("it is a file: if it is an archive of an image, write tar:%s", ref)
 	}
 	return nil
 }
 
-// GzipByName reports whether a file of this name is an archive in gzip.
-func GzipByName(file string) bool {
-	return strings.HasSuffix(file, ".tar.gz") || strings.HasSuffix(file, ".tgz")
-}
+// archiveName matches the names of files that are archives.
+var archiveName = regexp.MustCompile(`\.(tar|tar\.gz|tgz)$`)
 
 // Own reports whether the image that ref names is one that a Library makes
 // itself. Such an image has bench.DataDir, an empty directory that every user may

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -37,7 +40,6 @@ func (l *Library) openRegistry(ctx context.Context, ref string) (*Image, error) 
 		repo: named.Context(), dir: filepath.Join(l.dir, "registry"), patience: l.patience,
 		documents: make(map[v1.Hash][]byte),
 	}
-	defer r.hangUp()
 	i, err := r.open(ctx, named, l.limits.Bytes)
 	if err != nil {
 		return nil, r.explain(err)
@@ -50,12 +52,40 @@ type registry struct {
 	repo     name.Repository
 	dir      string // for layers, as in an OCI image layout
 	patience patience
-	line     *line // nil until somebody has asked
+	client   *remote.Puller
 
 	documents map[v1.Hash][]byte // read so far, each of them verified
 }
 
+// connect makes the client, and what closes its connections. Another attempt is
+// decided on in patience.retry, where a body counts too.
+func (r *registry) connect(ctx context.Context) (done func(), err error) {
+	who, err := credentials(ctx, r.repo, r.patience.idle)
+	if err != nil {
+		return nil, err
+	}
+	base := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            newGuard(r.repo, r.patience.idle/3).dial,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    r.patience.idle / 3,
+		IdleConnTimeout:        r.patience.idle,
+		MaxResponseHeaderBytes: 1 << 20,
+	}
+	r.client, err = remote.NewPuller(
+		remote.WithAuth(who), remote.WithUserAgent("tare"), remote.WithTransport(bounded{base, r.patience.idle}),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes(),
+	)
+	return base.CloseIdleConnections, err
+}
+
 func (r *registry) open(ctx context.Context, ref name.Reference, most int64) (*Image, error) {
+	done, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+
 	top, err := r.resolve(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -82,23 +112,13 @@ func (r *registry) open(ctx context.Context, ref name.Reference, most int64) (*I
 // digest, so that a tag that moves meanwhile mixes nothing.
 func (r *registry) resolve(ctx context.Context, ref name.Reference) (v1.Descriptor, error) {
 	var d v1.Descriptor
-	if digest, ok := ref.(name.Digest); ok {
-		want, err := v1.NewHash(digest.DigestStr())
-		if err != nil {
-			return d, err
-		}
-		d.Digest = want
-	}
-	raw, kind, err := r.read(ctx, manifests, ref.Identifier(), d.Digest)
+	raw, kind, err := r.manifest(ctx, ref)
 	if err != nil {
 		return d, err
 	}
 	d.Digest = digestOf(raw)
-	if d.MediaType, err = manifestType(raw, kind); err != nil {
-		return d, err
-	}
-	r.documents[d.Digest] = raw
-	return d, nil
+	d.MediaType, err = manifestType(raw, string(kind))
+	return d, err
 }
 
 // document returns a manifest, an index or a configuration.
@@ -110,46 +130,52 @@ func (r *registry) document(ctx context.Context, d v1.Descriptor) ([]byte, error
 	if _, err := blobPath(d.Digest); err != nil {
 		return nil, err
 	}
-	kind := blobs
 	if d.MediaType.IsIndex() || d.MediaType.IsImage() {
-		kind = manifests
+		raw, _, err := r.manifest(ctx, r.repo.Digest(d.Digest.String()))
+		return raw, err
 	}
-	raw, _, err := r.read(ctx, kind, d.Digest.String(), d.Digest)
-	if err == nil {
-		r.documents[d.Digest] = raw
-	}
-	return raw, err
-}
-
-// read returns a small document and what the registry says that it is. It is
-// verified unless want is zero.
-func (r *registry) read(ctx context.Context, kind, id string, want v1.Hash) (raw []byte, mediaType string, err error) {
-	ctx, cancel := r.patience.within(ctx, 0)
-	defer cancel()
-	err = r.patience.retry(ctx, func() error {
-		answer, err := r.get(ctx, kind, id)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }() // only read from
-		mediaType = answer.Header.Get("Content-Type")
-		raw, err = io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
-		if err != nil {
-			return fmt.Errorf("read %s: %w", id, err)
-		}
-		return checkDocument(raw, id, want)
+	var b bytes.Buffer
+	err := r.patience.retry(ctx, 0, func(ctx context.Context) error {
+		b.Reset()
+		return r.blob(ctx, &b, d.Digest, maxDocument)
 	})
-	return raw, mediaType, err
+	if err != nil {
+		return nil, err
+	}
+	r.documents[d.Digest] = b.Bytes()
+	return b.Bytes(), nil
 }
 
-func checkDocument(raw []byte, id string, want v1.Hash) error {
-	if len(raw) > maxDocument {
-		return fmt.Errorf("%w: %s is longer than %d bytes", ErrHostile, id, maxDocument)
+// manifest returns a manifest or an index, and what the registry says that it is.
+func (r *registry) manifest(ctx context.Context, ref name.Reference) (raw []byte, kind types.MediaType, err error) {
+	err = r.patience.retry(ctx, 0, func(ctx context.Context) error {
+		d, err := r.client.Get(ctx, ref)
+		if err == nil {
+			raw, kind = d.Manifest, d.MediaType
+			r.documents[digestOf(raw)] = raw
+		}
+		return err
+	})
+	return raw, kind, err
+}
+
+// blob writes what a digest stands for, at most so many bytes.
+func (r *registry) blob(ctx context.Context, w io.Writer, digest v1.Hash, most int64) error {
+	l, err := r.client.Layer(ctx, r.repo.Digest(digest.String()))
+	if err != nil {
+		return err
 	}
-	if got := digestOf(raw); want != (v1.Hash{}) && got != want {
-		return fmt.Errorf("%w: %s instead of %s", ErrDigest, got, want)
+	body, err := l.Compressed()
+	if err != nil {
+		return err
 	}
-	return nil
+	defer func() { _ = body.Close() }() // only read from
+
+	n, err := io.Copy(w, io.LimitReader(body, most+1))
+	if err == nil && n > most {
+		return tooLong(digest.String(), most)
+	}
+	return err
 }
 
 func digestOf(b []byte) v1.Hash {
@@ -205,29 +231,16 @@ func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := r.fetchWithin(ctx, l, file); err != nil {
+		err := r.patience.retry(ctx, l.size, func(ctx context.Context) error { return r.fetch(ctx, l, file) })
+		if err != nil {
 			return fmt.Errorf("layer %s: %w", l.digest, err)
 		}
 	}
 	return nil
 }
 
-func (r *registry) fetchWithin(ctx context.Context, l layer, file string) error {
-	ctx, cancel := r.patience.within(ctx, l.size)
-	defer cancel()
-	return r.patience.retry(ctx, func() error { return r.fetch(ctx, l, file) })
-}
-
 // fetch writes a layer to a file that is there whole and verified, or not at all.
 func (r *registry) fetch(ctx context.Context, l layer, file string) (err error) {
-	answer, err := r.get(ctx, blobs, l.digest.String())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }() // only read from
-	if n := answer.ContentLength; n >= 0 && n != l.size {
-		return fmt.Errorf("%w: %d bytes instead of %d", ErrDigest, n, l.size)
-	}
 	f, err := os.CreateTemp(filepath.Dir(file), ".fetch-")
 	if err != nil {
 		return err
@@ -241,8 +254,5 @@ func (r *registry) fetch(ctx context.Context, l layer, file string) (err error) 
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	// One byte more than there may be: then the digest is another one.
-	bounded := io.NopCloser(io.LimitReader(answer.Body, l.size+1))
-	_, err = io.Copy(f, verified(bounded, l.digest, "blob"))
-	return err
+	return r.blob(ctx, f, l.digest, l.size)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tare-bench/tare/internal/engine/oci"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/image/pack"
 )
 
 // TestServers packs servers of this host with a client, and asks each of them
@@ -66,7 +65,7 @@ func servingEngines() map[string]func(s enginetest.Site) bench.Engine {
 // server packs a server and a client into an archive, and returns its reference.
 func server(t *testing.T, programs ...string) string {
 	t.Helper()
-	img, err := image.NewLibrary(t.TempDir()).Pack(t.Context(), pack.Request{Programs: programs})
+	img, err := image.NewLibrary(t.TempDir()).Pack(t.Context(), programs...)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip(err) // it is not installed
 	}

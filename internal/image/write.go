@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,11 +22,7 @@ import (
 // that is not empty. The same image and tag give the same bytes.
 func (i *Image) WriteArchive(w io.Writer, tag string) error {
 	tw := tar.NewWriter(w)
-	member := func(name string, r io.Reader, size int64) error { return writeFile(tw, name, r, size) }
-	err := i.writeMembers(member, tag)
-	if err == nil {
-		err = writeJSON(member, "manifest.json", i.saveManifest(tag))
-	}
+	err := i.writeMembers(tw, tag)
 	if err == nil {
 		err = tw.Close()
 	}
@@ -38,31 +32,8 @@ func (i *Image) WriteArchive(w io.Writer, tag string) error {
 	return nil
 }
 
-// WriteLayout writes an image of programs of this host as an OCI image layout
-// into an empty directory, under the name tag if that is not empty.
-func (i *Image) WriteLayout(dir, tag string) error {
-	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
-		return err
-	}
-	member := func(name string, r io.Reader, _ int64) error {
-		f, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(f, r)
-		return errors.Join(err, f.Close())
-	}
-	if err := i.writeMembers(member, tag); err != nil {
-		return fmt.Errorf("image %s: write layout: %w", i.ref, err)
-	}
-	return nil
-}
-
-// A memberWriter puts one file of an image where it belongs.
-type memberWriter func(name string, r io.Reader, size int64) error
-
-// writeMembers writes the files of an OCI image layout.
-func (i *Image) writeMembers(put memberWriter, tag string) error {
+// writeMembers writes the files of an OCI image layout, and docker's manifest.
+func (i *Image) writeMembers(tw *tar.Writer, tag string) error {
 	if i.packed == nil {
 		return errors.New("it is not of programs of this host")
 	}
@@ -71,41 +42,42 @@ func (i *Image) writeMembers(put memberWriter, tag string) error {
 		Config: v1.Descriptor{MediaType: types.OCIConfigJSON, Size: int64(len(i.raw)), Digest: i.digest},
 	}
 	for _, l := range i.layers {
-		if err := writeLayerBlob(put, l); err != nil {
+		if err := writeLayerBlob(tw, l); err != nil {
 			return err
 		}
 		m.Layers = append(m.Layers, v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: l.size, Digest: l.diffID})
 	}
-	if err := putBytes(put, blobName(i.digest), i.raw); err != nil {
+	if err := writeBytes(tw, blobName(i.digest), i.raw); err != nil {
 		return err
 	}
+
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	digest, size, err := v1.SHA256(bytes.NewReader(raw))
-	if err != nil {
+	digest := digestOf(raw)
+	if err := writeBytes(tw, blobName(digest), raw); err != nil {
 		return err
 	}
-	if err := putBytes(put, blobName(digest), raw); err != nil {
-		return err
+	d := v1.Descriptor{
+		MediaType: types.OCIManifestSchema1, Size: int64(len(raw)), Digest: digest, Annotations: naming(tag),
 	}
-	d := v1.Descriptor{MediaType: types.OCIManifestSchema1, Size: size, Digest: digest, Annotations: naming(tag)}
 	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{d}}
 	return errors.Join(
-		writeJSON(put, "index.json", index),
-		putBytes(put, "oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)),
+		writeJSON(tw, "index.json", index),
+		writeBytes(tw, "oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)),
+		writeJSON(tw, "manifest.json", i.saveManifest(tag)),
 	)
 }
 
 // writeLayerBlob writes a layer that is stored uncompressed, and verifies it.
-func writeLayerBlob(put memberWriter, l layer) error {
+func writeLayerBlob(tw *tar.Writer, l layer) error {
 	r, err := l.stored()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read from
-	return put(blobName(l.diffID), verified(r, l.diffID, l.file), l.size)
+	return writeFile(tw, blobName(l.diffID), verified(r, l.diffID, l.file), l.size)
 }
 
 // saveManifest is what "docker save" tells of the same files.
@@ -136,16 +108,16 @@ func naming(tag string) map[string]string {
 
 func blobName(digest v1.Hash) string { return path.Join("blobs", digest.Algorithm, digest.Hex) }
 
-func putBytes(put memberWriter, name string, data []byte) error {
-	return put(name, bytes.NewReader(data), int64(len(data)))
+func writeBytes(tw *tar.Writer, name string, data []byte) error {
+	return writeFile(tw, name, bytes.NewReader(data), int64(len(data)))
 }
 
-func writeJSON(put memberWriter, name string, v any) error {
+func writeJSON(tw *tar.Writer, name string, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return putBytes(put, name, raw)
+	return writeBytes(tw, name, raw)
 }
 
 // Until is w, until the context has ended.

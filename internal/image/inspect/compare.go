@@ -10,11 +10,7 @@ import (
 type Comparison struct {
 	Images []*Report     `json:"images"`
 	Shared []SharedLayer `json:"shared_layers"` // in the order of the first image that has it
-	// What differs; with one image there is nothing in them.
-	Packages []Difference `json:"packages"` // by name
-	Config   []Difference `json:"config"`
-	// Files and symbolic links by path: digest, permissions and owner, or a target.
-	Files []Difference `json:"files"`
+	Config []Difference  `json:"config"`        // settings that differ, by name; none with one image
 }
 
 // A SharedLayer is a layer that several images have: it is stored and fetched once.
@@ -31,30 +27,9 @@ type Difference struct {
 	Values []string `json:"values"`
 }
 
-// OnlyIn is the one image that has it; -1 if several have.
-func (d Difference) OnlyIn() int {
-	only := -1
-	for i, v := range d.Values {
-		switch {
-		case v == "":
-		case only >= 0:
-			return -1
-		default:
-			only = i
-		}
-	}
-	return only
-}
-
 // Compare says what differs between images.
 func Compare(images []*Report) Comparison {
-	c := Comparison{Images: images, Shared: shared(images), Packages: []Difference{}, Config: []Difference{}, Files: []Difference{}}
-	if len(images) > 1 {
-		c.Packages = differences(images, packagesOf)
-		c.Config = differences(images, settings)
-		c.Files = fileDifferences(images)
-	}
-	return c
+	return Comparison{Images: images, Shared: shared(images), Config: differences(images)}
 }
 
 func shared(images []*Report) []SharedLayer {
@@ -80,10 +55,10 @@ func shared(images []*Report) []SharedLayer {
 type setting struct{ name, value string }
 
 // differences are the settings that the images do not agree on, by name.
-func differences(images []*Report, of func(*Report) []setting) []Difference {
+func differences(images []*Report) []Difference {
 	values := map[string][]string{}
 	for i, r := range images {
-		for _, s := range of(r) {
+		for _, s := range settings(r) {
 			if values[s.name] == nil {
 				values[s.name] = make([]string, len(images))
 			}
@@ -97,16 +72,6 @@ func differences(images []*Report, of func(*Report) []setting) []Difference {
 		}
 	}
 	slices.SortFunc(all, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
-	return all
-}
-
-// packagesOf are the packages of an image. Two architectures of one package have
-// the versions of both.
-func packagesOf(r *Report) []setting {
-	var all []setting
-	for _, p := range r.Packages {
-		all = append(all, setting{p.Name, cmp.Or(p.Version, "unknown")})
-	}
 	return all
 }
 

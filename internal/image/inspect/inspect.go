@@ -33,14 +33,11 @@ type Report struct {
 	Links      int     `json:"symlinks"`
 	Dirs       int     `json:"directories"`
 
-	System   string    `json:"system,omitempty"` // as /etc/os-release calls it
-	Libc     []Libc    `json:"libc"`             // none: programs in it are static, or do not run
-	Packages []Package `json:"packages"`
-	Notes    []string  `json:"notes,omitempty"` // what could not be read, and why
+	System string   `json:"system,omitempty"` // as /etc/os-release calls it
+	Libc   []Libc   `json:"libc"`             // none: programs in it are static, or do not run
+	Notes  []string `json:"notes,omitempty"`  // what was left out, and why
 
 	Config Config `json:"config"`
-
-	files map[string]state // that a container sees, and symbolic links, by path
 }
 
 // A Layer is what is in one layer, the bottom one first.
@@ -63,14 +60,6 @@ type Libc struct {
 	Path    string `json:"path"`
 }
 
-// A Package is one that a package manager has installed.
-type Package struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Arch    string `json:"arch,omitempty"`
-	Manager string `json:"manager"` // "dpkg", "apk" or "rpm"
-}
-
 // A Config is what the image says of its containers.
 type Config struct {
 	User       string   `json:"user,omitempty"`
@@ -86,7 +75,7 @@ type Config struct {
 }
 
 // Inspect reads an image through. What its limits refuse is an error, as it is
-// for containers; a database that cannot be read is a note.
+// for containers.
 func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	file, err := img.ConfigFile()
 	if err != nil {
@@ -95,7 +84,7 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	r := &Report{
 		Ref: img.Ref(), Digest: img.Digest(), Pinned: img.Pinned(),
 		Platform: path.Join(file.OS, file.Architecture, file.Variant), Created: file.Created.Time,
-		Libc: []Libc{}, Packages: []Package{}, Config: configOf(file.Config), files: map[string]state{},
+		Libc: []Libc{}, Config: configOf(file.Config),
 	}
 	layers, err := img.Layers()
 	if err != nil {
@@ -116,7 +105,6 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	}
 	r.System = systemOf(t)
 	r.Libc = append(r.Libc, r.libraries(t)...)
-	r.packages(t)
 	return r, nil
 }
 
@@ -158,10 +146,8 @@ func (r *Report) count(at string, dir *inode, c *counted) error {
 			}
 		case image.Symlink:
 			r.Links++
-			r.files[name] = n.state
 		default:
 			r.Files++
-			r.files[name] = n.state
 			if !c.seen[n.inode] {
 				r.Unpacked += n.size
 			}

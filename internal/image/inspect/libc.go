@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -22,8 +23,8 @@ func isLibrary(dir, base string) bool {
 }
 
 var (
-	glibcBanner = regexp.MustCompile(`GNU C Library [ -~]{0,200}?version ([0-9]+\.[0-9]+(?:\.[0-9]+)?)`)
-	muslVersion = regexp.MustCompile(`\x00(1\.[0-9]+\.[0-9]+)\x00`)
+	glibcBanner = regexp.MustCompile(`GNU C Library [ -~]{0,200}?version ([0-9]{1,9}\.[0-9]{1,9}(?:\.[0-9]{1,9})?)`)
+	muslVersion = regexp.MustCompile(`\x00(1\.[0-9]{1,9}\.[0-9]{1,9})\x00`)
 )
 
 // maxLibraries bounds how many files are searched for a version. An image has two
@@ -46,7 +47,8 @@ func (r *Report) libraries(t *tree) []Libc {
 				continue // by another name
 			}
 			if searched[n.inode] = true; len(searched) > maxLibraries {
-				r.note("more than %d files are called like C libraries: the rest is left out", maxLibraries)
+				r.Notes = append(r.Notes,
+					fmt.Sprintf("more than %d files are called like C libraries: the rest is left out", maxLibraries))
 				return all
 			}
 			switch {

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"path"
@@ -28,10 +27,10 @@ type node struct {
 
 // An inode is what a name stands for; a hard link shares it.
 type inode struct {
-	state
+	kind     image.Kind // File, Directory or Symlink
+	target   string     // of a symbolic link
 	size     int64
-	content  []byte // of a file that is looked into
-	cut      bool   // the content is longer
+	content  []byte // the beginning of a file that is looked into
 	children map[string]*node
 }
 
@@ -44,7 +43,7 @@ const (
 func newTree() *tree { return &tree{root: directory(0)} }
 
 func directory(layer int) *node {
-	return &node{&inode{state: state{kind: image.Directory}, children: map[string]*node{}}, layer}
+	return &node{&inode{kind: image.Directory, children: map[string]*node{}}, layer}
 }
 
 // apply does to the tree what an entry does to a root file system.
@@ -88,7 +87,7 @@ func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 	case image.Directory:
 		return directory(e.Layer).inode, nil
 	case image.Symlink:
-		return &inode{state: state{kind: image.Symlink, target: e.Target}}, nil
+		return &inode{kind: image.Symlink, target: e.Target}, nil
 	case image.Hardlink:
 		old := t.find(e.Target, false)
 		if old == nil || old.kind == image.Directory {
@@ -101,20 +100,15 @@ func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 
 // file reads a regular file.
 func (t *tree) file(e image.Entry, content io.Reader) (*inode, error) {
-	i := &inode{state: stateOf(e.Header), size: e.Header.Size}
-	sum := sha256.New()
-	content = io.TeeReader(content, sum)
-	if most := interest(e.Path); most > 0 {
-		var err error
-		if i.content, err = io.ReadAll(io.LimitReader(content, most)); err != nil {
-			return nil, err
-		}
-		i.cut = e.Header.Size > most
+	i := &inode{kind: image.File, size: e.Header.Size}
+	most := interest(e.Path)
+	if most == 0 {
+		return i, nil
 	}
-	if _, err := io.Copy(io.Discard, content); err != nil {
+	var err error
+	if i.content, err = io.ReadAll(io.LimitReader(content, most)); err != nil {
 		return nil, err
 	}
-	i.sum = [sha256.Size]byte(sum.Sum(nil))
 	return i, t.keep(int64(len(i.content)))
 }
 
@@ -124,7 +118,7 @@ func (t *tree) keep(n int64) error {
 		t.kept = n + t.root.held()
 	}
 	if t.kept > maxKept {
-		return fmt.Errorf("%w: databases of packages of more than %d bytes", image.ErrHostile, maxKept)
+		return fmt.Errorf("%w: C libraries of more than %d bytes", image.ErrHostile, maxKept)
 	}
 	return nil
 }

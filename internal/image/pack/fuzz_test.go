@@ -93,47 +93,6 @@ func FuzzCache(f *testing.F) {
 	})
 }
 
-// FuzzAccounts wants of any files of accounts that a user is one line of what is
-// written, and can be read again.
-func FuzzAccounts(f *testing.F) {
-	f.Add("web:x:33:34::/srv:/bin/sh\n", "own:x:34:\nlogs:x:4:sys,web\n", "web")
-	f.Add("root:x:1:5::/:/\n", "nogroup:x:5:\nx:x:6:root\nx:x:6:root\n", "root")
-	f.Fuzz(func(t *testing.T, passwd, groups, name string) {
-		u, ok := findUser(passwd, name)
-		if !ok {
-			return
-		}
-		u.groups = findGroups(groups, u)
-		var a accounts
-		a.add(u)
-		again, ok := findUser(a.passwd(), name)
-		again.groups = findGroups(a.group(), again)
-		if diff := cmp.Diff(u, again, cmp.AllowUnexported(User{}, group{})); !ok || diff != "" {
-			t.Errorf("found %v (-read +written and read):\n%s", ok, diff)
-		}
-	})
-}
-
-// FuzzRPM wants of anything that rpm prints that only files that were asked for
-// get an owner, and that no name is an option.
-func FuzzRPM(f *testing.F) {
-	f.Add([]byte("one-1-1.x86_64\nfile /x is not owned by any package\n"), []byte("one\t/usr/bin/one\n"))
-	f.Fuzz(func(t *testing.T, first, second []byte) {
-		for p := range rpmPackages(first) {
-			if p == "" || p[0] == '-' {
-				t.Errorf("package %q", p)
-			}
-		}
-		owners := map[string]string{}
-		rpmOwners(second, map[string]string{"/bin/one": "/usr/bin/one"}, owners)
-		for file := range owners {
-			if file != "/usr/bin/one" {
-				t.Errorf("owner of %q", file)
-			}
-		}
-	})
-}
-
 // sectionless is a library of 64 bits that has nothing but segments.
 func sectionless() []byte {
 	const head, text = 64 + 3*56, "\x00libone.so\x00$ORIGIN/a:/b\x00/lib/ld.so\x00"

@@ -78,7 +78,7 @@ func wantRoot(t *testing.T) {
 
 func program(t *testing.T, h pack.Host, name string) *pack.Set {
 	t.Helper()
-	s, err := h.Pack(pack.Request{Programs: []string{name}, Recipe: pack.NoRecipe})
+	s, err := h.Plain(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,11 +32,10 @@ const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 // A Set is programs with everything that they need.
 type Set struct {
-	Program string   // the first one, outside and inside: absolute, as it was found in PATH; it may be a link
-	Process Process  // what a container of it runs
-	Entries []Entry  // sorted by path, directories before what is in them
-	SetID   bool     // outside, a program is set-user-ID or set-group-ID; inside it is not
-	Scripts []string // what is not known to be whole, since what a script runs cannot be told
+	Program string  // the first one, outside and inside: absolute, as it was found in PATH; it may be a link
+	Process Process // what a container of it runs
+	Entries []Entry // sorted by path, directories before what is in them
+	SetID   bool    // outside, a program is set-user-ID or set-group-ID; inside it is not
 }
 
 // An Entry is a directory, a symbolic link or a regular file of an image.
@@ -50,7 +49,6 @@ type Entry struct {
 	Wanted string // by what a file is needed, such as the path of a library; empty for a program that was asked for, and for what is in every image
 	Part   string // the directory that it was taken with, where it is one of many; empty for a file of its own
 	Data   []byte // of a file that was made and not taken from the host
-	Origin string // of a file that was taken: its path on the host, without links on the way
 
 	source string      // of a file that was taken: where to read it
 	info   fs.FileInfo // of a file that was taken, when it was

@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -12,52 +11,25 @@ type Process struct {
 	Entrypoint []string
 	Cmd        []string
 	Env        []string // KEY=VALUE
-	User       string
-	Dir        string
+	Dir        string   // empty = /
 	Ports      []string // on which it listens, such as "80/tcp"; empty = none that is known
 }
 
 // process decides what a container runs.
-func (p *packer) process() error {
+func (p *packer) process() {
 	s := &p.set.Process
 	s.Entrypoint = []string{p.set.Program}
-	if len(p.recipes) > 0 && p.recipes[0].program == p.set.Program {
-		a := p.recipes[0]
-		s.Cmd, s.Dir, s.Ports = slices.Clone(a.Cmd), a.Dir, slices.Clone(a.Ports)
-		s.Env = slices.Clone(a.Env)
-		if len(a.Entrypoint) > 0 {
-			s.Entrypoint = a.expand(a.program, a.bin, a.Entrypoint)
-		}
+	s.Env = []string{"PATH=" + p.searchPath()}
+	if len(p.recipes) == 0 || p.recipes[0].program != p.set.Program {
+		return
 	}
-	s.Env = append([]string{"PATH=" + p.searchPath()}, s.Env...)
-	want := p.request.Process
-	if len(want.Entrypoint) > 0 {
-		s.Entrypoint, s.Cmd, s.Ports = want.Entrypoint, nil, nil
-	}
-	if len(want.Ports) > 0 {
-		s.Ports = want.Ports
-	}
-	if len(want.Cmd) > 0 {
-		s.Cmd = want.Cmd
-	}
-	s.Env = append(s.Env, want.Env...)
-	if len(p.request.Users) > 0 {
-		s.User = p.request.Users[0]
-	}
-	if want.Dir != "" {
-		s.Dir = want.Dir
-		return p.workdir(want.Dir)
-	}
-	return nil
-}
 
-// workdir makes the working directory, if it is not there.
-func (p *packer) workdir(dir string) error {
-	if !path.IsAbs(dir) || path.Clean(dir) != dir {
-		return fmt.Errorf("working directory %q: want an absolute path without . and .. in it", dir)
+	a := p.recipes[0]
+	s.Cmd, s.Dir, s.Ports = a.Cmd, a.Dir, a.Ports
+	s.Env = append(s.Env, a.Env...)
+	if len(a.Entrypoint) > 0 {
+		s.Entrypoint = a.expand(a.program, a.bin, a.Entrypoint)
 	}
-	_, err := p.tree.mkdir(dir)
-	return err
 }
 
 // searchPath is PATH inside: the directories in which the programs were found,

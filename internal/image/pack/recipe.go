@@ -47,30 +47,11 @@ func RecipeNames() (names []string) {
 	return names
 }
 
-// ProgramsOf is the program that a recipe is for, by its usual name; nothing if
-// there is no recipe of that name.
-func ProgramsOf(recipe string) []string {
-	if r := recipeNamed(recipe); r != nil {
-		return r.For[:1]
-	}
-	return nil
-}
-
 // recipeOf returns the recipe for a program of this name, or that is named so itself;
 // nil if there is none.
 func recipeOf(program string) *Recipe {
 	for _, r := range Recipes() {
 		if slices.Contains(r.For, path.Base(program)) || r.Name == program {
-			return &r
-		}
-	}
-	return nil
-}
-
-// recipeNamed returns the recipe of a name; nil if there is none.
-func recipeNamed(name string) *Recipe {
-	for _, r := range Recipes() {
-		if r.Name == name {
 			return &r
 		}
 	}
@@ -144,4 +125,14 @@ func (r *Recipe) expand(program, bin string, all []string) (out []string) {
 		out = append(out, tokens.Replace(s))
 	}
 	return out
+}
+
+// isScript reports whether a file is interpreted by another program.
+func (t *tree) isScript(name string) bool {
+	w, err := t.find(name)
+	if err != nil {
+		return false // whoever wants the program will say so
+	}
+	head, err := w.read(2)
+	return err == nil && string(head) == "#!"
 }

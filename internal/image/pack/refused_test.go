@@ -13,7 +13,7 @@ import (
 
 func refuses(t *testing.T, h pack.Host, prog, want string) {
 	t.Helper()
-	s, err := h.Pack(pack.Request{Programs: []string{prog}, Recipe: pack.NoRecipe})
+	s, err := h.Pack(prog)
 	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 		t.Errorf("Pack(%s) = %v, %v; want an error that wraps bench.ErrUnsupported and says %q", prog, s, err, want)
 	}

@@ -136,54 +136,12 @@ func TestHints(t *testing.T) {
 		"/usr/bin/fio":      {"/usr/lib/libone.so", "/usr/lib/some/fio/fio-good.so"},
 		"/usr/bin/sysbench": {"/usr/share/sysbench/test.lua"},
 	} {
-		got := slices.DeleteFunc(taken(packed(t, w.dir, pack.Request{Programs: []string{prog}})), func(file string) bool {
+		got := slices.DeleteFunc(taken(packed(t, w.dir, prog)), func(file string) bool {
 			return file == prog || strings.Contains(file, "ld-linux") || strings.Contains(file, "-linux-gnu/")
 		})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", prog, diff)
 		}
-	}
-}
-
-// TestPackages asks dpkg's records as dpkg does, also where the distribution
-// has merged /lib into /usr/lib later.
-func TestPackages(t *testing.T) {
-	w := workshop{t, t.TempDir()}
-	for name, list := range map[string]string{
-		"one":       "/.\n/usr\n/usr/bin/one\n",
-		"two:amd64": "/lib\n/lib/libtwo.so\n",
-	} {
-		w.text("var/lib/dpkg/info/"+name+".list", list)
-	}
-	w.path("usr/lib/x")
-	w.symlink("usr/lib", "lib")
-	files := []pack.Entry{{Origin: "/usr/bin/one"}, {Origin: "/usr/lib/libtwo.so"}, {Origin: "/opt/three"}}
-	got, known, err := pack.Host{Root: w.dir}.Packages(t.Context(), files)
-	want := map[string]string{"/usr/bin/one": "one", "/usr/lib/libtwo.so": "two:amd64"}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil || !known {
-		t.Errorf("%v, %v (-want +got):\n%s", known, err, diff)
-	}
-	if got, known, err := (pack.Host{Root: t.TempDir()}).Packages(t.Context(), files); len(got) > 0 || known || err != nil {
-		t.Errorf("without a database: %v, %v, %v; want nothing", got, known, err)
-	}
-}
-
-// TestPackagesOfFiles asks for a file that is packed to another place by where it
-// comes from, and not by where it goes.
-func TestPackagesOfFiles(t *testing.T) {
-	w := root(t)
-	w.text("var/lib/dpkg/info/web.list", "/etc/web.conf\n/srv/page\n")
-	w.text("srv/page", "1")
-	w.text("my.conf", "2")
-	s := packed(t, w.dir, pack.Request{Programs: []string{"/prog"}, Files: []pack.File{
-		{Source: "/my.conf", Dest: "/etc/web.conf"}, {Source: "/srv/page", Dest: "/index"},
-	}})
-	got, known, err := pack.Host{Root: w.dir}.Packages(t.Context(), s.Taken())
-	if diff := cmp.Diff(map[string]string{"/srv/page": "web"}, got); diff != "" || err != nil || !known {
-		t.Errorf("%v, %v (-want +got):\n%s", known, err, diff)
-	}
-	if e := find(t, s, "/etc/web.conf"); e.Origin != "/my.conf" {
-		t.Errorf("/etc/web.conf comes from %q, want /my.conf", e.Origin)
 	}
 }
 

@@ -157,7 +157,7 @@ func regular(name, file string, info fs.FileInfo) Entry {
 	if info.Mode()&0o111 != 0 {
 		mode = 0o755
 	}
-	return Entry{Path: name, Mode: mode, Size: info.Size(), Origin: name, source: file, info: info}
+	return Entry{Path: name, Mode: mode, Size: info.Size(), source: file, info: info}
 }
 
 // outside is where a path of the tree is for this process.

@@ -21,6 +21,10 @@ var (
 	ErrDamaged = errors.New("the file is damaged; move it away or choose another with --store")
 	// ErrVersion says that a store was written by a newer tare.
 	ErrVersion = errors.New("the store was written by a newer version of tare; use that, or another file with --store")
+	// ErrOlder says that a store has a format of an older tare, from before the
+	// first release. It stays as it is.
+	ErrOlder = errors.New("the store was written by an older version of tare: export each run with that " +
+		"version (`tare export RUN -o FILE`), and import the files into another store (`tare import FILE --store NEW`)")
 	// ErrConflict says that another process wrote to the same run.
 	ErrConflict = errors.New("another process wrote to this run")
 	// ErrBusy says that other processes kept the file locked for too long.

@@ -138,6 +138,10 @@ func TestWhatIsNoStoreIsRefusedAndKept(t *testing.T) {
 			shut(t, s)
 			foreign(t, path, "PRAGMA user_version = 99")
 		}, sqlite.ErrVersion},
+		{"older store", func(t *testing.T, path string) {
+			shut(t, open(t, path))
+			foreign(t, path, "PRAGMA user_version = 4")
+		}, sqlite.ErrOlder},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tare.db")

@@ -12,16 +12,19 @@ import (
 // told from other SQLite files.
 const applicationID = 0x74617265
 
-// migrations turn a file of version i into one of version i+1. A released one
-// never changes.
-func migrations() []string {
-	return []string{`
+// format is the format of the file that schema makes, the only one that is read
+// and written. It changes with the schema.
+const format = 5
+
+const schema = `
 CREATE TABLE runs (
-	number INTEGER PRIMARY KEY,
-	id     TEXT NOT NULL UNIQUE,
-	began  TEXT NOT NULL,          -- as timeLayout, so that it sorts
-	header TEXT NOT NULL,          -- JSON, as in docs/format.md
-	ended  TEXT                    -- JSON of the end; NULL while incomplete
+	number    INTEGER PRIMARY KEY,
+	id        TEXT NOT NULL UNIQUE,
+	began     TEXT NOT NULL,       -- as timeLayout, so that it sorts
+	header    TEXT NOT NULL,       -- JSON, as in docs/format.md
+	ended     TEXT,                -- JSON of the end; NULL while incomplete
+	sum       INTEGER,             -- of id, began and header; this and the sums below as sum makes them
+	ended_sum INTEGER              -- of id, ended and the number of samples
 ) STRICT;
 CREATE INDEX runs_by_time ON runs (began, id);
 
@@ -32,59 +35,47 @@ CREATE TABLE applied (
 ) STRICT;
 
 CREATE TABLE samples (
-	run       INTEGER NOT NULL REFERENCES runs,
-	seq       INTEGER NOT NULL,
-	block     INTEGER NOT NULL,
-	cell      INTEGER NOT NULL,
-	began     TEXT,                -- as timeLayout; NULL where the trial never began
-	elapsed   INTEGER NOT NULL,    -- nanoseconds
-	outcome   TEXT NOT NULL,
-	operation TEXT NOT NULL,
-	reason    TEXT NOT NULL,
-	"values"  BLOB,                -- little-endian float64, parallel to the header's metrics; NULL unless ok
-	applied   INTEGER REFERENCES applied,
-	notes     TEXT,                -- JSON array; NULL where there are none
+	run           INTEGER NOT NULL REFERENCES runs,
+	seq           INTEGER NOT NULL,
+	block         INTEGER NOT NULL,
+	cell          INTEGER NOT NULL,
+	began         TEXT,            -- as timeLayout; NULL where the trial never began
+	elapsed       INTEGER NOT NULL, -- nanoseconds
+	outcome       TEXT NOT NULL,
+	operation     TEXT NOT NULL,
+	reason        TEXT NOT NULL,
+	"values"      BLOB,            -- little-endian float64, parallel to the header's metrics; NULL unless ok
+	applied       INTEGER REFERENCES applied,
+	notes         TEXT,            -- JSON array; NULL where there are none
+	series        BLOB,            -- as encodeSeries writes them; NULL where there are none
+	distributions TEXT,            -- JSON array; NULL where there are none
+	counted       INTEGER NOT NULL DEFAULT 0, -- nanoseconds between the two looks at the host; 0 if unknown
+	sum           INTEGER,         -- of the run's id and the columns, applied as its JSON
 	PRIMARY KEY (run, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The list shows how many trials failed without reading the samples.
+-- The list shows these two numbers without reading the samples: failed trials,
+-- and those with a note that begins as bench.NotePartFailed says (and not with
+-- such words inside another note).
 CREATE INDEX failures ON samples (run) WHERE outcome IN ('failed', 'timed-out');
+CREATE INDEX partial_failures ON samples (run)
+	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
 
 CREATE TABLE resumptions (
 	number INTEGER PRIMARY KEY,    -- in order
 	run    INTEGER NOT NULL REFERENCES runs,
-	json   TEXT NOT NULL
+	json   TEXT NOT NULL,
+	sum    INTEGER                 -- of the run's id and the JSON
 ) STRICT;
 CREATE INDEX resumptions_of_run ON resumptions (run);
-`, `
--- As encodeSeries writes them; NULL where there are none.
-ALTER TABLE samples ADD COLUMN series BLOB;
-`, `
--- JSON array; NULL where there are none.
-ALTER TABLE samples ADD COLUMN distributions TEXT;
-`, `
--- The list shows this number as well: of notes that begin as
--- bench.NotePartFailed says, and not of such words inside another note.
-CREATE INDEX partial_failures ON samples (run)
-	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
-`, `
--- Nanoseconds between the two looks at the host; 0 where that is not known.
-ALTER TABLE samples ADD COLUMN counted INTEGER NOT NULL DEFAULT 0;
 
--- Checksums, as sum makes them. What was stored before there were any has none.
-ALTER TABLE runs ADD COLUMN sum INTEGER;           -- of id, began and header
-ALTER TABLE runs ADD COLUMN ended_sum INTEGER;     -- of id, ended and the number of samples
-ALTER TABLE samples ADD COLUMN sum INTEGER;        -- of the run's id and the columns, applied as its JSON
-ALTER TABLE resumptions ADD COLUMN sum INTEGER;    -- of the run's id and the JSON
-
--- How many rows belong to a run that has checksums, so that one that is gone is missed.
+-- How many rows belong to a run, so that one that is gone is missed.
 CREATE TABLE counts (
 	run         INTEGER PRIMARY KEY REFERENCES runs,
 	samples     INTEGER NOT NULL,
 	resumptions INTEGER NOT NULL
 ) STRICT;
--- Not of a run without a checksum: an older process has the file open.
-CREATE TRIGGER run_counted AFTER INSERT ON runs WHEN new.sum IS NOT NULL BEGIN
+CREATE TRIGGER run_counted AFTER INSERT ON runs BEGIN
 	INSERT INTO counts VALUES (new.number, 0, 0);
 END;
 CREATE TRIGGER sample_counted AFTER INSERT ON samples BEGIN
@@ -93,17 +84,17 @@ END;
 CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
 	UPDATE counts SET resumptions = resumptions + 1 WHERE run = new.run;
 END;
-`}
-}
+`
 
 // timeLayout has as many digits for every time, so that text sorts as time.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// migrate makes the file a store of the current version.
-func (s *Store) migrate(ctx context.Context) error {
+// prepare makes an empty file a store, and reports what else a file is that is no
+// store of this format.
+func (s *Store) prepare(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for {
-		err := s.tryMigrate(ctx)
+		err := s.tryPrepare(ctx)
 		// SQLite does not wait for its busy timeout where that could be a
 		// deadlock, as when two processes make the same file.
 		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) || ctx.Err() != nil {
@@ -113,45 +104,41 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 }
 
-func (s *Store) tryMigrate(ctx context.Context) error {
-	if err := s.check(ctx); !errors.Is(err, errOlder) {
+func (s *Store) tryPrepare(ctx context.Context) error {
+	if err := s.check(ctx); !errors.Is(err, errEmpty) {
 		return err
 	}
+
 	// Only now: it changes the file, and cannot be done in a transaction.
 	if _, err := s.db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return s.wrap(err)
 	}
 	return s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil {
+		if err != nil || version != 0 { // another process was faster
 			return err
 		}
-		all := migrations()
-		for _, m := range all[min(version, len(all)):] { // another process may have been faster
-			if _, err := tx.ExecContext(ctx, m); err != nil {
-				return s.wrap(err)
-			}
-		}
-		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(all))
-		_, err = tx.ExecContext(ctx, mark)
+		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, format)
+		_, err = tx.ExecContext(ctx, schema+mark)
 		return s.wrap(err)
 	})
 }
 
-// errOlder is check's error for a file that needs migrating.
-var errOlder = errors.New("the store was written by an older version of tare, which cannot be changed here")
+// errEmpty is check's error for a file without anything in it.
+var errEmpty = errors.New("the file is empty, and cannot be written")
 
-// check reports whether the file is a store of the current version. It changes
-// nothing.
+// check reports whether the file is a store of this format. It changes nothing.
 func (s *Store) check(ctx context.Context) error {
 	version, err := s.version(ctx, s.db)
-	switch current := len(migrations()); {
+	switch {
 	case err != nil:
 		return err
-	case version > current:
-		return s.wrap(fmt.Errorf("%w (format %d, this one knows up to %d)", ErrVersion, version, current))
-	case version < current:
-		return s.wrap(errOlder)
+	case version == 0:
+		return s.wrap(errEmpty)
+	case version < format:
+		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrOlder, version, format))
+	case version > format:
+		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrVersion, version, format))
 	}
 	return nil
 }

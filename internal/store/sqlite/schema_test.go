@@ -11,11 +11,12 @@ import (
 	"github.com/tare-bench/tare/internal/store/storetest"
 )
 
-// testdata/v1.sql is the dump of a store that was written when version 1 was
-// new: a complete run "a" and an incomplete one "b". It is never written again.
+// testdata/v5.sql is the dump of a store of format 5 from before the first release:
+// a complete run "a" and an incomplete one "b" without checksums, and a complete run
+// "c" with them. It is never written again.
 func oldStore(t *testing.T) (path string) {
 	t.Helper()
-	dump, err := os.ReadFile("testdata/v1.sql")
+	dump, err := os.ReadFile("testdata/v5.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +32,13 @@ func oldStore(t *testing.T) (path string) {
 	return path
 }
 
-// An old store opens, has what it had, and takes what is new.
-func TestOldStoreIsMigrated(t *testing.T) {
-	path := oldStore(t)
-	s := open(t, path)
+// A store that was made before the first release opens, has what it had, and takes
+// what is new.
+func TestOldStoreIsRead(t *testing.T) {
+	s := open(t, oldStore(t))
 	defer shut(t, s)
 	wantRun(t, s, storetest.Example("a", 5))
+	wantRun(t, s, storetest.Example("c", 8))
 
 	whole := storetest.Example("b", 8)
 	whole.Resumptions = append(whole.Resumptions, bench.Resumption{Time: whole.Header.Began, Seq: 5})
@@ -64,7 +66,7 @@ func TestOldStoreIsMigrated(t *testing.T) {
 	if whole.Samples[6].Series == nil || whole.Samples[6].Counted == 0 {
 		t.Error("nothing new was stored")
 	}
-	if err := record.Copy(t.Context(), s, storetest.Example("c", 8)); err != nil {
+	if err := record.Copy(t.Context(), s, storetest.Example("d", 8)); err != nil {
 		t.Error(err)
 	}
 }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = s.migrate(ctx); err == nil {
+	if err = s.prepare(ctx); err == nil {
 		return s, nil
 	}
 	err = errors.Join(err, s.Close())

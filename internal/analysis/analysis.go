@@ -215,9 +215,10 @@ const (
 	TooFewRuns  Verdict = "too-few-runs" // runs are compared, and so few cannot tell what a run by itself does
 )
 
-// A Failure is a group of trials that did not succeed, for one reason.
+// A Failure is a group of trials that did not succeed, or of which a part did not.
 type Failure struct {
-	Cell      int // index in Plan.Cells
+	Cell      int    // index in Plan.Cells
+	Part      string // of a survey, where the trials succeeded but for it; empty else
 	Outcome   bench.Outcome
 	Operation string // which operation failed; empty where none did
 	Count     int

@@ -2,103 +2,86 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// notes turns what trials were marked with into warnings: one for the cells that were
-// marked for the same reason.
+// notes turns what trials were marked with, and what became of parts of a survey, into
+// warnings: one for the cells of which the same is to be told.
 func (w *warner) notes() {
-	first := make(map[string]string) // by what is the same
-	cells := make(map[string][]int)  // by the first
-	seen := make(map[mark]bool)
+	first := make(map[mark]mark)  // by what is the same
+	cells := make(map[mark][]int) // by the first
+	type told struct {
+		mark
+		cell int
+	}
+	seen := make(map[told]bool)
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
 		if s.Trial.Warmup() {
 			continue
 		}
-		for _, note := range s.Notes {
-			m := mark{kindOfNote(note), s.Trial.Cell}
-			if seen[m] {
+		for _, m := range marksOf(s) {
+			one := told{m.kind(), s.Trial.Cell}
+			if seen[one] {
 				continue
 			}
-			seen[m] = true
-			same := withoutDigits(note)
+			seen[one] = true
+			same := m.withoutDigits()
 			if _, ok := first[same]; !ok {
-				first[same] = note
+				first[same] = m
 			}
 			cells[first[same]] = append(cells[first[same]], s.Trial.Cell)
 		}
 	}
 	cells = partsTogether(cells)
-	for _, note := range slices.Sorted(maps.Keys(cells)) {
-		code, _, _ := strings.Cut(note, ": ")
-		text, hint := noteText(note, w.names(w.withoutControls(cells[note])))
-		w.add(code, text, hint, noteMetric(code), cells[note]...)
+	for _, m := range slices.SortedFunc(maps.Keys(cells), mark.compare) {
+		names := w.names(w.withoutControls(cells[m]))
+		text, hint := m.words(names)
+		w.add(m.code, text, hint, noteMetric(m.code), cells[m]...)
 	}
 	w.ways(cells)
 }
 
-// partsTogether makes one note of the parts of a workload that failed in the same cells
-// for the same reason.
-func partsTogether(cells map[string][]int) map[string][]int {
-	out := make(map[string][]int)
-	first := make(map[string]string) // the note so far, by what is the same
-	for _, note := range slices.Sorted(maps.Keys(cells)) {
-		in := cells[note]
-		part, workload, why, ok := failedPart(note)
-		same := fmt.Sprint(workload, in, digits.ReplaceAllLiteralString(why, "0"))
-		if before, _, reason, _ := failedPart(first[same]); ok && first[same] != "" {
-			delete(out, first[same])
-			part, why = before+", "+part, reason
-			note = fmt.Sprintf("%s: %s (%s): %s", bench.NotePartFailed, part, workload, why)
-		}
-		if ok {
-			first[same] = note
-		}
-		out[note] = in
-	}
-	return out
-}
-
-// failedPart takes a note "part-failed: PART (WORKLOAD): WHY" apart.
-func failedPart(note string) (part, workload, why string, ok bool) {
-	rest, ok := strings.CutPrefix(note, bench.NotePartFailed+": ")
-	name, why, _ := strings.Cut(rest, ": ")
-	part, workload, named := strings.Cut(strings.TrimSuffix(name, ")"), " (")
-	return part, workload, why, ok && named
-}
-
-// A mark is one of the trials of a cell.
+// A mark is one thing to tell of trials.
 type mark struct {
-	kind string
-	cell int
+	code     string // of a note, or of what became of a part
+	part     string // of a survey, or several, with commas between; empty for a note
+	workload string // of the part, where that has another name
+	why      string
 }
 
-// kindOfNote is a note without the reason that follows a part of a survey: it may be
-// worded anew in each trial, and is told once.
-func kindOfNote(note string) string {
-	kind, rest, _ := strings.Cut(note, ": ")
-	part, _, _ := strings.Cut(rest, ": ")
-	return kind + ": " + part
-}
-
-// withoutDigits is a note but for the times, ports and names of files that make one
-// reason different in each cell. A code has none of these.
-func withoutDigits(note string) string {
-	code, why, found := strings.Cut(note, ": ")
-	if !found {
-		return code
+// marksOf lists what is to be told of one trial.
+func marksOf(s *bench.Sample) (all []mark) {
+	for _, note := range s.Notes {
+		all = append(all, mark{code: note})
 	}
-	return code + ": " + digits.ReplaceAllLiteralString(why, "0")
+	return append(all, partMarks(s.Parts)...)
+}
+
+// kind is the mark without its reason, which may be worded anew in each trial and is
+// told once.
+func (m mark) kind() mark {
+	m.why = ""
+	return m
+}
+
+// withoutDigits is the mark but for the times, ports and names of files that make one
+// reason different in each cell.
+func (m mark) withoutDigits() mark {
+	m.why = digits.ReplaceAllLiteralString(m.why, "0")
+	return m
 }
 
 var digits = regexp.MustCompile(`[0-9]+`)
+
+// compare orders marks by code.
+func (m mark) compare(o mark) int {
+	return cmp.Or(cmp.Compare(m.code, o.code), cmp.Compare(m.part, o.part), cmp.Compare(m.workload, o.workload), cmp.Compare(m.why, o.why))
+}
 
 // noteMetric is the metric that a mark of trials is about; empty = all.
 func noteMetric(code string) string {
@@ -108,9 +91,16 @@ func noteMetric(code string) string {
 	return ""
 }
 
-// noteText puts a mark of trials of some cells into words.
-func noteText(note, cells string) (text, hint string) {
-	code, why, _ := strings.Cut(note, ": ")
+// words tell of trials of some cells.
+func (m mark) words(cells string) (text, hint string) {
+	if m.part != "" {
+		return m.partWords(cells)
+	}
+	return noteText(m.code, cells)
+}
+
+// noteText puts a note into words.
+func noteText(code, cells string) (text, hint string) {
 	switch code {
 	case bench.NoteHostClock:
 		return "inside " + cells + " the clock is another one, so times were taken from outside",
@@ -121,25 +111,9 @@ func noteText(note, cells string) (text, hint string) {
 	case bench.NoteEndedEarly:
 		return "the process in some containers of " + cells + " had ended before stop or kill came: there was nothing to end, and it has no time",
 			"give it a program that runs until it is ended, or write wait in place of stop and kill"
-	case bench.NotePartly:
-		return strings.TrimSuffix(cells+" cannot do all that was asked, and what is missing there has no value: "+why, ": "),
-			"do without it, or change what it wants; an option of a part has the part's name before it"
 	case bench.NoteDamaged:
 		return "trials of " + cells + " cannot be read any more, because what was stored of them is damaged: they count as failed, and are in no number",
 			"'tare check' names them; if there is a copy of the store from before, take that"
-	case bench.NotePartFailed:
-		part, workload, why, _ := failedPart(note)
-		what := fmt.Sprintf("part %s of %s failed, and has no value where it did", part, cells)
-		if strings.Contains(part, ", ") {
-			what = fmt.Sprintf("parts %s of %s failed, and have no value where they did", part, cells)
-		}
-		return fmt.Sprintf("%s, though other parts were measured all the same: %s", what, why),
-			fmt.Sprintf("mend what the reason names; 'tare run %s' by itself shows more", cmp.Or(workload, part))
-	case bench.NotePartApart:
-		parts, why, _ := strings.Cut(why, ": ")
-		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, and have no value where they did: "+
-				"%s %s", cells, parts, why),
-			"what else its container does is part of what is measured: mend what failed"
 	case bench.NoteSameCPU:
 		return "client and server of " + cells + " had to share a CPU",
 			"their work is in one another's times: give tare and its containers two CPUs at least, and take an engine that keeps containers to some (cpuset)"

@@ -39,6 +39,10 @@ const (
 	CodeFewRuns      = "few-runs"            // too few runs for a verdict
 	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
 
+	CodePartFailed = "part-failed" // a part of a survey failed, while others did not
+	CodePartly     = "partly"      // a part of a survey cannot be done
+	CodePartApart  = "part-apart"  // a part of a survey ran in another container than usual
+
 	CodeNotInTurn       = "not-in-turn"      // all runs of one group were made before those of another
 	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
 )
@@ -180,13 +184,13 @@ func (w *warner) incomplete() {
 func (w *warner) failed() {
 	var cells []int
 	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported {
+		if f.Outcome != bench.Unsupported && f.Part == "" {
 			cells = append(cells, f.Cell)
 		}
 	}
 	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Canceled + w.Trials.Skipped
 	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported {
+		if f.Outcome != bench.Unsupported && f.Part == "" {
 			n += f.Warmup
 		}
 	}

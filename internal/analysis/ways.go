@@ -7,13 +7,13 @@ import (
 )
 
 // ways finds requests that reached the kernel in different ways. Cells are by note.
-func (w *warner) ways(noted map[string][]int) {
+func (w *warner) ways(noted map[mark][]int) {
 	var said []string
 	var cells []int
 	for _, code := range []string{bench.NoteIOUring, bench.NoteIOLibaio, bench.NoteIOThreads} {
-		if len(noted[code]) > 0 {
-			said = append(said, wayName(code)+" by "+w.names(w.withoutControls(noted[code])))
-			cells = append(cells, noted[code]...)
+		if in := noted[mark{code: code}]; len(in) > 0 {
+			said = append(said, wayName(code)+" by "+w.names(w.withoutControls(in)))
+			cells = append(cells, in...)
 		}
 	}
 	if len(said) > 1 {

@@ -163,6 +163,10 @@ type Meter interface {
 	// NoteHostClock. The report turns it into a warning.
 	Note(code string)
 
+	// Part reports what became of a part of a survey that has no value in the trial, or
+	// not all.
+	Part(p PartOutcome)
+
 	// SystemCalls is how many system calls a process of this host has begun since
 	// its program was executed; NaN where that is not known or, as Plan.Syscalls
 	// says, not counted. It may be called from any goroutine.
@@ -191,20 +195,9 @@ const (
 	// NoteEndedEarly marks a sample in which the process inside had ended by itself
 	// before an operation came that ends it. That operation has no time.
 	NoteEndedEarly = "ended-early"
-	// NotePartly marks a sample of a survey of which some part cannot run in this
-	// cell. Its metrics have no value. A colon, a blank, the part and the reason follow.
-	NotePartly = "partly"
 	// NoteDamaged marks what a store gives in the place of a sample that it cannot
 	// read any more. Nothing in it was measured.
 	NoteDamaged = "damaged"
-	// NotePartFailed marks a sample of a survey of which some part failed, and has
-	// no value, or not all. A colon, a blank, the part and the reason follow, such as
-	// "part-failed: few (http): REASON" where the part's workload has another name.
-	NotePartFailed = "part-failed"
-	// NotePartApart marks a sample of a survey of which some parts ran in another
-	// container than usual after a failure. What they measured there has no value. A
-	// colon, a blank, the parts and their containers follow.
-	NotePartApart = "part-apart"
 	// NoteSameCPU marks a sample in which client and server had to share a CPU.
 	NoteSameCPU = "same-cpu"
 	// NoteClientBound marks a sample in which the client used all of its CPUs, and

@@ -32,6 +32,7 @@ type meter struct {
 	spread  []bench.Distribution
 	applied *bench.Applied
 	notes   []string
+	parts   []bench.PartOutcome
 	counted time.Duration // between the two looks at the host
 	misuse  error         // the first wrong use by the workload
 	cleanup error         // the first failure of a clean-up
@@ -167,6 +168,9 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 // Note implements bench.Meter.
 func (m *meter) Note(code string) { m.notes = append(m.notes, code) }
 
+// Part implements bench.Meter.
+func (m *meter) Part(p bench.PartOutcome) { m.parts = append(m.parts, p) }
+
 // SystemCalls implements bench.Meter.
 func (m *meter) SystemCalls(pid int) float64 {
 	if m.calls == nil {
@@ -201,7 +205,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 		s.Outcome, s.Reason = bench.TimedOut, bench.Reason(err.Error())
 		return
 	}
-	s.Applied, s.Notes = m.applied, m.notes
+	s.Applied, s.Notes, s.Parts = m.applied, m.notes, m.parts
 	if err == nil {
 		err = errors.Join(m.misuse, m.cleanup)
 	}

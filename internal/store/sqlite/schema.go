@@ -63,8 +63,8 @@ ALTER TABLE samples ADD COLUMN series BLOB;
 -- JSON array; NULL where there are none.
 ALTER TABLE samples ADD COLUMN distributions TEXT;
 `, `
--- The list shows this number as well: of notes that begin as
--- bench.NotePartFailed says, and not of such words inside another note.
+-- The list shows this number as well: of notes that begin so, and not of such
+-- words inside another note.
 CREATE INDEX partial_failures ON samples (run)
 	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
 `, `
@@ -93,6 +93,14 @@ END;
 CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
 	UPDATE counts SET resumptions = resumptions + 1 WHERE run = new.run;
 END;
+`, `
+-- JSON array; NULL where there are none. In older rows they are among the notes.
+ALTER TABLE samples ADD COLUMN parts TEXT;
+-- The list shows how many trials are ok but for a part. It is in no checksum.
+ALTER TABLE samples ADD COLUMN part_failed INTEGER NOT NULL DEFAULT 0;
+UPDATE samples SET part_failed = 1 WHERE instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
+DROP INDEX partial_failures;
+CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
 `}
 }
 

@@ -173,6 +173,7 @@ func (r *rehearsal) Record(metric string, value float64) {
 func (r *rehearsal) Series(string, []float64)                         {}
 func (r *rehearsal) Distribution(_, _ string)                         {}
 func (r *rehearsal) Note(string)                                      {}
+func (r *rehearsal) Part(bench.PartOutcome)                           {}
 func (r *rehearsal) SystemCalls(int) float64                          { return math.NaN() }
 func (r *rehearsal) Applied(want bench.Spec, got bench.Applied) error { return bench.Attest(want, got) }
 

@@ -110,30 +110,23 @@ func inOneLine(errs []error) (all error) {
 	return all
 }
 
-// full is the part's name and, where that is another, its workload's.
-func (p Part) full() string {
-	if name := p.Workload.Name(); name != p.Name {
-		return fmt.Sprintf("%s (%s)", p.Name, name)
-	}
-	return p.Name
-}
-
 // tell marks the sample with the parts that have no value in it, or not all.
 func (f *fixture) tell(m bench.Meter) {
-	var apart []*running
 	for _, r := range f.parts {
+		p := bench.PartOutcome{Part: r.Name, Outcome: bench.OK}
+		if name := r.Workload.Name(); name != r.Name {
+			p.Workload = name
+		}
 		switch why := r.why(); {
 		case why == nil && r.apart:
-			apart = append(apart, r)
+			p.Apart = &bench.Apart{With: r.container(f.stops), Usual: r.container(f.usual)}
 		case why == nil:
+			continue
 		case errors.Is(why, bench.ErrUnsupported):
-			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))
+			p.Outcome, p.Reason = bench.Unsupported, bench.Reason(why.Error())
 		default:
-			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartFailed, r.full(), bench.Reason(why.Error())))
+			p.Outcome, p.Reason = bench.Failed, bench.Reason(why.Error())
 		}
-	}
-	if len(apart) > 0 {
-		m.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s",
-			bench.NotePartApart, list(apart), containers(f.stops, apart), containers(f.usual, apart)))
+		m.Part(p)
 	}
 }

@@ -34,6 +34,9 @@ type Options struct {
 	// Smallest replaces the plan's smallest effect worth knowing, of all metrics,
 	// as a ratio: 0.02 = ±2 %. 0 = as the plan says.
 	Smallest float64
+	// Notes are the words for what samples are marked with, as bench.NotesOf lists them
+	// of the workloads that there are. A mark without words is told by its code.
+	Notes []bench.Note
 }
 
 // A Result is what one run says.
@@ -250,7 +253,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		r.Metrics = append(r.Metrics, w.result)
 	}
 	r.Reasons = t.reasons(work)
-	r.Warnings = slices.Concat(run.Header.Warnings, warnings(t, r, work))
+	r.Warnings = slices.Concat(run.Header.Warnings, warnings(t, r, work, slices.Concat(opt.Notes, bench.Notes())))
 	return r, nil
 }
 

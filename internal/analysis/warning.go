@@ -32,7 +32,6 @@ const (
 	CodePressure     = "pressure"            // the machine was busy when trials began
 	CodeThrottled    = "throttled"           // a CPU quota nobody asked for
 	CodeResidue      = "residue"             // a table mixes things that are not the same
-	CodeWays         = "io-differs"          // requests reached the kernel in different ways
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
 	CodeOneSided     = "unmatched"           // what only some of the runs have
@@ -54,13 +53,14 @@ const minPairs = 6
 type warner struct {
 	table *table
 	*Result
-	work []*measure
-	list []bench.Warning
+	work  []*measure
+	known []bench.Note // that samples may have
+	list  []bench.Warning
 }
 
 // warnings checks a run. The order is that in which they are read.
-func warnings(t *table, r *Result, work []*measure) []bench.Warning {
-	w := &warner{table: t, Result: r, work: work}
+func warnings(t *table, r *Result, work []*measure, known []bench.Note) []bench.Warning {
+	w := &warner{table: t, Result: r, work: work, known: known}
 	for _, check := range []func(){
 		w.incomplete, w.failed, w.noBaseline,
 		w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,

@@ -214,10 +214,9 @@ func TestWarnings(t *testing.T) {
 			"mend what the reason names",
 			[]int{0, 1},
 		},
-		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
-		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},
-		{"in memory", 40, noted("", bench.NoteNotADisk), []string{bench.NoteNotADisk}, "on one with", []int{1}},
-		{"no direct I/O", 40, noted("", bench.NoteBufferedIO), []string{bench.NoteBufferedIO}, "direct=no", []int{1}},
+		{"a note of the workload", 40, noted("", "slowed"), []string{"slowed"}, "wait for nothing", []int{1}},
+		{"one way", 40, noted("by-road", "by-road"), []string{"by-road"}, "say road", nil},
+		{"two ways", 40, noted("by-road", "by-air"), []string{"by-air", "by-road", "ways-differ"}, "choose one", []int{0, 1}},
 		{"another runtime under way", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
@@ -372,7 +371,7 @@ func TestControlIsNotNamed(t *testing.T) {
 		run := clean(10)
 		for i := range run.Samples {
 			if s := &run.Samples[i]; slices.Contains(tt.cells, s.Trial.Cell) {
-				s.Notes = []string{bench.NoteClosedLoop}
+				s.Notes = []string{"slowed"}
 			}
 		}
 		w := analyze(t, run).Warnings

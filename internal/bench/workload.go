@@ -159,8 +159,8 @@ type Meter interface {
 	// Attest's error.
 	Applied(want Spec, got Applied) error
 
-	// Note attaches a stable code that qualifies the sample, such as
-	// NoteHostClock. The report turns it into a warning.
+	// Note attaches a code that qualifies the sample: of a note that the workload
+	// declares, or of one of Notes. The report turns it into a warning.
 	Note(code string)
 
 	// Part reports what became of a part of a survey that has no value in the trial, or
@@ -183,56 +183,3 @@ type Span struct{ Begin, End time.Duration }
 
 // Duration is how long the span is.
 func (s Span) Duration() time.Duration { return s.End - s.Begin }
-
-// The notes that a report has words for.
-const (
-	// NoteHostClock marks a sample in which the process inside does not share
-	// the host's clock, so that host-side times were used instead of its own marks.
-	NoteHostClock = "host-clock"
-	// NoteLostContainers marks a sample of many containers, of which some failed
-	// and are in no time.
-	NoteLostContainers = "lost-containers"
-	// NoteEndedEarly marks a sample in which the process inside had ended by itself
-	// before an operation came that ends it. That operation has no time.
-	NoteEndedEarly = "ended-early"
-	// NoteDamaged marks what a store gives in the place of a sample that it cannot
-	// read any more. Nothing in it was measured.
-	NoteDamaged = "damaged"
-	// NoteSameCPU marks a sample in which client and server had to share a CPU.
-	NoteSameCPU = "same-cpu"
-	// NoteClientBound marks a sample in which the client used all of its CPUs, and
-	// the server did not: the server could have done more.
-	NoteClientBound = "client-bound"
-	// ClientBoundMetric is what it limits.
-	ClientBoundMetric = "throughput.rate"
-	// NoteLoadBound marks a sample of requests in which the client had no CPU time
-	// left, and the server had: see NoteClientBound.
-	NoteLoadBound = "load-bound"
-	// NoteClosedLoop marks a sample whose client sent nothing while it waited, so
-	// that a stall of the server is in few of its times.
-	NoteClosedLoop = "closed-loop"
-	// NoteRateMissed marks a sample in which more than 1 % of the requests that were
-	// due had no good answer in time.
-	NoteRateMissed = "rate-missed"
-	// NoteFailedRequests marks a sample in which requests failed.
-	NoteFailedRequests = "failed-requests"
-	// NoteNoKnee marks a sample in which datagrams were lost at every rate that was
-	// tried, so that the highest rate without loss has no value.
-	NoteNoKnee = "no-knee"
-	// NoteFull marks a sample of a host that was filled until a container could not
-	// be started, or ended by itself.
-	NoteFull = "full"
-	// NoteSeriesLeftOut marks a sample with more values of single operations than
-	// are kept. Its Values are those of all operations.
-	NoteSeriesLeftOut = "series-left-out"
-	// NoteIOUring, NoteIOLibaio and NoteIOThreads mark a sample whose workload was
-	// free to choose how its requests reach the kernel, with what it chose.
-	NoteIOUring   = "io-uring"
-	NoteIOLibaio  = "io-libaio"
-	NoteIOThreads = "io-threads"
-	// NoteNotADisk marks a sample whose data was kept in memory.
-	NoteNotADisk = "not-a-disk"
-	// NoteBufferedIO marks a sample that went through the page cache because the
-	// file system cannot do without, and nobody insisted.
-	NoteBufferedIO = "buffered-io"
-)

@@ -25,6 +25,7 @@ type meter struct {
 	calls  func(pid int) float64 // nil where system calls are not counted
 	timer  *time.Timer           // ends the trial when an operation takes too long
 
+	known   map[string]bool // codes of notes; nil for any
 	index   map[string]int
 	values  []float64
 	series  []bench.Series
@@ -166,7 +167,13 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 }
 
 // Note implements bench.Meter.
-func (m *meter) Note(code string) { m.notes = append(m.notes, code) }
+func (m *meter) Note(code string) {
+	if m.known != nil && !m.known[code] {
+		m.wrong(fmt.Errorf("the workload notes %q, which it does not declare", code))
+		return
+	}
+	m.notes = append(m.notes, code)
+}
 
 // Part implements bench.Meter.
 func (m *meter) Part(p bench.PartOutcome) { m.parts = append(m.parts, p) }

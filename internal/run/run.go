@@ -132,6 +132,7 @@ type runner struct {
 	doubts   map[string]time.Duration // until when an engine is waited for, on the run's clock, by its name
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
+	notes         map[string]bool // codes of those that the workload may attach
 	usage         usage
 	nullOperation time.Duration
 }
@@ -147,6 +148,10 @@ func newRunner(o Options) *runner {
 		broken:   make([]string, n),
 		absent:   make([]refusal, n),
 		doubts:   map[string]time.Duration{},
+		notes:    map[string]bool{},
+	}
+	for _, n := range bench.NotesOf(o.Workload) {
+		r.notes[n.Code] = true
 	}
 	for _, s := range o.Done {
 		r.count(s)

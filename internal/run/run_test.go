@@ -186,6 +186,10 @@ func TestFailures(t *testing.T) {
 			m.Record("extra", 2)
 			return nil
 		}, bench.Failed, "", `the workload reports "extra" twice`},
+		{"undeclared note", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			m.Note("odd")
+			return nil
+		}, bench.Failed, "", `the workload notes "odd", which it does not declare`},
 		{"not a number", func(_ context.Context, _ bench.Task, m bench.Meter) error {
 			m.Record("extra", math.Inf(1))
 			return nil

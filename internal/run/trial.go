@@ -36,7 +36,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	r.awaitEngine(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
-	m.calls = r.SystemCalls
+	m.calls, m.known = r.SystemCalls, r.notes
 	err := r.await(m, func() error {
 		defer r.rest(m, t.Cell)
 		if err := r.ready(ctx, m.ctx, t); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/https"
+	loads "github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
@@ -133,7 +134,7 @@ func TestNative(t *testing.T) {
 			if isOpen != (v["http.offered"] > 0) {
 				t.Errorf("%v requests per second were due", v["http.offered"])
 			}
-			if slices.Contains(samples[0].Notes, bench.NoteClosedLoop) == isOpen {
+			if slices.Contains(samples[0].Notes, loads.NoteClosedLoop) == isOpen {
 				t.Errorf("notes %v", samples[0].Notes)
 			}
 		})

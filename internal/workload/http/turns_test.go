@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/party"
+	loads "github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
@@ -122,7 +123,7 @@ func TestSharedServer(t *testing.T) {
 		if requests > 0 && v[http.Requests] != requests || v[http.Rate] <= 0 || v[http.Failed] != 0 {
 			t.Errorf("load %d: %v", i, v)
 		}
-		if open := !slices.Contains(meters[i].Notes, bench.NoteClosedLoop); open != (i == 1) || open != (v["http.offered"] > 0) {
+		if open := !slices.Contains(meters[i].Notes, loads.NoteClosedLoop); open != (i == 1) || open != (v["http.offered"] > 0) {
 			t.Errorf("load %d: open %v, notes %v", i, open, meters[i].Notes)
 		}
 		if rest := v["http.memory_rest"]; rest <= 0 || rest != meters[0].Values["http.memory_rest"] || v["http.memory_load"] <= 0 {

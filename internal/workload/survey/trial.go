@@ -182,7 +182,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return errors.New("the survey was not set up")
 	}
-	sum := newSummary(m, s.Metrics())
+	sum := newSummary(m, s)
 	for _, one := range f.stops {
 		if one.parts[0].failed != nil {
 			continue // it could not be reset
@@ -199,6 +199,6 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return nothing
 	}
 	f.tell(m)
-	sum.noteClosed(f.parts)
+	sum.noteThroughout(f.parts)
 	return sum.flush()
 }

@@ -10,7 +10,7 @@ import (
 
 // A Workload says what happens in one trial and what is measured. It does not
 // choose how often or in which order it runs, and keeps nothing between trials
-// but what a Fixture holds.
+// but what a Fixture or the run's Common holds.
 type Workload interface {
 	Name() string
 
@@ -94,6 +94,8 @@ type Task struct {
 	Client  Engine            // what a load generator runs on, beside the engine under test: plain processes of this host
 	Run     string            // ID of the run, for the names of what a workload makes
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
+	Cell    int               // of the plan, by index
+	Common  *Common           // what the cells of the run have in common
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
 	// Condition is the same for the cells that are compared with one another; in a
 	// survey, for the same part of them.
@@ -103,16 +105,18 @@ type Task struct {
 	Earlier func(metric string) (value float64, ok bool)
 }
 
-// A Fixturer is a Workload that needs something per cell that is too dear to
-// make in each trial: an initialised database, a running server.
+// A Fixturer is a Workload that needs something that is too dear to make in each
+// trial: an initialised database, a running server. Each cell has its own, unless
+// the workload is a Keyer.
 type Fixturer interface {
-	// Setup makes it, before the first trial of the cell; never timed. It may be
-	// nil, for a cell that needs none. If it fails, nothing is left behind and
+	// Setup makes it, right before the first trial that needs it; never timed. It may
+	// be nil, for a cell that needs none. If it fails, nothing is left behind and
 	// every trial of the cell is skipped.
 	Setup(ctx context.Context, t Task) (Fixture, error)
 }
 
-// A Fixture is what survives from trial to trial of one cell.
+// A Fixture is what survives from trial to trial. Data in it that outlive containers
+// lie in a directory below Task.Dir, or have a Spec.DataName.
 type Fixture interface {
 	Reset(ctx context.Context) error  // before each trial; never timed
 	Remove(ctx context.Context) error // after the last trial; twice is fine

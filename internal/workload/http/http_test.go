@@ -255,12 +255,17 @@ func offered(t *testing.T, earlier float64, cells ...map[string]string) (rates [
 	t.Helper()
 	w, e := workload(t), &counting{Engine: localtest.Native(t)}
 	var tasks []bench.Task
+	common := new(bench.Common)
 	for _, given := range cells {
 		task := workloadtest.Task(w, e, bench.Spec{Network: "host"})
 		task.Client, task.Dir = localtest.Native(t), t.TempDir()
 		maps.Copy(task.Params, params(t, map[string]string{"rate": "50%", "connections": "4", "time": "500ms"}))
 		maps.Copy(task.Params, given)
+		task.Common = common
 		task.Earlier = func(metric string) (float64, bool) { return earlier, earlier > 0 && metric == http.Offered }
+		if err := w.(bench.Learner).Learn(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
 		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
 		if err != nil {
 			t.Fatal(err)

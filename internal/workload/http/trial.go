@@ -151,7 +151,7 @@ func (v *visit) load(ctx context.Context) (*load.Report, error) {
 	options := clientOptions(v.task.Params)
 	options["cpus"] = list(v.cpus.client)
 	if share, ok := shareOf(v.task.Params["rate"]); ok {
-		options["rate"] = v.capacities.rate(v.task.Condition, share)
+		options["rate"] = capacitiesOf(v.task).rate(v.task.Condition, share)
 	}
 	return v.ask(ctx, options)
 }

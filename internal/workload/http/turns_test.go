@@ -184,7 +184,7 @@ func TestRehearsalThatFails(t *testing.T) {
 	task := workloadtest.Task(w, localtest.Native(t), bench.Spec{})
 	task.Client, task.Dir = &counting{Engine: localtest.Native(t), most: 1}, t.TempDir()
 	maps.Copy(task.Params, params(t, map[string]string{"rate": "50%"}))
-	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err == nil || !strings.Contains(err.Error(), "of 5 tries failed, the first: ") {
-		t.Errorf("set up although its client was made once: %v", err)
+	if err := w.(bench.Learner).Learn(t.Context(), task); err == nil || !strings.Contains(err.Error(), "of 5 tries failed, the first: ") {
+		t.Errorf("learned although its client was made once: %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
 		all = append(all, survey.Part{Name: p.name, Workload: p})
 	}
 	w := survey.New(all...)
-	task := bench.Task{Params: map[string]string{}}
+	task := bench.Task{Common: new(bench.Common), Params: map[string]string{}}
 	for _, p := range w.Params() {
 		task.Params[p.Name] = p.Default
 	}
@@ -209,7 +209,7 @@ func TestWorkloadOfPartThatFails(t *testing.T) {
 		survey.Part{Name: "few", Workload: part{name: "http", log: &log, run: errors.New("broken")}, As: "few"},
 		survey.Part{Name: "a", Workload: part{name: "a", log: &log}},
 	)
-	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Common: new(bench.Common)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestTimeIsUp(t *testing.T) {
 	a := part{name: "a", log: &log, run: context.Canceled}
 	b := part{name: "b", log: &log}
 	w := survey.New(survey.Part{Name: "a", Workload: a}, survey.Part{Name: "b", Workload: b})
-	f, err := w.(bench.Fixturer).Setup(ctx, bench.Task{})
+	f, err := w.(bench.Fixturer).Setup(ctx, bench.Task{Common: new(bench.Common)})
 	if err == nil {
 		err = f.Reset(ctx)
 	}
@@ -265,7 +265,7 @@ func TestTimeIsUp(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || slices.Contains(log, "b run fixture=true") {
 		t.Errorf("%v after %v", err, log)
 	}
-	if _, err := w.(bench.Fixturer).Setup(ctx, bench.Task{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.(bench.Fixturer).Setup(ctx, bench.Task{Common: new(bench.Common)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("set up although the time is up: %v", err)
 	}
 }
@@ -405,7 +405,7 @@ func courses(t *testing.T, all ...course) {
 		parts = append(parts, survey.Part{Name: name, Workload: kitchen{part{name: name, log: &log}, fails[name]}})
 	}
 	w := survey.New(parts...)
-	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Common: new(bench.Common)})
 	if err != nil {
 		t.Fatal(err)
 	}

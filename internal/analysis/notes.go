@@ -80,7 +80,10 @@ var digits = regexp.MustCompile(`[0-9]+`)
 
 // compare orders marks by code.
 func (m mark) compare(o mark) int {
-	return cmp.Or(cmp.Compare(m.code, o.code), cmp.Compare(m.part, o.part), cmp.Compare(m.workload, o.workload), cmp.Compare(m.why, o.why))
+	return cmp.Or(
+		cmp.Compare(m.code, o.code), cmp.Compare(m.part, o.part),
+		cmp.Compare(m.workload, o.workload), cmp.Compare(m.why, o.why),
+	)
 }
 
 // words tell of trials of some cells, and of which metric.

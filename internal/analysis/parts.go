@@ -64,10 +64,12 @@ func partsTogether(cells map[mark][]int) map[mark][]int {
 func (m mark) partWords(cells string) (text, hint string) {
 	switch m.code {
 	case CodePartly:
-		return strings.TrimSuffix(fmt.Sprintf("%s cannot do all that was asked, and what is missing there has no value: %s: %s", cells, m.part, m.why), ": "),
+		what := cells + " cannot do all that was asked, and what is missing there has no value: " + m.part + ": " + m.why
+		return strings.TrimSuffix(what, ": "),
 			"do without it, or change what it wants; an option of a part has the part's name before it"
 	case CodePartApart:
-		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, and have no value where they did: %s %s", cells, m.part, m.why),
+		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, "+
+				"and have no value where they did: %s %s", cells, m.part, m.why),
 			"what else its container does is part of what is measured: mend what failed"
 	default:
 		what := fmt.Sprintf("part %s of %s failed, and has no value where it did", m.part, cells)

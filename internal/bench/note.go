@@ -51,7 +51,8 @@ func Notes() []Note {
 		},
 		{
 			Code:   NoteDamaged,
-			Text:   "trials of {cells} cannot be read any more, because what was stored of them is damaged: they count as failed, and are in no number",
+			Text:   "trials of {cells} cannot be read any more, because what was stored of them is damaged: " +
+				"they count as failed, and are in no number",
 			Advice: "'tare check' names them; if there is a copy of the store from before, take that",
 		},
 		{

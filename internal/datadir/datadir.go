@@ -243,9 +243,11 @@ func Check(spec bench.Spec) error {
 	case spec.Data != "" && !filepath.IsAbs(spec.Data):
 		return fmt.Errorf("%w: data %q: the directory's path must be absolute", bench.ErrUnsupported, spec.Data)
 	case spec.DataName != "" && spec.Storage != "bind" && spec.Storage != "volume":
-		return fmt.Errorf("%w: data that outlive a container cannot lie on storage %q: use bind or volume", bench.ErrUnsupported, spec.Storage)
+		return fmt.Errorf("%w: data that outlive a container cannot lie on storage %q: use bind or volume",
+			bench.ErrUnsupported, spec.Storage)
 	case spec.DataName != "" && !isName(spec.DataName):
-		return fmt.Errorf("%w: %.40q is no name of data: use lower-case letters, digits and -, a letter first, at most %d", bench.ErrUnsupported, spec.DataName, maxName)
+		return fmt.Errorf("%w: %.40q is no name of data: use lower-case letters, digits and -, a letter first, at most %d",
+			bench.ErrUnsupported, spec.DataName, maxName)
 	}
 	return nil
 }

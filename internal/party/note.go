@@ -10,6 +10,7 @@ func SameCPU() bench.Note {
 	return bench.Note{
 		Code:   NoteSameCPU,
 		Text:   "client and server of {cells} had to share a CPU",
-		Advice: "their work is in one another's times: give tare and its containers two CPUs at least, and take an engine that keeps containers to some (cpuset)",
+		Advice: "their work is in one another's times: give tare and its containers two CPUs at least, and take " +
+			"an engine that keeps containers to some (cpuset)",
 	}
 }

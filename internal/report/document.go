@@ -187,7 +187,7 @@ type Way struct {
 type Fail struct {
 	Cell      string        `json:"cell"`
 	Condition string        `json:"condition"`
-	Part      string        `json:"part,omitempty"` // of a survey, whose other parts are in the values; empty where the whole trial failed
+	Part      string        `json:"part,omitempty"` // of a survey; empty where all of the trial failed
 	Outcome   bench.Outcome `json:"outcome"`
 	Operation string        `json:"operation"`
 	Count     int           `json:"count"`

@@ -142,7 +142,8 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	if s.Began, err = parseTime(string(began)); err != nil {
 		return s, err
 	}
-	if err := errors.Join(decodeList(notes, &s.Notes), decodeList(distributions, &s.Distributions), decodeList(parts, &s.Parts)); err != nil {
+	err = errors.Join(decodeList(notes, &s.Notes), decodeList(parts, &s.Parts), decodeList(distributions, &s.Distributions))
+	if err != nil {
 		return s, err
 	}
 	if s.Series, err = decodeSeries(series); err != nil {

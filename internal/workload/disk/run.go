@@ -49,7 +49,8 @@ const (
 func (workload) Notes() []bench.Note {
 	ways := &bench.Note{
 		Code:   "io-differs",
-		Text:   "not all cells handed their requests to the kernel in the same way ({ways}): that and the engines are confounded",
+		Text:   "not all cells handed their requests to the kernel in the same way ({ways}): that and the " +
+			"engines are confounded",
 		Advice: "choose one that is allowed everywhere: --param io=libaio",
 	}
 	way := func(code, name string) bench.Note {

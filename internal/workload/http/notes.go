@@ -17,7 +17,8 @@ func (workload) Notes() []bench.Note {
 		{
 			Code:   NoteLoadBound,
 			Text:   "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",
-			Advice: "the server can do more than is shown: give the client more CPUs, or compare at a rate that it can keep (option rate)",
+			Advice: "the server can do more than is shown: give the client more CPUs, or compare at a rate that " +
+				"it can keep (option rate)",
 		},
 		{
 			Code: http.NoteClosedLoop, Throughout: true,
@@ -27,8 +28,10 @@ func (workload) Notes() []bench.Note {
 		},
 		{
 			Code:   http.NoteRateMissed,
-			Text:   "in {cells} more than 1 % of the requests that were due had no good answer before the end of the time",
-			Advice: "the server, or the client, cannot keep this rate: the times say how long a queue became, and not how quick the server is",
+			Text:   "in {cells} more than 1 % of the requests that were due had no good answer before the end " +
+				"of the time",
+			Advice: "the server, or the client, cannot keep this rate: the times say how long a queue became, " +
+				"and not how quick the server is",
 		},
 		{
 			Code:   http.NoteFailed,

@@ -41,10 +41,9 @@ type named struct {
 }
 
 // InCommon returns what is kept under a name, which begins with that of the workload.
-// The first to ask makes it, by create, which must not use c; where that fails, nothing is
-// kept. A value that has a
-// method Remove(context.Context) error, such as a Fixture, is removed with the run. A
-// name stands for values of one type: any other panics.
+// The first to ask makes it, by create, which must not use c; where that fails, nothing
+// is kept. A value that has a method Remove(context.Context) error, such as a Fixture, is
+// removed with the run. A name stands for values of one type: any other panics.
 func InCommon[T any](c *Common, name string, create func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -119,6 +119,8 @@ func (k *Keeper) at(spec bench.Spec, name string) *Dir {
 // write to it. One with a name is made once.
 func (k *Keeper) Make(d *Dir) error {
 	if d.name != "" {
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		there, err := d.there()
 		if there || err != nil {
 			return err

@@ -63,7 +63,9 @@ func (c *Common) Remove(ctx context.Context) error {
 	defer c.mu.Unlock()
 	var errs []error
 	for _, k := range slices.Backward(c.kept) {
-		if r, ok := k.value.(interface{ Remove(ctx context.Context) error }); ok {
+		if r, ok := k.value.(interface {
+			Remove(ctx context.Context) error
+		}); ok {
 			errs = append(errs, r.Remove(ctx))
 		}
 	}

@@ -50,8 +50,8 @@ func Notes() []Note {
 			Advice: "they include the way to the engine and back; compare them with cells that are marked too",
 		},
 		{
-			Code:   NoteDamaged,
-			Text:   "trials of {cells} cannot be read any more, because what was stored of them is damaged: " +
+			Code: NoteDamaged,
+			Text: "trials of {cells} cannot be read any more, because what was stored of them is damaged: " +
 				"they count as failed, and are in no number",
 			Advice: "'tare check' names them; if there is a copy of the store from before, take that",
 		},

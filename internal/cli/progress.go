@@ -34,7 +34,7 @@ type progress struct {
 	done     int // when this sitting began
 	ended    int // in this sitting
 	failures int
-	measures bool // a trial has begun
+	measures bool      // a trial has begun
 	prepares time.Time // since when a fixture is being made; zero while none is
 	block    int
 	cell     string

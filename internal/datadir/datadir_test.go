@@ -389,8 +389,11 @@ func TestNamesAreRefused(t *testing.T) {
 		t.Error("one name has two places")
 	}
 	for _, spec := range []bench.Spec{
-		{Storage: "tmpfs", DataName: "pg"}, {DataName: "pg"},
-		{Storage: "bind", DataName: "1"}, {Storage: "bind", DataName: "../pg"}, {Storage: "volume", DataName: strings.Repeat("p", 33)},
+		{Storage: "tmpfs", DataName: "pg"},
+		{DataName: "pg"},
+		{Storage: "bind", DataName: "1"},
+		{Storage: "bind", DataName: "../pg"},
+		{Storage: "volume", DataName: strings.Repeat("p", 33)},
 	} {
 		if err := datadir.Check(spec); !errors.Is(err, bench.ErrUnsupported) {
 			t.Errorf("%+v: %v", spec, err)

@@ -8,8 +8,8 @@ const NoteSameCPU = "same-cpu"
 // SameCPU is its note, for workloads that have client and server.
 func SameCPU() bench.Note {
 	return bench.Note{
-		Code:   NoteSameCPU,
-		Text:   "client and server of {cells} had to share a CPU",
+		Code: NoteSameCPU,
+		Text: "client and server of {cells} had to share a CPU",
 		Advice: "their work is in one another's times: give tare and its containers two CPUs at least, and take " +
 			"an engine that keeps containers to some (cpuset)",
 	}

@@ -228,8 +228,10 @@ func TestLearn(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		for i, want := range []bench.Sample{
-			{Outcome: bench.OK}, {Outcome: bench.Skipped, Reason: "its fixture could not be made: no good answer"},
-			{Outcome: bench.Unsupported, Reason: "not supported here: no network"}, {Outcome: bench.OK},
+			{Outcome: bench.OK},
+			{Outcome: bench.Skipped, Reason: "its fixture could not be made: no good answer"},
+			{Outcome: bench.Unsupported, Reason: "not supported here: no network"},
+			{Outcome: bench.OK},
 		} {
 			if got := b.writer.samples[i]; got.Outcome != want.Outcome || got.Reason != want.Reason {
 				t.Errorf("cell %d: %s %q, want %s %q", i, got.Outcome, got.Reason, want.Outcome, want.Reason)

@@ -191,4 +191,6 @@ func (e *Engine) ofRun(run, id string, labels map[string]string) error {
 }
 
 // RemoveData implements bench.DataHolder.
-func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error { return e.data.RemoveNamed(spec) }
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -95,4 +95,6 @@ func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) err
 }
 
 // RemoveData implements bench.DataHolder.
-func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error { return e.data.RemoveNamed(spec) }
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -225,4 +225,6 @@ func removeGroup(ctx context.Context, h *cgroup.Hierarchy, l bench.Leftover) err
 }
 
 // RemoveData implements bench.DataHolder.
-func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error { return e.data.RemoveNamed(spec) }
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -60,4 +60,6 @@ func names(arg, path string) bool {
 }
 
 // RemoveData implements bench.DataHolder.
-func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error { return e.data.RemoveNamed(spec) }
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

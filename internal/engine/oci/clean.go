@@ -258,4 +258,6 @@ func subdirectories(dir string) ([]string, error) {
 }
 
 // RemoveData implements bench.DataHolder.
-func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error { return e.data.RemoveNamed(spec) }
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -48,8 +48,8 @@ const (
 // Notes implements bench.Noter.
 func (workload) Notes() []bench.Note {
 	ways := &bench.Note{
-		Code:   "io-differs",
-		Text:   "not all cells handed their requests to the kernel in the same way ({ways}): that and the " +
+		Code: "io-differs",
+		Text: "not all cells handed their requests to the kernel in the same way ({ways}): that and the " +
 			"engines are confounded",
 		Advice: "choose one that is allowed everywhere: --param io=libaio",
 	}

@@ -15,8 +15,8 @@ func (workload) Notes() []bench.Note {
 	return []bench.Note{
 		party.SameCPU(),
 		{
-			Code:   NoteLoadBound,
-			Text:   "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",
+			Code: NoteLoadBound,
+			Text: "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",
 			Advice: "the server can do more than is shown: give the client more CPUs, or compare at a rate that " +
 				"it can keep (option rate)",
 		},
@@ -27,8 +27,8 @@ func (workload) Notes() []bench.Note {
 			Advice: "to see what those would wait who came meanwhile, send at a rate (option rate)",
 		},
 		{
-			Code:   http.NoteRateMissed,
-			Text:   "in {cells} more than 1 % of the requests that were due had no good answer before the end " +
+			Code: http.NoteRateMissed,
+			Text: "in {cells} more than 1 % of the requests that were due had no good answer before the end " +
 				"of the time",
 			Advice: "the server, or the client, cannot keep this rate: the times say how long a queue became, " +
 				"and not how quick the server is",

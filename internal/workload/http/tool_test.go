@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tare-bench/tare/internal/load/http"
 )
 
 func read(tb testing.TB, name string) []byte {

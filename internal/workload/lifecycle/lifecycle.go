@@ -94,8 +94,8 @@ const (
 // Notes implements bench.Noter.
 func (workload) Notes() []bench.Note {
 	return []bench.Note{{
-		Code:   NoteEndedEarly,
-		Text:   "the process in some containers of {cells} had ended before stop or kill came: there was " +
+		Code: NoteEndedEarly,
+		Text: "the process in some containers of {cells} had ended before stop or kill came: there was " +
 			"nothing to end, and it has no time",
 		Advice: "give it a program that runs until it is ended, or write wait in place of stop and kill",
 	}}

@@ -72,8 +72,8 @@ const (
 // Notes implements bench.Noter.
 func (throughput) Notes() []bench.Note {
 	return append(workload{}.Notes(), bench.Note{
-		Code:   NoteLostContainers,
-		Text:   "some containers of {cells} failed: they are counted, and their times are in no number",
+		Code: NoteLostContainers,
+		Text: "some containers of {cells} failed: they are counted, and their times are in no number",
 		Advice: "see why: take fewer at once, or run the same operations with workload lifecycle, which says " +
 			"what failed",
 	})

@@ -77,6 +77,7 @@ func TestFixtures(t *testing.T) {
 func TestInterruptedSetup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "a", "b")
+		b.options.Header.Schedule = [][]int{{0, 1}}
 		interrupt := make(chan struct{})
 		b.options.Interrupt = interrupt
 		b.options.Workload = fixtures{workload{work(1)}, &b.journal, func() { close(interrupt) }}

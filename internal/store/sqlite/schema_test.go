@@ -68,3 +68,28 @@ func TestOldStoreIsMigrated(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What an older version said of parts in a sentence is data when it is read, and counts in
+// the list.
+func TestOldSentencesOfParts(t *testing.T) {
+	path := oldStore(t)
+	foreign(t, path, `UPDATE samples SET notes = '["part-failed: few (http): \"refused\"","same-cpu"]' WHERE run = 1 AND seq = 0;
+		UPDATE samples SET notes = '["odd: \"part-failed: few: not this"]' WHERE run = 1 AND seq = 1`)
+	s := open(t, path)
+	defer shut(t, s)
+	want := storetest.Example("a", 5)
+	want.Samples[0].Notes = []string{"same-cpu"}
+	want.Samples[0].Parts = []bench.PartOutcome{{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: `"refused"`}}
+	want.Samples[1].Notes = []string{`odd: "part-failed: few: not this`}
+	wantRun(t, s, want)
+	partly := map[string]int{}
+	for r, err := range s.Runs(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		partly[r.Header.ID] = r.Partly
+	}
+	if partly["a"] != 1 || partly["b"] != 0 {
+		t.Errorf("partly failed are %v, want one in a", partly)
+	}
+}

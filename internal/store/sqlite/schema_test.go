@@ -12,8 +12,9 @@ import (
 )
 
 // testdata/v1.sql is the dump of a store that was written when version 1 was
-// new: a complete run "a" and an incomplete one "b". It is never written again.
-func oldStore(t *testing.T) (path string) {
+// new: a complete run "a" and an incomplete one "b". It is never written again. Changes are
+// made in it before it is migrated.
+func oldStore(t *testing.T, changes ...string) (path string) {
 	t.Helper()
 	dump, err := os.ReadFile("testdata/v1.sql")
 	if err != nil {
@@ -25,8 +26,10 @@ func oldStore(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	defer shut(t, db)
-	if _, err := db.Exec(string(dump)); err != nil {
-		t.Fatal(err)
+	for _, statements := range append([]string{string(dump)}, changes...) {
+		if _, err := db.Exec(statements); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return path
 }
@@ -72,10 +75,10 @@ func TestOldStoreIsMigrated(t *testing.T) {
 // What an older version said of parts in a sentence is data when it is read, and counts in
 // the list.
 func TestOldSentencesOfParts(t *testing.T) {
-	path := oldStore(t)
-	foreign(t, path, `UPDATE samples SET notes = '["part-failed: few (http): \"refused\"","same-cpu"]' WHERE run = 1 AND seq = 0;
-		UPDATE samples SET notes = '["odd: \"part-failed: few: not this"]' WHERE run = 1 AND seq = 1`)
-	s := open(t, path)
+	s := open(t, oldStore(t,
+		`UPDATE samples SET notes = '["part-failed: few (http): \"refused\"","same-cpu"]' WHERE run = 1 AND seq = 0`,
+		`UPDATE samples SET notes = '["odd: \"part-failed: few: not this"]' WHERE run = 1 AND seq = 1`,
+	))
 	defer shut(t, s)
 	want := storetest.Example("a", 5)
 	want.Samples[0].Notes = []string{"same-cpu"}

@@ -34,6 +34,9 @@ type Options struct {
 	// Smallest replaces the plan's smallest effect worth knowing, of all metrics,
 	// as a ratio: 0.02 = ±2 %. 0 = as the plan says.
 	Smallest float64
+	// Notes are the words for what samples are marked with, as bench.NotesOf lists them
+	// of the workloads that there are. A mark without words is told by its code.
+	Notes []bench.Note
 }
 
 // A Result is what one run says.
@@ -215,9 +218,10 @@ const (
 	TooFewRuns  Verdict = "too-few-runs" // runs are compared, and so few cannot tell what a run by itself does
 )
 
-// A Failure is a group of trials that did not succeed, for one reason.
+// A Failure is a group of trials that did not succeed, or of which a part did not.
 type Failure struct {
-	Cell      int // index in Plan.Cells
+	Cell      int    // index in Plan.Cells
+	Part      string // of a survey, where the trials succeeded but for it; empty else
 	Outcome   bench.Outcome
 	Operation string // which operation failed; empty where none did
 	Count     int
@@ -249,7 +253,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		r.Metrics = append(r.Metrics, w.result)
 	}
 	r.Reasons = t.reasons(work)
-	r.Warnings = slices.Concat(run.Header.Warnings, warnings(t, r, work))
+	r.Warnings = slices.Concat(run.Header.Warnings, warnings(t, r, work, slices.Concat(opt.Notes, bench.Notes())))
 	return r, nil
 }
 

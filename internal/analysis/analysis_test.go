@@ -22,9 +22,19 @@ func five(blocks int) analysistest.Shape {
 	}}
 }
 
+// declared are the notes of a workload, two of them of one choice.
+func declared() []bench.Note {
+	differ := &bench.Note{Code: "ways-differ", Text: "not all went the same way ({ways})", Advice: "choose one"}
+	return []bench.Note{
+		{Code: "slowed", Text: "the client of {cells} waited", Advice: "wait for nothing", Metric: "total"},
+		{Code: "by-road", Text: "{cells} went by road", Advice: "say road", Way: "road", Ways: differ},
+		{Code: "by-air", Text: "{cells} flew", Advice: "say air", Way: "air", Ways: differ},
+	}
+}
+
 func analyze(t *testing.T, run *bench.Run) *analysis.Result {
 	t.Helper()
-	r, err := analysis.Analyze(run, analysis.Options{})
+	r, err := analysis.Analyze(run, analysis.Options{Notes: declared()})
 	if err != nil {
 		t.Fatal(err)
 	}

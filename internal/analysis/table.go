@@ -224,30 +224,38 @@ func numbers(x []float64) []float64 {
 // usable reports whether v is a number, and not so large that sums overflow.
 func usable(v float64) bool { return math.Abs(v) <= 1e300 }
 
-// failures groups what did not succeed by cell, outcome and operation.
+// failures groups what did not succeed by cell, part, outcome and operation.
 func (t *table) failures() []Failure {
 	type key struct {
 		cell      int
+		part      string
 		outcome   bench.Outcome
 		operation string
 	}
 	at := make(map[key]int)
 	var out []Failure
-	for i := range t.run.Samples {
-		s := &t.run.Samples[i]
-		if s.Outcome == bench.OK {
-			continue
-		}
-		k := key{s.Trial.Cell, s.Outcome, s.Operation}
+	add := func(s *bench.Sample, k key, reason string) {
 		n, ok := at[k]
 		if !ok {
 			n = len(out)
 			at[k] = n
-			out = append(out, Failure{Cell: k.cell, Outcome: k.outcome, Operation: k.operation, Reason: s.Reason})
+			out = append(out, Failure{Cell: k.cell, Part: k.part, Outcome: k.outcome, Operation: k.operation, Reason: reason})
 		}
 		out[n].Count++
 		if s.Trial.Warmup() {
 			out[n].Warmup++
+		}
+	}
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if s.Outcome != bench.OK {
+			add(s, key{s.Trial.Cell, "", s.Outcome, s.Operation}, s.Reason)
+			continue
+		}
+		for _, p := range s.Parts {
+			if p.Outcome == bench.Failed {
+				add(s, key{s.Trial.Cell, p.Part, p.Outcome, ""}, p.Reason)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Failure) int { return cmp.Compare(a.Cell, b.Cell) })

@@ -32,12 +32,15 @@ const (
 	CodePressure     = "pressure"            // the machine was busy when trials began
 	CodeThrottled    = "throttled"           // a CPU quota nobody asked for
 	CodeResidue      = "residue"             // a table mixes things that are not the same
-	CodeWays         = "io-differs"          // requests reached the kernel in different ways
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
 	CodeOneSided     = "unmatched"           // what only some of the runs have
 	CodeFewRuns      = "few-runs"            // too few runs for a verdict
 	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
+
+	CodePartFailed = "part-failed" // a part of a survey failed, while others did not
+	CodePartly     = "partly"      // a part of a survey cannot be done
+	CodePartApart  = "part-apart"  // a part of a survey ran in another container than usual
 
 	CodeNotInTurn       = "not-in-turn"      // all runs of one group were made before those of another
 	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
@@ -50,13 +53,14 @@ const minPairs = 6
 type warner struct {
 	table *table
 	*Result
-	work []*measure
-	list []bench.Warning
+	work  []*measure
+	known []bench.Note // that samples may have
+	list  []bench.Warning
 }
 
 // warnings checks a run. The order is that in which they are read.
-func warnings(t *table, r *Result, work []*measure) []bench.Warning {
-	w := &warner{table: t, Result: r, work: work}
+func warnings(t *table, r *Result, work []*measure, known []bench.Note) []bench.Warning {
+	w := &warner{table: t, Result: r, work: work, known: known}
 	for _, check := range []func(){
 		w.incomplete, w.failed, w.noBaseline,
 		w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
@@ -180,13 +184,13 @@ func (w *warner) incomplete() {
 func (w *warner) failed() {
 	var cells []int
 	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported {
+		if f.Outcome != bench.Unsupported && f.Part == "" {
 			cells = append(cells, f.Cell)
 		}
 	}
 	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Canceled + w.Trials.Skipped
 	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported {
+		if f.Outcome != bench.Unsupported && f.Part == "" {
 			n += f.Warmup
 		}
 	}

@@ -64,6 +64,19 @@ func TestWarnings(t *testing.T) {
 			})
 		}
 	}
+	// parts has parts of the first cells fail.
+	parts := func(failed ...bench.PartOutcome) func(run *bench.Run) {
+		return func(run *bench.Run) {
+			every(run, func(_ int, s *bench.Sample) {
+				if c := s.Trial.Cell; c < len(failed) {
+					s.Parts = []bench.PartOutcome{failed[c]}
+				}
+			})
+		}
+	}
+	failed := func(part, workload, why string) bench.PartOutcome {
+		return bench.PartOutcome{Part: part, Workload: workload, Outcome: bench.Failed, Reason: why}
+	}
 	fail := func(s *bench.Sample, o bench.Outcome) { s.Outcome, s.Values = o, nil }
 	for _, tt := range []struct {
 		name   string
@@ -166,13 +179,16 @@ func TestWarnings(t *testing.T) {
 		{"a part that fails in other words each time", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 {
-					s.Notes = []string{fmt.Sprintf("%s: few: port %d: refused", bench.NotePartFailed, s.Trial.Block), bench.NotePartly + ": pull: no registry"}
+					s.Parts = []bench.PartOutcome{
+						failed("few", "", fmt.Sprintf("port %d: refused", s.Trial.Block)),
+						{Part: "pull", Outcome: bench.Unsupported, Reason: "no registry"},
+					}
 				}
 			})
-		}, []string{bench.NotePartFailed, bench.NotePartly}, "an option of a part", []int{1}},
+		}, []string{analysis.CodePartFailed, analysis.CodePartly}, "an option of a part", []int{1}},
 		{
-			"two parts that fail", 40, noted(bench.NotePartFailed+": few (http): refused", bench.NotePartFailed+": many (http): refused"),
-			[]string{bench.NotePartFailed, bench.NotePartFailed},
+			"two parts that fail", 40, parts(failed("few", "http", "refused"), failed("many", "http", "refused")),
+			[]string{analysis.CodePartFailed, analysis.CodePartFailed},
 			"'tare run http' by itself",
 			[]int{1},
 		},
@@ -180,29 +196,27 @@ func TestWarnings(t *testing.T) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 {
 					for _, part := range []string{"few", "many", "rate"} {
-						note := fmt.Sprintf("%s: %s (http): server: port %d: refused", bench.NotePartFailed, part, s.Trial.Seq)
-						s.Notes = append(s.Notes, note)
+						s.Parts = append(s.Parts, failed(part, "http", fmt.Sprintf("server: port %d: refused", s.Trial.Seq)))
 					}
 				}
 			})
-		}, []string{bench.NotePartFailed}, "'tare run http' by itself", []int{1}},
+		}, []string{analysis.CodePartFailed}, "'tare run http' by itself", []int{1}},
 		{
 			"parts in another container than usual", 40,
-			noted(bench.NotePartApart+": many, rate: in containers for many; rate, usually for few, many, rate", ""),
-			[]string{bench.NotePartApart},
+			parts(bench.PartOutcome{Part: "many", Outcome: bench.OK, Apart: &bench.Apart{With: []string{"many"}, Usual: []string{"few", "many"}}}),
+			[]string{analysis.CodePartApart},
 			"mend what failed",
 			[]int{0},
 		},
 		{
-			"one reason in two cells", 40, noted(bench.NotePartFailed+": few: 12:20:32 [emerg] /tmp/x-17", bench.NotePartFailed+": few: 12:20:33 [emerg] /tmp/x-9"),
-			[]string{bench.NotePartFailed},
+			"one reason in two cells", 40, parts(failed("few", "", "12:20:32 [emerg] /tmp/x-17"), failed("few", "", "12:20:33 [emerg] /tmp/x-9")),
+			[]string{analysis.CodePartFailed},
 			"mend what the reason names",
 			[]int{0, 1},
 		},
-		{"one way of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOUring), []string{bench.NoteIOUring}, "io=io_uring", nil},
-		{"two ways of I/O", 40, noted(bench.NoteIOUring, bench.NoteIOLibaio), []string{bench.NoteIOLibaio, bench.NoteIOUring, analysis.CodeWays}, "--param io=libaio", nil},
-		{"in memory", 40, noted("", bench.NoteNotADisk), []string{bench.NoteNotADisk}, "on one with", []int{1}},
-		{"no direct I/O", 40, noted("", bench.NoteBufferedIO), []string{bench.NoteBufferedIO}, "direct=no", []int{1}},
+		{"a note of the workload", 40, noted("", "slowed"), []string{"slowed"}, "wait for nothing", []int{1}},
+		{"one way", 40, noted("by-road", "by-road"), []string{"by-road"}, "say road", nil},
+		{"two ways", 40, noted("by-road", "by-air"), []string{"by-air", "by-road", "ways-differ"}, "choose one", []int{0, 1}},
 		{"another runtime under way", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
@@ -224,7 +238,7 @@ func TestWarnings(t *testing.T) {
 		{"a path that is not known where a part failed", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 {
-					s.Notes = []string{bench.NotePartFailed + ": few: refused"}
+					s.Parts = []bench.PartOutcome{failed("few", "", "refused")}
 				}
 				if s.Trial.Cell == 2 && s.Trial.Block < 2 {
 					a := *s.Applied
@@ -232,16 +246,16 @@ func TestWarnings(t *testing.T) {
 					s.Applied = &a
 				}
 			})
-		}, []string{bench.NotePartFailed}, "", []int{2}},
+		}, []string{analysis.CodePartFailed}, "", []int{2}},
 		{"another runtime where a part failed", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 && s.Trial.Block > 20 {
 					a := *s.Applied
 					a.Runtime, a.Path = "crun", []string{"veth"}
-					s.Applied, s.Notes = &a, []string{bench.NotePartFailed + ": few: refused"}
+					s.Applied, s.Parts = &a, []bench.PartOutcome{failed("few", "", "refused")}
 				}
 			})
-		}, []string{analysis.CodeResidue, bench.NotePartFailed}, "", []int{2}},
+		}, []string{analysis.CodeResidue, analysis.CodePartFailed}, "", []int{2}},
 		{"another image in one cell", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 2 {
@@ -357,7 +371,7 @@ func TestControlIsNotNamed(t *testing.T) {
 		run := clean(10)
 		for i := range run.Samples {
 			if s := &run.Samples[i]; slices.Contains(tt.cells, s.Trial.Cell) {
-				s.Notes = []string{bench.NoteClosedLoop}
+				s.Notes = []string{"slowed"}
 			}
 		}
 		w := analyze(t, run).Warnings

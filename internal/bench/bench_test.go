@@ -112,16 +112,17 @@ func TestExitString(t *testing.T) {
 
 func TestPartFailed(t *testing.T) {
 	for _, test := range []struct {
-		notes []string
-		want  bool
+		parts         []bench.PartOutcome
+		failed, apart bool
 	}{
-		{nil, false},
-		{[]string{bench.NotePartly + ": disk: no disk", bench.NotePartFailed + "-not"}, false},
-		{[]string{bench.NoteSameCPU, bench.NotePartFailed + ": disk: no space"}, true},
+		{nil, false, false},
+		{[]bench.PartOutcome{{Part: "disk", Outcome: bench.Unsupported}}, false, false},
+		{[]bench.PartOutcome{{Part: "cpu", Outcome: bench.Unsupported}, {Part: "disk", Outcome: bench.Failed}}, true, false},
+		{[]bench.PartOutcome{{Part: "disk", Outcome: bench.OK, Apart: &bench.Apart{}}}, false, true},
 	} {
-		s := bench.Sample{Notes: test.notes}
-		if got := s.PartFailed(); got != test.want {
-			t.Errorf("%q: %v, want %v", test.notes, got, test.want)
+		s := bench.Sample{Parts: test.parts}
+		if failed, apart := s.PartFailed(), s.PartApart(); failed != test.failed || apart != test.apart {
+			t.Errorf("%+v: failed %v, apart %v; want %v, %v", test.parts, failed, apart, test.failed, test.apart)
 		}
 	}
 }

@@ -239,6 +239,16 @@ type (
 		DataDir(spec Spec) (string, error)
 	}
 
+	// A DataHolder keeps data that outlive containers: those of the run with the same
+	// Spec.DataName, Storage and Data find in DataDir what the others left there. The
+	// first finds it empty. What is left when the engine is closed is removed with it. A
+	// name has at most 32 lower-case letters, digits and "-", a letter first.
+	DataHolder interface {
+		// RemoveData removes the data that Spec names, which no container has any more.
+		// Twice is fine.
+		RemoveData(ctx context.Context, spec Spec) error
+	}
+
 	// An ImageFinder has a store of its own, in which images have names.
 	ImageFinder interface {
 		// FindImage returns an error that wraps ErrNoImage where the store has no image of

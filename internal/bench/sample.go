@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -43,6 +42,27 @@ type Sample struct {
 	Distributions []Distribution
 	Applied       *Applied // what the engine applied; nil where the trial did not get that far
 	Notes         []string // stable codes, such as NoteHostClock
+	// Parts are those of a survey that have no value in this trial, or not all; nil
+	// where there are none.
+	Parts []PartOutcome
+}
+
+// A PartOutcome is what became of one part of a survey in one trial, where that is not
+// as usual.
+type PartOutcome struct {
+	Part     string  `json:"part"`               // its name
+	Workload string  `json:"workload,omitempty"` // by which it can be run alone; empty where that is its name
+	Outcome  Outcome `json:"outcome"`            // Failed, Unsupported, or OK of one that ran apart
+	Reason   string  `json:"reason,omitempty"`   // why, if Outcome is not OK; one line
+	// Apart says that the part ran in another container than usual after a failure:
+	// what it measured there has no value. Nil where it did not.
+	Apart *Apart `json:"apart,omitempty"`
+}
+
+// Apart is with which parts a part was in a container.
+type Apart struct {
+	With  []string `json:"with"`  // the parts in its container, itself among them
+	Usual []string `json:"usual"` // those that are there usually
 }
 
 // A Series is what a metric was in every single operation of one trial, of
@@ -82,13 +102,13 @@ func (s *Sample) Value(metric int) (float64, bool) {
 
 // PartFailed reports whether a part of a survey failed in the trial, while others did
 // not.
-func (s *Sample) PartFailed() bool { return s.partIs(NotePartFailed) }
+func (s *Sample) PartFailed() bool {
+	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Outcome == Failed })
+}
 
 // PartApart reports whether a part of a survey ran in another container than usual.
-func (s *Sample) PartApart() bool { return s.partIs(NotePartApart) }
-
-func (s *Sample) partIs(code string) bool {
-	return slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, code+": ") })
+func (s *Sample) PartApart() bool {
+	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Apart != nil })
 }
 
 // A Header is everything about a run that was known before its first trial.

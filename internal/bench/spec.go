@@ -5,7 +5,8 @@ package bench
 const AgentImage = "agent"
 
 // DataDir is where a container whose Spec has a Storage finds it: a directory
-// that it may write to, empty when the container is created and removed with it.
+// that it may write to, empty when the container is created and removed with it
+// unless Spec.DataName says otherwise.
 const DataDir = "/tare-data"
 
 // A Spec is what an Engine is asked to run: everything that can be a factor.
@@ -21,6 +22,7 @@ type Spec struct {
 	Ports       []Port   `json:"ports,omitempty"`
 	Storage     string   `json:"storage,omitempty"`     // what a workload's data lies on, see DataDir: "layer" (the container's own writable files), "volume" (of the engine), "bind" (a directory of the host), "tmpfs"; empty = the workload keeps none
 	Data        string   `json:"data,omitempty"`        // the host's directory in which a plain process, or a "bind", has its data; empty = the run's own
+	DataName    string   `json:"data_name,omitempty"`   // of data that outlive the container, see DataHolder; empty = they are removed with it
 	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several
 	Snapshotter string   `json:"snapshotter,omitempty"` // snapshotter under an engine that has several
 	Limits      Limits   `json:"limits,omitzero"`

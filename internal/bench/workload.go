@@ -10,7 +10,7 @@ import (
 
 // A Workload says what happens in one trial and what is measured. It does not
 // choose how often or in which order it runs, and keeps nothing between trials
-// but what a Fixture holds.
+// but what a Fixture or the run's Common holds.
 type Workload interface {
 	Name() string
 
@@ -94,6 +94,8 @@ type Task struct {
 	Client  Engine            // what a load generator runs on, beside the engine under test: plain processes of this host
 	Run     string            // ID of the run, for the names of what a workload makes
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
+	Cell    int               // of the plan, by index
+	Common  *Common           // what the cells of the run have in common
 	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
 	// Condition is the same for the cells that are compared with one another; in a
 	// survey, for the same part of them.
@@ -103,16 +105,18 @@ type Task struct {
 	Earlier func(metric string) (value float64, ok bool)
 }
 
-// A Fixturer is a Workload that needs something per cell that is too dear to
-// make in each trial: an initialised database, a running server.
+// A Fixturer is a Workload that needs something that is too dear to make in each
+// trial: an initialised database, a running server. Each cell has its own, unless
+// the workload is a Keyer.
 type Fixturer interface {
-	// Setup makes it, before the first trial of the cell; never timed. It may be
-	// nil, for a cell that needs none. If it fails, nothing is left behind and
+	// Setup makes it, right before the first trial that needs it; never timed. It may
+	// be nil, for a cell that needs none. If it fails, nothing is left behind and
 	// every trial of the cell is skipped.
 	Setup(ctx context.Context, t Task) (Fixture, error)
 }
 
-// A Fixture is what survives from trial to trial of one cell.
+// A Fixture is what survives from trial to trial. Data in it that outlive containers
+// lie in a directory below Task.Dir, or have a Spec.DataName.
 type Fixture interface {
 	Reset(ctx context.Context) error  // before each trial; never timed
 	Remove(ctx context.Context) error // after the last trial; twice is fine
@@ -159,9 +163,13 @@ type Meter interface {
 	// Attest's error.
 	Applied(want Spec, got Applied) error
 
-	// Note attaches a stable code that qualifies the sample, such as
-	// NoteHostClock. The report turns it into a warning.
+	// Note attaches a code that qualifies the sample: of a note that the workload
+	// declares, or of one of Notes. The report turns it into a warning.
 	Note(code string)
+
+	// Part reports what became of a part of a survey that has no value in the trial, or
+	// not all.
+	Part(p PartOutcome)
 
 	// SystemCalls is how many system calls a process of this host has begun since
 	// its program was executed; NaN where that is not known or, as Plan.Syscalls
@@ -179,67 +187,3 @@ type Span struct{ Begin, End time.Duration }
 
 // Duration is how long the span is.
 func (s Span) Duration() time.Duration { return s.End - s.Begin }
-
-// The notes that a report has words for.
-const (
-	// NoteHostClock marks a sample in which the process inside does not share
-	// the host's clock, so that host-side times were used instead of its own marks.
-	NoteHostClock = "host-clock"
-	// NoteLostContainers marks a sample of many containers, of which some failed
-	// and are in no time.
-	NoteLostContainers = "lost-containers"
-	// NoteEndedEarly marks a sample in which the process inside had ended by itself
-	// before an operation came that ends it. That operation has no time.
-	NoteEndedEarly = "ended-early"
-	// NotePartly marks a sample of a survey of which some part cannot run in this
-	// cell. Its metrics have no value. A colon, a blank, the part and the reason follow.
-	NotePartly = "partly"
-	// NoteDamaged marks what a store gives in the place of a sample that it cannot
-	// read any more. Nothing in it was measured.
-	NoteDamaged = "damaged"
-	// NotePartFailed marks a sample of a survey of which some part failed, and has
-	// no value, or not all. A colon, a blank, the part and the reason follow, such as
-	// "part-failed: few (http): REASON" where the part's workload has another name.
-	NotePartFailed = "part-failed"
-	// NotePartApart marks a sample of a survey of which some parts ran in another
-	// container than usual after a failure. What they measured there has no value. A
-	// colon, a blank, the parts and their containers follow.
-	NotePartApart = "part-apart"
-	// NoteSameCPU marks a sample in which client and server had to share a CPU.
-	NoteSameCPU = "same-cpu"
-	// NoteClientBound marks a sample in which the client used all of its CPUs, and
-	// the server did not: the server could have done more.
-	NoteClientBound = "client-bound"
-	// ClientBoundMetric is what it limits.
-	ClientBoundMetric = "throughput.rate"
-	// NoteLoadBound marks a sample of requests in which the client had no CPU time
-	// left, and the server had: see NoteClientBound.
-	NoteLoadBound = "load-bound"
-	// NoteClosedLoop marks a sample whose client sent nothing while it waited, so
-	// that a stall of the server is in few of its times.
-	NoteClosedLoop = "closed-loop"
-	// NoteRateMissed marks a sample in which more than 1 % of the requests that were
-	// due had no good answer in time.
-	NoteRateMissed = "rate-missed"
-	// NoteFailedRequests marks a sample in which requests failed.
-	NoteFailedRequests = "failed-requests"
-	// NoteNoKnee marks a sample in which datagrams were lost at every rate that was
-	// tried, so that the highest rate without loss has no value.
-	NoteNoKnee = "no-knee"
-	// NoteFull marks a sample of a host that was filled until a container could not
-	// be started, or ended by itself.
-	NoteFull = "full"
-	// NoteSeriesLeftOut marks a sample with more values of single operations than
-	// are kept. Its Values are those of all operations.
-	NoteSeriesLeftOut = "series-left-out"
-	// NoteIOUring, NoteIOLibaio and NoteIOThreads mark a sample whose workload was
-	// free to choose how its requests reach the kernel, with what it chose.
-	NoteIOUring   = "io-uring"
-	NoteIOLibaio  = "io-libaio"
-	NoteIOThreads = "io-threads"
-	// NoteNotADisk marks a sample whose data was kept in memory.
-	NoteNotADisk = "not-a-disk"
-	// NoteBufferedIO marks a sample that went through the page cache because the
-	// file system cannot do without, and nobody insisted.
-	NoteBufferedIO = "buffered-io"
-)

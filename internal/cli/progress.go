@@ -34,7 +34,8 @@ type progress struct {
 	done     int // when this sitting began
 	ended    int // in this sitting
 	failures int
-	measures bool // a trial has begun
+	measures bool      // a trial has begun
+	prepares time.Time // since when a fixture is being made; zero while none is
 	block    int
 	cell     string
 	shown    bool         // a bar is on the screen
@@ -51,6 +52,7 @@ func (p *progress) observe(e run.Event) {
 	case run.Began:
 		p.trials, p.done = e.Trials, e.Done
 	case run.SetUpBegan:
+		p.prepares = p.now()
 		p.show(fmt.Sprintf("preparing %s (%d of %d)", analysis.CellName(&p.plan.Cells[e.Cell]), e.Cell+1, len(p.plan.Cells)))
 	case run.TrialBegan:
 		p.measure()
@@ -65,11 +67,16 @@ func (p *progress) observe(e run.Event) {
 	}
 }
 
-// measure begins the time that the budget is for, which is after the preparations.
+// measure begins the time that the budget is for, or goes on with it: preparations are
+// not in it.
 func (p *progress) measure() {
-	if !p.measures {
+	switch {
+	case !p.measures:
 		p.began, p.measures = p.now(), true
+	case !p.prepares.IsZero():
+		p.began = p.began.Add(p.now().Sub(p.prepares))
 	}
+	p.prepares = time.Time{}
 }
 
 // failed tells about the first failures at once: a run that goes wrong should

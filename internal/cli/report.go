@@ -46,7 +46,7 @@ func (o *formatOptions) check(asJSON bool) error {
 
 // report analyses a stored run and writes what it says to stdout.
 func (a *app) report(r *bench.Run, o formatOptions, trailer []string) error {
-	result, err := analysis.Analyze(r, analysis.Options{})
+	result, err := analysis.Analyze(r, analysis.Options{Notes: bench.NotesOf(workloads()...)})
 	if err != nil {
 		return err
 	}

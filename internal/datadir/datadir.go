@@ -54,11 +54,13 @@ func nameOf(run, engine, number string) string {
 	return fmt.Sprintf("tare-%s-%s-%s", run, engine, number)
 }
 
-// A Dir is the directory of one container. A nil one is none.
+// A Dir is the directory of one container, or one that containers have by its name. A
+// nil one is none.
 type Dir struct {
 	Path   string // absolute
 	parent string // that was asked for; empty for the run's own
 	record string // Path itself, or a link to it
+	name   string // by which it outlives its containers; empty = it does not
 }
 
 // At is the directory's path, empty if there is none.
@@ -75,25 +77,25 @@ func (d *Dir) Fits(spec bench.Spec) bool {
 	if d == nil || spec.Storage != "bind" {
 		return d == nil && spec.Storage != "bind"
 	}
-	return d.parent == spec.Data
+	return d.parent == spec.Data && d.name == spec.DataName
 }
 
 // Reserve names the directory of a container of spec, another one with each
-// call, and makes nothing.
+// call unless spec has a name for it, and makes nothing.
 func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
 	if spec.Data != "" && !filepath.IsAbs(spec.Data) {
 		return nil, fmt.Errorf("%w: data %q: the directory's path must be absolute", bench.ErrUnsupported, spec.Data)
+	}
+	if spec.DataName != "" {
+		d := k.at(spec, spec.DataName)
+		d.name = spec.DataName
+		return d, Check(spec)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for {
 		k.number++
-		number := strconv.Itoa(k.number)
-		d := &Dir{parent: spec.Data, record: filepath.Join(k.records, number)}
-		d.Path = d.record
-		if spec.Data != "" {
-			d.Path = filepath.Join(spec.Data, nameOf(k.run, k.engine, number))
-		}
+		d := k.at(spec, strconv.Itoa(k.number))
 		// A run that is resumed after a crash can have leftovers.
 		if _, err := os.Lstat(d.record); errors.Is(err, fs.ErrNotExist) {
 			return d, nil
@@ -103,9 +105,27 @@ func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
 	}
 }
 
+// at is the directory with a record of that name.
+func (k *Keeper) at(spec bench.Spec, name string) *Dir {
+	d := &Dir{parent: spec.Data, record: filepath.Join(k.records, name)}
+	d.Path = d.record
+	if spec.Data != "" {
+		d.Path = filepath.Join(spec.Data, nameOf(k.run, k.engine, name))
+	}
+	return d
+}
+
 // Make makes a directory that was reserved. It is empty, and every user may
-// write to it.
+// write to it. One with a name is made once.
 func (k *Keeper) Make(d *Dir) error {
+	if d.name != "" {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		there, err := d.there()
+		if there || err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(k.records, 0o700); err != nil {
 		return err
 	}
@@ -127,6 +147,22 @@ func (k *Keeper) Make(d *Dir) error {
 	return nil
 }
 
+// there reports whether the directory was made before, at the same place.
+func (d *Dir) there() (bool, error) {
+	at, err := filepath.EvalSymlinks(d.record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	want, err := filepath.EvalSymlinks(d.Path)
+	if err == nil && at != want {
+		err = fmt.Errorf("data %q lie in %s already, and cannot lie in %s: use another name", d.name, at, want)
+	}
+	return err == nil, err
+}
+
 // makeOpen makes a directory in which each user has files of his own.
 func makeOpen(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -145,7 +181,7 @@ func (k *Keeper) Stage(spec bench.Spec) error {
 		return nil
 	}
 	d, err := k.Take(spec)
-	if err != nil {
+	if err != nil || d.name != "" {
 		return err
 	}
 	k.mu.Lock()
@@ -160,8 +196,10 @@ func (k *Keeper) Take(spec bench.Spec) (*Dir, error) {
 	if spec.Storage != "bind" {
 		return nil, nil
 	}
-	if d := k.waiting(spec.Data); d != nil {
-		return d, nil
+	if spec.DataName == "" {
+		if d := k.waiting(spec.Data); d != nil {
+			return d, nil
+		}
 	}
 	d, err := k.Reserve(spec)
 	if err != nil {
@@ -198,16 +236,37 @@ func Mounts(spec bench.Spec, d *Dir) []bench.Mount {
 }
 
 // Check says what of a Spec no engine can do about its data: to keep it in a
-// layer that is read-only, or in a directory that has no absolute path. The
-// error wraps bench.ErrUnsupported.
+// layer that is read-only, or in a directory that has no absolute path; or to keep
+// what goes with the container. The error wraps bench.ErrUnsupported.
 func Check(spec bench.Spec) error {
 	switch {
 	case spec.Storage == "layer" && spec.Security.ReadOnly:
 		return fmt.Errorf("%w: storage layer cannot be written to with read_only: use bind, tmpfs or volume", bench.ErrUnsupported)
 	case spec.Data != "" && !filepath.IsAbs(spec.Data):
 		return fmt.Errorf("%w: data %q: the directory's path must be absolute", bench.ErrUnsupported, spec.Data)
+	case spec.DataName != "" && spec.Storage != "bind" && spec.Storage != "volume":
+		return fmt.Errorf("%w: data that outlive a container cannot lie on storage %q: use bind or volume",
+			bench.ErrUnsupported, spec.Storage)
+	case spec.DataName != "" && !isName(spec.DataName):
+		return fmt.Errorf("%w: %.40q is no name of data: use lower-case letters, digits and -, a letter first, at most %d",
+			bench.ErrUnsupported, spec.DataName, maxName)
 	}
 	return nil
+}
+
+// maxName is how long the name of data may be.
+const maxName = 32
+
+// isName reports whether data may have a name. It is never a number, which those have
+// that go with their container.
+func isName(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z'
+		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxName
 }
 
 // Archive is a tar archive of bench.DataDir, to which every user may write, for

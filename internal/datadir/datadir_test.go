@@ -326,3 +326,77 @@ func TestArchive(t *testing.T) {
 		t.Errorf("the archive has %+v, %v", h, err)
 	}
 }
+
+// A directory with a name is one for all containers, and stays until it is removed by its
+// name, or with the run: after a crash by who cleans up.
+func TestNamed(t *testing.T) {
+	k, dir := keeper(t)
+	elsewhere := t.TempDir()
+	for _, data := range []string{"", elsewhere} {
+		spec := bench.Spec{Storage: "bind", Data: data, DataName: map[string]string{"": "here-1", elsewhere: "there"}[data]}
+		if err := k.Stage(spec); err != nil {
+			t.Fatal(err)
+		}
+		first, err := k.Take(spec)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(first.Path, "file"), nil, 0o600)
+		}
+		if err = errors.Join(err, first.Remove()); err != nil {
+			t.Fatal(err)
+		}
+		second, err := k.Take(spec)
+		if err != nil || second.Path != first.Path || !second.Fits(spec) || second.Fits(bench.Spec{Storage: "bind", Data: data}) {
+			t.Fatalf("%+v after %+v, %v", second, first, err)
+		}
+		if _, err := os.Stat(filepath.Join(second.Path, "file")); err != nil {
+			t.Errorf("what the first container left: %v", err)
+		}
+		own := take(t, k, data)
+		if own.Path == first.Path {
+			t.Errorf("a container of another name has %s as well", own.Path)
+		}
+		if err := errors.Join(own.Remove(), k.RemoveNamed(spec), k.RemoveNamed(spec)); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(first.Path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", first.Path, err)
+		}
+		if _, err := k.Take(spec); err != nil { // for those who clean up
+			t.Error(err)
+		}
+	}
+	after := datadir.New("run-2", "runc", filepath.Join(filepath.Dir(dir), "run-2"))
+	left, err := after.Leftovers(func(id string) bool { return id == run })
+	if err != nil || len(left) != 2 {
+		t.Fatalf("left: %v, %v; want two directories", left, err)
+	}
+	if err := after.RemoveLeftover(left[0]); err != nil {
+		t.Error(err)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	empty(t, dir, elsewhere)
+}
+
+// A name stands for one place, and what no engine can do is refused.
+func TestNamesAreRefused(t *testing.T) {
+	k, _ := keeper(t)
+	if _, err := k.Take(bench.Spec{Storage: "bind", DataName: "pg"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Take(bench.Spec{Storage: "bind", DataName: "pg", Data: t.TempDir()}); err == nil {
+		t.Error("one name has two places")
+	}
+	for _, spec := range []bench.Spec{
+		{Storage: "tmpfs", DataName: "pg"},
+		{DataName: "pg"},
+		{Storage: "bind", DataName: "1"},
+		{Storage: "bind", DataName: "../pg"},
+		{Storage: "volume", DataName: strings.Repeat("p", 33)},
+	} {
+		if err := datadir.Check(spec); !errors.Is(err, bench.ErrUnsupported) {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+}

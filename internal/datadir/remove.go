@@ -15,11 +15,24 @@ import (
 	"github.com/tare-bench/tare/internal/proc"
 )
 
-// Remove removes the directory with what is in it. Twice is fine.
+// Remove removes the directory with what is in it, but for one with a name, which
+// RemoveNamed and Close remove. Twice is fine.
 func (d *Dir) Remove() error {
-	if d == nil {
+	if d == nil || d.name != "" {
 		return nil
 	}
+	return d.remove()
+}
+
+// RemoveNamed removes the directory that spec has a name for, if it is there.
+func (k *Keeper) RemoveNamed(spec bench.Spec) error {
+	if err := Check(spec); err != nil || spec.DataName == "" || spec.Storage != "bind" {
+		return err
+	}
+	return k.at(spec, spec.DataName).remove()
+}
+
+func (d *Dir) remove() error {
 	if err := removeTree(d.Path); err != nil {
 		return err
 	}
@@ -83,7 +96,7 @@ func recorded(records, run, engine string) ([]*Dir, error) {
 	var found []*Dir
 	for _, e := range entries {
 		d := &Dir{record: filepath.Join(records, e.Name())}
-		if number, err := strconv.Atoi(e.Name()); err != nil || strconv.Itoa(number) != e.Name() {
+		if number, err := strconv.Atoi(e.Name()); (err != nil || strconv.Itoa(number) != e.Name()) && !isName(e.Name()) {
 			continue
 		}
 		switch target, err := os.Readlink(d.record); {

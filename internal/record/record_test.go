@@ -310,6 +310,8 @@ func TestRefused(t *testing.T) {
 		{"block after the last", 2, `"block":-1`, `"block":1`, "block 1 is not in the schedule"},
 		{"unknown outcome", 5, `"timed-out"`, `"great"`, `line 6: sample 3: unknown outcome "great"`},
 		{"no outcome", 5, `"outcome":"timed-out",`, ``, `unknown outcome ""`},
+		{"part without a name", 5, `"outcome":`, `"parts":[{"outcome":"ok"}],"outcome":`, `line 6: sample 3: a part has no name`},
+		{"unknown outcome of a part", 5, `"outcome":`, `"parts":[{"part":"a","outcome":"skipped"}],"outcome":`, `part "a": unknown outcome "skipped"`},
 		{"undeclared metric", 2, `"total":`, `"totel":`, `line 2: a value of "totel", which the header does not declare`},
 		{"value twice", 2, `"total":`, `"total":1,"total":`, `two values of "total"`},
 		{"value out of range", 2, `0.007301122`, `1e999`, `value of "total": number 1e999 is out of place`},

@@ -169,11 +169,28 @@ func validSample(h *bench.Header, next int, s *bench.Sample) error {
 	if err := validDistributions(s.Distributions); err != nil {
 		return err
 	}
+	if err := validParts(s.Parts); err != nil {
+		return err
+	}
 	switch s.Outcome {
 	case bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped, bench.Unsupported:
 		return validTime(s.Began)
 	}
 	return fmt.Errorf("unknown outcome %.40q", s.Outcome)
+}
+
+func validParts(all []bench.PartOutcome) error {
+	for _, p := range all {
+		switch p.Outcome {
+		case bench.OK, bench.Failed, bench.Unsupported:
+		default:
+			return fmt.Errorf("part %.40q: unknown outcome %.40q, want ok, failed or unsupported", p.Part, p.Outcome)
+		}
+		if p.Part == "" {
+			return errors.New("a part has no name")
+		}
+	}
+	return nil
 }
 
 func validSeries(all []bench.Series) error {

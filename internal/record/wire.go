@@ -63,6 +63,8 @@ type sample struct {
 
 	Applied *bench.Applied `json:"applied,omitempty"`
 	Notes   []string       `json:"notes,omitempty"`
+
+	Parts []bench.PartOutcome `json:"parts,omitempty"`
 }
 
 // encodeSample returns what is written for s.
@@ -70,7 +72,7 @@ func encodeSample(s *bench.Sample, m metrics) sample {
 	w := sample{
 		Seq: &s.Trial.Seq, Block: &s.Trial.Block, Cell: &s.Trial.Cell,
 		Began: s.Began.UTC(), Elapsed: s.Elapsed, Counted: s.Counted, Outcome: s.Outcome, Operation: s.Operation,
-		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes, Distributions: s.Distributions,
+		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes, Parts: s.Parts, Distributions: s.Distributions,
 	}
 	if s.Outcome == bench.OK {
 		w.Values = m.encode(s.Values)
@@ -93,8 +95,9 @@ func decodeSample(text []byte, m metrics) (*bench.Sample, error) {
 	s := &bench.Sample{
 		Trial: bench.Trial{Seq: *w.Seq, Block: *w.Block, Cell: *w.Cell},
 		Began: w.Began, Elapsed: w.Elapsed, Counted: w.Counted, Outcome: w.Outcome, Operation: w.Operation,
-		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes, Distributions: w.Distributions,
+		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes, Parts: w.Parts, Distributions: w.Distributions,
 	}
+	Upgrade(s)
 	for _, one := range w.Series {
 		s.Series = append(s.Series, bench.Series{Metric: one.Metric, Values: one.Values})
 	}

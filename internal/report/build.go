@@ -34,7 +34,7 @@ func New(r *analysis.Result) *Document {
 	}
 	for _, f := range r.Failures {
 		d.Failed = append(d.Failed, Fail{
-			Cell: cells[f.Cell].Name, Condition: cells[f.Cell].Condition, Outcome: f.Outcome,
+			Cell: cells[f.Cell].Name, Condition: cells[f.Cell].Condition, Part: f.Part, Outcome: f.Outcome,
 			Operation: f.Operation, Count: f.Count, Warmup: f.Warmup, Reason: f.Reason,
 		})
 	}

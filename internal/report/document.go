@@ -35,7 +35,7 @@ type Document struct {
 	Groups  []Group  `json:"groups"`      // of a comparison; null for one run
 	Metrics []Metric `json:"metrics"`     // primary ones first
 	Reasons []Reason `json:"reasons"`     // counters that differ; association, not proof
-	Failed  []Fail   `json:"failures"`    // trials that did not succeed; they are in no value
+	Failed  []Fail   `json:"failures"`    // trials, or parts of them, that did not succeed; they are in no value
 	Ways    []Way    `json:"ways"`        // how cells were reached and what their data lay on; those without either left out
 	Warned  []Warn   `json:"warnings"`    // what the reader must know
 	Differ  []Differ `json:"differences"` // what is not the same in all runs of a comparison
@@ -183,10 +183,11 @@ type Way struct {
 	Data      string   `json:"data"` // the kind and the file system; empty where there was none
 }
 
-// A Fail is trials of one cell that did not succeed for one reason.
+// A Fail is trials of one cell that did not succeed, or of which a part did not.
 type Fail struct {
 	Cell      string        `json:"cell"`
 	Condition string        `json:"condition"`
+	Part      string        `json:"part,omitempty"` // of a survey; empty where all of the trial failed
 	Outcome   bench.Outcome `json:"outcome"`
 	Operation string        `json:"operation"`
 	Count     int           `json:"count"`

@@ -112,9 +112,12 @@ func (d *Document) sayAbsent(name, why string) {
 	d.Words.Absent = append(d.Words.Absent, Line{Name: name, Text: []string{why}})
 }
 
-// sayFailures puts every trial that did not succeed into words.
+// sayFailures puts every trial that did not succeed into words. Of parts a note tells.
 func (d *Document) sayFailures() {
 	for _, f := range d.Failed {
+		if f.Part != "" {
+			continue
+		}
 		if f.Outcome == bench.Unsupported {
 			d.sayAbsent(plain.Line(nameIn(f.Cell, f.Condition)), plain.Line(f.Reason))
 			continue

@@ -408,7 +408,9 @@ func partLost() *bench.Run {
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
 			s.Values[2], s.Values[3] = math.NaN(), math.NaN()
-			s.Notes = []string{bench.NotePartFailed + ": many (http): server: the process inside ended with exit status 0"}
+			s.Parts = []bench.PartOutcome{{
+				Part: "many", Workload: "http", Outcome: bench.Failed, Reason: "server: the process inside ended with exit status 0",
+			}}
 		}
 	}
 	return run

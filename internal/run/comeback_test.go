@@ -75,7 +75,7 @@ func TestEngineComesBackAfterAPart(t *testing.T) {
 					return errors.New("away")
 				}
 				if trials >= since {
-					m.Note(bench.NotePartFailed + ": net: away")
+					m.Part(bench.PartOutcome{Part: "net", Outcome: bench.Failed, Reason: "away"})
 				}
 				return work(time.Millisecond)(ctx, task, m)
 			}, "stays", "leaves")

@@ -74,6 +74,8 @@ func (workload) Metrics() []bench.Metric {
 	}
 }
 
+func (workload) Notes() []bench.Note { return []bench.Note{{Code: "remarkable"}} }
+
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return w.run(ctx, t, m)
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,9 +11,6 @@ import (
 
 // hookTime is the longest time for one hook.
 const hookTime = 2 * time.Minute
-
-// setupTime is the longest time for making one fixture.
-const setupTime = 10 * time.Minute
 
 // hooks runs the plan's hooks of one time, in order. engine is the trial's
 // own, or empty for all. A hook that fails ends the run: what it should have
@@ -66,51 +62,4 @@ func (r *runner) restart(ctx context.Context, engine string) error {
 		}
 	}
 	return nil
-}
-
-// setUpFixtures makes the fixture of each cell, where the workload has them.
-// A cell whose fixture cannot be made is skipped, with the reason; one that asks
-// for what there is not here is as unsupported as if Check had said so.
-func (r *runner) setUpFixtures(ctx context.Context) error {
-	f, ok := r.Workload.(bench.Fixturer)
-	if !ok {
-		return nil
-	}
-	for cell := range r.plan.Cells {
-		if r.absent[cell].why != "" {
-			continue
-		}
-		r.observe(SetUpBegan{cell})
-		limited, cancel := context.WithTimeout(ctx, setupTime)
-		fixture, err := f.Setup(limited, r.task(cell))
-		cancel()
-		switch {
-		case err == nil:
-			r.fixtures[cell] = fixture
-		case errors.Is(err, bench.ErrUnsupported):
-			r.absent[cell] = refusal{why: err.Error()}
-		default:
-			r.broken[cell] = "its fixture could not be made: " + err.Error()
-		}
-		if r.interrupted(ctx) {
-			return ErrInterrupted
-		}
-	}
-	return nil
-}
-
-// removeFixtures works after the run was interrupted.
-func (r *runner) removeFixtures(ctx context.Context) error {
-	var errs []error
-	for _, f := range r.fixtures {
-		if f == nil {
-			continue
-		}
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-		if err := f.Remove(limited); err != nil {
-			errs = append(errs, fmt.Errorf("remove the fixture: %w", err))
-		}
-		cancel()
-	}
-	return errors.Join(errs...)
 }

@@ -25,6 +25,7 @@ type meter struct {
 	calls  func(pid int) float64 // nil where system calls are not counted
 	timer  *time.Timer           // ends the trial when an operation takes too long
 
+	known   map[string]bool // codes of notes; nil for any
 	index   map[string]int
 	values  []float64
 	series  []bench.Series
@@ -32,6 +33,7 @@ type meter struct {
 	spread  []bench.Distribution
 	applied *bench.Applied
 	notes   []string
+	parts   []bench.PartOutcome
 	counted time.Duration // between the two looks at the host
 	misuse  error         // the first wrong use by the workload
 	cleanup error         // the first failure of a clean-up
@@ -165,7 +167,16 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 }
 
 // Note implements bench.Meter.
-func (m *meter) Note(code string) { m.notes = append(m.notes, code) }
+func (m *meter) Note(code string) {
+	if m.known != nil && !m.known[code] {
+		m.wrong(fmt.Errorf("the workload notes %q, which it does not declare", code))
+		return
+	}
+	m.notes = append(m.notes, code)
+}
+
+// Part implements bench.Meter.
+func (m *meter) Part(p bench.PartOutcome) { m.parts = append(m.parts, p) }
 
 // SystemCalls implements bench.Meter.
 func (m *meter) SystemCalls(pid int) float64 {
@@ -201,7 +212,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 		s.Outcome, s.Reason = bench.TimedOut, bench.Reason(err.Error())
 		return
 	}
-	s.Applied, s.Notes = m.applied, m.notes
+	s.Applied, s.Notes, s.Parts = m.applied, m.notes, m.parts
 	if err == nil {
 		err = errors.Join(m.misuse, m.cleanup)
 	}

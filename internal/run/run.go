@@ -83,8 +83,8 @@ type (
 		Trials int // in the whole schedule, those already done included
 		Done   int
 	}
-	// SetUpBegan comes before what the workload needs in a cell is made, if it needs
-	// anything.
+	// SetUpBegan comes before what the workload needs in a cell is found out or made, if
+	// it needs anything: before the first trial, or right before one.
 	SetUpBegan struct{ Cell int }
 	// TrialBegan comes before each trial that is not skipped.
 	TrialBegan struct{ Trial bench.Trial }
@@ -127,7 +127,8 @@ type runner struct {
 	plan   bench.Plan
 	trials []bench.Trial
 
-	fixtures []bench.Fixture          // by cell; nil where there is none
+	fixtures fixtures
+	common   *bench.Common
 	failures []int                    // failed trials in a row, by cell
 	lastWhy  []string                 // the reason of the last failure, by cell
 	broken   []string                 // why a cell cannot run at all, by cell
@@ -135,6 +136,7 @@ type runner struct {
 	doubts   map[string]time.Duration // until when an engine is waited for, on the run's clock, by its name
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
+	notes         map[string]bool // codes of those that the workload may attach
 	usage         usage
 	nullOperation time.Duration
 }
@@ -144,12 +146,17 @@ func newRunner(o Options) *runner {
 	r := &runner{
 		Options: o, plan: o.Header.Plan,
 		trials:   schedule.Trials(o.Header.Schedule, o.Header.Plan.Warmup),
-		fixtures: make([]bench.Fixture, n),
+		common:   new(bench.Common),
 		failures: make([]int, n),
 		lastWhy:  make([]string, n),
 		broken:   make([]string, n),
 		absent:   make([]refusal, n),
 		doubts:   map[string]time.Duration{},
+		notes:    map[string]bool{},
+	}
+	r.fixtures = newFixtures(o, r.task)
+	for _, n := range bench.NotesOf(o.Workload) {
+		r.notes[n.Code] = true
 	}
 	for _, s := range o.Done {
 		r.count(s)
@@ -177,7 +184,7 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 		err = errors.Join(err, r.removeFixtures(ctx), r.hooks(context.WithoutCancel(ctx), bench.AfterRun, ""))
 	}()
 	r.checkCells(ctx)
-	if err := r.setUpFixtures(ctx); err != nil {
+	if err := r.learn(ctx); err != nil {
 		return "", err
 	}
 	r.nullOperation = nullOperation(r.Clock)
@@ -235,7 +242,7 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 		t := r.trials[i]
 		first := i == 0 || r.trials[i-1].Block != t.Block
 		if first && i > 0 {
-			if reason := r.stop(t.Block, r.spent+r.Clock()-began); reason != "" {
+			if reason := r.stop(t.Block, r.spent+r.Clock()-began-r.fixtures.took); reason != "" {
 				return reason, nil
 			}
 		}
@@ -244,6 +251,9 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 			if err := r.hooks(ctx, bench.BeforeBlock, ""); err != nil {
 				return "", err
 			}
+		}
+		if !r.interrupted(ctx) {
+			r.setUp(ctx, t.Cell)
 		}
 		if r.interrupted(ctx) {
 			return "", ErrInterrupted

@@ -210,6 +210,10 @@ func TestFailures(t *testing.T) {
 			m.Record("extra", 2)
 			return nil
 		}, bench.Failed, "", `the workload reports "extra" twice`},
+		{"undeclared note", func(_ context.Context, _ bench.Task, m bench.Meter) error {
+			m.Note("odd")
+			return nil
+		}, bench.Failed, "", `the workload notes "odd", which it does not declare`},
 		{"not a number", func(_ context.Context, _ bench.Task, m bench.Meter) error {
 			m.Record("extra", math.Inf(1))
 			return nil
@@ -447,75 +451,6 @@ func TestHookFails(t *testing.T) {
 			})
 		})
 	}
-}
-
-// fixtures is a workload with a fixture per cell.
-type fixtures struct {
-	workload
-	journal *journal
-}
-
-type fixture struct {
-	name    string
-	journal *journal
-}
-
-func (f fixtures) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	switch t.Engine.Name() {
-	case "bad":
-		return nil, errors.New("no room")
-	case "without":
-		return nil, fmt.Errorf("%w: no port", bench.ErrUnsupported)
-	}
-	f.journal.add("set up %s", t.Engine.Name())
-	return &fixture{t.Engine.Name(), f.journal}, nil
-}
-
-func (f *fixture) Reset(context.Context) error  { f.journal.add("reset %s", f.name); return nil }
-func (f *fixture) Remove(context.Context) error { f.journal.add("remove %s", f.name); return nil }
-
-func TestFixtures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "good", "bad", "without")
-		b.options.Workload = fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
-			b.journal.add("run on %s", task.Fixture.(*fixture).name)
-			return work(1)(ctx, task, m)
-		}}, &b.journal}
-		if _, err := run.Run(t.Context(), b.options); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, line := range b.journal.lines {
-			if strings.HasSuffix(line, " good") {
-				got = append(got, line)
-			}
-		}
-		want := []string{"set up good", "reset good", "prepare good", "run on good", "remove good"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("order (-want +got):\n%s", diff)
-		}
-		want2 := map[bench.Outcome]int{bench.OK: 1, bench.Skipped: 1, bench.Unsupported: 1}
-		if diff := cmp.Diff(want2, outcomes(b.writer.samples)); diff != "" {
-			t.Errorf("outcomes (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// A fixture that was made while the run was interrupted is removed like any other.
-func TestInterruptedSetup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "a", "b")
-		interrupt := make(chan struct{})
-		close(interrupt)
-		b.options.Interrupt = interrupt
-		b.options.Workload = fixtures{workload{work(1)}, &b.journal}
-		if _, err := run.Run(t.Context(), b.options); !errors.Is(err, run.ErrInterrupted) {
-			t.Fatalf("error %v, want ErrInterrupted", err)
-		}
-		if diff := cmp.Diff([]string{"set up a", "remove a"}, b.journal.lines); diff != "" {
-			t.Errorf("order (-want +got):\n%s", diff)
-		}
-	})
 }
 
 // What a hook before the run set up is taken down after an interruption too,

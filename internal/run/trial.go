@@ -36,7 +36,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	r.awaitEngine(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
-	m.calls = r.SystemCalls
+	m.calls, m.known = r.SystemCalls, r.notes
 	err := r.await(m, func() error {
 		defer r.rest(m, t.Cell)
 		if err := r.ready(ctx, m.ctx, t); err != nil {
@@ -85,7 +85,7 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	if err := r.hooks(run, bench.BeforeTrial, cell.Engine); err != nil {
 		return &fatalError{err}
 	}
-	if f := r.fixtures[t.Cell]; f != nil {
+	if f := r.fixtures.of(t.Cell); f != nil {
 		if err := f.Reset(limited); err != nil {
 			return &bench.OpError{Op: opReset, Err: err}
 		}
@@ -102,7 +102,7 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 
 // rest undoes what the fixture did for this trial.
 func (r *runner) rest(m *meter, cell int) {
-	if f, ok := r.fixtures[cell].(bench.Rester); ok {
+	if f, ok := r.fixtures.of(cell).(bench.Rester); ok {
 		m.Cleanup(f.Rest)
 	}
 }
@@ -110,6 +110,7 @@ func (r *runner) rest(m *meter, cell int) {
 // measure runs the workload between two looks at the host.
 func (r *runner) measure(m *meter, t bench.Trial) error {
 	task := r.task(t.Cell)
+	task.Fixture = r.fixtures.of(t.Cell)
 	run := func() error { return r.Workload.Run(m.ctx, task, m) }
 	if far, ok := bench.As[bench.Remoter](task.Engine); ok {
 		defer m.endWith(far.Lost())()
@@ -163,7 +164,7 @@ func (r *runner) await(m *meter, trial func() error) error {
 	}
 }
 
-// task is what the workload is given for a cell.
+// task is what the workload is given for a cell, but for the fixture.
 func (r *runner) task(cell int) bench.Task {
 	c := r.plan.Cells[cell]
 	params := make(map[string]string)
@@ -172,8 +173,8 @@ func (r *runner) task(cell int) bench.Task {
 	}
 	maps.Copy(params, c.Params)
 	return bench.Task{
-		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Fixture: r.fixtures[cell], Client: r.Client,
-		Run: r.Header.ID, Dir: r.Dir, OpTime: r.plan.OpTime, Condition: c.Condition,
+		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Client: r.Client,
+		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Common: r.common, OpTime: r.plan.OpTime, Condition: c.Condition,
 		Earlier: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}
 }

@@ -189,3 +189,8 @@ func (e *Engine) ofRun(run, id string, labels map[string]string) error {
 	}
 	return nil
 }
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

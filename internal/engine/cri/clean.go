@@ -93,3 +93,8 @@ func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) err
 	}
 	return e.removePod(ctx, s, id)
 }
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -114,6 +114,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if c.data, err = e.data.Take(spec); err != nil {
 		return nil, e.failed("create", err)
 	}
+	e.holdVolume(spec)
 	if err := c.make(ctx, info); err != nil {
 		return nil, errors.Join(err, c.data.Remove())
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // mountsFor is what is mounted in a container. A volume is one of its own, which
-// the engine makes, and removes with the container.
+// the engine makes, and removes with the container unless it has a name.
 func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 	var mounts []mount.Mount
 	for _, m := range datadir.Mounts(spec, data) {
@@ -22,7 +22,7 @@ func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 	}
 	if spec.Storage == "volume" {
 		mounts = append(mounts, mount.Mount{
-			Type: mount.TypeVolume, Target: bench.DataDir,
+			Type: mount.TypeVolume, Target: bench.DataDir, Source: e.volumeOf(spec),
 			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{labelRun: e.cfg.Run}},
 		})
 	}
@@ -59,4 +59,30 @@ func (c *running) dataOf(got container.InspectResponse) (kind, source string) {
 		return string(m.Type), m.Source
 	}
 	return "layer", ""
+}
+
+// volumeOf is the name of the volume that outlives containers of spec; empty for one
+// that the engine names, and removes with its container.
+func (e *Engine) volumeOf(spec bench.Spec) string {
+	if spec.DataName == "" || spec.Storage != "volume" {
+		return ""
+	}
+	return "tare-" + e.cfg.Run + "-" + e.cfg.Name + "-" + spec.DataName
+}
+
+// holdVolume notes a volume that outlives its containers, for Close.
+func (e *Engine) holdVolume(spec bench.Spec) {
+	if name := e.volumeOf(spec); name != "" {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.volumes[name] = true
+	}
+}
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(ctx context.Context, spec bench.Spec) error {
+	if name := e.volumeOf(spec); name != "" {
+		return e.removeVolumeOf(ctx, e.cfg.Run, name)
+	}
+	return e.data.RemoveNamed(spec)
 }

@@ -57,6 +57,8 @@ type Engine struct {
 	info   *system.Info      // nil until the engine was asked
 	loaded map[string]loaded // by image reference
 	sent   map[string]bool   // names that the engine may have an image under because of us
+
+	volumes map[string]bool // names of those that outlive their containers
 }
 
 // labelRun is on every container; its value is the run's ID.
@@ -64,7 +66,10 @@ const labelRun = "tare.run"
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, data: datadir.New(cfg.Run, cfg.Name, cfg.Dir), loaded: map[string]loaded{}, sent: map[string]bool{}}
+	e := &Engine{
+		cfg: cfg, data: datadir.New(cfg.Run, cfg.Name, cfg.Dir),
+		loaded: map[string]loaded{}, sent: map[string]bool{}, volumes: map[string]bool{},
+	}
 	// A run that is resumed after a crash must not meet its old names.
 	var nonce [3]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
@@ -153,8 +158,12 @@ func (e *Engine) Close(ctx context.Context) error {
 	for name := range e.sent {
 		err = errors.Join(err, e.removeImage(ctx, name))
 	}
+	for name := range e.volumes {
+		err = errors.Join(err, e.removeVolumeOf(ctx, e.cfg.Run, name))
+	}
 	clear(e.loaded)
 	clear(e.sent)
+	clear(e.volumes)
 	return errors.Join(err, e.client.Close())
 }
 

@@ -36,6 +36,7 @@ func storageOf(t *testing.T, s *suite) {
 			t.Run("of each alone", func(t *testing.T) { ownData(t, s, spec) })
 			t.Run("read-only root", func(t *testing.T) { dataReadOnly(t, s, spec) })
 			t.Run("read back", func(t *testing.T) { dataLiesOn(t, s, spec) })
+			t.Run("with a name", func(t *testing.T) { namedData(t, s, spec) })
 			spec.Data = t.TempDir()
 			t.Run("elsewhere", func(t *testing.T) { ownData(t, s, spec) })
 		})
@@ -71,6 +72,46 @@ func ownData(t *testing.T, s *suite, spec bench.Spec) {
 	}
 	if spec.Data != "" {
 		emptied(t, spec.Data)
+	}
+}
+
+// Data with a name outlive their container: the next one finds them, until they are
+// removed. What goes with a container cannot have a name; a volume need not.
+func namedData(t *testing.T, s *suite, spec bench.Spec) {
+	t.Helper()
+	spec.DataName = "kept"
+	holder, ok := bench.As[bench.DataHolder](s.engine)
+	if spec.Storage == "layer" || spec.Storage == "tmpfs" || !ok {
+		s.refuses(t, spec)
+		return
+	}
+	if err := s.engine.Prepare(t.Context(), spec); spec.Storage == "volume" && errors.Is(err, bench.ErrUnsupported) {
+		return
+	}
+	for _, step := range []struct {
+		task  []string
+		fails bool
+	}{{[]string{"write", "text"}, false}, {[]string{"cat"}, false}, {nil, false}, {[]string{"cat"}, true}} {
+		if step.task == nil {
+			if err := errors.Join(holder.RemoveData(t.Context(), spec), holder.RemoveData(t.Context(), spec)); err != nil {
+				t.Errorf("RemoveData: %v", err)
+			}
+			continue
+		}
+		x := s.keeper(t, spec, step.task[0], step.task[1:]...)
+		x.attach(t)
+		x.start(t)
+		if exit := x.wait(t); (exit.Code != 0) != step.fails {
+			t.Errorf("%q: %v (stderr: %.300q), want a failure: %v", x.spec.Argv, exit, x.stderr.String(), step.fails)
+		}
+		s.remove(t, x)
+		s.remove(t, x) // see ownData
+	}
+	if err := holder.RemoveData(t.Context(), spec); err != nil {
+		t.Errorf("RemoveData: %v", err)
+	}
+	if left := s.keepsOutside(t); len(left) > 0 {
+		t.Errorf("left after RemoveData: %q", left)
 	}
 }
 

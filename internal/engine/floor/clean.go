@@ -223,3 +223,8 @@ func removeGroup(ctx context.Context, h *cgroup.Hierarchy, l bench.Leftover) err
 	}
 	return h.Prune(runGroup(l.Run))
 }
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,8 +53,13 @@ func (e *Engine) claim(argv []string) *datadir.Dir {
 }
 
 // names reports whether an argument, such as "dir=PATH" or "PATH/file", has a
-// path in it. The paths of directories end in a number.
+// path in it. The paths of directories end in a number, or a name of data.
 func names(arg, path string) bool {
 	_, rest, found := strings.Cut(arg, path)
-	return found && (rest == "" || rest[0] < '0' || rest[0] > '9')
+	return found && (rest == "" || !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz-", rune(rest[0])))
+}
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
 }

@@ -240,6 +240,8 @@ func (e *Engine) check(spec bench.Spec) error {
 		what = "mounts"
 	case spec.Storage != "" && spec.Storage != "bind":
 		what = fmt.Sprintf("storage %q: a process has the host's directories: use bind", spec.Storage)
+	case spec.DataName != "" && datadir.Check(spec) != nil:
+		return fmt.Errorf("%s: %w", e.config.Name, datadir.Check(spec))
 	case spec.Runtime != "" || spec.Snapshotter != "":
 		what = "runtimes and snapshotters"
 	case spec.Limits != bench.Limits{}:

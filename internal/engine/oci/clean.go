@@ -256,3 +256,8 @@ func subdirectories(dir string) ([]string, error) {
 	}
 	return names, err
 }
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

@@ -28,6 +28,8 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 		return e.refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
+	case spec.DataName != "" && spec.Storage == "volume":
+		return e.refuse("data in a volume that outlives its container: use bind")
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
 		return e.refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, c.Store.Driver)
 	case seccomp.Check(spec.Security) != nil:

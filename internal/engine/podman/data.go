@@ -44,3 +44,8 @@ func (c *running) dataOf(got *inspection) (kind, source string) {
 	}
 	return "layer", ""
 }
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
+}

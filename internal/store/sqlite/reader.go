@@ -39,8 +39,7 @@ const summary = `SELECT number, id, began, header, sum, ended, ended_sum,
 	(SELECT resumptions FROM counts WHERE run = number),
 	(SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = number),
 	(SELECT count(*) FROM samples INDEXED BY failures WHERE run = number AND outcome IN ('failed', 'timed-out')),
-	(SELECT count(*) FROM samples INDEXED BY partial_failures
-		WHERE run = number AND outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0)
+	(SELECT count(*) FROM samples INDEXED BY failed_parts WHERE run = number AND outcome = 'ok' AND part_failed)
 	FROM runs `
 
 func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, error) {

@@ -63,7 +63,7 @@ func (r *sampleReader) all(ctx context.Context) error {
 
 // rest reads the samples from the next one on, as far as they can be read.
 func (r *sampleReader) rest(ctx context.Context) error {
-	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, sum
+	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, sum
 		FROM samples WHERE run = ? AND seq >= ? ORDER BY seq`, r.run.number, r.next)
 	if err != nil {
 		return err
@@ -120,9 +120,9 @@ func (r *sampleReader) planned() bench.Trial {
 
 // scan reads one row. Its error says what is wrong with that.
 func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample, err error) {
-	var began, outcome, operation, reason, values, notes, series, distributions sql.RawBytes
+	var began, outcome, operation, reason, values, notes, series, distributions, parts sql.RawBytes
 	var number, stored sql.NullInt64
-	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &stored)
+	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &parts, &stored)
 	if err != nil {
 		return s, err
 	}
@@ -130,15 +130,22 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	if err != nil {
 		return s, err
 	}
-	if err := checkSum(stored, r.run.summed, r.run.header.ID, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed),
-		outcome, operation, reason, values, known.text, notes, series, distributions, int64(s.Counted)); err != nil {
+	columns := []any{
+		r.run.header.ID, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed),
+		outcome, operation, reason, values, known.text, notes, series, distributions, int64(s.Counted),
+	}
+	if parts != nil { // the sums of older rows are without
+		columns = append(columns, parts)
+	}
+	if err := checkSum(stored, r.run.summed, columns...); err != nil {
 		return s, err
 	}
 	s.Outcome, s.Operation, s.Reason, s.Applied = bench.Outcome(outcome), string(operation), string(reason), known.value
 	if s.Began, err = parseTime(string(began)); err != nil {
 		return s, err
 	}
-	if err := errors.Join(decodeList(notes, &s.Notes), decodeList(distributions, &s.Distributions)); err != nil {
+	err = errors.Join(decodeList(notes, &s.Notes), decodeList(parts, &s.Parts), decodeList(distributions, &s.Distributions))
+	if err != nil {
 		return s, err
 	}
 	if s.Series, err = decodeSeries(series); err != nil {
@@ -150,6 +157,7 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 			return s, err
 		}
 	}
+	record.Upgrade(&s)
 	return s, record.ValidateSample(&r.run.header, s.Trial.Seq, &s)
 }
 

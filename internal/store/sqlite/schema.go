@@ -14,7 +14,7 @@ const applicationID = 0x74617265
 
 // format is the format of the file that schema makes, the only one that is read
 // and written. It changes with the schema.
-const format = 5
+const format = 6
 
 const schema = `
 CREATE TABLE runs (
@@ -50,16 +50,16 @@ CREATE TABLE samples (
 	series        BLOB,            -- as encodeSeries writes them; NULL where there are none
 	distributions TEXT,            -- JSON array; NULL where there are none
 	counted       INTEGER NOT NULL DEFAULT 0, -- nanoseconds between the two looks at the host; 0 if unknown
+	parts         TEXT,            -- JSON array; NULL where there are none
+	part_failed   INTEGER NOT NULL DEFAULT 0, -- ok but for a part; it is in no checksum
 	sum           INTEGER,         -- of the run's id and the columns, applied as its JSON
 	PRIMARY KEY (run, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The list shows these two numbers without reading the samples: failed trials,
--- and those with a note that begins as bench.NotePartFailed says (and not with
--- such words inside another note).
+-- The list shows these two numbers without reading the samples: failed trials, and
+-- those that are ok but for a part.
 CREATE INDEX failures ON samples (run) WHERE outcome IN ('failed', 'timed-out');
-CREATE INDEX partial_failures ON samples (run)
-	WHERE outcome = 'ok' AND instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
+CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
 
 CREATE TABLE resumptions (
 	number INTEGER PRIMARY KEY,    -- in order
@@ -86,6 +86,16 @@ CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
 END;
 `
 
+// fromFive makes a file of format 5, in which parts were sentences among the notes, one
+// of this format. The sentences stay, and are taken for parts when they are read.
+const fromFive = `
+ALTER TABLE samples ADD COLUMN parts TEXT;
+ALTER TABLE samples ADD COLUMN part_failed INTEGER NOT NULL DEFAULT 0;
+UPDATE samples SET part_failed = 1 WHERE instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
+DROP INDEX partial_failures;
+CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
+`
+
 // timeLayout has as many digits for every time, so that text sorts as time.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
@@ -105,7 +115,11 @@ func (s *Store) prepare(ctx context.Context) error {
 }
 
 func (s *Store) tryPrepare(ctx context.Context) error {
-	if err := s.check(ctx); !errors.Is(err, errEmpty) {
+	err := s.check(ctx)
+	if errors.Is(err, errFive) {
+		return s.upgrade(ctx)
+	}
+	if !errors.Is(err, errEmpty) {
 		return err
 	}
 
@@ -124,6 +138,21 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 	})
 }
 
+// upgrade brings a file of format 5 to this format.
+func (s *Store) upgrade(ctx context.Context) error {
+	return s.transact(ctx, nil, func(tx *sql.Tx) error {
+		version, err := s.version(ctx, tx)
+		if err != nil || version != 5 { // another process was faster
+			return err
+		}
+		_, err = tx.ExecContext(ctx, fromFive+fmt.Sprintf("PRAGMA user_version = %d", format))
+		return s.wrap(err)
+	})
+}
+
+// errFive is check's error for a file of the format before this one.
+var errFive = errors.New("its format is 5: use it once where it can be written")
+
 // errEmpty is check's error for a file without anything in it.
 var errEmpty = errors.New("the file is empty, and cannot be written")
 
@@ -135,6 +164,8 @@ func (s *Store) check(ctx context.Context) error {
 		return err
 	case version == 0:
 		return s.wrap(errEmpty)
+	case version == 5:
+		return s.wrap(errFive)
 	case version < format:
 		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrOlder, version, format))
 	case version > format:

@@ -13,8 +13,8 @@ import (
 
 // testdata/v5.sql is the dump of a store of format 5 from before the first release:
 // a complete run "a" and an incomplete one "b" without checksums, and a complete run
-// "c" with them. It is never written again.
-func oldStore(t *testing.T) (path string) {
+// "c" with them. It is never written again. Changes are made in it before it is opened.
+func oldStore(t *testing.T, changes ...string) (path string) {
 	t.Helper()
 	dump, err := os.ReadFile("testdata/v5.sql")
 	if err != nil {
@@ -26,8 +26,10 @@ func oldStore(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	defer shut(t, db)
-	if _, err := db.Exec(string(dump)); err != nil {
-		t.Fatal(err)
+	for _, statements := range append([]string{string(dump)}, changes...) {
+		if _, err := db.Exec(statements); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return path
 }
@@ -38,7 +40,9 @@ func TestOldStoreIsRead(t *testing.T) {
 	s := open(t, oldStore(t))
 	defer shut(t, s)
 	wantRun(t, s, storetest.Example("a", 5))
-	wantRun(t, s, storetest.Example("c", 8))
+	last := storetest.Example("c", 8)
+	last.Samples[5].Parts = nil // format 5 had none
+	wantRun(t, s, last)
 
 	whole := storetest.Example("b", 8)
 	whole.Resumptions = append(whole.Resumptions, bench.Resumption{Time: whole.Header.Began, Seq: 5})
@@ -68,5 +72,30 @@ func TestOldStoreIsRead(t *testing.T) {
 	}
 	if err := record.Copy(t.Context(), s, storetest.Example("d", 8)); err != nil {
 		t.Error(err)
+	}
+}
+
+// What an older version said of parts in a sentence is data when it is read, and counts in
+// the list.
+func TestOldSentencesOfParts(t *testing.T) {
+	s := open(t, oldStore(t,
+		`UPDATE samples SET notes = '["part-failed: few (http): \"refused\"","same-cpu"]' WHERE run = 1 AND seq = 0`,
+		`UPDATE samples SET notes = '["odd: \"part-failed: few: not this"]' WHERE run = 1 AND seq = 1`,
+	))
+	defer shut(t, s)
+	want := storetest.Example("a", 5)
+	want.Samples[0].Notes = []string{"same-cpu"}
+	want.Samples[0].Parts = []bench.PartOutcome{{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: `"refused"`}}
+	want.Samples[1].Notes = []string{`odd: "part-failed: few: not this`}
+	wantRun(t, s, want)
+	partly := map[string]int{}
+	for r, err := range s.Runs(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		partly[r.Header.ID] = r.Partly
+	}
+	if partly["a"] != 1 || partly["b"] != 0 {
+		t.Errorf("partly failed are %v, want one in a", partly)
 	}
 }

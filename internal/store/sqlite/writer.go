@@ -120,8 +120,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, sum)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 FROM runs
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, part_failed, sum)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 FROM runs
 		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -207,6 +207,10 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
+	parts, err := encodeList(s.Parts)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
 	distributions, err := encodeList(s.Distributions)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
@@ -224,7 +228,10 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	checked := slices.Clone(row)
 	checked[0], checked[appliedColumn] = w.header.ID, text
-	return append(row, sum(checked...)), nil
+	if parts != nil { // the sums of older rows are without
+		checked = append(checked, parts)
+	}
+	return append(row, parts, s.PartFailed(), sum(checked...)), nil
 }
 
 // appliedColumn is where a row says what was applied: a number, of which the

@@ -53,6 +53,10 @@ func exampleSample(began time.Time, i int) bench.Sample {
 		s.Outcome, s.Operation, s.Reason, s.Values = bench.Failed, "total", "create: no such file", nil
 	case 5:
 		s.Notes = []string{bench.NoteHostClock}
+		s.Parts = []bench.PartOutcome{
+			{Part: "日本", Workload: "http", Outcome: bench.Unsupported, Reason: `no "port"`},
+			{Part: "disk", Outcome: bench.OK, Apart: &bench.Apart{With: []string{"disk"}, Usual: []string{"cpu", "disk"}}},
+		}
 	case 6:
 		s.Counted = time.Duration(i) * time.Microsecond
 		s.Series = []bench.Series{{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}}}

@@ -24,11 +24,11 @@ func testRuns(t *testing.T, s *suite) {
 	} {
 		run := Example(r.id, 11)
 		run.Header.Began = began.Add(-r.age).In(time.FixedZone("far", -11*3600)) // a zone must not change the order
-		const part = bench.NotePartFailed + ": disk: no space"
-		run.Samples[0].Notes = []string{bench.NoteSameCPU + `\`, part}
-		run.Samples[1].Notes = []string{part, part} // counts once
-		run.Samples[2].Notes = []string{bench.NotePartly + `: "` + part, bench.NotePartFailed}
-		run.Samples[3].Notes = []string{part} // failed as a whole
+		part := bench.PartOutcome{Part: "disk", Outcome: bench.Failed, Reason: "no space"}
+		run.Samples[0].Parts = []bench.PartOutcome{{Part: "cpu", Outcome: bench.OK, Apart: &bench.Apart{}}, part}
+		run.Samples[1].Parts = []bench.PartOutcome{part, part} // counts once
+		run.Samples[2].Parts = []bench.PartOutcome{{Part: "disk", Outcome: bench.Unsupported, Reason: `"failed"`}}
+		run.Samples[3].Parts = []bench.PartOutcome{part} // failed as a whole
 		if r.id == "empty" {
 			run.Samples = nil
 		}

@@ -193,7 +193,7 @@ func (w *memoryWriter) Append(ctx context.Context, s bench.Sample) error {
 			return err
 		}
 		s.Values, s.Notes, s.Series = slices.Clone(s.Values), slices.Clone(s.Notes), cloneSeries(s.Series) // the caller may use them again
-		s.Distributions = slices.Clone(s.Distributions)
+		s.Distributions, s.Parts = slices.Clone(s.Distributions), slices.Clone(s.Parts)
 		run.Samples = append(run.Samples, s)
 		w.next++
 		return nil

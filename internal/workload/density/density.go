@@ -66,6 +66,19 @@ func (workload) Metrics() []bench.Metric {
 	}
 }
 
+// NoteFull marks a sample of a host that was filled until a container could not be
+// started, or ended by itself.
+const NoteFull = "full"
+
+// Notes implements bench.Noter.
+func (workload) Notes() []bench.Note {
+	return []bench.Note{{
+		Code:   NoteFull,
+		Text:   "{cells} was filled until a container could not be started, or ended by itself",
+		Advice: "the number of containers is a result here",
+	}}
+}
+
 const (
 	maxCount   = 10_000
 	untilCount = "count"

@@ -74,7 +74,7 @@ func (f *fill) full(ctx context.Context, why error) error {
 		return why
 	}
 	if !f.noted {
-		f.meter.Note(bench.NoteFull)
+		f.meter.Note(NoteFull)
 		f.noted = true
 	}
 	return nil

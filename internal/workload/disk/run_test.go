@@ -94,7 +94,7 @@ func TestNative(t *testing.T) {
 	e, data := openNative(t)
 	samples := measure(t, e, bench.Spec{Data: data}, nil)
 	complete(t, samples, "randread", "read", "randwrite", "write", "fsync")
-	if len(samples[0].Notes) > 0 && !slices.Contains(samples[0].Notes, bench.NoteNotADisk) {
+	if len(samples[0].Notes) > 0 && !slices.Contains(samples[0].Notes, disk.NoteNotADisk) {
 		t.Errorf("notes %v", samples[0].Notes)
 	}
 }
@@ -103,7 +103,7 @@ func TestNative(t *testing.T) {
 func TestAuto(t *testing.T) {
 	e, data := openNative(t)
 	s := measure(t, e, bench.Spec{Data: data}, map[string]string{"io": "auto", "patterns": "randread"})[0]
-	ways := []string{bench.NoteIOUring, bench.NoteIOLibaio, bench.NoteIOThreads}
+	ways := []string{disk.NoteIOUring, disk.NoteIOLibaio, disk.NoteIOThreads}
 	if s.Outcome != bench.OK || !slices.ContainsFunc(s.Notes, func(n string) bool { return slices.Contains(ways, n) }) {
 		t.Errorf("%s %s, notes %v, want one of %v", s.Outcome, s.Reason, s.Notes, ways)
 	}
@@ -169,7 +169,7 @@ func TestDocker(t *testing.T) {
 					}
 				}
 				notes := slices.Sorted(slices.Values(samples[0].Notes))
-				if want := []string{bench.NoteBufferedIO, bench.NoteNotADisk}; storage == "tmpfs" && !slices.Equal(notes, want) {
+				if want := []string{disk.NoteBufferedIO, disk.NoteNotADisk}; storage == "tmpfs" && !slices.Equal(notes, want) {
 					t.Errorf("notes %v, want %v", notes, want)
 				}
 			})

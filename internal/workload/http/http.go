@@ -28,12 +28,11 @@ const Name = "http"
 // New returns the workload. Images finds images, and keeps what it makes of them
 // below a directory.
 func New(images func(dir string) *image.Library) bench.Workload {
-	return workload{images, newCapacities()}
+	return workload{images}
 }
 
 type workload struct {
-	images     func(dir string) *image.Library
-	capacities *capacities
+	images func(dir string) *image.Library
 }
 
 func (workload) Name() string { return Name }

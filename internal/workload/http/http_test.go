@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/load"
+	loads "github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/load/https"
 	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/localtest"
@@ -133,7 +134,7 @@ func TestNative(t *testing.T) {
 			if isOpen != (v["http.offered"] > 0) {
 				t.Errorf("%v requests per second were due", v["http.offered"])
 			}
-			if slices.Contains(samples[0].Notes, bench.NoteClosedLoop) == isOpen {
+			if slices.Contains(samples[0].Notes, loads.NoteClosedLoop) == isOpen {
 				t.Errorf("notes %v", samples[0].Notes)
 			}
 		})
@@ -254,12 +255,17 @@ func offered(t *testing.T, earlier float64, cells ...map[string]string) (rates [
 	t.Helper()
 	w, e := workload(t), &counting{Engine: localtest.Native(t)}
 	var tasks []bench.Task
+	common := new(bench.Common)
 	for _, given := range cells {
 		task := workloadtest.Task(w, e, bench.Spec{Network: "host"})
 		task.Client, task.Dir = localtest.Native(t), t.TempDir()
 		maps.Copy(task.Params, params(t, map[string]string{"rate": "50%", "connections": "4", "time": "500ms"}))
 		maps.Copy(task.Params, given)
+		task.Common = common
 		task.Earlier = func(metric string) (float64, bool) { return earlier, earlier > 0 && metric == http.Offered }
+		if err := w.(bench.Learner).Learn(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
 		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
 		if err != nil {
 			t.Fatal(err)

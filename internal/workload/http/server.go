@@ -55,12 +55,19 @@ type stage struct {
 	cpus   struct{ client, server []int }
 	apart  bool // client and server are on CPUs of their own
 	room   int  // connections that an nginx of ours takes; 0 = it is another server
-
-	capacities *capacities // of what is compared
 }
 
 // Setup implements bench.Fixturer.
 func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	s, err := w.stage(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// stage makes what the trials of a cell have in common.
+func (w workload) stage(ctx context.Context, t bench.Task) (*stage, error) {
 	spec, err := onNetwork(ctx, t)
 	if err != nil {
 		return nil, err
@@ -69,7 +76,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{task: t, kind: kindOf(t), server: spec, client: t.Client, capacities: w.capacities}
+	s := &stage{task: t, kind: kindOf(t), server: spec, client: t.Client}
 	if spec.Reach == bench.ReachPeer {
 		s.client, s.beside = t.Engine, spec
 		s.beside.Limits, s.beside.Image, s.beside.Argv, s.beside.Mounts, s.beside.Env = bench.Limits{}, "", nil, nil, nil
@@ -82,9 +89,6 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	}
 	if err = w.serve(ctx, s); err == nil {
 		err = s.keepApart(ctx)
-	}
-	if err == nil && isShare(t.Params) {
-		err = s.learn(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.site.remove())

@@ -43,6 +43,13 @@ func newCapacities() *capacities {
 	return &capacities{lowest: map[string]float64{}, kept: map[part]float64{}}
 }
 
+// capacitiesOf are those of a task's run.
+func capacitiesOf(t bench.Task) *capacities {
+	// Making them cannot fail.
+	all, _ := bench.InCommon(t.Common, "http capacities", func() (*capacities, error) { return newCapacities(), nil })
+	return all
+}
+
 // learn takes in what one cell can do.
 func (c *capacities) learn(condition string, capacity float64) {
 	c.mu.Lock()
@@ -78,15 +85,24 @@ const (
 	shortestTry = 100 * time.Millisecond
 )
 
-// learn finds out what the cell can do, unless the run was resumed and has a rate.
-func (s *stage) learn(ctx context.Context) error {
-	if share, ok := shareOf(s.task.Params["rate"]); ok && s.task.Earlier != nil {
-		if rate, ok := s.task.Earlier(Offered); ok {
-			s.capacities.keep(s.task.Condition, share, rate)
+// Learn implements bench.Learner: it finds out what the cell can do where that decides
+// the rate, unless the run was resumed and has one.
+func (w workload) Learn(ctx context.Context, t bench.Task) error {
+	share, ok := shareOf(t.Params["rate"])
+	if !ok {
+		return nil
+	}
+	if t.Earlier != nil {
+		if rate, ok := t.Earlier(Offered); ok {
+			capacitiesOf(t).keep(t.Condition, share, rate)
 			return nil
 		}
 	}
-	return s.rehearse(ctx)
+	s, err := w.stage(ctx, t)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.rehearse(ctx), s.site.remove())
 }
 
 // rehearse finds out what the cell can do: its closed loop for a moment, several
@@ -108,7 +124,7 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 	if err := cmp.Or(all.Work(ctx, m, listeners), m.verdict()); err != nil {
 		return fmt.Errorf("what it can do at most: %w", err)
 	}
-	s.capacities.learn(s.task.Condition, m.least)
+	capacitiesOf(s.task).learn(s.task.Condition, m.least)
 	return nil
 }
 
@@ -173,6 +189,7 @@ func (r *rehearsal) Record(metric string, value float64) {
 func (r *rehearsal) Series(string, []float64)                         {}
 func (r *rehearsal) Distribution(_, _ string)                         {}
 func (r *rehearsal) Note(string)                                      {}
+func (r *rehearsal) Part(bench.PartOutcome)                           {}
 func (r *rehearsal) SystemCalls(int) float64                          { return math.NaN() }
 func (r *rehearsal) Applied(want bench.Spec, got bench.Applied) error { return bench.Attest(want, got) }
 

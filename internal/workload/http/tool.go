@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/party"
 )
 
@@ -102,10 +102,10 @@ func (t *tool) read(output []byte, q question) (*load.Report, error) {
 		return nil, fmt.Errorf("%s: not one good answer of %v", t.Name, r.Values[Requests])
 	}
 	if r.Values[Failed] > 0 {
-		r.Notes = append(r.Notes, bench.NoteFailedRequests)
+		r.Notes = append(r.Notes, http.NoteFailed)
 	}
 	if !q.isOpen() {
-		r.Notes = append(r.Notes, bench.NoteClosedLoop)
+		r.Notes = append(r.Notes, http.NoteClosedLoop)
 	}
 	r.Facts["sent"] = strconv.FormatFloat(r.Values[Requests], 'f', -1, 64)
 	r.Facts["span"] = strconv.FormatFloat(r.Values[Elapsed], 'f', -1, 64)

@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/load/http"
 )
 
 func read(tb testing.TB, name string) []byte {
@@ -168,12 +166,5 @@ func TestUnknownOptions(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tool.Name+" does not know "+given[0]) {
 			t.Errorf("%s with %s: %v", tool.Name, given[0], err)
 		}
-	}
-}
-
-// What the load says is what the report has words for.
-func TestNotes(t *testing.T) {
-	if http.NoteClosedLoop != bench.NoteClosedLoop || http.NoteRateMissed != bench.NoteRateMissed || http.NoteFailed != bench.NoteFailedRequests {
-		t.Error("the load and the workload use different words")
 	}
 }

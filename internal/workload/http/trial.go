@@ -72,7 +72,7 @@ func (v *visit) measure(ctx context.Context) error {
 		v.meter.Record(memoryRest, float64(v.rest.PSS))
 	}
 	if v.task.Params["pin"] == "yes" && !v.apart {
-		report.Notes = append(report.Notes, bench.NoteSameCPU)
+		report.Notes = append(report.Notes, party.NoteSameCPU)
 	}
 	party.Tell(v.meter, report)
 	return nil
@@ -151,7 +151,7 @@ func (v *visit) load(ctx context.Context) (*load.Report, error) {
 	options := clientOptions(v.task.Params)
 	options["cpus"] = list(v.cpus.client)
 	if share, ok := shareOf(v.task.Params["rate"]); ok {
-		options["rate"] = v.capacities.rate(v.task.Condition, share)
+		options["rate"] = capacitiesOf(v.task).rate(v.task.Condition, share)
 	}
 	return v.ask(ctx, options)
 }
@@ -203,7 +203,7 @@ func (v *visit) account(r *load.Report, before, after proc.Usage) {
 	// The client is the limit where it has no CPU time left, and the server has.
 	const full, clearly = 0.95, 0.10
 	if client, ok := r.Values["http.client_cpu"]; ok && client >= full && share/float64(max(1, len(v.cpus.server))) <= client-clearly {
-		r.Notes = append(r.Notes, bench.NoteLoadBound)
+		r.Notes = append(r.Notes, NoteLoadBound)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
+	loads "github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/party"
 	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/localtest"
@@ -122,7 +123,7 @@ func TestSharedServer(t *testing.T) {
 		if requests > 0 && v[http.Requests] != requests || v[http.Rate] <= 0 || v[http.Failed] != 0 {
 			t.Errorf("load %d: %v", i, v)
 		}
-		if open := !slices.Contains(meters[i].Notes, bench.NoteClosedLoop); open != (i == 1) || open != (v["http.offered"] > 0) {
+		if open := !slices.Contains(meters[i].Notes, loads.NoteClosedLoop); open != (i == 1) || open != (v["http.offered"] > 0) {
 			t.Errorf("load %d: open %v, notes %v", i, open, meters[i].Notes)
 		}
 		if rest := v["http.memory_rest"]; rest <= 0 || rest != meters[0].Values["http.memory_rest"] || v["http.memory_load"] <= 0 {
@@ -183,7 +184,7 @@ func TestRehearsalThatFails(t *testing.T) {
 	task := workloadtest.Task(w, localtest.Native(t), bench.Spec{})
 	task.Client, task.Dir = &counting{Engine: localtest.Native(t), most: 1}, t.TempDir()
 	maps.Copy(task.Params, params(t, map[string]string{"rate": "50%"}))
-	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err == nil || !strings.Contains(err.Error(), "of 5 tries failed, the first: ") {
-		t.Errorf("set up although its client was made once: %v", err)
+	if err := w.(bench.Learner).Learn(t.Context(), task); err == nil || !strings.Contains(err.Error(), "of 5 tries failed, the first: ") {
+		t.Errorf("learned although its client was made once: %v", err)
 	}
 }

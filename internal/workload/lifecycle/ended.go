@@ -22,7 +22,7 @@ func (l *life) end(name string, op func() error) error {
 	err := l.timed(name, op)
 	if errors.Is(err, errEnded) {
 		l.early = true
-		l.meter.Note(bench.NoteEndedEarly)
+		l.meter.Note(NoteEndedEarly)
 		return nil
 	}
 	return err

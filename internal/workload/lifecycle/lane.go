@@ -160,6 +160,9 @@ func (l *lane) Applied(want bench.Spec, got bench.Applied) error {
 // that, and the rest is for the trial to note.
 func (l *lane) Note(string) {}
 
+// Part implements bench.Meter: a lane has none.
+func (l *lane) Part(bench.PartOutcome) {}
+
 // SystemCalls implements bench.Meter.
 func (l *lane) SystemCalls(pid int) float64 { return l.parent.SystemCalls(pid) }
 

@@ -81,6 +81,26 @@ func operationMetrics() []bench.Metric {
 	return all
 }
 
+// The codes of notes.
+const (
+	// NoteEndedEarly marks a sample in which the process inside had ended by itself
+	// before an operation came that ends it. That operation has no time.
+	NoteEndedEarly = "ended-early"
+	// NoteLostContainers marks a sample of many containers, of which some failed
+	// and are in no time.
+	NoteLostContainers = "lost-containers"
+)
+
+// Notes implements bench.Noter.
+func (workload) Notes() []bench.Note {
+	return []bench.Note{{
+		Code: NoteEndedEarly,
+		Text: "the process in some containers of {cells} had ended before stop or kill came: there was " +
+			"nothing to end, and it has no time",
+		Advice: "give it a program that runs until it is ended, or write wait in place of stop and kill",
+	}}
+}
+
 func (workload) Params() []bench.Param {
 	return append(lifeParams(), bench.Param{
 		Name: "population", Default: "0", Valid: between(0, maxPopulation),

@@ -247,7 +247,7 @@ func TestEndedBeforeItWasEnded(t *testing.T) {
 						config := slow(clock)
 						config.Takes[enginetest.OpRun] = time.Millisecond
 						s := performSpec(t, w, engine(enginetest.NewFake(config)), clock, map[string]string{"operations": "create,start," + end + ",remove"}, ends)
-						if s.Outcome != bench.OK || !slices.Contains(s.Notes, bench.NoteEndedEarly) {
+						if s.Outcome != bench.OK || !slices.Contains(s.Notes, lifecycle.NoteEndedEarly) {
 							t.Fatalf("%s: %q, notes %q", s.Outcome, s.Reason, s.Notes)
 						}
 						for i, m := range w.Metrics() {

@@ -69,6 +69,16 @@ const (
 	maxIterations  = 10_000
 )
 
+// Notes implements bench.Noter.
+func (throughput) Notes() []bench.Note {
+	return append(workload{}.Notes(), bench.Note{
+		Code: NoteLostContainers,
+		Text: "some containers of {cells} failed: they are counted, and their times are in no number",
+		Advice: "see why: take fewer at once, or run the same operations with workload lifecycle, which says " +
+			"what failed",
+	})
+}
+
 func (throughput) Params() []bench.Param {
 	return append(
 		lifeParams(),
@@ -144,10 +154,10 @@ func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Durat
 	m.Record(Rate, float64(all.through)/took.Seconds())
 	m.Record(Errors, float64(all.failures))
 	if all.why != nil {
-		m.Note(bench.NoteLostContainers)
+		m.Note(NoteLostContainers)
 	}
 	if all.early {
-		m.Note(bench.NoteEndedEarly)
+		m.Note(NoteEndedEarly)
 	}
 	for _, name := range seriesNames() {
 		if n := all.failedAt[name]; n > 0 {

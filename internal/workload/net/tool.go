@@ -183,7 +183,7 @@ func (v *meeting) tell(t *tool, output []byte) error {
 		return err
 	}
 	if v.options.has("pin", "yes") && v.options.client == "" {
-		report.Notes = append(report.Notes, bench.NoteSameCPU)
+		report.Notes = append(report.Notes, party.NoteSameCPU)
 	}
 	v.record(report)
 	return nil

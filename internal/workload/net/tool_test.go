@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/network"
+	"github.com/tare-bench/tare/internal/party"
 )
 
 func read(tb testing.TB, name string) []byte {
@@ -142,7 +143,7 @@ func TestTwoOf(t *testing.T) {
 
 // What the loads say is what the report has words for.
 func TestNotes(t *testing.T) {
-	if network.NoteSameCPU != bench.NoteSameCPU || network.NoteClientBound != bench.NoteClientBound || network.TokenVariable != tokenVariable {
+	if network.NoteSameCPU != party.NoteSameCPU || network.TokenVariable != tokenVariable {
 		t.Error("the load and the workload use different words")
 	}
 }

@@ -108,7 +108,7 @@ func (v *meeting) measure(ctx context.Context, name, protocol string, options ma
 func (v *meeting) record(r *load.Report) {
 	if _, remote := bench.As[bench.Remoter](v.task.Engine); remote {
 		// CPUs of two machines only have the same numbers.
-		r.Notes = slices.DeleteFunc(r.Notes, func(code string) bool { return code == bench.NoteSameCPU })
+		r.Notes = slices.DeleteFunc(r.Notes, func(code string) bool { return code == party.NoteSameCPU })
 	}
 	party.Tell(v.meter, r)
 }

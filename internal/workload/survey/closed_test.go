@@ -10,17 +10,21 @@ import (
 	"github.com/tare-bench/tare/internal/workload/survey"
 )
 
+const closedLoop = "closed"
+
 // A client has the closed loop unless it is given a rate.
 type client struct{ part }
 
 func (c client) Params() []bench.Param { return []bench.Param{{Name: "rate", Default: "0"}} }
+
+func (client) Notes() []bench.Note { return []bench.Note{{Code: closedLoop, Throughout: true}} }
 
 func (c client) Run(_ context.Context, t bench.Task, m bench.Meter) error {
 	switch t.Params["rate"] {
 	case "too high":
 		return errors.New("no answer")
 	case "0":
-		m.Note(bench.NoteClosedLoop)
+		m.Note(closedLoop)
 	}
 	m.Record(c.name, 1)
 	return nil
@@ -34,7 +38,7 @@ func TestClosedLoop(t *testing.T) {
 			part{name: "pull", log: &log, withoutFixture: true}, part{name: "start", log: &log, withoutFixture: true},
 			client{part{name: "http", log: &log, withoutFixture: true}},
 		)
-		task := bench.Task{Params: map[string]string{"few.rate": "0", "many.rate": "0", "rate.rate": rate}}
+		task := bench.Task{Common: new(bench.Common), Params: map[string]string{"few.rate": "0", "many.rate": "0", "rate.rate": rate}}
 		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +48,7 @@ func TestClosedLoop(t *testing.T) {
 		if err := errors.Join(f.Reset(t.Context()), w.Run(t.Context(), task, m)); err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.Contains(m.notes, bench.NoteClosedLoop); got != told {
+		if got := slices.Contains(m.notes, closedLoop); got != told {
 			t.Errorf("rate %s: notes %v", rate, m.notes)
 		}
 	}

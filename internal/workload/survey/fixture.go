@@ -16,6 +16,34 @@ type fixture struct {
 	usual []stop // what they were had nothing failed
 }
 
+// Learn implements bench.Learner. A part of which nothing can be learned is left out of
+// the cell: Setup is told why.
+func (s survey) Learn(ctx context.Context, t bench.Task) error {
+	for _, p := range s.parts {
+		l, ok := p.Workload.(bench.Learner)
+		task := p.task(t)
+		if !ok || p.Workload.Check(ctx, task) != nil {
+			continue
+		}
+		err := l.Learn(ctx, task)
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if err != nil {
+			unlearned(t)[p.Name] = err
+		}
+	}
+	return nil
+}
+
+// unlearned is why nothing could be learned of parts of a cell.
+func unlearned(t bench.Task) map[string]error {
+	name := fmt.Sprintf("survey unlearned %d", t.Cell)
+	// Making it cannot fail.
+	why, _ := bench.InCommon(t.Common, name, func() (map[string]error, error) { return map[string]error{}, nil })
+	return why
+}
+
 // Setup implements bench.Fixturer. A part that cannot be set up is left out; it is an
 // error if none can.
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
@@ -23,7 +51,9 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 	for _, p := range s.parts {
 		r := &running{Part: p, task: p.task(t)}
 		f.parts = append(f.parts, r) // what it has set up is removed too, though it cannot be reset
-		r.refused = r.setUp(ctx)
+		if r.refused = unlearned(t)[p.Name]; r.refused == nil {
+			r.refused = r.setUp(ctx)
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Join(r.named(err), f.Remove(context.WithoutCancel(ctx)))
 		}
@@ -110,30 +140,23 @@ func inOneLine(errs []error) (all error) {
 	return all
 }
 
-// full is the part's name and, where that is another, its workload's.
-func (p Part) full() string {
-	if name := p.Workload.Name(); name != p.Name {
-		return fmt.Sprintf("%s (%s)", p.Name, name)
-	}
-	return p.Name
-}
-
 // tell marks the sample with the parts that have no value in it, or not all.
 func (f *fixture) tell(m bench.Meter) {
-	var apart []*running
 	for _, r := range f.parts {
+		p := bench.PartOutcome{Part: r.Name, Outcome: bench.OK}
+		if name := r.Workload.Name(); name != r.Name {
+			p.Workload = name
+		}
 		switch why := r.why(); {
 		case why == nil && r.apart:
-			apart = append(apart, r)
+			p.Apart = &bench.Apart{With: r.container(f.stops), Usual: r.container(f.usual)}
 		case why == nil:
+			continue
 		case errors.Is(why, bench.ErrUnsupported):
-			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))
+			p.Outcome, p.Reason = bench.Unsupported, bench.Reason(why.Error())
 		default:
-			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartFailed, r.full(), bench.Reason(why.Error())))
+			p.Outcome, p.Reason = bench.Failed, bench.Reason(why.Error())
 		}
-	}
-	if len(apart) > 0 {
-		m.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s",
-			bench.NotePartApart, list(apart), containers(f.stops, apart), containers(f.usual, apart)))
+		m.Part(p)
 	}
 }

@@ -3,6 +3,7 @@ package survey_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestSharedOptions(t *testing.T) {
 			service{part{name: "start", log: &log}},
 			service{part{name: "http", log: &log}},
 		)
-		task := bench.Task{Params: map[string]string{}}
+		task := bench.Task{Common: new(bench.Common), Params: map[string]string{}}
 		for _, p := range w.Params() {
 			task.Params[p.Name] = p.Default
 		}
@@ -66,7 +67,7 @@ func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
 	told := map[string]bench.Task{}
 	p := knowing{part{name: "http", log: &log}, told}
 	w := survey.OfImages(part{name: "pull", log: &log}, part{name: "start", log: &log}, p)
-	task := bench.Task{Params: map[string]string{}, Condition: "clients=8", Earlier: func(metric string) (float64, bool) {
+	task := bench.Task{Common: new(bench.Common), Params: map[string]string{}, Condition: "clients=8", Earlier: func(metric string) (float64, bool) {
 		return 70, metric == "rate.offered"
 	}}
 	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err != nil {
@@ -114,4 +115,53 @@ func TestSharedOptionIsChecked(t *testing.T) {
 		return
 	}
 	t.Error("no port")
+}
+
+// A learner is a part that has to know something before the first trial.
+type learner struct {
+	part
+	err error
+}
+
+func (l learner) Learn(_ context.Context, t bench.Task) error {
+	l.say("learn time=" + t.Params["time"])
+	return l.err
+}
+
+// A part of which nothing can be learned is left out of the cell in which that is so, for
+// that reason.
+func TestPartOfWhichNothingIsLearned(t *testing.T) {
+	var log []string
+	w := survey.New(
+		survey.Part{Name: "a", Workload: part{name: "a", log: &log}},
+		survey.Part{Name: "b", Workload: learner{part{name: "b", log: &log}, errPort}},
+	)
+	common := new(bench.Common)
+	for cell, learned := range []bool{true, false} {
+		task := bench.Task{Common: common, Cell: cell, Params: map[string]string{"b.time": "1s"}}
+		if learned {
+			if err := w.(bench.Learner).Learn(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task.Fixture = f
+		m := &meter{values: map[string]float64{}}
+		if err := errors.Join(f.Reset(t.Context()), w.Run(t.Context(), task, m)); err != nil {
+			t.Fatal(err)
+		}
+		var want []bench.PartOutcome
+		if learned {
+			want = []bench.PartOutcome{{Part: "b", Outcome: bench.Failed, Reason: errPort.Error()}}
+		}
+		if diff := cmp.Diff(want, m.parts); diff != "" {
+			t.Errorf("cell %d (-want +got):\n%s", cell, diff)
+		}
+	}
+	if !slices.Contains(log, "b learn time=1s") {
+		t.Errorf("b was not asked with its own options: %q", log)
+	}
 }

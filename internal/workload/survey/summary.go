@@ -19,12 +19,19 @@ type summary struct {
 	want    bench.Spec
 	applied *bench.Applied
 
-	closed map[string]bool // parts that had a closed loop
+	throughout map[string]bool            // notes that matter only where all parts of a workload have them
+	noted      map[string]map[string]bool // which parts have these, by code
 }
 
-func newSummary(m bench.Meter, metrics []bench.Metric) *summary {
-	s := &summary{Meter: m, counters: map[string]bool{}, counted: map[string]float64{}, closed: map[string]bool{}}
-	for _, metric := range metrics {
+func newSummary(m bench.Meter, w survey) *summary {
+	s := &summary{
+		Meter: m, counters: map[string]bool{}, counted: map[string]float64{},
+		throughout: map[string]bool{}, noted: map[string]map[string]bool{},
+	}
+	for _, n := range w.Notes() {
+		s.throughout[n.Code] = n.Throughout
+	}
+	for _, metric := range w.Metrics() {
 		if metric.Role == bench.Counter {
 			s.counters[metric.Name] = true
 		}
@@ -79,14 +86,17 @@ func (m partMeter) Record(metric string, value float64) {
 	m.Meter.Record(m.part.metric(metric), value)
 }
 
-// Note implements bench.Meter. Whether a closed loop is worth telling is known when all
+// Note implements bench.Meter. Whether some notes are worth telling is known when all
 // parts have been asked.
 func (m partMeter) Note(code string) {
-	if code == bench.NoteClosedLoop {
-		m.closed[m.part.Name] = true
+	if !m.throughout[code] {
+		m.Meter.Note(code)
 		return
 	}
-	m.Meter.Note(code)
+	if m.noted[code] == nil {
+		m.noted[code] = map[string]bool{}
+	}
+	m.noted[code][m.part.Name] = true
 }
 
 // Span implements bench.Meter.
@@ -152,22 +162,24 @@ func (p Part) metric(name string) string {
 	}
 }
 
-// noteClosed marks the sample where parts had a closed loop, and no other part of the
-// same workload says what those would wait who came meanwhile.
-func (s *summary) noteClosed(parts []*running) {
-	closed, open := map[string]bool{}, map[string]bool{} // by workload
-	for _, r := range parts {
-		switch name := r.Workload.Name(); {
-		case s.closed[r.Name]:
-			closed[name] = true
-		case r.why() == nil:
-			open[name] = true
+// noteThroughout marks the sample with the notes that all parts of some workload have
+// that were measured.
+func (s *summary) noteThroughout(parts []*running) {
+	for _, code := range slices.Sorted(maps.Keys(s.noted)) {
+		with, without := map[string]bool{}, map[string]bool{} // by workload
+		for _, r := range parts {
+			switch name := r.Workload.Name(); {
+			case s.noted[code][r.Name]:
+				with[name] = true
+			case r.why() == nil:
+				without[name] = true
+			}
 		}
-	}
-	for name := range closed {
-		if !open[name] {
-			s.Meter.Note(bench.NoteClosedLoop)
-			return
+		for name := range with {
+			if !without[name] {
+				s.Meter.Note(code)
+				break
+			}
 		}
 	}
 }

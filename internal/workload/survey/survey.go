@@ -89,6 +89,15 @@ func later(m bench.Metric) int {
 	return 1
 }
 
+// Notes implements bench.Noter: those of every part.
+func (s survey) Notes() []bench.Note {
+	var all []bench.Workload
+	for _, p := range s.parts {
+		all = append(all, p.Workload)
+	}
+	return bench.NotesOf(all...)
+}
+
 func (s survey) Params() []bench.Param {
 	var all []bench.Param
 	for _, name := range s.shared {

@@ -79,6 +79,7 @@ func (f fixture) Remove(context.Context) error { f.say("remove"); return f.remov
 type meter struct {
 	values  map[string]float64
 	notes   []string
+	parts   []bench.PartOutcome
 	applied bench.Applied
 	want    bench.Spec
 }
@@ -89,6 +90,7 @@ func (m *meter) Span(_ string, op func() error) (bench.Span, error) { return ben
 func (m *meter) Series(string, []float64)                           {}
 func (m *meter) Distribution(string, string)                        {}
 func (m *meter) Note(code string)                                   { m.notes = append(m.notes, code) }
+func (m *meter) Part(p bench.PartOutcome)                           { m.parts = append(m.parts, p) }
 func (m *meter) SystemCalls(int) float64                            { return math.NaN() }
 func (m *meter) Cleanup(func(context.Context) error)                {}
 func (m *meter) Record(metric string, v float64)                    { m.values[metric] += v; m.values["of "+metric]++ }
@@ -107,7 +109,7 @@ func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
 		all = append(all, survey.Part{Name: p.name, Workload: p})
 	}
 	w := survey.New(all...)
-	task := bench.Task{Params: map[string]string{}}
+	task := bench.Task{Common: new(bench.Common), Params: map[string]string{}}
 	for _, p := range w.Params() {
 		task.Params[p.Name] = p.Default
 	}
@@ -166,8 +168,9 @@ func TestPartThatIsNotSupported(t *testing.T) {
 	} {
 		_, m, err := trial(t, part{name: "a"}, p, part{name: "c"})
 		_, has := m.values["b"]
-		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.notes, []string{bench.NotePartly + ": b: " + no.Error()}) {
-			t.Errorf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
+		want := []bench.PartOutcome{{Part: "b", Outcome: bench.Unsupported, Reason: no.Error()}}
+		if err != nil || has || m.values["a"]+m.values["c"] != 2 || !cmp.Equal(m.parts, want) {
+			t.Errorf("%s: values %v, parts %+v, error %v", name, m.values, m.parts, err)
 		}
 	}
 	if _, _, err := trial(t, part{name: "a", check: no}, part{name: "b", check: no}); !errors.Is(err, bench.ErrUnsupported) {
@@ -184,12 +187,13 @@ func TestPartThatFails(t *testing.T) {
 	} {
 		log, m, err := trial(t, part{name: "a"}, p, part{name: "c"})
 		_, has := m.values["b"]
-		if err != nil || has || m.values["a"]+m.values["c"] != 2 || len(m.notes) != 1 {
-			t.Fatalf("%s: values %v, notes %v, error %v", name, m.values, m.notes, err)
+		if err != nil || has || m.values["a"]+m.values["c"] != 2 || len(m.parts) != 1 {
+			t.Fatalf("%s: values %v, parts %+v, error %v", name, m.values, m.parts, err)
 		}
-		note := m.notes[0]
-		if !strings.HasPrefix(note, bench.NotePartFailed+": b: broken by two lines of") || !strings.HasSuffix(note, "words: no space left") || len(note) > 600 {
-			t.Errorf("%s: %q", name, note)
+		got := m.parts[0]
+		said := strings.HasPrefix(got.Reason, "broken by two lines of") && strings.HasSuffix(got.Reason, "words: no space left")
+		if got.Part != "b" || got.Outcome != bench.Failed || !said || len(got.Reason) > 600 {
+			t.Errorf("%s: %+v", name, got)
 		}
 		if removed := slices.Contains(log, "b remove"); removed != (p.setup == nil) {
 			t.Errorf("%s: what was set up is removed: %v", name, removed)
@@ -205,7 +209,7 @@ func TestWorkloadOfPartThatFails(t *testing.T) {
 		survey.Part{Name: "few", Workload: part{name: "http", log: &log, run: errors.New("broken")}, As: "few"},
 		survey.Part{Name: "a", Workload: part{name: "a", log: &log}},
 	)
-	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Common: new(bench.Common)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +217,8 @@ func TestWorkloadOfPartThatFails(t *testing.T) {
 	if err := errors.Join(f.Reset(t.Context()), w.Run(t.Context(), bench.Task{Fixture: f}, m)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{bench.NotePartFailed + ": few (http): broken"}, m.notes); diff != "" {
+	want := []bench.PartOutcome{{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: "broken"}}
+	if diff := cmp.Diff(want, m.parts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -248,7 +253,7 @@ func TestTimeIsUp(t *testing.T) {
 	a := part{name: "a", log: &log, run: context.Canceled}
 	b := part{name: "b", log: &log}
 	w := survey.New(survey.Part{Name: "a", Workload: a}, survey.Part{Name: "b", Workload: b})
-	f, err := w.(bench.Fixturer).Setup(ctx, bench.Task{})
+	f, err := w.(bench.Fixturer).Setup(ctx, bench.Task{Common: new(bench.Common)})
 	if err == nil {
 		err = f.Reset(ctx)
 	}
@@ -260,7 +265,7 @@ func TestTimeIsUp(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || slices.Contains(log, "b run fixture=true") {
 		t.Errorf("%v after %v", err, log)
 	}
-	if _, err := w.(bench.Fixturer).Setup(ctx, bench.Task{}); !errors.Is(err, context.Canceled) {
+	if _, err := w.(bench.Fixturer).Setup(ctx, bench.Task{Common: new(bench.Common)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("set up although the time is up: %v", err)
 	}
 }
@@ -400,7 +405,7 @@ func courses(t *testing.T, all ...course) {
 		parts = append(parts, survey.Part{Name: name, Workload: kitchen{part{name: name, log: &log}, fails[name]}})
 	}
 	w := survey.New(parts...)
-	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{})
+	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Common: new(bench.Common)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,8 +426,8 @@ func courses(t *testing.T, all ...course) {
 		err := w.Run(t.Context(), bench.Task{Fixture: f}, m)
 		var lacks, apart, valued []string
 		for _, name := range []string{"a", "b", "c"} {
-			failed := slices.ContainsFunc(m.notes, func(note string) bool {
-				return strings.HasPrefix(note, bench.NotePartFailed+": "+name)
+			failed := slices.ContainsFunc(m.parts, func(p bench.PartOutcome) bool {
+				return p.Part == name && p.Outcome == bench.Failed
 			})
 			switch {
 			case m.values[name] != 0:
@@ -437,11 +442,11 @@ func courses(t *testing.T, all ...course) {
 		if did != step.did || strings.Join(lacks, "") != step.lacks || strings.Join(apart, "") != step.apart {
 			t.Errorf("trial %d: %q, without %q, apart %q, want %q, %q, %q", i, did, lacks, apart, step.did, step.lacks, step.apart)
 		}
-		sample := bench.Sample{Notes: m.notes}
+		sample := bench.Sample{Parts: m.parts}
 		nothing := len(lacks) == len(parts)
 		if errors.Is(err, errBurnt) != nothing || !nothing && err != nil || len(valued)+len(lacks)+len(apart) != len(parts) ||
 			sample.PartApart() != (len(apart) > 0) || sample.PartFailed() != (len(lacks) > 0 && !nothing) {
-			t.Errorf("trial %d, without %q: %v; notes %v", i, lacks, err, m.notes)
+			t.Errorf("trial %d, without %q: %v; parts %+v", i, lacks, err, m.parts)
 		}
 	}
 }

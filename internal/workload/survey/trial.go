@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/party"
@@ -132,23 +131,17 @@ func (r *running) company(all []stop) (names []string) {
 	return names
 }
 
-// containers tells which parts there are in the containers of some.
-func containers(all []stop, of []*running) string {
-	var each []string
+// container is the names of all parts in the container of r.
+func (r *running) container(all []stop) (names []string) {
 	for _, s := range all {
-		if slices.ContainsFunc(s.parts, func(r *running) bool { return slices.Contains(of, r) }) {
-			each = append(each, list(s.parts))
+		if !slices.Contains(s.parts, r) {
+			continue
+		}
+		for _, o := range s.parts {
+			names = append(names, o.Name)
 		}
 	}
-	return strings.Join(each, "; ")
-}
-
-func list(parts []*running) string {
-	names := make([]string, len(parts))
-	for i, r := range parts {
-		names[i] = r.Name
-	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 func (s stop) reset(ctx context.Context) error {
@@ -189,7 +182,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return errors.New("the survey was not set up")
 	}
-	sum := newSummary(m, s.Metrics())
+	sum := newSummary(m, s)
 	for _, one := range f.stops {
 		if one.parts[0].failed != nil {
 			continue // it could not be reset
@@ -206,6 +199,6 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return nothing
 	}
 	f.tell(m)
-	sum.noteClosed(f.parts)
+	sum.noteThroughout(f.parts)
 	return sum.flush()
 }

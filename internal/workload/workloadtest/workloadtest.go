@@ -96,7 +96,7 @@ func Values(w bench.Workload, s bench.Sample) map[string]float64 {
 // Task is a cell with options, names and values in turn, and the defaults of the
 // others.
 func Task(w bench.Workload, e bench.Engine, spec bench.Spec, options ...string) bench.Task {
-	t := bench.Task{Engine: e, Spec: spec, Params: map[string]string{}}
+	t := bench.Task{Engine: e, Spec: spec, Params: map[string]string{}, Common: new(bench.Common)}
 	for _, p := range w.Params() {
 		t.Params[p.Name] = p.Default
 	}

@@ -93,6 +93,9 @@ END;
 CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
 	UPDATE counts SET resumptions = resumptions + 1 WHERE run = new.run;
 END;
+`, `
+-- JSON object; NULL where there is none. It is in a row's checksum only where it is there.
+ALTER TABLE samples ADD COLUMN trace TEXT;
 `}
 }
 

@@ -120,8 +120,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, sum)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 FROM runs
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, trace, sum)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17 FROM runs
 		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -211,6 +211,10 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
+	trace, err := encodeTrace(s.Trace)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
 	if s.Outcome == bench.OK {
 		values = encodeValues(s.Values)
 	}
@@ -224,7 +228,10 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	checked := slices.Clone(row)
 	checked[0], checked[appliedColumn] = w.header.ID, text
-	return append(row, sum(checked...)), nil
+	if trace != nil {
+		checked = append(checked, trace)
+	}
+	return append(row, trace, sum(checked...)), nil
 }
 
 // appliedColumn is where a row says what was applied: a number, of which the
@@ -237,6 +244,15 @@ func encodeList[E any](list []E) (any, error) {
 		return nil, nil
 	}
 	text, err := json.Marshal(list)
+	return string(text), err
+}
+
+// encodeTrace returns a trace as JSON, NULL for none.
+func encodeTrace(t *bench.Trace) (any, error) {
+	if t == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(t)
 	return string(text), err
 }
 

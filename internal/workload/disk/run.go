@@ -33,15 +33,15 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 }
 
 // note marks the sample with how it was done, where that was left open.
-func note(m bench.Meter, t bench.Task, facts map[string]string) {
+func note(to bench.Recorder, t bench.Task, facts map[string]string) {
 	notes := map[string]string{disk.Uring: bench.NoteIOUring, disk.Libaio: bench.NoteIOLibaio, disk.Threads: bench.NoteIOThreads}
 	if code, ok := notes[facts[disk.FactIO]]; ok && t.Params["io"] == disk.Auto {
-		m.Note(code)
+		to.Note(code)
 	}
 	if disk.InMemory(facts[disk.FactSystem]) {
-		m.Note(bench.NoteNotADisk)
+		to.Note(bench.NoteNotADisk)
 	}
 	if t.Params["direct"] == disk.Auto && facts[disk.FactDirect] == disk.No {
-		m.Note(bench.NoteBufferedIO)
+		to.Note(bench.NoteBufferedIO)
 	}
 }

@@ -119,7 +119,7 @@ func (p Part) full() string {
 }
 
 // tell marks the sample with the parts that have no value in it, or not all.
-func (f *fixture) tell(m bench.Meter) {
+func (f *fixture) tell(to bench.Recorder) {
 	var apart []*running
 	for _, r := range f.parts {
 		switch why := r.why(); {
@@ -127,13 +127,13 @@ func (f *fixture) tell(m bench.Meter) {
 			apart = append(apart, r)
 		case why == nil:
 		case errors.Is(why, bench.ErrUnsupported):
-			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))
+			to.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartly, r.Name, bench.Reason(why.Error())))
 		default:
-			m.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartFailed, r.full(), bench.Reason(why.Error())))
+			to.Note(fmt.Sprintf("%s: %s: %s", bench.NotePartFailed, r.full(), bench.Reason(why.Error())))
 		}
 	}
 	if len(apart) > 0 {
-		m.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s",
+		to.Note(fmt.Sprintf("%s: %s: in containers for %s, usually for %s",
 			bench.NotePartApart, list(apart), containers(f.stops, apart), containers(f.usual, apart)))
 	}
 }

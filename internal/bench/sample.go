@@ -40,6 +40,7 @@ type Sample struct {
 	// Distributions are of metrics with more values than Series keep; at most
 	// MaxDistributions, nil unless Outcome is OK.
 	Distributions []Distribution
+	Trace         *Trace   // what instruments saw happen; nil where they saw nothing, or Outcome is not OK
 	Applied       *Applied // what the engine applied; nil where the trial did not get that far
 	Notes         []string // stable codes, such as NoteHostClock
 	// Parts are those of a survey that have no value in this trial, or not all; nil

@@ -96,7 +96,7 @@ type Task struct {
 	Dir     string            // of the run, on this host: what a workload keeps there is gone with it
 	Cell    int               // of the plan, by index
 	Common  *Common           // what the cells of the run have in common
-	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Meter has it for Step and Span
+	OpTime  time.Duration     // the time limit of one operation, for a workload that does several at once; 0 = none. The Clock has it for Step
 	// Condition is the same for the cells that are compared with one another; in a
 	// survey, for the same part of them.
 	Condition string
@@ -129,61 +129,3 @@ type Rester interface {
 	Rest(ctx context.Context) error
 }
 
-// A Meter is how a workload measures. The runner makes one for each trial and
-// owns its clock. Reporting a metric that was not declared, or twice, fails
-// the trial. Methods are for one goroutine unless they say otherwise.
-type Meter interface {
-	// Now is CLOCK_MONOTONIC of the host, the clock that processes in every
-	// container on this kernel share unless they run in a sandbox or a VM.
-	// It may be called from any goroutine.
-	Now() time.Duration
-
-	// Step runs op under the time limit of one operation, which it enforces
-	// by ending the trial's context. The error is op's, with the name.
-	Step(name string, op func() error) (Span, error)
-
-	// Span is Step, and reports how long op took if it succeeded.
-	Span(metric string, op func() error) (Span, error)
-
-	// Record reports a number that was taken elsewhere, in the metric's unit.
-	Record(metric string, value float64)
-
-	// Series reports what a metric was in every operation of the trial: see
-	// Series. The metric need not be declared. It may be called once for each
-	// metric, and keeps none of values; no values are no Series. One that would
-	// exceed MaxSeriesValues is left out whole, with NoteSeriesLeftOut.
-	Series(metric string, values []float64)
-
-	// Distribution reports how a metric was spread over the operations of the
-	// trial, where they are more than a Series has room for. The metric need not
-	// be declared. It may be called once for each metric.
-	Distribution(metric, hdr string)
-
-	// Applied attaches what the engine applied, for the sample, and returns
-	// Attest's error.
-	Applied(want Spec, got Applied) error
-
-	// Note attaches a code that qualifies the sample: of a note that the workload
-	// declares, or of one of Notes. The report turns it into a warning.
-	Note(code string)
-
-	// Part reports what became of a part of a survey that has no value in the trial, or
-	// not all.
-	Part(p PartOutcome)
-
-	// SystemCalls is how many system calls a process of this host has begun since
-	// its program was executed; NaN where that is not known or, as Plan.Syscalls
-	// says, not counted. It may be called from any goroutine.
-	SystemCalls(pid int) float64
-
-	// Cleanup runs op outside every measurement with a context of its own that
-	// outlives the trial's, and once more if it fails. If it fails again, its
-	// error fails the trial.
-	Cleanup(op func(ctx context.Context) error)
-}
-
-// A Span is a stretch of time on the Meter's clock.
-type Span struct{ Begin, End time.Duration }
-
-// Duration is how long the span is.
-func (s Span) Duration() time.Duration { return s.End - s.Begin }

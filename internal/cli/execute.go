@@ -37,7 +37,7 @@ func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
 		Writer: e.writer, Machine: e.machine,
 		Clock: run.Monotonic(), Now: a.now,
 		Done:        e.done,
-		SystemCalls: e.machine.systemCalls(),
+		Instruments: e.machine.instruments(),
 		Precision:   analysis.NewPrecision(e.header.Plan, e.header.Metrics),
 		Stopped:     a.continued.Load,
 		Interrupt:   a.interrupted, Observe: progress.observe,

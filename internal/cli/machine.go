@@ -42,9 +42,21 @@ func openMachine() (machine, error) {
 	return machine{counters: c, washout: w, warm: func() {}}, nil
 }
 
-func (m machine) Metrics() []bench.Metric { return m.counters.Metrics() }
-func (m machine) Before()                 { m.counters.Before() }
-func (m machine) After(dst []float64)     { m.counters.After(dst) }
+// instruments are what watches each trial, the host's counters nearest to it.
+func (m machine) instruments() []bench.Instrument {
+	if m.calls == nil {
+		return []bench.Instrument{m.counters}
+	}
+	return []bench.Instrument{m.calls, m.counters}
+}
+
+// Metrics are those of the instruments.
+func (m machine) Metrics() (all []bench.Metric) {
+	for _, i := range m.instruments() {
+		all = append(all, i.Metrics()...)
+	}
+	return all
+}
 
 // Settle waits for as long as it may: a machine that does not become quiet is
 // what the counters and the noise floor are there to show.

@@ -74,14 +74,6 @@ func countsInside(p *planned) error {
 	return fmt.Errorf("%w: workload %s does not look at what its containers do", bench.ErrUnsupported, w.Name())
 }
 
-// systemCalls is what a run counts them with; nil where it does not.
-func (m machine) systemCalls() func(pid int) float64 {
-	if m.calls == nil {
-		return nil
-	}
-	return m.calls.Count
-}
-
 // callsFinding says whether system calls can be counted here.
 func callsFinding() host.Finding {
 	f := host.Finding{Name: "syscalls", Status: host.Good}

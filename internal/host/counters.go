@@ -4,20 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
 // Counters reads, before and after each trial, what the whole machine did in
-// between and what it was like at the beginning. It is used by one goroutine,
-// and Before and After allocate nothing.
+// between and what it was like at the beginning. It is a bench.Instrument; Begin and
+// End allocate nothing.
 type Counters struct {
 	counters, state *proc.Sampler // state is nil where the machine tells none
 	quantities      []quantity
 	before, after   proc.Snapshot
 	levels          proc.Snapshot
 }
+
+var _ bench.Instrument = (*Counters)(nil)
 
 // OpenCounters opens the kernel's files below root.
 func OpenCounters(root string) (*Counters, error) {
@@ -41,7 +44,7 @@ func nothing() (s proc.Snapshot) {
 	return s
 }
 
-// Metrics lists what After reports, the same on every machine.
+// Metrics lists what End reports, the same on every machine.
 func (c *Counters) Metrics() []bench.Metric {
 	metrics := make([]bench.Metric, len(c.quantities))
 	for i, q := range c.quantities {
@@ -50,9 +53,9 @@ func (c *Counters) Metrics() []bench.Metric {
 	return metrics
 }
 
-// Before is called just before a trial. The counters are read last, so that
+// Begin is called just before a trial. The counters are read last, so that
 // reading the rest is not among them.
-func (c *Counters) Before() {
+func (c *Counters) Begin(bench.Trial, time.Duration) {
 	if c.state != nil {
 		c.state.Read(&c.levels)
 	}
@@ -60,9 +63,9 @@ func (c *Counters) Before() {
 	c.levels[proc.Running], c.levels[proc.Blocked] = c.before[proc.Running], c.before[proc.Blocked]
 }
 
-// After is called just after a trial. dst is parallel to Metrics; what this
+// End is called just after a trial. dst is parallel to Metrics; what this
 // machine does not tell is NaN, as is a counter that went backward; a level may fall.
-func (c *Counters) After(dst []float64) {
+func (c *Counters) End(dst []float64) {
 	c.counters.Read(&c.after)
 	for i, q := range c.quantities {
 		if q.Role == bench.State {

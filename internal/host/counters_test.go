@@ -26,10 +26,10 @@ func open(t testing.TB, root string) *host.Counters {
 	return c
 }
 
-// values returns what After reports, by metric.
+// values returns what End reports, by metric.
 func values(c *host.Counters) map[string]float64 {
 	dst := make([]float64, len(c.Metrics()))
-	c.After(dst)
+	c.End(dst)
 	byName := map[string]float64{}
 	for i, m := range c.Metrics() {
 		byName[m.Name] = dst[i]
@@ -61,7 +61,7 @@ func TestCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, root)
-	c.Before()
+	c.Begin(bench.Trial{}, 0)
 	later := "cpu  100150 0 50030 9000000 290 0 200 12020 0 0\nctxt 501\nprocs_running 7\nprocs_blocked 3\n"
 	if err := os.WriteFile(root+"/proc/stat", []byte(later), 0o644); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestLevelsMayFall(t *testing.T) {
 	}
 	write("00000012", "00000005")
 	c := open(t, root)
-	c.Before()
+	c.Begin(bench.Trial{}, 0)
 	write("0000000a", "00000004")
 	got := values(c)
 	if tracked := got["host.tracked"]; tracked != -8 {
@@ -116,7 +116,7 @@ func TestLevelsMayFall(t *testing.T) {
 
 func TestCountersLive(t *testing.T) {
 	c := open(t, "/")
-	c.Before()
+	c.Begin(bench.Trial{}, 0)
 	if err := exec.Command("true").Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestCountersLive(t *testing.T) {
 		}
 	}
 	dst := make([]float64, len(got))
-	if n := testing.AllocsPerRun(20, func() { c.Before(); c.After(dst) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() { c.Begin(bench.Trial{}, 0); c.End(dst) }); n != 0 {
 		t.Errorf("Before and After allocate %v times", n)
 	}
 }
@@ -143,7 +143,7 @@ func BenchmarkCounters(b *testing.B) {
 	dst := make([]float64, len(c.Metrics()))
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Before()
-		c.After(dst)
+		c.Begin(bench.Trial{}, 0)
+		c.End(dst)
 	}
 }

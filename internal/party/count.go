@@ -64,10 +64,11 @@ func (p *Party) Count(ctx context.Context) *Counts {
 	return &p.last
 }
 
-// turn is what the kernel has counted since it was last called, or else since the
+// CountNew is what the kernel has counted since it was last called, or else since the
 // party was started; nothing where it cannot be looked at any more. It is called as
-// Count is, and tells apart what is done in one container by turns.
-func (p *Party) turn(ctx context.Context) *Counts {
+// Count is, and tells apart what is done in one container by turns, or in trial after
+// trial.
+func (p *Party) CountNew(ctx context.Context) *Counts {
 	now, _ := p.count(ctx)
 	counts := now.since(&p.turned)
 	p.turned = now
@@ -79,7 +80,7 @@ func (p *Party) count(ctx context.Context) (Counts, bool) {
 	if !p.find(ctx) {
 		return nothing(), false
 	}
-	c := p.surroundings.of(p.first, p.meter.SystemCalls)
+	c := p.surroundings.of(p.first, p.calls)
 	c.relayed = p.relayed()
 	// A number is used again: what was read must have been of this process.
 	if now, err := proc.Find("/", p.first.PID); err != nil || now.Start != p.first.Start || now.State == 'Z' {

@@ -51,7 +51,7 @@ func start(t testing.TB, e bench.Engine, l bench.Limits, task ...string) (*party
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.End)
+	t.Cleanup(func() { m.Cleanup(p.Remove) })
 	return p, m
 }
 
@@ -128,7 +128,7 @@ func TestRecord(t *testing.T) {
 	if _, err := gone.Output(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gone.End()
+	m.Cleanup(gone.Remove)
 	for _, p := range []*party.Party{one, two} {
 		if _, err := p.Lines(t.Context(), 1); err != nil {
 			t.Fatal(err)

@@ -28,10 +28,10 @@ func Counters() []bench.Metric {
 
 // Record reports what was counted for the parties of a trial together, each of
 // which Count looked at. What is not known of one of them is not reported.
-func Record(m bench.Meter, counted ...*Counts) {
+func Record(to bench.Recorder, counted ...*Counts) {
 	for _, c := range counters() {
 		if v := c.over(counted); !math.IsNaN(v) {
-			m.Record(c.Name, v)
+			to.Record(c.Name, v)
 		}
 	}
 }

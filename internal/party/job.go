@@ -69,15 +69,15 @@ func (j *Job) report(ctx context.Context, p *Party, nth int) (*load.Report, erro
 }
 
 // Tell reports what a load found.
-func Tell(m bench.Meter, r *load.Report) {
+func Tell(to bench.Recorder, r *load.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
-		m.Record(name, r.Values[name])
+		to.Record(name, r.Values[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Distributions)) {
-		m.Distribution(name, string(r.Distributions[name]))
+		to.Distribution(name, string(r.Distributions[name]))
 	}
 	for _, note := range r.Notes {
-		m.Note(note)
+		to.Note(note)
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (
 	if err != nil {
 		return nil, err
 	}
-	defer p.End()
+	defer m.Cleanup(p.Remove)
 	if err := j.done(ctx, p, m, 1); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (
 	if !attest {
 		return counts, nil
 	}
-	return counts, m.Applied(spec, p.Applied(ctx))
+	return counts, m.Applied(spec, p.Applied(ctx, m))
 }
 
 // Loads returns the argv of the agent that runs loads, one after the other, each

@@ -1,9 +1,14 @@
-// Package party is one container, or plain process, that takes part in a trial:
-// what bears a load, or what makes one. Workloads that measure what runs inside
-// make and end their parties with it; it times nothing.
+// Package party supervises one container, or plain process: what bears a load, or what
+// makes one. It is started, listened to, counted and removed, and belongs to nobody's
+// trial: a workload starts one in each trial, or one in Setup that its Fixture keeps. It
+// times nothing.
 //
-// What the kernel counted for a party is told by Count, once its loads have
-// reported, and becomes metrics by Record; Counters declares these:
+//	p, err := party.Start(ctx, t.Engine, spec, m, "server") // m is the trial's Meter
+//	…
+//	defer m.Cleanup(p.Remove)
+//
+// What the kernel counted for it is told by Count, once its loads have reported, and
+// becomes metrics by Record; Counters declares these:
 //
 //	func (w workload) Metrics() []bench.Metric { return append(own(), party.Counters()...) }
 //	…
@@ -33,8 +38,9 @@ var ErrNotReady = errors.New("not ready in time")
 type Party struct {
 	role      string
 	engine    bench.Engine
-	meter     bench.Meter
+	calls     bench.CallCounter // nil where system calls are not counted
 	container bench.Container
+	leave     context.CancelCauseFunc // ends what the engine does for it, such as copying its output
 	out, err  output
 	applied   bench.Applied
 	dir       string // that bench.DataDir is
@@ -52,21 +58,30 @@ type Party struct {
 // Start makes and starts a container for the named role, such as "server". Where
 // the engine keeps data in a directory of another name, arguments get that one
 // in place of bench.DataDir. What the engine applied is held to spec.
-// If it fails, nothing is left behind; else the caller calls End.
-func Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string) (*Party, error) {
-	return StartHeard(ctx, e, spec, m, role, nil)
+//
+// The clock, a trial's or an Outside, is that of the start, and not kept. Nor is ctx:
+// once Start has returned, the party is there until Remove. If Start fails, nothing is
+// left behind.
+func Start(ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string) (*Party, error) {
+	return StartHeard(ctx, e, spec, c, role, nil)
 }
 
 // StartHeard is Start, of a process whose standard output and error are also told
 // to ear as they come, each by itself; its Write must not fail and not block. Nil is
 // nobody.
-func StartHeard(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter, role string, ear func() io.Writer) (*Party, error) {
-	p := &Party{role: role, engine: e, meter: m, surroundings: look(), last: nothing()}
+func StartHeard(
+	ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string, ear func() io.Writer,
+) (*Party, error) {
+	p := &Party{role: role, engine: e, surroundings: look(), last: nothing()}
+	p.calls, _ = bench.As[bench.CallCounter](e)
 	p.out.open(load.MaxReport)
 	p.err.open(maxErr)
 	if err := p.place(&spec); err != nil {
 		return nil, p.named(err)
 	}
+	living, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+	p.leave = leave
+	defer context.AfterFunc(ctx, func() { leave(context.Cause(ctx)) })()
 	out, errs := p.writers(ear)
 	for _, step := range []struct {
 		name string
@@ -75,12 +90,12 @@ func StartHeard(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Me
 	}{
 		{"create", &p.created, func() (err error) { p.container, err = e.Create(ctx, spec); return err }},
 		{"inspect", nil, func() error { return p.inspect(ctx, spec) }},
-		{"attach", nil, func() error { return p.container.Attach(ctx, out, errs) }},
-		{"start", &p.started, func() error { return p.container.Start(ctx) }},
+		{"attach", nil, func() error { return p.container.Attach(living, out, errs) }},
+		{"start", &p.started, func() error { return p.container.Start(living) }},
 	} {
-		span, err := m.Step(step.name, step.do)
+		span, err := c.Step(step.name, step.do)
 		if err != nil {
-			p.End()
+			c.Cleanup(p.Remove)
 			return nil, p.named(err)
 		}
 		if step.took != nil {
@@ -151,8 +166,8 @@ func (p *Party) Container() bench.Container { return p.container }
 // runs, some engines know from the kernel what they could only say before. Its
 // arguments and its path are as they were given to Start and Reached. Call it when
 // nothing is measured; it is for the caller to attest.
-func (p *Party) Applied(ctx context.Context) bench.Applied {
-	_, _ = p.meter.Step("inspect", func() error { // where it fails the process has ended, and what was known before stands
+func (p *Party) Applied(ctx context.Context, c bench.Clock) bench.Applied {
+	_, _ = c.Step("inspect", func() error { // where it fails the process has ended, and what was known before stands
 		again, err := p.container.Inspect(ctx)
 		if err == nil {
 			p.applied = again
@@ -257,9 +272,12 @@ func (p *Party) Reports(ctx context.Context, n int) ([]*load.Report, error) {
 	return all, nil
 }
 
-// End removes the container, untimed. Twice is fine.
-func (p *Party) End() {
-	if p.container != nil {
-		p.meter.Cleanup(p.container.Remove)
+// Remove removes the container. In a trial it is for the Clock's Cleanup, as is that of
+// another process; one that a Fixture keeps is removed with that. Twice is fine.
+func (p *Party) Remove(ctx context.Context) error {
+	defer p.leave(nil)
+	if p.container == nil {
+		return nil
 	}
+	return p.container.Remove(ctx)
 }

@@ -19,12 +19,12 @@ import (
 func (p *Party) Ended(ctx context.Context) error { return p.named(p.ended(ctx)) }
 
 // Address is where a client reaches a port of the party over TCP.
-func (p *Party) Address(ctx context.Context, port uint16) (at netip.AddrPort, err error) {
+func (p *Party) Address(ctx context.Context, c bench.Clock, port uint16) (at netip.AddrPort, err error) {
 	a, ok := bench.As[bench.Addresser](p.engine)
 	if !ok {
 		return at, fmt.Errorf("%w: engine %s does not tell where its containers are reached", bench.ErrUnsupported, p.engine.Name())
 	}
-	_, err = p.meter.Step("address", func() (err error) {
+	_, err = c.Step("address", func() (err error) {
 		at, err = a.Address(ctx, p.container, bench.Port{Container: port, Protocol: "tcp"})
 		return err
 	})
@@ -33,12 +33,12 @@ func (p *Party) Address(ctx context.Context, port uint16) (at netip.AddrPort, er
 
 // Look reads from the kernel what a packet to a port of the party passes, for
 // Applied. The port must answer, and nothing may be measured meanwhile.
-func (p *Party) Look(ctx context.Context, port uint16) error {
+func (p *Party) Look(ctx context.Context, c bench.Clock, port uint16) error {
 	a, ok := bench.As[bench.Addresser](p.engine)
 	if !ok {
 		return nil
 	}
-	_, err := p.meter.Step("address", func() error {
+	_, err := c.Step("address", func() error {
 		path, err := a.Path(ctx, p.container, bench.Port{Container: port, Protocol: "tcp"})
 		if err == nil {
 			p.Reached(path)

@@ -30,8 +30,8 @@ type Shared interface {
 
 // A Listener is who hears of one part of what is shared.
 type Listener struct {
-	Meter bench.Meter
-	Err   func(error) error // what remains of an error of the part; nil lets the next one begin
+	Recorder bench.Recorder
+	Err      func(error) error // what remains of an error of the part; nil lets the next one begin
 }
 
 // Pass ends a listener's part, of which failed is the error. What the kernel counted
@@ -41,8 +41,8 @@ func (p *Party) Pass(ctx context.Context, l Listener, failed error) error {
 	if err := l.Err(failed); err != nil {
 		return err
 	}
-	if counts := p.turn(ctx); failed == nil {
-		Record(l.Meter, counts)
+	if counts := p.CountNew(ctx); failed == nil {
+		Record(l.Recorder, counts)
 	}
 	return nil
 }
@@ -144,11 +144,11 @@ func (s *Shift) Work(ctx context.Context, m bench.Meter, listeners []Listener) e
 	if err != nil {
 		return err
 	}
-	defer p.End()
+	defer m.Cleanup(p.Remove)
 	for i, l := range listeners {
-		if err := p.Pass(ctx, l, s.jobs[i].done(ctx, p, l.Meter, s.nth[i])); err != nil {
+		if err := p.Pass(ctx, l, s.jobs[i].done(ctx, p, bench.MeterOf(m, l.Recorder), s.nth[i])); err != nil {
 			return err
 		}
 	}
-	return m.Applied(spec, p.Applied(ctx))
+	return m.Applied(spec, p.Applied(ctx, m))
 }

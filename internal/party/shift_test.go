@@ -115,13 +115,13 @@ func TestShiftGoesOn(t *testing.T) {
 		shift, _ := party.Join(party.Stage(e, bad), party.Stage(e, good))
 		m, failed := workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 		err := shift.Work(t.Context(), m, []party.Listener{
-			{Meter: failed, Err: func(err error) error {
+			{Recorder: failed, Err: func(err error) error {
 				if swallow {
 					return nil
 				}
 				return err
 			}},
-			{Meter: m, Err: func(err error) error { return err }},
+			{Recorder: m, Err: func(err error) error { return err }},
 		})
 		if !errors.Is(err, want) || (m.Values["cpu.single"] > 0) != swallow {
 			t.Errorf("swallow %v: %v, values %v", swallow, err, m.Values)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/proc"
@@ -60,9 +61,8 @@ func namespace(pid string) string {
 	return name
 }
 
-// of counts what belongs to a process and its descendants; calls is as
-// bench.Meter.SystemCalls.
-func (s *surroundings) of(first proc.Process, calls func(pid int) float64) Counts {
+// of counts what belongs to a process and its descendants.
+func (s *surroundings) of(first proc.Process, calls bench.CallCounter) Counts {
 	c := nothing()
 	c.age = sinceBoot() - float64(first.Start)/ticks
 	if all, err := proc.Descendants("/", first.PID); err == nil {
@@ -109,11 +109,14 @@ func tallyOf(pids []int, none proc.Tally) proc.Tally {
 }
 
 // callsOf adds the system calls of processes up, leaving out those of which none
-// are known; NaN where that is so of all.
-func callsOf(pids []int, calls func(pid int) float64) float64 {
+// are known; NaN where that is so of all, or nobody counts them.
+func callsOf(pids []int, calls bench.CallCounter) float64 {
 	sum := math.NaN()
+	if calls == nil {
+		return sum
+	}
 	for _, pid := range pids {
-		switch n := calls(pid); {
+		switch n := calls.SystemCalls(pid); {
 		case math.IsNaN(sum):
 			sum = n
 		case !math.IsNaN(n):

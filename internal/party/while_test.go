@@ -62,11 +62,12 @@ func TestStartHeard(t *testing.T) {
 	if err := e.Prepare(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	p, err := party.StartHeard(t.Context(), e, spec, workloadtest.NewMeter(t), "", ear)
+	m := workloadtest.NewMeter(t)
+	p, err := party.StartHeard(t.Context(), e, spec, m, "", ear)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.End()
+	defer m.Cleanup(p.Remove)
 	if out, err := p.Output(t.Context()); err != nil || len(out) != 0 {
 		t.Fatalf("%q, %v", out, err)
 	}

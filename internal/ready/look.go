@@ -35,7 +35,7 @@ func (s *Service) accepts(ctx context.Context, seen *Moments) error {
 		return err
 	}
 	defer func() { _ = c.Close() }() // nothing was written
-	at := s.meter.Now()
+	at := s.clock.Now()
 	if s.proxied {
 		if err := holds(c); err != nil {
 			return fmt.Errorf("%v accepts connections and closes them at once: %w", s.at, err)
@@ -71,7 +71,7 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	if seen.Port == 0 && !s.proxied {
-		seen.Port = s.meter.Now()
+		seen.Port = s.clock.Now()
 	}
 	status, err := s.ask(c)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 	if status < http.StatusOK || status >= http.StatusBadRequest {
 		return fmt.Errorf("HTTP status %d for %s: %w", status, s.condition.path, errPath)
 	}
-	seen.Ready = s.meter.Now()
+	seen.Ready = s.clock.Now()
 	if seen.Port == 0 {
 		seen.Port = seen.Ready
 	}
@@ -118,6 +118,6 @@ func (s *Service) healthy(ctx context.Context, seen *Moments) error {
 	if exit != (bench.Exit{}) {
 		return fmt.Errorf("%s ended with %v", s.condition.command[0], exit)
 	}
-	seen.Ready = s.meter.Now()
+	seen.Ready = s.clock.Now()
 	return nil
 }

@@ -18,28 +18,28 @@ type Service struct {
 	*party.Party
 	condition Condition
 	engine    bench.Engine
-	meter     bench.Meter
+	clock     bench.Clock
 	ear       *ear // nil unless a line is waited for
 	at        netip.AddrPort
 	proxied   bool // what accepts a connection may be a program before the service
 }
 
 // Start makes and starts the container of spec, which is one of Publish's. If it fails,
-// nothing is left behind; else the caller calls End.
-func (c Condition) Start(ctx context.Context, e bench.Engine, spec bench.Spec, m bench.Meter) (*Service, error) {
-	s := &Service{condition: c, engine: e, meter: m, proxied: spec.Reach == bench.ReachPublished}
+// nothing is left behind. The clock is used until the service is ready.
+func (c Condition) Start(ctx context.Context, e bench.Engine, spec bench.Spec, clock bench.Clock) (*Service, error) {
+	s := &Service{condition: c, engine: e, clock: clock, proxied: spec.Reach == bench.ReachPublished}
 	var hear func() io.Writer
 	if c.how == Log {
-		s.ear = newEar(c.line.Match, m.Now)
+		s.ear = newEar(c.line.Match, clock.Now)
 		hear = s.ear.output
 	}
 	var err error
-	s.Party, err = party.StartHeard(ctx, e, spec, m, "", hear)
+	s.Party, err = party.StartHeard(ctx, e, spec, clock, "", hear)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.find(ctx, spec); err != nil {
-		s.End()
+		clock.Cleanup(s.Remove)
 		return nil, err
 	}
 	return s, nil
@@ -58,14 +58,14 @@ func (s *Service) find(ctx context.Context, spec bench.Spec) error {
 	if len(spec.Ports) > 0 {
 		p = spec.Ports[0]
 	}
-	_, err := s.meter.Step("address", func() (err error) {
+	_, err := s.clock.Step("address", func() (err error) {
 		s.at, err = addresser.Address(ctx, s.Container(), p)
 		return err
 	})
 	return err
 }
 
-// Moments are when something was first true, on the Meter's clock; zero where
+// Moments are when something was first true, on the Clock; zero where
 // nobody looked.
 type Moments struct {
 	Port  time.Duration // a connection to the port was accepted
@@ -76,7 +76,7 @@ type Moments struct {
 // in time, is an error.
 func (s *Service) Await(ctx context.Context) (Moments, error) {
 	var seen Moments
-	_, err := s.meter.Step("ready", func() error {
+	_, err := s.clock.Step("ready", func() error {
 		return s.While(ctx, func(ctx context.Context) error {
 			limited, cancel := context.WithTimeoutCause(ctx, s.condition.timeout, errTimeout)
 			defer cancel()

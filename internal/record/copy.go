@@ -63,13 +63,15 @@ type Copier struct {
 	at   int // how many samples are compared or added
 
 	batch  []bench.Sample
-	values int // of series in it
+	values int // of series in it, and of traces
 }
 
-// How many samples, or values of their series, are stored at once.
+// How many samples, or values of their series, are stored at once. An event of a trace
+// takes about as much as eventV values.
 const (
 	maxBatch  = 512
 	maxBatchV = 1 << 19
+	eventV    = 16
 )
 
 // NewCopier begins to store a run.
@@ -113,6 +115,9 @@ func (c *Copier) Add(ctx context.Context, e Event) error {
 		c.batch = append(c.batch, *e.Sample)
 		for _, s := range e.Sample.Series {
 			c.values += len(s.Values)
+		}
+		if t := e.Sample.Trace; t != nil {
+			c.values += eventV * len(t.Events)
 		}
 		if len(c.batch) < maxBatch && c.values < maxBatchV {
 			return nil

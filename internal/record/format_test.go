@@ -48,7 +48,7 @@ func TestFirstFormatReadsForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, torn := example(), example()
-	first.Samples[2].Series, first.Samples[2].Counted = nil, 0 // it had none
+	first.Samples[2].Series, first.Samples[2].Counted, first.Samples[2].Trace = nil, 0, nil // it had none
 	torn.Header.ID = "20261120-094500-q2x7"
 	torn.Samples, torn.Resumptions, torn.End = torn.Samples[:2], nil, nil
 	if d := diff([]*bench.Run{first, torn}, got); d != "" {

@@ -59,7 +59,10 @@ func example() *bench.Run {
 		Samples: []bench.Sample{
 			{Trial: bench.Trial{Seq: 0, Block: -1, Cell: 1}, Began: began.Add(1250 * time.Millisecond), Elapsed: 9_120_334, Outcome: bench.OK, Values: []float64{0.007301122, 0}, Applied: applied("crun")},
 			{Trial: bench.Trial{Seq: 1, Block: -1, Cell: 0}, Began: began.Add(2 * time.Second), Elapsed: 23_004_120, Outcome: bench.OK, Values: []float64{0.019400517, math.NaN()}, Applied: applied("runc"), Notes: []string{bench.NoteHostClock}},
-			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Counted: 19_004_310, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}}, Applied: applied("runc")},
+			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Counted: 19_004_310, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}}, Trace: &bench.Trace{Events: []bench.TraceEvent{
+				{At: 1_204_310, Name: "exec", Source: "runc", Attributes: []bench.Label{{Key: "file", Value: "/proc/self/exe"}}},
+				{At: 9_310_022, Name: "exit", Source: "runc:[1:CHILD]"},
+			}, LeftOut: 7}, Applied: applied("runc")},
 			{Trial: bench.Trial{Seq: 3, Block: 0, Cell: 1}, Began: began.Add(62 * time.Second), Elapsed: 30_000_412_337, Outcome: bench.TimedOut, Operation: "total", Reason: "start: took longer than 30s"},
 		},
 		Resumptions: []bench.Resumption{{Time: began.Add(time.Minute), Tool: "1.0.0", Seq: 2, Host: host}},
@@ -335,6 +338,11 @@ func TestRefused(t *testing.T) {
 		{"distribution in other letters in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A\n"}],"series":[`, `the distribution of "a" is not base64`},
 		{"distributions of one metric twice in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A"},{"metric":"a","hdr":"A"}],"series":[`, `two distributions of "a"`},
 		{"series of one metric twice", 4, `"series":[`, `"series":[{"metric":"create","values":[1]},`, `two series of "create"`},
+		{"failed with a trace", 5, `"outcome":`, `"trace":{"left_out":1},"outcome":`, "it has a trace although its outcome"},
+		{"trace of nothing beside series", 4, `"trace":{`, `"trace":{},"x":{`, "a trace of 0 events, and 0 left out"},
+		{"null for an event beside series", 4, `"events":[`, `"events":[null,`, "event 0 of the trace has no name"},
+		{"event before the trial beside series", 4, `"at_ns":1204310`, `"at_ns":-1`, "event 0 of the trace is at -1ns"},
+		{"events out of order beside series", 4, `"at_ns":9310022`, `"at_ns":5`, "event 1 of the trace is at 5ns, after one at 1.20431ms"},
 		{"negative time", 2, `"elapsed_ns":9`, `"elapsed_ns":-9`, "it took -9"},
 		{"negative time counted", 2, `"elapsed_ns":9`, `"counted_ns":-1,"elapsed_ns":9`, "watched for -1ns"},
 		{"more time counted than it took", 2, `"elapsed_ns":9`, `"counted_ns":99999999,"elapsed_ns":9`, "watched for 99.999999ms of the 9.120334ms"},
@@ -620,6 +628,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"tare\":\"record\",\"version\":1,\"id\":\"a\",\"began\":\"2026-01-01T00:00:00Z\",\"plan\":{\"cells\":[{}]}}\n{\"sample\":{\"seq\":0,\"block\":0,\"cell\":0,\"outcome\":\"ok\",\"values\":{}}}"))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"values":[0.008100551,`), []byte(`"values":[null,"+Inf",-0,1e-330],"values":[`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"series":[`), []byte(`"series":[null,{},{"metric":"\u0000"},`)))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"trace":{"events":[`),
+		[]byte(`"trace":{"left_out":-1,"events":[null,{"at_ns":1e3,"name":"\u0000","attributes":[null,{}]},`)))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"trace":{`), []byte(`"trace":null,"trace":{"left_out":1,`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"reason":"`), []byte("\"reason\":\"\u202e\u2066\u200b\u009b2J\u007f\U000e0041")))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for run, err := range record.Read(bytes.NewReader(text)) {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -162,11 +163,13 @@ func validSample(h *bench.Header, next int, s *bench.Sample) error {
 		return fmt.Errorf("it has series although its outcome is %.40q", s.Outcome)
 	case s.Outcome != bench.OK && s.Distributions != nil:
 		return fmt.Errorf("it has distributions although its outcome is %.40q", s.Outcome)
+	case s.Outcome != bench.OK && s.Trace != nil:
+		return fmt.Errorf("it has a trace although its outcome is %.40q", s.Outcome)
 	}
 	if err := validSeries(s.Series); err != nil {
 		return err
 	}
-	if err := validDistributions(s.Distributions); err != nil {
+	if err := cmp.Or(validDistributions(s.Distributions), validTrace(s.Trace)); err != nil {
 		return err
 	}
 	if err := validParts(s.Parts); err != nil {
@@ -246,6 +249,31 @@ func validDistributions(all []bench.Distribution) error {
 func notBase64(r rune) bool {
 	letter := 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 	return !letter && r != '+' && r != '/' && r != '='
+}
+
+func validTrace(t *bench.Trace) error {
+	switch {
+	case t == nil:
+		return nil
+	case t.LeftOut < 0 || t.LeftOut == 0 && len(t.Events) == 0:
+		return fmt.Errorf("a trace of %d events, and %d left out", len(t.Events), t.LeftOut)
+	case len(t.Events) > bench.MaxTraceEvents:
+		return fmt.Errorf("a trace of %d events, want at most %d", len(t.Events), bench.MaxTraceEvents)
+	}
+	room, last := bench.MaxTraceBytes, time.Duration(0)
+	for i, e := range t.Events {
+		room -= e.Size()
+		switch {
+		case e.Name == "":
+			return fmt.Errorf("event %d of the trace has no name", i)
+		case e.At < last:
+			return fmt.Errorf("event %d of the trace is at %v, after one at %v", i, e.At, last)
+		case room < 0:
+			return fmt.Errorf("a trace of more than %d bytes", bench.MaxTraceBytes)
+		}
+		last = e.At
+	}
+	return nil
 }
 
 // ValidateResumption reports what is wrong with a resumption, if anything. The

@@ -60,6 +60,7 @@ type sample struct {
 	Series    []series        `json:"series,omitempty"`
 
 	Distributions []bench.Distribution `json:"distributions,omitempty"`
+	Trace         *bench.Trace         `json:"trace,omitempty"`
 
 	Applied *bench.Applied `json:"applied,omitempty"`
 	Notes   []string       `json:"notes,omitempty"`
@@ -72,7 +73,7 @@ func encodeSample(s *bench.Sample, m metrics) sample {
 	w := sample{
 		Seq: &s.Trial.Seq, Block: &s.Trial.Block, Cell: &s.Trial.Cell,
 		Began: s.Began.UTC(), Elapsed: s.Elapsed, Counted: s.Counted, Outcome: s.Outcome, Operation: s.Operation,
-		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes, Parts: s.Parts, Distributions: s.Distributions,
+		Reason: s.Reason, Applied: s.Applied, Notes: s.Notes, Parts: s.Parts, Distributions: s.Distributions, Trace: s.Trace,
 	}
 	if s.Outcome == bench.OK {
 		w.Values = m.encode(s.Values)
@@ -95,7 +96,7 @@ func decodeSample(text []byte, m metrics) (*bench.Sample, error) {
 	s := &bench.Sample{
 		Trial: bench.Trial{Seq: *w.Seq, Block: *w.Block, Cell: *w.Cell},
 		Began: w.Began, Elapsed: w.Elapsed, Counted: w.Counted, Outcome: w.Outcome, Operation: w.Operation,
-		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes, Parts: w.Parts, Distributions: w.Distributions,
+		Reason: w.Reason, Applied: w.Applied, Notes: w.Notes, Parts: w.Parts, Distributions: w.Distributions, Trace: w.Trace,
 	}
 	Upgrade(s)
 	for _, one := range w.Series {

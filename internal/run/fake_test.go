@@ -80,15 +80,16 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return w.run(ctx, t, m)
 }
 
-// machine counts its looks.
+// machine counts its looks, as an instrument.
 type machine struct {
 	journal *journal
 	looks   float64
 }
 
-func (m *machine) Before() { m.journal.add("before") }
+func (m *machine) Metrics() []bench.Metric              { return machineMetrics() }
+func (m *machine) Begin(_ bench.Trial, _ time.Duration) { m.journal.add("before") }
 
-func (m *machine) After(dst []float64) {
+func (m *machine) End(dst []float64) {
 	m.journal.add("after")
 	m.looks++
 	dst[0], dst[1] = m.looks, math.NaN()
@@ -149,13 +150,14 @@ func newBed(t *testing.T, p bench.Plan, f func(ctx context.Context, t bench.Task
 	}
 	b.writer = &writer{journal: &b.journal}
 	w := workload{f}
+	m := &machine{journal: &b.journal}
 	began := time.Now()
 	b.options = run.Options{
 		Header: bench.Header{
 			Plan: p, Schedule: schedule.Blocks(p),
 			Metrics: append(w.Metrics(), machineMetrics()...),
 		},
-		Workload: w, Engines: all, Writer: b.writer, Machine: &machine{journal: &b.journal},
+		Workload: w, Engines: all, Writer: b.writer, Machine: m, Instruments: []bench.Instrument{m},
 		Clock: func() time.Duration { return time.Since(began) }, Now: time.Now,
 	}
 	return b
@@ -171,9 +173,17 @@ func or(d, otherwise time.Duration) time.Duration {
 // work is a workload that takes a time and measures it.
 func work(d time.Duration) func(context.Context, bench.Task, bench.Meter) error {
 	return func(_ context.Context, _ bench.Task, m bench.Meter) error {
-		_, err := m.Span("work", func() error { time.Sleep(d); return nil })
-		return err
+		return timed(m, func() error { time.Sleep(d); return nil })
 	}
+}
+
+// timed reports how long something took as the metric of the test's workload.
+func timed(m bench.Meter, op func() error) error {
+	span, err := m.Step("work", op)
+	if err == nil {
+		m.Record("work", span.Duration().Seconds())
+	}
+	return err
 }
 
 func outcomes(samples []bench.Sample) map[bench.Outcome]int {

@@ -16,14 +16,13 @@ const cleanupTime = 20 * time.Second
 
 var errTrialLimit = errors.New("the trial met its time limit")
 
-// meter is the bench.Meter of one trial. Step and Span allocate nothing.
+// meter is the bench.Meter of one trial. Step allocates nothing.
 type meter struct {
 	ctx    context.Context // the trial's; kept because Cleanup and the time limit of an operation end or outlive it
 	cancel context.CancelCauseFunc
 	clock  func() time.Duration
 	limit  time.Duration
-	calls  func(pid int) float64 // nil where system calls are not counted
-	timer  *time.Timer           // ends the trial when an operation takes too long
+	timer  *time.Timer // ends the trial when an operation takes too long
 
 	known   map[string]bool // codes of notes; nil for any
 	index   map[string]int
@@ -83,10 +82,10 @@ func (m *meter) stop() {
 // abandon cuts the meter off from a workload that goes on using it.
 func (m *meter) abandon() { m.stuck = true }
 
-// Now implements bench.Meter.
+// Now implements bench.Clock.
 func (m *meter) Now() time.Duration { return m.clock() }
 
-// Step implements bench.Meter. An operation that comes back in time although
+// Step implements bench.Clock. An operation that comes back in time although
 // the trial has ended meanwhile has still failed.
 func (m *meter) Step(name string, op func() error) (bench.Span, error) {
 	m.timer.Reset(m.limit)
@@ -103,16 +102,7 @@ func (m *meter) Step(name string, op func() error) (bench.Span, error) {
 	return bench.Span{Begin: begin, End: end}, nil
 }
 
-// Span implements bench.Meter.
-func (m *meter) Span(metric string, op func() error) (bench.Span, error) {
-	span, err := m.Step(metric, op)
-	if err == nil {
-		m.Record(metric, span.Duration().Seconds())
-	}
-	return span, err
-}
-
-// Record implements bench.Meter.
+// Record implements bench.Recorder.
 func (m *meter) Record(metric string, value float64) {
 	i, ok := m.index[metric]
 	switch {
@@ -127,7 +117,7 @@ func (m *meter) Record(metric string, value float64) {
 	}
 }
 
-// Series implements bench.Meter.
+// Series implements bench.Recorder.
 func (m *meter) Series(metric string, values []float64) {
 	switch {
 	case slices.ContainsFunc(m.series, func(s bench.Series) bool { return s.Metric == metric }):
@@ -142,7 +132,7 @@ func (m *meter) Series(metric string, values []float64) {
 	}
 }
 
-// Distribution implements bench.Meter.
+// Distribution implements bench.Recorder.
 func (m *meter) Distribution(metric, hdr string) {
 	switch {
 	case slices.ContainsFunc(m.spread, func(d bench.Distribution) bool { return d.Metric == metric }):
@@ -160,13 +150,13 @@ func (m *meter) wrong(err error) {
 	}
 }
 
-// Applied implements bench.Meter.
+// Applied implements bench.Recorder.
 func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 	m.applied = &got
 	return bench.Attest(want, got)
 }
 
-// Note implements bench.Meter.
+// Note implements bench.Recorder.
 func (m *meter) Note(code string) {
 	if m.known != nil && !m.known[code] {
 		m.wrong(fmt.Errorf("the workload notes %q, which it does not declare", code))
@@ -175,18 +165,10 @@ func (m *meter) Note(code string) {
 	m.notes = append(m.notes, code)
 }
 
-// Part implements bench.Meter.
+// Part implements bench.Recorder.
 func (m *meter) Part(p bench.PartOutcome) { m.parts = append(m.parts, p) }
 
-// SystemCalls implements bench.Meter.
-func (m *meter) SystemCalls(pid int) float64 {
-	if m.calls == nil {
-		return math.NaN()
-	}
-	return m.calls(pid)
-}
-
-// Cleanup implements bench.Meter. What fails is tried once more: a daemon that
+// Cleanup implements bench.Clock. What fails is tried once more: a daemon that
 // was busy with a failed start may have come to rest.
 func (m *meter) Cleanup(op func(ctx context.Context) error) {
 	err := m.cleanUp(op)

@@ -25,7 +25,7 @@ var ErrInterrupted = errors.New("interrupted")
 // Options say what to run and with what. Every field is required unless it
 // says otherwise.
 type Options struct {
-	Header   bench.Header // its Metrics begin with those of the workload, followed by those of Machine
+	Header   bench.Header // its Metrics begin with those of the workload, followed by those of Instruments
 	Workload bench.Workload
 	Engines  map[string]bench.Engine // by name; at least those that the plan's cells name
 	Client   bench.Engine            // plain processes of this host, for load generators; see bench.Task
@@ -35,8 +35,9 @@ type Options struct {
 	Clock    func() time.Duration // CLOCK_MONOTONIC; see Monotonic
 	Now      func() time.Time     // the wall clock
 
-	// SystemCalls counts them; see bench.Meter. Nil does not.
-	SystemCalls func(pid int) float64
+	// Instruments watch each trial. They begin in this order and end in the reverse one:
+	// the last is nearest to what it watches. There may be none.
+	Instruments []bench.Instrument
 	// Stopped is how often this process has gone on after it was stopped, as with
 	// Ctrl-Z. Nil never is.
 	Stopped func() int64
@@ -55,11 +56,6 @@ type Options struct {
 
 // A Machine is the host as far as a run needs it.
 type Machine interface {
-	// Before reads the counters and the state of the host.
-	Before()
-	// After reads the counters again and puts one value for each of the
-	// machine's metrics into dst, NaN where there is none.
-	After(dst []float64)
 	// Settle waits until what the last trial left is gone, or the limit is over.
 	Settle(ctx context.Context, limit time.Duration)
 	// DropCaches empties the page cache, dentries and inodes.
@@ -137,6 +133,7 @@ type runner struct {
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
 	notes         map[string]bool // codes of those that the workload may attach
+	watch         watch
 	usage         usage
 	nullOperation time.Duration
 }
@@ -153,6 +150,7 @@ func newRunner(o Options) *runner {
 		absent:   make([]refusal, n),
 		doubts:   map[string]time.Duration{},
 		notes:    map[string]bool{},
+		watch:    newWatch(o.Instruments),
 	}
 	r.fixtures = newFixtures(o, r.task)
 	for _, n := range bench.NotesOf(o.Workload) {

@@ -62,8 +62,7 @@ func TestSample(t *testing.T) {
 			if err := m.Applied(bench.Spec{}, bench.Applied{Network: "none"}); err != nil {
 				return err
 			}
-			_, err := m.Span("work", func() error { time.Sleep(7 * time.Millisecond); return nil })
-			return err
+			return timed(m, func() error { time.Sleep(7 * time.Millisecond); return nil })
 		}, "a")
 		began := time.Now().UTC()
 		if _, err := run.Run(t.Context(), b.options); err != nil {
@@ -169,8 +168,7 @@ func TestStopped(t *testing.T) {
 func TestFailures(t *testing.T) {
 	errBroken := errors.New("it broke")
 	hang := func(ctx context.Context, _ bench.Task, m bench.Meter) error {
-		_, err := m.Span("work", func() error { <-ctx.Done(); return ctx.Err() })
-		return err
+		return timed(m, func() error { <-ctx.Done(); return ctx.Err() })
 	}
 	tests := []struct {
 		name      string
@@ -180,8 +178,7 @@ func TestFailures(t *testing.T) {
 		reason    string
 	}{
 		{"operation fails", func(_ context.Context, _ bench.Task, m bench.Meter) error {
-			_, err := m.Span("work", func() error { return errBroken })
-			return err
+			return timed(m, func() error { return errBroken })
 		}, bench.Failed, "work", "work: it broke"},
 		{"operation hangs", hang, bench.TimedOut, "work", "work: the operation met its time limit of 10s"},
 		{"trial hangs", func(ctx context.Context, _ bench.Task, _ bench.Meter) error {
@@ -189,8 +186,7 @@ func TestFailures(t *testing.T) {
 			return ctx.Err()
 		}, bench.TimedOut, "trial", "trial: the trial met its time limit"},
 		{"comes back after its limit", func(_ context.Context, _ bench.Task, m bench.Meter) error {
-			_, err := m.Span("work", func() error { time.Sleep(11 * time.Second); return nil })
-			return err
+			return timed(m, func() error { time.Sleep(11 * time.Second); return nil })
 		}, bench.TimedOut, "work", "work: the operation met its time limit of 10s"},
 		{"clean-up fails", func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			m.Cleanup(func(context.Context) error { return errBroken })
@@ -353,8 +349,7 @@ func TestCancel(t *testing.T) {
 		cleaned := false
 		b := newBed(t, bench.Plan{MaxBlocks: 5}, func(ctx context.Context, _ bench.Task, m bench.Meter) error {
 			defer m.Cleanup(func(ctx context.Context) error { cleaned = ctx.Err() == nil; return nil })
-			_, err := m.Span("work", func() error { <-ctx.Done(); return ctx.Err() })
-			return err
+			return timed(m, func() error { <-ctx.Done(); return ctx.Err() })
 		}, "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { time.Sleep(time.Second); cancel() }()

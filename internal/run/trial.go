@@ -36,13 +36,13 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	r.awaitEngine(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
-	m.calls, m.known = r.SystemCalls, r.notes
+	m.known = r.notes
 	err := r.await(m, func() error {
 		defer r.rest(m, t.Cell)
 		if err := r.ready(ctx, m.ctx, t); err != nil {
 			return err
 		}
-		return r.measure(m, t)
+		return r.measure(m, t, began)
 	})
 	m.conclude(&s, ctx, err)
 	m.stop()
@@ -55,6 +55,9 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	}
 	cancel()
 	s.Elapsed = r.Clock() - began
+	if s.Outcome == bench.OK {
+		s.Trace = r.watch.trace()
+	}
 	var fatal *fatalError
 	if errors.As(err, &fatal) {
 		return s, fatal
@@ -107,8 +110,8 @@ func (r *runner) rest(m *meter, cell int) {
 	}
 }
 
-// measure runs the workload between two looks at the host.
-func (r *runner) measure(m *meter, t bench.Trial) error {
+// measure runs the workload while the instruments watch.
+func (r *runner) measure(m *meter, t bench.Trial, began time.Duration) error {
 	task := r.task(t.Cell)
 	task.Fixture = r.fixtures.of(t.Cell)
 	run := func() error { return r.Workload.Run(m.ctx, task, m) }
@@ -120,11 +123,11 @@ func (r *runner) measure(m *meter, t bench.Trial) error {
 		run = func() error { return r.usage.during(r.Clock, timed) }
 	}
 	stopped := r.stopped()
-	r.Machine.Before()
-	began := r.Clock()
+	r.watch.begin(t, began)
+	from := r.Clock()
 	err := run()
-	m.counted = r.Clock() - began
-	r.Machine.After(m.values[len(r.Workload.Metrics()):])
+	m.counted = r.Clock() - from
+	r.watch.end(m)
 	if err == nil && r.stopped() != stopped {
 		err = errStopped
 	}
@@ -173,7 +176,7 @@ func (r *runner) task(cell int) bench.Task {
 	}
 	maps.Copy(params, c.Params)
 	return bench.Task{
-		Engine: r.Engines[c.Engine], Spec: c.Spec, Params: params, Client: r.Client,
+		Engine: r.watch.engine(r.Engines[c.Engine]), Spec: c.Spec, Params: params, Client: r.Client,
 		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Common: r.common, OpTime: r.plan.OpTime, Condition: c.Condition,
 		Earlier: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}

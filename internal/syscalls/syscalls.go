@@ -20,6 +20,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
+var (
+	_ bench.Instrument  = (*Counter)(nil)
+	_ bench.CallCounter = (*Counter)(nil)
+)
+
 // A Counter counts from Open to Close.
 type Counter struct {
 	counts *ebpf.Map // by process, for each CPU
@@ -46,12 +51,21 @@ func Open() (*Counter, error) {
 // measured when it was opened: at the least, on an idle CPU.
 func (c *Counter) Cost() time.Duration { return c.cost }
 
-// Count is how many system calls all threads of a process have begun since its
+// Metrics implements bench.Instrument: it counts by process, and nothing by trial.
+func (*Counter) Metrics() []bench.Metric { return nil }
+
+// Begin implements bench.Instrument.
+func (*Counter) Begin(bench.Trial, time.Duration) {}
+
+// End implements bench.Instrument.
+func (*Counter) End([]float64) {}
+
+// SystemCalls is how many system calls all threads of a process have begun since its
 // program was executed, or since Open; NaN of a process that has ended or made
 // none. A system call that a seccomp filter refused is none. Of a process that
 // makes none while maxProcesses others do, what was counted can be lost. It may
 // be called from any goroutine.
-func (c *Counter) Count(pid int) float64 {
+func (c *Counter) SystemCalls(pid int) float64 {
 	var each []uint64
 	if err := c.counts.Lookup(uint32(pid), &each); err != nil {
 		return math.NaN()

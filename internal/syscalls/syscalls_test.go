@@ -37,12 +37,12 @@ func TestCount(t *testing.T) {
 	c := open(t)
 	const calls = 100_000
 	unix.Getppid()
-	before := c.Count(os.Getpid())
+	before := c.SystemCalls(os.Getpid())
 	for range calls {
 		unix.Getppid()
 	}
 	// Go's own threads make some meanwhile.
-	if n := c.Count(os.Getpid()) - before; n < calls || n > 1.05*calls {
+	if n := c.SystemCalls(os.Getpid()) - before; n < calls || n > 1.05*calls {
 		t.Errorf("%v system calls, of which this test made %d", n, calls)
 	}
 }
@@ -75,7 +75,7 @@ func TestCountOfAProgram(t *testing.T) {
 		}
 	}
 	// A read and a write for each, and what it takes to begin.
-	if n := c.Count(pid); n < 2*lines || n > 2*lines+300 {
+	if n := c.SystemCalls(pid); n < 2*lines || n > 2*lines+300 {
 		t.Errorf("%v system calls to copy %d times", n, lines)
 	}
 	if err := in.Close(); err != nil {
@@ -84,7 +84,7 @@ func TestCountOfAProgram(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.Count(pid); !math.IsNaN(n) {
+	if n := c.SystemCalls(pid); !math.IsNaN(n) {
 		t.Errorf("%v system calls of a process that has ended", n)
 	}
 }

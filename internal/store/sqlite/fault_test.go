@@ -282,6 +282,7 @@ func TestDamagedSampleIsNamed(t *testing.T) {
 		{"UPDATE samples SET seq = seq + 100 WHERE seq = 2", []int{2}},
 		{"UPDATE samples SET seq = 104 WHERE seq = 4", []int{4}},
 		{"UPDATE samples SET series = x'0161' WHERE seq = 0", []int{0}},
+		{`UPDATE samples SET trace = '{"left_out":1}' WHERE seq = 0`, []int{0}},
 		{"UPDATE samples SET series = x'ffffffffffffffffff01' WHERE seq = 0", []int{0}},
 		{"DELETE FROM samples WHERE seq = 0", []int{0}},
 		{"DELETE FROM samples WHERE seq >= 3", []int{3, 4}},
@@ -305,6 +306,21 @@ func TestDamagedSampleIsNamed(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%.2000s", tt.change, d)
 		}
 		shut(t, s)
+	}
+}
+
+// A trace that is gone is missed.
+func TestLostTraceIsMissed(t *testing.T) {
+	s := open(t, damage(t, 7, "UPDATE samples SET trace = NULL"))
+	defer shut(t, s)
+	got, err := s.Open(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, sample := range got.Samples {
+		if lost := slices.Contains(sample.Notes, bench.NoteDamaged); lost != (i == 6) {
+			t.Errorf("sample %d is damaged: %v", i, lost)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (r *sampleReader) all(ctx context.Context) error {
 
 // rest reads the samples from the next one on, as far as they can be read.
 func (r *sampleReader) rest(ctx context.Context) error {
-	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, sum
+	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, trace, sum
 		FROM samples WHERE run = ? AND seq >= ? ORDER BY seq`, r.run.number, r.next)
 	if err != nil {
 		return err
@@ -120,9 +120,9 @@ func (r *sampleReader) planned() bench.Trial {
 
 // scan reads one row. Its error says what is wrong with that.
 func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample, err error) {
-	var began, outcome, operation, reason, values, notes, series, distributions, parts sql.RawBytes
+	var began, outcome, operation, reason, values, notes, series, distributions, parts, trace sql.RawBytes
 	var number, stored sql.NullInt64
-	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &parts, &stored)
+	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &parts, &trace, &stored)
 	if err != nil {
 		return s, err
 	}
@@ -137,6 +137,9 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	if parts != nil { // the sums of older rows are without
 		columns = append(columns, parts)
 	}
+	if trace != nil {
+		columns = append(columns, trace)
+	}
 	if err := checkSum(stored, r.run.summed, columns...); err != nil {
 		return s, err
 	}
@@ -144,7 +147,7 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	if s.Began, err = parseTime(string(began)); err != nil {
 		return s, err
 	}
-	err = errors.Join(decodeList(notes, &s.Notes), decodeList(parts, &s.Parts), decodeList(distributions, &s.Distributions))
+	err = errors.Join(decodeJSON(notes, &s.Notes), decodeJSON(parts, &s.Parts), decodeJSON(distributions, &s.Distributions), decodeJSON(trace, &s.Trace))
 	if err != nil {
 		return s, err
 	}
@@ -161,8 +164,8 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	return s, record.ValidateSample(&r.run.header, s.Trial.Seq, &s)
 }
 
-// decodeList reads a JSON array; NULL is none.
-func decodeList(text sql.RawBytes, to any) error {
+// decodeJSON reads JSON; NULL is nothing.
+func decodeJSON(text sql.RawBytes, to any) error {
 	if text == nil {
 		return nil
 	}

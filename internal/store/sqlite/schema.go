@@ -51,6 +51,7 @@ CREATE TABLE samples (
 	distributions TEXT,            -- JSON array; NULL where there are none
 	counted       INTEGER NOT NULL DEFAULT 0, -- nanoseconds between the two looks at the host; 0 if unknown
 	parts         TEXT,            -- JSON array; NULL where there are none
+	trace         TEXT,            -- JSON object; NULL where there is none
 	part_failed   INTEGER NOT NULL DEFAULT 0, -- ok but for a part; it is in no checksum
 	sum           INTEGER,         -- of the run's id and the columns, applied as its JSON
 	PRIMARY KEY (run, seq)
@@ -90,6 +91,7 @@ END;
 // of this format. The sentences stay, and are taken for parts when they are read.
 const fromFive = `
 ALTER TABLE samples ADD COLUMN parts TEXT;
+ALTER TABLE samples ADD COLUMN trace TEXT;
 ALTER TABLE samples ADD COLUMN part_failed INTEGER NOT NULL DEFAULT 0;
 UPDATE samples SET part_failed = 1 WHERE instr(replace(notes, '\"', ''), '"part-failed: ') > 0;
 DROP INDEX partial_failures;

@@ -120,8 +120,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, part_failed, sum)
-		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 FROM runs
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, trace, part_failed, sum)
+		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19 FROM runs
 		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples)
 	if err != nil {
 		return nil, s.wrap(err)
@@ -215,6 +215,10 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
+	trace, err := encodeTrace(s.Trace)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	}
 	if s.Outcome == bench.OK {
 		values = encodeValues(s.Values)
 	}
@@ -228,10 +232,12 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	checked := slices.Clone(row)
 	checked[0], checked[appliedColumn] = w.header.ID, text
-	if parts != nil { // the sums of older rows are without
-		checked = append(checked, parts)
+	for _, column := range []any{parts, trace} { // the sums of rows that lack one are without
+		if column != nil {
+			checked = append(checked, column)
+		}
 	}
-	return append(row, parts, s.PartFailed(), sum(checked...)), nil
+	return append(row, parts, trace, s.PartFailed(), sum(checked...)), nil
 }
 
 // appliedColumn is where a row says what was applied: a number, of which the
@@ -244,6 +250,15 @@ func encodeList[E any](list []E) (any, error) {
 		return nil, nil
 	}
 	text, err := json.Marshal(list)
+	return string(text), err
+}
+
+// encodeTrace returns a trace as JSON, NULL for none.
+func encodeTrace(t *bench.Trace) (any, error) {
+	if t == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(t)
 	return string(text), err
 }
 

@@ -61,6 +61,10 @@ func exampleSample(began time.Time, i int) bench.Sample {
 		s.Counted = time.Duration(i) * time.Microsecond
 		s.Series = []bench.Series{{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}}}
 		s.Distributions = []bench.Distribution{{Metric: "rtt", HDR: "HISTFAAAAB542pNpmSzMwMBgyQABzFCaEUoz2X+AMIoBVqsFKQ=="}, {Metric: "日本", HDR: "AA=="}}
+		s.Trace = &bench.Trace{LeftOut: i, Events: []bench.TraceEvent{
+			{Name: "fork"},
+			{At: time.Microsecond, Name: "日本", Source: "runc:[2:INIT]", Attributes: []bench.Label{{Key: "file", Value: "/bin/\x00sh"}, {Key: "file"}}},
+		}}
 	}
 	return s
 }

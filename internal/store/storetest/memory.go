@@ -91,6 +91,7 @@ func (m *Memory) Open(ctx context.Context, id string) (*bench.Run, error) {
 		c.Samples[i].Values = slices.Clone(c.Samples[i].Values)
 		c.Samples[i].Series = cloneSeries(c.Samples[i].Series)
 		c.Samples[i].Distributions = slices.Clone(c.Samples[i].Distributions)
+		c.Samples[i].Trace = cloneTrace(c.Samples[i].Trace)
 	}
 	c.Resumptions = slices.Clone(run.Resumptions)
 	return &c, nil
@@ -102,6 +103,17 @@ func cloneSeries(all []bench.Series) []bench.Series {
 		all[i].Values = slices.Clone(all[i].Values)
 	}
 	return all
+}
+
+func cloneTrace(t *bench.Trace) *bench.Trace {
+	if t == nil {
+		return nil
+	}
+	c := bench.Trace{Events: slices.Clone(t.Events), LeftOut: t.LeftOut}
+	for i := range c.Events {
+		c.Events[i].Attributes = slices.Clone(c.Events[i].Attributes)
+	}
+	return &c
 }
 
 func (m *Memory) open(id string) (*bench.Run, error) {
@@ -193,7 +205,7 @@ func (w *memoryWriter) Append(ctx context.Context, s bench.Sample) error {
 			return err
 		}
 		s.Values, s.Notes, s.Series = slices.Clone(s.Values), slices.Clone(s.Notes), cloneSeries(s.Series) // the caller may use them again
-		s.Distributions, s.Parts = slices.Clone(s.Distributions), slices.Clone(s.Parts)
+		s.Distributions, s.Parts, s.Trace = slices.Clone(s.Distributions), slices.Clone(s.Parts), cloneTrace(s.Trace)
 		run.Samples = append(run.Samples, s)
 		w.next++
 		return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/record"
@@ -26,7 +27,18 @@ func testInvalidSamples(t *testing.T, s *suite) {
 		},
 		"distribution of nothing":     func(s *bench.Sample) { s.Distributions = []bench.Distribution{{HDR: "AA=="}} },
 		"distribution without counts": func(s *bench.Sample) { s.Distributions = []bench.Distribution{{Metric: "a"}} },
-		"series too long":             func(s *bench.Sample) { s.Series = series("a", bench.MaxSeriesValues+1) },
+		"a failure's trace":           func(s *bench.Sample) { s.Outcome, s.Values, s.Trace = bench.Failed, nil, trace(1) },
+		"trace of nothing":            func(s *bench.Sample) { s.Trace = trace(0) },
+		"event without a name":        func(s *bench.Sample) { s.Trace = trace(1); s.Trace.Events[0].Name = "" },
+		"event before the beginning":  func(s *bench.Sample) { s.Trace = trace(1); s.Trace.Events[0].At = -1 },
+		"events out of order":         func(s *bench.Sample) { s.Trace = trace(2); s.Trace.Events[0].At = 2 },
+		"fewer than none left out":    func(s *bench.Sample) { s.Trace = trace(1); s.Trace.LeftOut = -1 },
+		"too many events":             func(s *bench.Sample) { s.Trace = trace(bench.MaxTraceEvents + 1) },
+		"trace too long": func(s *bench.Sample) {
+			s.Trace = trace(1)
+			s.Trace.Events[0].Source = strings.Repeat("x", bench.MaxTraceBytes)
+		},
+		"series too long": func(s *bench.Sample) { s.Series = series("a", bench.MaxSeriesValues+1) },
 	} {
 		sample := Example("a", 1).Samples[0]
 		spoil(&sample)
@@ -87,6 +99,38 @@ func testSeries(_ *testing.T, s *suite) {
 	}
 }
 
+// trace is one of n events, a nanosecond apart.
+func trace(n int) *bench.Trace {
+	t := &bench.Trace{}
+	for i := range n {
+		t.Events = append(t.Events, bench.TraceEvent{At: time.Duration(i), Name: "e"})
+	}
+	return t
+}
+
+// A trace comes back as it was, also one with all that it may have, and one of which all
+// was left out.
+func testTrace(_ *testing.T, s *suite) {
+	want := &bench.Run{Header: Example("a", 1).Header}
+	want.Header.Schedule = nil
+	most := trace(bench.MaxTraceEvents)
+	most.LeftOut = math.MaxInt32
+	label := bench.Label{Key: "arguments"}
+	most.Events[7].Attributes = []bench.Label{label}
+	room := bench.MaxTraceBytes
+	for _, e := range most.Events {
+		room -= e.Size()
+	}
+	most.Events[7].Attributes[0].Value = strings.Repeat("\u202e", room/len("\u202e"))
+	for i, t := range []*bench.Trace{most, {LeftOut: 1}, nil} {
+		sample := Example("a", 1).Samples[0]
+		sample.Trial.Seq, sample.Trace = i, t
+		want.Samples = append(want.Samples, sample)
+	}
+	s.must(s.create(want.Header, want.Samples...).Close())
+	s.wantRun(want)
+}
+
 func testOutcomes(_ *testing.T, s *suite) {
 	want := &bench.Run{Header: Example("a", 8).Header}
 	for i, o := range []bench.Outcome{bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped, bench.Unsupported} {
@@ -121,12 +165,14 @@ func testStrings(_ *testing.T, s *suite) {
 func testRetained(_ *testing.T, s *suite) {
 	want := Example("a", 3)
 	w := s.create(want.Header)
-	values, again := make([]float64, 2), series("one", 1)
+	values, again, events := make([]float64, 2), series("one", 1), trace(1)
 	for i, sample := range Example("a", 3).Samples {
 		copy(values, sample.Values)
 		again[0].Values[0] = float64(i)
-		sample.Values, sample.Series = values, again
+		events.Events[0].At = time.Duration(i)
+		sample.Values, sample.Series, sample.Trace = values, again, events
 		want.Samples[i].Series = []bench.Series{{Metric: "one", Values: []float64{float64(i)}}}
+		want.Samples[i].Trace = &bench.Trace{Events: []bench.TraceEvent{{At: time.Duration(i), Name: "e"}}}
 		s.must(w.Append(s.ctx, sample))
 	}
 	s.must(w.Close())

@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 		{"EveryOutcome", testOutcomes},
 		{"HostileStrings", testStrings},
 		{"SeriesKeepEveryBit", testSeries},
+		{"TraceIsWhole", testTrace},
 		{"SamplesAreNotRetained", testRetained},
 		{"LargeRun", testLarge},
 		{"RunsNewestFirst", testRuns},

@@ -157,12 +157,13 @@ func TestThreads(t *testing.T) {
 			if err := e.Prepare(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
-			p, err := party.Start(t.Context(), e, spec, workloadtest.NewMeter(t), "")
+			m := workloadtest.NewMeter(t)
+			p, err := party.Start(t.Context(), e, spec, m, "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			reports, err := p.Reports(t.Context(), 1)
-			p.End()
+			m.Cleanup(p.Remove)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,8 +41,8 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	defer p.End()
-	began := p.Applied(ctx) // while it only fills its file
+	defer m.Cleanup(p.Remove)
+	began := p.Applied(ctx, m) // while it only fills its file
 	text, err := p.Output(ctx)
 	if err != nil {
 		return saying(text, err)
@@ -54,7 +54,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	party.Tell(m, report)
 	party.Record(m, p.Count(ctx))
 	note(m, t, facts)
-	got := p.Applied(ctx)
+	got := p.Applied(ctx, m)
 	got.Data = fuller(began.Data, got.Data)
 	spec.Argv, got.Argv = party.Renamed(spec.Argv, dir, bench.DataDir), party.Renamed(got.Argv, dir, bench.DataDir)
 	return m.Applied(spec, got)
@@ -63,7 +63,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 // tryFIO has fio make a few requests in the way that the load can. Fio's libraries make
 // other system calls for it than the load does, which a seccomp profile may refuse: then
 // fio gets threads, unless somebody asked for that way.
-func tryFIO(ctx context.Context, t bench.Task, m bench.Meter, facts map[string]string) error {
+func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]string) error {
 	if facts[disk.FactIO] == disk.Threads {
 		return nil
 	}
@@ -73,14 +73,14 @@ func tryFIO(ctx context.Context, t bench.Task, m bench.Meter, facts map[string]s
 		return err
 	}
 	spec.Image, spec.Argv = "host:"+fio, tryingArgv(dir, facts)
-	if _, err := m.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
+	if _, err := c.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
 		return err
 	}
-	p, err := party.Start(ctx, t.Engine, spec, m, "check of fio")
+	p, err := party.Start(ctx, t.Engine, spec, c, "check of fio")
 	if err != nil {
 		return err
 	}
-	defer p.End()
+	defer c.Cleanup(p.Remove)
 	text, err := p.Output(ctx)
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -130,12 +130,12 @@ func fuller(began, ended string) string {
 }
 
 // check has the load look at everything, and write nothing.
-func check(ctx context.Context, t bench.Task, m bench.Meter) (facts map[string]string, err error) {
-	p, err := party.Start(ctx, t.Engine, checking(t), m, "check of the disk")
+func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]string, err error) {
+	p, err := party.Start(ctx, t.Engine, checking(t), c, "check of the disk")
 	if err != nil {
 		return nil, err
 	}
-	defer p.End()
+	defer c.Cleanup(p.Remove)
 	reports, err := p.Reports(ctx, 1)
 	if err != nil {
 		return nil, err

@@ -76,15 +76,15 @@ func (workload) Notes() []bench.Note {
 }
 
 // note marks the sample with how it was done, where that was left open.
-func note(m bench.Meter, t bench.Task, facts map[string]string) {
+func note(to bench.Recorder, t bench.Task, facts map[string]string) {
 	notes := map[string]string{disk.Uring: NoteIOUring, disk.Libaio: NoteIOLibaio, disk.Threads: NoteIOThreads}
 	if code, ok := notes[facts[disk.FactIO]]; ok && t.Params["io"] == disk.Auto {
-		m.Note(code)
+		to.Note(code)
 	}
 	if disk.InMemory(facts[disk.FactSystem]) {
-		m.Note(NoteNotADisk)
+		to.Note(NoteNotADisk)
 	}
 	if t.Params["direct"] == disk.Auto && facts[disk.FactDirect] == disk.No {
-		m.Note(NoteBufferedIO)
+		to.Note(NoteBufferedIO)
 	}
 }

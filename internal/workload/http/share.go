@@ -114,17 +114,18 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 	if err := closed.Reset(ctx); err != nil {
 		return err
 	}
-	m := &rehearsal{began: time.Now()}
-	defer func() { err = errors.Join(err, m.clean(ctx)) }()
-	listener := party.Listener{Meter: m, Err: func(err error) error { m.hear(err); return ctx.Err() }}
+	var clock party.Outside
+	defer func() { err = errors.Join(err, clock.Err()) }()
+	r := &rehearsal{}
+	listener := party.Listener{Recorder: r, Err: func(err error) error { r.hear(err); return ctx.Err() }}
 	all, listeners := make(turns, tries), make([]party.Listener, tries)
 	for i := range all {
 		all[i], listeners[i] = &closed, listener
 	}
-	if err := cmp.Or(all.Work(ctx, m, listeners), m.verdict()); err != nil {
+	if err := cmp.Or(all.Work(ctx, bench.MeterOf(&clock, r), listeners), r.verdict()); err != nil {
 		return fmt.Errorf("what it can do at most: %w", err)
 	}
-	capacitiesOf(s.task).learn(s.task.Condition, m.least)
+	capacitiesOf(s.task).learn(s.task.Condition, r.least)
 	return nil
 }
 
@@ -134,12 +135,11 @@ func tryTime(trial string) time.Duration {
 	return max(d/tries, shortestTry)
 }
 
-// A rehearsal is a Meter that keeps nothing but the least rate above zero.
+// A rehearsal is a Recorder that keeps nothing but the least rate above zero.
 type rehearsal struct {
-	began   time.Time
-	least   float64 // 0 = none
-	failed  []error // of the tries that did
-	cleanup []func(context.Context) error
+	bench.Discard
+	least  float64 // 0 = none
+	failed []error // of the tries that did
 }
 
 // hear is told how a try has ended.
@@ -164,48 +164,9 @@ func (r *rehearsal) verdict() error {
 	}
 }
 
-func (r *rehearsal) Now() time.Duration { return time.Since(r.began) }
-
-func (r *rehearsal) Step(name string, op func() error) (bench.Span, error) {
-	span := bench.Span{Begin: r.Now()}
-	err := op()
-	span.End = r.Now()
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return span, err
-}
-
-func (r *rehearsal) Span(metric string, op func() error) (bench.Span, error) {
-	return r.Step(metric, op)
-}
-
+// Record implements bench.Recorder.
 func (r *rehearsal) Record(metric string, value float64) {
 	if metric == Rate && value > 0 && (r.least == 0 || value < r.least) {
 		r.least = value
 	}
-}
-
-func (r *rehearsal) Series(string, []float64)                         {}
-func (r *rehearsal) Distribution(_, _ string)                         {}
-func (r *rehearsal) Note(string)                                      {}
-func (r *rehearsal) Part(bench.PartOutcome)                           {}
-func (r *rehearsal) SystemCalls(int) float64                          { return math.NaN() }
-func (r *rehearsal) Applied(want bench.Spec, got bench.Applied) error { return bench.Attest(want, got) }
-
-func (r *rehearsal) Cleanup(op func(ctx context.Context) error) { r.cleanup = append(r.cleanup, op) }
-
-// clean removes what the rehearsal made, last made first.
-func (r *rehearsal) clean(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	var errs []error
-	for i := len(r.cleanup) - 1; i >= 0; i-- {
-		err := r.cleanup[i](ctx)
-		if err != nil {
-			err = r.cleanup[i](ctx) // what fails is tried once more, as in a trial
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

@@ -75,11 +75,11 @@ func (v *visit) askWith(ctx context.Context, t *tool) (*load.Report, error) {
 	q := question{params: v.task.Params, server: v.at, path: path, threads: max(1, len(v.cpus.client))}
 	spec := v.beside
 	spec.Image, spec.Argv = "host:"+t.Name, append([]string{t.Name}, t.ask(q)...)
-	client, err := party.Start(ctx, v.client, spec, v.meter, "client")
+	client, err := party.Start(ctx, v.client, spec, v.clock, "client")
 	if err != nil {
 		return nil, err
 	}
-	defer client.End()
+	defer v.clock.Cleanup(client.Remove)
 	output, err := client.Output(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)

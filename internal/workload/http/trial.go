@@ -24,13 +24,14 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
-	return turns{s}.Work(ctx, m, []party.Listener{{Meter: m, Err: func(err error) error { return err }}})
+	return turns{s}.Work(ctx, m, []party.Listener{{Recorder: m, Err: func(err error) error { return err }}})
 }
 
 // A visit is the load of one stage: a server that runs, and where it is reached.
 type visit struct {
 	*stage
-	meter  bench.Meter
+	clock  bench.Clock
+	to     bench.Recorder // of the load that is measured; nil before one is
 	server *party.Party
 	port   uint16
 	at     netip.AddrPort
@@ -69,12 +70,12 @@ func (v *visit) measure(ctx context.Context) error {
 		v.account(report, before, after)
 	}
 	if v.rest != nil {
-		v.meter.Record(memoryRest, float64(v.rest.PSS))
+		v.to.Record(memoryRest, float64(v.rest.PSS))
 	}
 	if v.task.Params["pin"] == "yes" && !v.apart {
 		report.Notes = append(report.Notes, party.NoteSameCPU)
 	}
-	party.Tell(v.meter, report)
+	party.Tell(v.to, report)
 	return nil
 }
 
@@ -91,13 +92,13 @@ func (v *visit) find(ctx context.Context) (err error) {
 		}
 		v.port = uint16(port)
 	}
-	if v.at, err = v.server.Address(ctx, v.port); err != nil {
+	if v.at, err = v.server.Address(ctx, v.clock, v.port); err != nil {
 		return err
 	}
 	if err := v.ready(ctx); err != nil {
 		return err
 	}
-	if err := v.server.Look(ctx, v.port); err != nil {
+	if err := v.server.Look(ctx, v.clock, v.port); err != nil {
 		return err
 	}
 	if rest, known := v.server.Use(ctx); known {
@@ -119,7 +120,7 @@ func (v *visit) ready(ctx context.Context) error {
 		}
 		return nil
 	}
-	_, err := v.meter.Step("ready", func() error {
+	_, err := v.clock.Step("ready", func() error {
 		ctx, cancel := context.WithTimeout(ctx, readyTime)
 		defer cancel()
 		path, _ := v.path()
@@ -164,11 +165,11 @@ func (v *visit) ask(ctx context.Context, options map[string]string) (report *loa
 	if spec.Argv, err = v.program(options); err != nil {
 		return nil, err
 	}
-	client, err := party.Start(ctx, v.client, spec, v.meter, "client")
+	client, err := party.Start(ctx, v.client, spec, v.clock, "client")
 	if err != nil {
 		return nil, err
 	}
-	defer client.End()
+	defer v.clock.Cleanup(client.Remove)
 	reports, err := client.Reports(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (v *visit) program(options map[string]string) ([]string, error) {
 
 // account reports what the server used.
 func (v *visit) account(r *load.Report, before, after proc.Usage) {
-	v.meter.Record(memoryLoad, float64(after.PSS))
+	v.to.Record(memoryLoad, float64(after.PSS))
 	sent, err1 := strconv.ParseFloat(r.Facts["sent"], 64)
 	span, err2 := strconv.ParseFloat(r.Facts["span"], 64)
 	if err1 != nil || err2 != nil || !(sent > 0 && span > 0) {
@@ -196,9 +197,9 @@ func (v *visit) account(r *load.Report, before, after proc.Usage) {
 	}
 	cpu := max(0, after.CPU-before.CPU).Seconds()
 	share := cpu / span
-	v.meter.Record(serverCPU, share)
+	v.to.Record(serverCPU, share)
 	if cpu > 0 {
-		v.meter.Record(cpuEach, cpu/sent)
+		v.to.Record(cpuEach, cpu/sent)
 	}
 	// The client is the limit where it has no CPU time left, and the server has.
 	const full, clearly = 0.95, 0.10

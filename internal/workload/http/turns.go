@@ -61,17 +61,17 @@ func (t turns) Work(ctx context.Context, m bench.Meter, listeners []party.Listen
 	if err != nil {
 		return err
 	}
-	defer server.End()
-	v := &visit{stage: first, meter: m, server: server, port: first.port}
+	defer m.Cleanup(server.Remove)
+	v := &visit{stage: first, clock: m, server: server, port: first.port}
 	if err := v.whileItRuns(ctx, v.find); err != nil {
 		return err
 	}
 	for i, l := range listeners {
 		turn := *v
-		turn.stage, turn.meter = t[i], l.Meter
+		turn.stage, turn.to = t[i], l.Recorder
 		if err := server.Pass(ctx, l, turn.whileItRuns(ctx, turn.measure)); err != nil {
 			return err
 		}
 	}
-	return m.Applied(first.server, server.Applied(ctx))
+	return m.Applied(first.server, server.Applied(ctx, m))
 }

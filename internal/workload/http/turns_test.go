@@ -110,7 +110,7 @@ func TestSharedServer(t *testing.T) {
 	all, meters, listeners := workloadtest.NewMeter(t), make([]*workloadtest.Meter, len(stages)), make([]party.Listener, len(stages))
 	for i := range stages {
 		meters[i] = workloadtest.NewMeter(t)
-		listeners[i] = party.Listener{Meter: meters[i], Err: as}
+		listeners[i] = party.Listener{Recorder: meters[i], Err: as}
 	}
 	if err := shared.Work(t.Context(), all, listeners); err != nil {
 		t.Fatal(err)
@@ -138,22 +138,29 @@ func TestSharedServer(t *testing.T) {
 
 func as(err error) error { return err }
 
+// busy is an engine whose processes have each made so many system calls.
+type busy struct {
+	bench.Engine
+	calls float64
+}
+
+func (b *busy) Unwrap() bench.Engine    { return b.Engine }
+func (b *busy) SystemCalls(int) float64 { return b.calls }
+
 // A load that fails is told to who listens to it, who may let the next one begin: what
 // was counted meanwhile is not that one's. Where the server does not come about nobody is
 // told, and all have failed.
 func TestSharedServerGoesOn(t *testing.T) {
-	e := localtest.Native(t)
+	e := &busy{Engine: localtest.Native(t)}
 	good := map[string]string{"requests": "50"}
 	shared := share(t, setUp(t, e, []bench.Spec{{}}, good, map[string]string{"path": "/missing", "requests": "5"}, good))
 	all, first, bad, last := workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 	var failed error
-	calls := 0.0
-	all.Calls = func(int) float64 { return calls }
 	does := func(n float64, hear func(error) error) func(error) error {
-		return func(err error) error { calls += n; return hear(err) }
+		return func(err error) error { e.calls += n; return hear(err) }
 	}
 	err := shared.Work(t.Context(), all, []party.Listener{
-		{Meter: first, Err: does(7, as)}, {Meter: bad, Err: does(1000, func(err error) error { failed = err; return nil })}, {Meter: last, Err: does(7, as)},
+		{Recorder: first, Err: does(7, as)}, {Recorder: bad, Err: does(1000, func(err error) error { failed = err; return nil })}, {Recorder: last, Err: does(7, as)},
 	})
 	if err != nil || failed == nil || !strings.Contains(failed.Error(), "status 404") || len(bad.Values) > 0 {
 		t.Errorf("%v; of the load that fails %v, %v", err, failed, bad.Values)
@@ -172,7 +179,7 @@ func TestSharedServerGoesOn(t *testing.T) {
 	good["port"] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	shared = share(t, setUp(t, e, []bench.Spec{{}}, good, good))
 	told := func(err error) error { t.Errorf("somebody is told of %v", err); return err }
-	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []party.Listener{{Meter: first, Err: told}, {Meter: last, Err: told}})
+	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []party.Listener{{Recorder: first, Err: told}, {Recorder: last, Err: told}})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("%v", err)
 	}

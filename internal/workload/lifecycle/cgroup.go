@@ -48,6 +48,6 @@ func (l *life) recordCgroup(ctx context.Context) {
 
 func (l *life) count(metric string, d time.Duration) {
 	if d != cgroup.Absent {
-		l.meter.Record(metric, d.Seconds())
+		l.found[metric] = d.Seconds()
 	}
 }

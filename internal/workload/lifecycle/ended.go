@@ -22,7 +22,7 @@ func (l *life) end(name string, op func() error) error {
 	err := l.timed(name, op)
 	if errors.Is(err, errEnded) {
 		l.early = true
-		l.meter.Note(NoteEndedEarly)
+		l.notes = append(l.notes, NoteEndedEarly)
 		return nil
 	}
 	return err
@@ -36,7 +36,7 @@ func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
 	if !ok || l.marks {
 		return false, nil
 	}
-	_, err = l.meter.Step("look", func() error {
+	_, err = l.clock.Step("look", func() error {
 		pid, err := o.Pid(ctx, l.container)
 		switch {
 		case errors.Is(err, bench.ErrUnsupported):

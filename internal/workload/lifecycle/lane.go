@@ -9,18 +9,16 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A lane takes one container after the other through its life. It is the Meter
-// of these lives: a trial's own is for one goroutine, and has one value for
-// each metric.
+// A lane takes one container after the other through its life. It is the Clock of these
+// lives: the steps of a trial's own are for one goroutine, and end the whole trial when
+// they take too long.
 type lane struct {
-	parent bench.Meter
-	attest bool          // look at what was applied and pass it on, and keep no times
-	limit  time.Duration // of one operation; 0 = none
-	timer  *time.Timer   // ends the life under way when an operation takes too long; nil without a limit
+	bench.Clock               // the trial's, of which it has Now
+	limit       time.Duration // of one operation; 0 = none
+	timer       *time.Timer   // ends the life under way when an operation takes too long; nil without a limit
 
 	ctx context.Context // of the life under way, which Step holds its operations to
 
-	one   map[string]float64   // of the life under way, in seconds
 	steps map[string][]float64 // of the life under way, each by itself
 	at    string               // the step that it is at
 
@@ -33,11 +31,9 @@ type lane struct {
 	failed            error          // the first clean-up that failed
 }
 
-func newLane(parent bench.Meter, limit time.Duration) *lane {
-	return &lane{parent: parent, limit: limit, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{}}
+func newLane(trial bench.Clock, limit time.Duration) *lane {
+	return &lane{Clock: trial, limit: limit, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{}}
 }
-
-var _ bench.Meter = (*lane)(nil)
 
 // run takes containers through their lives, one after the other.
 func (l *lane) run(ctx context.Context, t bench.Task, iterations int) {
@@ -45,12 +41,13 @@ func (l *lane) run(ctx context.Context, t bench.Task, iterations int) {
 		if ctx.Err() != nil {
 			return
 		}
-		l.one, l.steps, l.at = map[string]float64{}, map[string][]float64{}, ""
-		if err := l.live(ctx, t); err != nil {
+		l.steps, l.at = map[string][]float64{}, ""
+		found, err := l.live(ctx, t, nil)
+		if err != nil {
 			l.fail(err)
 			continue
 		}
-		l.keep()
+		l.keep(found)
 	}
 }
 
@@ -65,13 +62,15 @@ func (l *lane) fail(err error) {
 }
 
 // keep keeps the times of a life that came through. What spans several steps
-// is a series of its own.
-func (l *lane) keep() {
+// is a series of its own. Output was taken only to know when the container is ready: the
+// time of its first instruction would lack what a life notes.
+func (l *lane) keep(found map[string]float64) {
 	l.through++
+	delete(found, First)
 	for name, all := range l.steps {
 		l.series[name] = append(l.series[name], all...)
 	}
-	for name, v := range l.one {
+	for name, v := range found {
 		l.times[name] = append(l.times[name], v)
 		if l.steps[name] == nil {
 			l.series[name] = append(l.series[name], v)
@@ -80,8 +79,11 @@ func (l *lane) keep() {
 }
 
 // live takes one container through its life, which ends early when an
-// operation meets its time limit: the other containers of the trial go on.
-func (l *lane) live(ctx context.Context, t bench.Task) error {
+// operation meets its time limit: the other containers of the trial go on. Attest is as
+// life has it. It returns what was found, by metric.
+func (l *lane) live(
+	ctx context.Context, t bench.Task, attest func(bench.Spec, bench.Applied) error,
+) (map[string]float64, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	l.ctx = ctx
@@ -91,21 +93,18 @@ func (l *lane) live(ctx context.Context, t bench.Task) error {
 	}
 	life, err := newLife(ctx, t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	life.meter, life.looks, life.listens = l, l.attest, l.attest || life.marks && life.sequence.holds()
+	life.clock, life.attest, life.listens = l, attest, attest != nil || life.marks && life.sequence.holds()
 	err = life.run(ctx)
 	l.early = l.early || life.early
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return &bench.OpError{Op: l.at, Err: cause} // instead of the foreign words that an engine has for it
+		err = &bench.OpError{Op: l.at, Err: cause} // instead of the foreign words that an engine has for it
 	}
-	return err
+	return life.found, err
 }
 
-// Now implements bench.Meter.
-func (l *lane) Now() time.Duration { return l.parent.Now() }
-
-// Step implements bench.Meter.
+// Step implements bench.Clock.
 func (l *lane) Step(name string, op func() error) (bench.Span, error) {
 	l.at = name
 	if l.timer != nil {
@@ -127,49 +126,10 @@ func (l *lane) Step(name string, op func() error) (bench.Span, error) {
 	return bench.Span{Begin: begin, End: end}, nil
 }
 
-// Span implements bench.Meter.
-func (l *lane) Span(metric string, op func() error) (bench.Span, error) {
-	span, err := l.Step(metric, op)
-	if err == nil {
-		l.Record(metric, span.Duration().Seconds())
-	}
-	return span, err
-}
-
-// Record implements bench.Meter. Output is taken only to know when a container
-// is ready: the time of its first instruction would lack what a life notes.
-func (l *lane) Record(metric string, value float64) {
-	if l.one != nil && metric != First {
-		l.one[metric] = value
-	}
-}
-
-// Series implements bench.Meter: a lane is where the trial's come from.
-func (l *lane) Distribution(string, string) {} // what happens to containers is counted one by one
-func (l *lane) Series(string, []float64)    {}
-
-// Applied implements bench.Meter.
-func (l *lane) Applied(want bench.Spec, got bench.Applied) error {
-	if l.attest {
-		return l.parent.Applied(want, got)
-	}
-	return bench.Attest(want, got)
-}
-
-// Note implements bench.Meter: what a life notes of its mark is of no use without
-// that, and the rest is for the trial to note.
-func (l *lane) Note(string) {}
-
-// Part implements bench.Meter: a lane has none.
-func (l *lane) Part(bench.PartOutcome) {}
-
-// SystemCalls implements bench.Meter.
-func (l *lane) SystemCalls(pid int) float64 { return l.parent.SystemCalls(pid) }
-
 // cleanupTime bounds the removal of a container that did not come through.
 const cleanupTime = 15 * time.Second
 
-// Cleanup implements bench.Meter.
+// Cleanup implements bench.Clock.
 func (l *lane) Cleanup(op func(ctx context.Context) error) {
 	once := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)

@@ -15,17 +15,18 @@ import (
 
 // life is one container under way.
 type life struct {
-	meter    bench.Meter
+	clock    bench.Clock
 	engine   bench.Engine
 	spec     bench.Spec
 	sequence sequence
 	argv     []string // of exec
 	grace    time.Duration
 	marks    bool // the process inside marks its own first and last instruction
-	looks    bool // what was applied is read back
 	listens  bool // the output is taken
 	early    bool // it had ended by itself before it was to be ended
 	cgroups  func() (*cgroup.Hierarchy, error)
+	// attest takes what was applied, which is not read back where it is nil.
+	attest func(want bench.Spec, got bench.Applied) error
 
 	container   bench.Container // nil before it is created and after it is removed
 	sandbox     bench.Sandbox   // nil where there is none
@@ -36,6 +37,9 @@ type life struct {
 	started     bench.Span
 	exited      time.Duration // when the news of the exit came
 	first, last time.Duration
+
+	found map[string]float64 // by metric
+	notes []string           // that qualify it, also where the life failed
 }
 
 // newLife reads what a task asks for. Its error wraps bench.ErrUnsupported
@@ -49,7 +53,7 @@ func newLife(ctx context.Context, t bench.Task) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &life{engine: t.Engine, spec: t.Spec, sequence: s, grace: grace, marks: isAgents(t.Spec)}
+	l := &life{engine: t.Engine, spec: t.Spec, sequence: s, grace: grace, marks: isAgents(t.Spec), found: map[string]float64{}}
 	if l.argv = strings.Split(t.Params["exec"], ","); t.Params["exec"] == "" {
 		l.argv = []string{agent.Path, "exit", "0"}
 		if s.has(Exec) && t.Spec.Image != "" && t.Spec.Image != bench.AgentImage {
@@ -79,7 +83,7 @@ func (l *life) run(ctx context.Context) error {
 // timed does an operation, and adds its time to what was spent. Its metric is
 // the mean where a sequence has it more than once.
 func (l *life) timed(name string, op func() error) error {
-	span, err := l.meter.Step(name, op)
+	span, err := l.clock.Step(name, op)
 	if err != nil {
 		return err
 	}
@@ -117,13 +121,13 @@ func (l *life) create(ctx context.Context) error {
 // look does what lies between create and start and is not timed: it reads
 // back what was applied, and attaches to the output.
 func (l *life) look(ctx context.Context) error {
-	if l.looks {
-		_, err := l.meter.Step("inspect", func() error {
+	if l.attest != nil {
+		_, err := l.clock.Step("inspect", func() error {
 			applied, err := l.container.Inspect(ctx)
 			if err != nil {
 				return err
 			}
-			return l.meter.Applied(l.spec, applied)
+			return l.attest(l.spec, applied)
 		})
 		if err != nil {
 			return err
@@ -132,19 +136,23 @@ func (l *life) look(ctx context.Context) error {
 	if !l.listens {
 		return nil
 	}
-	l.out.open(l.meter.Now)
-	_, err := l.meter.Step("attach", func() error { return l.container.Attach(ctx, &l.out, &l.errOut) })
+	l.out.open(l.clock.Now)
+	_, err := l.clock.Step("attach", func() error { return l.container.Attach(ctx, &l.out, &l.errOut) })
 	return err
 }
 
 // start returns when the container runs and, where the process inside stays
 // and says so, once it is ready for what comes next; that is not timed.
 func (l *life) start(ctx context.Context) (err error) {
-	l.started, err = l.meter.Span(Start, func() error { return l.container.Start(ctx) })
-	if err != nil || !l.awaits() {
+	l.started, err = l.clock.Step(Start, func() error { return l.container.Start(ctx) })
+	if err != nil {
 		return err
 	}
-	_, err = l.meter.Step("ready", func() error { return l.out.line(ctx) })
+	l.found[Start] = l.started.Duration().Seconds()
+	if !l.awaits() {
+		return nil
+	}
+	_, err = l.clock.Step("ready", func() error { return l.out.line(ctx) })
 	return err
 }
 
@@ -155,7 +163,7 @@ func (l *life) awaits() bool { return l.marks && l.listens && l.sequence.holds()
 // wait waits for a process that ends by itself.
 func (l *life) wait(ctx context.Context) error {
 	var exit bench.Exit
-	span, err := l.meter.Step(Wait, func() (err error) {
+	span, err := l.clock.Step(Wait, func() (err error) {
 		exit, err = l.container.Wait(ctx)
 		return err
 	})
@@ -307,10 +315,10 @@ func (l *life) remove(ctx context.Context) error {
 // leave removes what a life that was cut short leaves.
 func (l *life) leave() {
 	if c := l.container; c != nil {
-		l.meter.Cleanup(c.Remove)
+		l.clock.Cleanup(c.Remove)
 	}
 	if s := l.sandbox; s != nil {
-		l.meter.Cleanup(s.Remove)
+		l.clock.Cleanup(s.Remove)
 	}
 }
 
@@ -321,14 +329,14 @@ func (l *life) report() error {
 		total = l.spent + l.exited - l.started.Begin
 	}
 	if !l.early { // it would lack an operation
-		l.meter.Record(Total, total.Seconds())
+		l.found[Total] = total.Seconds()
 	}
 	for name, all := range l.took {
 		var sum time.Duration
 		for _, d := range all {
 			sum += d
 		}
-		l.meter.Record(name, sum.Seconds()/float64(len(all)))
+		l.found[name] = sum.Seconds() / float64(len(all))
 	}
 	if !l.sequence.has(Start) || !l.listens {
 		return nil
@@ -341,7 +349,7 @@ func (l *life) report() error {
 		if l.marks {
 			end = l.last
 		}
-		l.meter.Record(Exit, (l.exited - end).Seconds())
+		l.found[Exit] = (l.exited - end).Seconds()
 	}
 	return nil
 }

@@ -120,8 +120,15 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	l.meter, l.cgroups, l.looks, l.listens = m, w.cgroups, true, true
-	return l.run(ctx)
+	l.clock, l.attest, l.cgroups, l.listens = m, m.Applied, w.cgroups, true
+	err = l.run(ctx)
+	for _, code := range l.notes {
+		m.Note(code)
+	}
+	for metric, value := range l.found {
+		m.Record(metric, value)
+	}
+	return err
 }
 
 // Setup implements bench.Fixturer.

@@ -23,12 +23,12 @@ func (l *life) mark() error {
 	l.first, l.last = mark.First, mark.Last
 	end := l.exited
 	if end == 0 {
-		end = l.meter.Now()
+		end = l.clock.Now()
 	}
 	if mark.First < l.started.Begin || mark.Last < mark.First || end < mark.Last {
 		l.first, l.last = l.out.began, l.out.began
-		l.meter.Note(bench.NoteHostClock)
+		l.notes = append(l.notes, bench.NoteHostClock)
 	}
-	l.meter.Record(First, (l.made + l.first - l.started.Begin).Seconds())
+	l.found[First] = (l.made + l.first - l.started.Begin).Seconds()
 	return nil
 }

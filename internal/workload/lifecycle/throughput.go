@@ -122,8 +122,8 @@ func (staging) Remove(context.Context) error { return nil }
 // the engine applied to it, it applies to the others.
 func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	first := newLane(m, t.OpTime)
-	first.attest = true
-	if err := errors.Join(first.live(ctx, t), first.failed); err != nil {
+	_, err := first.live(ctx, t, m.Applied)
+	if err := errors.Join(err, first.failed); err != nil {
 		return err
 	}
 	lanes := make([]*lane, number(t, "concurrency"))
@@ -131,10 +131,8 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		lanes[i] = newLane(m, t.OpTime)
 	}
 	// The runner keeps tare to one processor of Go's scheduler. Where tare is the engine
-	// itself (native, floor), its lanes would wait for one another there.
-	if _, inline := bench.As[bench.Inliner](t.Engine); inline {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(len(lanes), runtime.NumCPU())))
-	}
+	// itself (native, floor), its lanes would wait for one another there; all cells are alike.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(len(lanes), runtime.NumCPU())))
 	begin := m.Now()
 	var all sync.WaitGroup
 	for _, l := range lanes {
@@ -146,32 +144,32 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 
 // conclude reports what the lanes found. A trial of which no container came
 // through, that was cut short, or that could not remove one has failed.
-func conclude(ctx context.Context, m bench.Meter, lanes []*lane, took time.Duration) error {
+func conclude(ctx context.Context, to bench.Recorder, lanes []*lane, took time.Duration) error {
 	all := join(lanes)
 	if ctx.Err() != nil || all.through == 0 || all.failed != nil {
 		return errors.Join(context.Cause(ctx), all.failed, all.why)
 	}
-	m.Record(Rate, float64(all.through)/took.Seconds())
-	m.Record(Errors, float64(all.failures))
+	to.Record(Rate, float64(all.through)/took.Seconds())
+	to.Record(Errors, float64(all.failures))
 	if all.why != nil {
-		m.Note(NoteLostContainers)
+		to.Note(NoteLostContainers)
 	}
 	if all.early {
-		m.Note(NoteEndedEarly)
+		to.Note(NoteEndedEarly)
 	}
 	for _, name := range seriesNames() {
 		if n := all.failedAt[name]; n > 0 {
-			m.Series(ErrorsAt+name, []float64{float64(n)})
+			to.Series(ErrorsAt+name, []float64{float64(n)})
 		}
 	}
 	for _, name := range seriesNames() {
-		m.Series(name, all.series[name])
+		to.Series(name, all.series[name])
 	}
 	for name, values := range all.times {
 		slices.Sort(values)
 		for _, p := range percentiles() {
 			if rank := nearestRank(len(values), p); len(values)-rank >= beyond {
-				m.Record(percentileName(name, p), values[rank-1])
+				to.Record(percentileName(name, p), values[rank-1])
 			}
 		}
 	}

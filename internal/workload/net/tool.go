@@ -143,7 +143,7 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 	if err != nil {
 		return err
 	}
-	defer server.End()
+	defer m.Cleanup(server.Remove)
 	v := &meeting{stage: s, meter: m, server: server, port: s.options.port}
 	if _, err := m.Step("listen", func() error { return t.listens(ctx, server) }); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 		return err
 	}
 	party.Record(m, server.Count(ctx))
-	return m.Applied(s.server, server.Applied(ctx))
+	return m.Applied(s.server, server.Applied(ctx, m))
 }
 
 // listens waits until the server says so.

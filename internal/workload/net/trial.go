@@ -64,7 +64,7 @@ func (v *meeting) ask(ctx context.Context, argv []string, answer func(context.Co
 	if err != nil {
 		return err
 	}
-	defer client.End()
+	defer v.meter.Cleanup(client.Remove)
 	if err := answer(ctx, client); err != nil {
 		return errors.Join(err, v.lost(ctx))
 	}

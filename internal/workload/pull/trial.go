@@ -75,7 +75,7 @@ func (v *trial) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer p.End()
+	defer v.meter.Cleanup(p.Remove)
 	begun, err := v.begun(ctx, p)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (v *trial) start(ctx context.Context) error {
 	v.meter.Record(Start, (begun - start.Begin).Seconds())
 	v.meter.Record(Cold, (v.pulled.Duration() + create.Duration() + begun - start.Begin).Seconds())
 	party.Record(v.meter, p.Count(ctx))
-	return v.attest(p.Applied(ctx))
+	return v.attest(p.Applied(ctx, v.meter))
 }
 
 // begun is when the container was what was waited for.

@@ -141,7 +141,7 @@ func (s *service) trial(ctx context.Context, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	defer p.End()
+	defer m.Cleanup(p.Remove)
 	seen, err := p.Await(ctx)
 	if err != nil {
 		return err
@@ -155,5 +155,5 @@ func (s *service) trial(ctx context.Context, m bench.Meter) error {
 		m.Record(Port, since(seen.Port.Seconds()))
 	}
 	party.Record(m, p.Count(ctx))
-	return m.Applied(s.spec, p.Applied(ctx))
+	return m.Applied(s.spec, p.Applied(ctx, m))
 }

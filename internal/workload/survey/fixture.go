@@ -141,7 +141,7 @@ func inOneLine(errs []error) (all error) {
 }
 
 // tell marks the sample with the parts that have no value in it, or not all.
-func (f *fixture) tell(m bench.Meter) {
+func (f *fixture) tell(to bench.Recorder) {
 	for _, r := range f.parts {
 		p := bench.PartOutcome{Part: r.Name, Outcome: bench.OK}
 		if name := r.Workload.Name(); name != r.Name {
@@ -157,6 +157,6 @@ func (f *fixture) tell(m bench.Meter) {
 		default:
 			p.Outcome, p.Reason = bench.Failed, bench.Reason(why.Error())
 		}
-		m.Part(p)
+		to.Part(p)
 	}
 }

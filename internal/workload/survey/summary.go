@@ -9,10 +9,10 @@ import (
 	"github.com/tare-bench/tare/internal/party"
 )
 
-// summary is a Meter that makes one sample of several parts: it adds up what the
+// summary is a Recorder that makes one sample of several parts: it adds up what the
 // kernel counted in all of them, and joins what was applied.
 type summary struct {
-	bench.Meter
+	bench.Recorder
 	counters map[string]bool
 	counted  map[string]float64
 
@@ -23,9 +23,9 @@ type summary struct {
 	noted      map[string]map[string]bool // which parts have these, by code
 }
 
-func newSummary(m bench.Meter, w survey) *summary {
+func newSummary(to bench.Recorder, w survey) *summary {
 	s := &summary{
-		Meter: m, counters: map[string]bool{}, counted: map[string]float64{},
+		Recorder: to, counters: map[string]bool{}, counted: map[string]float64{},
 		throughout: map[string]bool{}, noted: map[string]map[string]bool{},
 	}
 	for _, n := range w.Notes() {
@@ -39,82 +39,71 @@ func newSummary(m bench.Meter, w survey) *summary {
 	return s
 }
 
-// of returns the Meter of one part.
-func (s *summary) of(r *running) bench.Meter {
+// of returns the Recorder of one part.
+func (s *summary) of(r *running) bench.Recorder {
 	if r.apart {
-		return apartMeter{partMeter{s, r.Part}}
+		return apartRecorder{sum: s}
 	}
-	return partMeter{s, r.Part}
+	return partRecorder{s, r.Part}
 }
 
-// apartMeter is that of a part in another container than usual: what it measures there
+// apartRecorder is that of a part in another container than usual: what it measures there
 // is not kept, but for what the kernel counts for all parts together.
-type apartMeter struct{ partMeter }
+type apartRecorder struct {
+	bench.Discard
+	sum *summary
+}
 
-// Record implements bench.Meter.
-func (m apartMeter) Record(metric string, value float64) {
-	if m.counters[metric] {
-		m.partMeter.Record(metric, value)
+// Record implements bench.Recorder.
+func (a apartRecorder) Record(metric string, value float64) {
+	if a.sum.counters[metric] {
+		a.sum.counted[metric] += value
 	}
 }
 
-// Span implements bench.Meter.
-func (m apartMeter) Span(metric string, op func() error) (bench.Span, error) {
-	return m.Step(m.part.metric(metric), op)
+// Applied implements bench.Recorder.
+func (a apartRecorder) Applied(want bench.Spec, got bench.Applied) error {
+	return a.sum.Applied(want, got)
 }
 
-// Series implements bench.Meter.
-func (apartMeter) Series(string, []float64) {}
-
-// Distribution implements bench.Meter.
-func (apartMeter) Distribution(_, _ string) {}
-
-// Note implements bench.Meter: there is nothing that it could qualify.
-func (apartMeter) Note(string) {}
-
-type partMeter struct {
+type partRecorder struct {
 	*summary
 	part Part
 }
 
-// Record implements bench.Meter.
-func (m partMeter) Record(metric string, value float64) {
-	if m.counters[metric] {
-		m.counted[metric] += value
+// Record implements bench.Recorder.
+func (p partRecorder) Record(metric string, value float64) {
+	if p.counters[metric] {
+		p.counted[metric] += value
 		return
 	}
-	m.Meter.Record(m.part.metric(metric), value)
+	p.Recorder.Record(p.part.metric(metric), value)
 }
 
-// Note implements bench.Meter. Whether some notes are worth telling is known when all
+// Note implements bench.Recorder. Whether some notes are worth telling is known when all
 // parts have been asked.
-func (m partMeter) Note(code string) {
-	if !m.throughout[code] {
-		m.Meter.Note(code)
+func (p partRecorder) Note(code string) {
+	if !p.throughout[code] {
+		p.Recorder.Note(code)
 		return
 	}
-	if m.noted[code] == nil {
-		m.noted[code] = map[string]bool{}
+	if p.noted[code] == nil {
+		p.noted[code] = map[string]bool{}
 	}
-	m.noted[code][m.part.Name] = true
+	p.noted[code][p.part.Name] = true
 }
 
-// Span implements bench.Meter.
-func (m partMeter) Span(metric string, op func() error) (bench.Span, error) {
-	return m.Meter.Span(m.part.metric(metric), op)
+// Series implements bench.Recorder.
+func (p partRecorder) Series(metric string, values []float64) {
+	p.Recorder.Series(p.part.metric(metric), values)
 }
 
-// Series implements bench.Meter.
-func (m partMeter) Series(metric string, values []float64) {
-	m.Meter.Series(m.part.metric(metric), values)
+// Distribution implements bench.Recorder.
+func (p partRecorder) Distribution(metric, hdr string) {
+	p.Recorder.Distribution(p.part.metric(metric), hdr)
 }
 
-// Distribution implements bench.Meter.
-func (m partMeter) Distribution(metric, hdr string) {
-	m.Meter.Distribution(m.part.metric(metric), hdr)
-}
-
-// Applied implements bench.Meter. Each part is held to its own specification;
+// Applied implements bench.Recorder. Each part is held to its own specification;
 // kept is what was applied to the first, with the data and the path of those
 // that had them.
 func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
@@ -177,7 +166,7 @@ func (s *summary) noteThroughout(parts []*running) {
 		}
 		for name := range with {
 			if !without[name] {
-				s.Meter.Note(code)
+				s.Recorder.Note(code)
 				break
 			}
 		}
@@ -187,10 +176,10 @@ func (s *summary) noteThroughout(parts []*running) {
 // flush reports what was collected.
 func (s *summary) flush() error {
 	for _, name := range slices.Sorted(maps.Keys(s.counted)) {
-		s.Meter.Record(name, s.counted[name])
+		s.Recorder.Record(name, s.counted[name])
 	}
 	if s.applied == nil {
 		return nil
 	}
-	return s.Meter.Applied(s.want, *s.applied)
+	return s.Recorder.Applied(s.want, *s.applied)
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -75,8 +73,10 @@ func (f fixture) Reset(context.Context) error  { f.say("reset"); return f.reset 
 func (f fixture) Rest(context.Context) error   { f.say("rest"); return nil }
 func (f fixture) Remove(context.Context) error { f.say("remove"); return f.remove }
 
-// meter keeps what it is told.
+// meter keeps what it is told. It has no clock.
 type meter struct {
+	bench.Clock
+	bench.Discard
 	values  map[string]float64
 	notes   []string
 	parts   []bench.PartOutcome
@@ -84,16 +84,9 @@ type meter struct {
 	want    bench.Spec
 }
 
-func (m *meter) Now() time.Duration                                 { return 0 }
-func (m *meter) Step(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
-func (m *meter) Span(_ string, op func() error) (bench.Span, error) { return bench.Span{}, op() }
-func (m *meter) Series(string, []float64)                           {}
-func (m *meter) Distribution(string, string)                        {}
-func (m *meter) Note(code string)                                   { m.notes = append(m.notes, code) }
-func (m *meter) Part(p bench.PartOutcome)                           { m.parts = append(m.parts, p) }
-func (m *meter) SystemCalls(int) float64                            { return math.NaN() }
-func (m *meter) Cleanup(func(context.Context) error)                {}
-func (m *meter) Record(metric string, v float64)                    { m.values[metric] += v; m.values["of "+metric]++ }
+func (m *meter) Note(code string)                { m.notes = append(m.notes, code) }
+func (m *meter) Part(p bench.PartOutcome)        { m.parts = append(m.parts, p) }
+func (m *meter) Record(metric string, v float64) { m.values[metric] += v; m.values["of "+metric]++ }
 
 func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 	m.want, m.applied = want, got
@@ -291,12 +284,12 @@ type dish struct {
 
 var errBurnt = errors.New("burnt")
 
-func (d dish) serve(m bench.Meter, how string) error {
+func (d dish) serve(to bench.Recorder, how string) error {
 	d.say(how)
 	if *d.fails != nil {
 		return *d.fails
 	}
-	m.Record(d.name, 1)
+	to.Record(d.name, 1)
 	return nil
 }
 
@@ -322,7 +315,7 @@ func (all menu) Work(_ context.Context, m bench.Meter, listeners []party.Listene
 	for i, l := range listeners {
 		err := lost
 		if err == nil {
-			err = all[i].serve(l.Meter, "together")
+			err = all[i].serve(l.Recorder, "together")
 		}
 		lost = err
 		if err := l.Err(err); err != nil {

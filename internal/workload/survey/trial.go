@@ -154,16 +154,16 @@ func (s stop) reset(ctx context.Context) error {
 	return nil
 }
 
-func (s stop) run(ctx context.Context, sum *summary) error {
+func (s stop) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
 	if s.shared == nil {
-		return r.Workload.Run(ctx, r.task, sum.of(r))
+		return r.Workload.Run(ctx, r.task, bench.MeterOf(clock, sum.of(r)))
 	}
 	listeners := make([]party.Listener, len(s.parts))
 	for i, r := range s.parts {
-		listeners[i] = party.Listener{Meter: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
+		listeners[i] = party.Listener{Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
 	}
-	return s.shared.Work(ctx, sum, listeners)
+	return s.shared.Work(ctx, bench.MeterOf(clock, sum), listeners)
 }
 
 // note keeps why all of the parts failed.
@@ -187,7 +187,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		if one.parts[0].failed != nil {
 			continue // it could not be reset
 		}
-		if err := one.note(ctx, one.run(ctx, sum)); err != nil {
+		if err := one.note(ctx, one.run(ctx, m, sum)); err != nil {
 			return err
 		}
 	}

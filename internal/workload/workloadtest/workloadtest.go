@@ -74,11 +74,9 @@ func (x Trials) header() bench.Header {
 	return bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics()}
 }
 
-// still is a machine without counters.
+// still is a machine on which nothing has to settle.
 type still struct{}
 
-func (still) Before()                               {}
-func (still) After([]float64)                       {}
 func (still) Settle(context.Context, time.Duration) {}
 func (still) DropCaches(context.Context) error      { return nil }
 

@@ -1,0 +1,87 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A watch is what the instruments of a run do in each trial.
+type watch struct {
+	instruments []bench.Instrument
+	metrics     []int             // how many each has
+	calls       bench.CallCounter // nil where system calls are not counted
+}
+
+func newWatch(all []bench.Instrument) watch {
+	w := watch{instruments: all}
+	for _, i := range all {
+		w.metrics = append(w.metrics, len(i.Metrics()))
+		if c, ok := i.(bench.CallCounter); ok {
+			w.calls = c
+		}
+	}
+	return w
+}
+
+// begin is called just before the timed part of a trial.
+func (w *watch) begin(t bench.Trial, began time.Duration) {
+	for _, i := range w.instruments {
+		i.Begin(t, began)
+	}
+}
+
+// end is called just after it. The values of the instruments are the last of m's.
+func (w *watch) end(m *meter) {
+	dst := m.values
+	for n, i := range slices.Backward(w.instruments) {
+		rest := len(dst) - w.metrics[n]
+		i.End(dst[rest:])
+		dst = dst[:rest]
+	}
+}
+
+// trace is what the instruments saw in a trial that has ended; nil for nothing.
+func (w *watch) trace() *bench.Trace {
+	var t bench.Trace
+	room := bench.MaxTraceBytes
+	for _, i := range w.instruments {
+		tracer, ok := i.(bench.Tracer)
+		if !ok {
+			continue
+		}
+		for e := range tracer.Trace() {
+			size := e.Size()
+			if e.At < 0 || e.Name == "" || size > room || len(t.Events) == bench.MaxTraceEvents {
+				t.LeftOut++
+				continue
+			}
+			room -= size
+			t.Events = append(t.Events, e)
+		}
+	}
+	if len(t.Events) == 0 && t.LeftOut == 0 {
+		return nil
+	}
+	slices.SortStableFunc(t.Events, func(a, b bench.TraceEvent) int { return cmp.Compare(a.At, b.At) })
+	return &t
+}
+
+// engine returns e, with what counts the system calls of its containers.
+func (w *watch) engine(e bench.Engine) bench.Engine {
+	if w.calls == nil {
+		return e
+	}
+	return counted{e, w.calls}
+}
+
+// counted is an engine whose containers' system calls are counted.
+type counted struct {
+	bench.Engine
+	bench.CallCounter
+}
+
+// Unwrap returns the engine itself, for As.
+func (c counted) Unwrap() bench.Engine { return c.Engine }

@@ -17,7 +17,7 @@ import (
 )
 
 // showBlocks prints ApacheBench's block of each cell of a run.
-func (a *app) showBlocks(r *bench.Run) error {
+func (a *invocation) showBlocks(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != http.Name {
 		return &usageError{
 			fmt.Errorf("run %s is of the workload %s, and ab's block is of http", r.Header.ID, w),
@@ -34,7 +34,7 @@ func (a *app) showBlocks(r *bench.Run) error {
 		}
 		block, err := blockOf(r, i)
 		if err != nil {
-			return fmt.Errorf("run %s: cell %s: %w", r.Header.ID, cellName(c), err)
+			return fmt.Errorf("run %s: cell %s: %w", r.Header.ID, c.FullName(), err)
 		}
 		if block == nil {
 			continue
@@ -57,7 +57,7 @@ func (a *app) showBlocks(r *bench.Run) error {
 func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 	c := &r.Header.Plan.Cells[cell]
 	b := &apachebench.Block{
-		Software: softwareOf(c), Hostname: plain.Line(strings.Join(strings.Fields(cellName(*c)), " ")),
+		Software: softwareOf(c), Hostname: plain.Line(strings.Join(strings.Fields(c.FullName()), " ")),
 		Path: plain.Line(cmp.Or(c.Params["path"], "/document")), Concurrency: plain.Line(c.Params["connections"]), KeepAlive: c.Params["keepalive"] == "yes",
 		Length: math.NaN(),
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-func (a *app) agentCommand() *cobra.Command {
+func (a *invocation) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Let tare on another machine use the engines of this one",
@@ -41,7 +41,7 @@ type serveOptions struct {
 	containers int
 }
 
-func (a *app) agentServeCommand() *cobra.Command {
+func (a *invocation) agentServeCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -72,7 +72,7 @@ is told on stderr.`,
 	return cmd
 }
 
-func (a *app) agentServe(ctx context.Context, o serveOptions) error {
+func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 	if o.sessions < 1 || o.containers < 1 {
 		return &usageError{errors.New("--sessions and --containers are at least 1"), ""}
 	}
@@ -111,7 +111,7 @@ func (a *app) agentServe(ctx context.Context, o serveOptions) error {
 }
 
 // offered lists the engines that are lent: all, or those that are named.
-func (a *app) offered(flags []string) ([]instance, error) {
+func (a *invocation) offered(flags []string) ([]instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (a *app) offered(flags []string) ([]instance, error) {
 
 // serverToken returns the token that the user has given, or makes one. Made says
 // whether it is to be shown.
-func (a *app) serverToken() (t remote.Token, made bool, err error) {
+func (a *invocation) serverToken() (t remote.Token, made bool, err error) {
 	switch {
 	case a.tokenFile != "" && missingFile(a.tokenFile):
 		t = remote.NewToken()
@@ -156,7 +156,7 @@ func (a *app) serverToken() (t remote.Token, made bool, err error) {
 }
 
 // announceServer says where the server is and how to get there.
-func (a *app) announceServer(at net.Addr, offered []instance, token remote.Token, show bool) error {
+func (a *invocation) announceServer(at net.Addr, offered []instance, token remote.Token, show bool) error {
 	if a.global.JSON {
 		return a.printJSON(struct {
 			Listen  string   `json:"listen"`
@@ -208,7 +208,7 @@ type lent struct {
 	offered []instance
 }
 
-func (a *app) openLent(state string, offered []instance) (remote.Site, error) {
+func (a *invocation) openLent(state string, offered []instance) (remote.Site, error) {
 	id := newRunID(a.now())
 	dir, err := newRunDir(state, id, offered)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
-func (a *app) checkCommand() *cobra.Command {
+func (a *invocation) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check that stored runs are what was stored",
@@ -49,7 +49,7 @@ var errDamagedStore = &hintError{
 	"everything else in it can be read: 'tare export' what you need into another file, or take a copy from before",
 }
 
-func (a *app) check(ctx context.Context, s bench.Store) error {
+func (a *invocation) check(ctx context.Context, s bench.Store) error {
 	store, ok := s.(*sqlite.Store)
 	if !ok {
 		a.notice("no runs yet: 'tare run' makes one")
@@ -93,7 +93,7 @@ func (a *app) check(ctx context.Context, s bench.Store) error {
 	return err
 }
 
-func (a *app) printChecked(r checkedRun) {
+func (a *invocation) printChecked(r checkedRun) {
 	switch {
 	case r.Error != "":
 		fmt.Fprintf(a.stdout, "%s: cannot be read: %s\n", plain.Line(r.ID), plain.Line(r.Error))

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/plain"
 )
 
-func (a *app) cleanCommand() *cobra.Command {
+func (a *invocation) cleanCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "clean [RUN...]",
@@ -44,7 +44,7 @@ type leftover struct {
 	engine  bench.Cleaner
 }
 
-func (a *app) clean(ctx context.Context, named []string, dryRun bool) error {
+func (a *invocation) clean(ctx context.Context, named []string, dryRun bool) error {
 	state, err := a.stateDir()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func toClean(state string, dead, named []string) ([]string, error) {
 
 // unknownRun is the error of naming a run of which nothing is known: it left
 // nothing, has no directory here, be it half gone, and is not stored.
-func (a *app) unknownRun(ctx context.Context, state string, named, half []string, found []leftover) error {
+func (a *invocation) unknownRun(ctx context.Context, state string, named, half []string, found []leftover) error {
 	for _, id := range named {
 		_, err := os.Stat(filepath.Join(state, "runs", id))
 		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l leftover) bool { return l.Run == id })
@@ -125,7 +125,7 @@ func (a *app) unknownRun(ctx context.Context, state string, named, half []string
 }
 
 // stored reports whether the store has a run, or cannot say.
-func (a *app) stored(ctx context.Context, id string) bool {
+func (a *invocation) stored(ctx context.Context, id string) bool {
 	found := false
 	err := a.withRuns(ctx, func(s bench.Store) error {
 		for r, err := range s.Runs(ctx) {
@@ -142,7 +142,7 @@ func (a *app) stored(ctx context.Context, id string) bool {
 // leftovers asks every engine, built-in or used by a dead run, what is left. The
 // runs whose own engines could not all be asked are unasked: there is an error for
 // them, and their directories have to stay, since nothing else tells of them.
-func (a *app) leftovers(ctx context.Context, state string, runs []string) (found []leftover, unasked []string, err error) {
+func (a *invocation) leftovers(ctx context.Context, state string, runs []string) (found []leftover, unasked []string, err error) {
 	found, silent, err := a.leftoversWith(ctx, instancesOf(state, runs), state, runs)
 	for _, id := range runs {
 		for _, used := range savedInstances(state, id) {
@@ -161,7 +161,7 @@ func (a *app) leftovers(ctx context.Context, state string, runs []string) (found
 // leftoversWith asks some engines what is left of runs; silent are, by name, those
 // that cannot be asked. They are asked at the same time, for some take their time, and
 // answer in their own order.
-func (a *app) leftoversWith(ctx context.Context, instances []instance, state string, runs []string) (found []leftover, silent map[string]error, err error) {
+func (a *invocation) leftoversWith(ctx context.Context, instances []instance, state string, runs []string) (found []leftover, silent map[string]error, err error) {
 	isDead := func(id string) bool { return slices.Contains(runs, id) }
 	answers := make([]answer, len(instances))
 	var asking sync.WaitGroup
@@ -202,7 +202,7 @@ type answer struct {
 }
 
 // ask asks one engine.
-func (a *app) ask(ctx context.Context, inst instance, state string, isDead func(run string) bool) answer {
+func (a *invocation) ask(ctx context.Context, inst instance, state string, isDead func(run string) bool) answer {
 	e, err := openEngine(a.newSite("clean", filepath.Join(state, "runs", "clean")), inst)
 	if err != nil {
 		return answer{err: err}
@@ -225,7 +225,7 @@ func (a *app) ask(ctx context.Context, inst instance, state string, isDead func(
 // sweep removes what a run of this process has left with its engines although
 // each trial cleaned up and the engines are closed: what a daemon had begun when it
 // died, and nobody was told of.
-func (a *app) sweep(ctx context.Context, p *planned, id string) error {
+func (a *invocation) sweep(ctx context.Context, p *planned, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	found, _, err := a.leftoversWith(ctx, p.usedInstances(), filepath.Dir(filepath.Dir(p.site.dir)), []string{id})
@@ -262,7 +262,7 @@ func cleanDirectories(dead []*runDir, dryRun bool) (found []leftover, err error)
 	return found, err
 }
 
-func (a *app) printCleaned(found []leftover, dryRun bool) error {
+func (a *invocation) printCleaned(found []leftover, dryRun bool) error {
 	if a.global.JSON {
 		return a.printJSON(append([]leftover{}, found...))
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // conclude reports what is stored of a run after it ended, well or not.
-func (a *app) conclude(ctx context.Context, s bench.Store, id string, format formatOptions, quiet bool, runErr error) error {
+func (a *invocation) conclude(ctx context.Context, s bench.Store, id string, format formatOptions, quiet bool, runErr error) error {
 	stored, err := s.Open(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return errors.Join(runErr, err)
@@ -47,7 +47,7 @@ func interruption(err error) error {
 // concludeFinished is for a run that is stored whole although something went
 // wrong after it. That an engine died is known from its trials: what it keeps
 // is told beside the result.
-func (a *app) concludeFinished(r *bench.Run, err error) error {
+func (a *invocation) concludeFinished(r *bench.Run, err error) error {
 	_, hint := classify(err)
 	if failed := outcome(r); errors.Is(err, errLeftBehind) && failed != nil {
 		a.tell(err.Error(), hint)

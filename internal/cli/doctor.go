@@ -23,7 +23,7 @@ import (
 // watchTime is how long doctor looks for what only shows over time.
 const watchTime = time.Second
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *invocation) doctorCommand() *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -60,7 +60,7 @@ type engineState struct {
 	Info   *bench.EngineInfo `json:"info,omitempty"`
 }
 
-func (a *app) doctor(ctx context.Context) error {
+func (a *invocation) doctor(ctx context.Context) error {
 	state, err := a.stateDir()
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (a *app) doctor(ctx context.Context) error {
 }
 
 // farDoctor says what another machine tells about itself.
-func (a *app) farDoctor(ctx context.Context, at string) error {
+func (a *invocation) farDoctor(ctx context.Context, at string) error {
 	there, err := a.links.to(at).Machine(ctx)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (a *app) farDoctor(ctx context.Context, at string) error {
 	return a.printDiagnosis(d)
 }
 
-func (a *app) printDiagnosis(d diagnosis) error {
+func (a *invocation) printDiagnosis(d diagnosis) error {
 	if a.global.JSON {
 		return a.printJSON(d)
 	}
@@ -135,7 +135,7 @@ func existing(path string) string {
 	return path
 }
 
-func (a *app) writeDiagnosis(d diagnosis) error {
+func (a *invocation) writeDiagnosis(d diagnosis) error {
 	paint, err := a.painter()
 	if err != nil {
 		return err

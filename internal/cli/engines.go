@@ -34,7 +34,7 @@ type site struct {
 	link   func(address string) *remote.Link // to another machine
 }
 
-func (a *app) newSite(run, dir string) site {
+func (a *invocation) newSite(run, dir string) site {
 	return site{run: run, dir: dir, images: image.NewLibrary(dir), link: a.links.to}
 }
 

@@ -95,7 +95,7 @@ var errTrialsFailed = errors.New("some trials failed")
 
 // fail tells about an error and returns its exit code: the one place where
 // errors become sentences and numbers.
-func (a *app) fail(err error) int {
+func (a *invocation) fail(err error) int {
 	code, hint := classify(err)
 	if code == exitTrials {
 		return code // the report has said it
@@ -110,7 +110,7 @@ func (a *app) fail(err error) int {
 
 // tell writes a message to stderr, and what to do about it. Lines after the first are
 // indented, so that no foreign text in it passes for a message, or advice, of tare's.
-func (a *app) tell(text, hint string) {
+func (a *invocation) tell(text, hint string) {
 	fmt.Fprintf(a.stderr, "tare: %s\n", hanging(text))
 	if hint != "" {
 		fmt.Fprintf(a.stderr, "  → %s\n", hanging(hint))
@@ -122,7 +122,7 @@ func hanging(text string) string {
 	return strings.ReplaceAll(plain.Text(strings.TrimRight(text, "\n")), "\n", "\n      ")
 }
 
-func (a *app) failJSON(err error, hint string, code int) {
+func (a *invocation) failJSON(err error, hint string, code int) {
 	var out struct {
 		Error struct {
 			Message string `json:"message"`

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/record"
 )
 
-func (a *app) exportCommand() *cobra.Command {
+func (a *invocation) exportCommand() *cobra.Command {
 	var format, output string
 	cmd := &cobra.Command{
 		Use:   "export RUN",
@@ -113,7 +113,7 @@ func together(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2
 }
 
 // toFile writes to stdout or to a file, which it removes again if f fails.
-func (a *app) toFile(name string, f func(io.Writer) error) error {
+func (a *invocation) toFile(name string, f func(io.Writer) error) error {
 	if name == "-" {
 		return f(a.stdout)
 	}
@@ -127,7 +127,7 @@ func (a *app) toFile(name string, f func(io.Writer) error) error {
 	return nil
 }
 
-func (a *app) importCommand() *cobra.Command {
+func (a *invocation) importCommand() *cobra.Command {
 	var from, output string
 	cmd := &cobra.Command{
 		Use:   "import [FILE...]",
@@ -174,7 +174,7 @@ func checkImport(cmd *cobra.Command, from string, args []string) error {
 	return nil
 }
 
-func (a *app) importFiles(ctx context.Context, s bench.Store, names []string) error {
+func (a *invocation) importFiles(ctx context.Context, s bench.Store, names []string) error {
 	all := []imported{}
 	for _, name := range names {
 		if err := a.importFile(ctx, s, name, &all); err != nil {
@@ -192,7 +192,7 @@ type imported struct {
 	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
 }
 
-func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[]imported) error {
+func (a *invocation) importFile(ctx context.Context, s bench.Store, name string, all *[]imported) error {
 	in := a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -290,7 +290,7 @@ func isDocument(begin []byte) bool {
 	return strings.HasPrefix(strings.Join(strings.Fields(string(begin)), ""), documentStart)
 }
 
-func (a *app) printImported(all []imported) error {
+func (a *invocation) printImported(all []imported) error {
 	if a.global.JSON {
 		return a.printJSON(all)
 	}

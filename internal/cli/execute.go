@@ -25,7 +25,7 @@ type execution struct {
 
 // execute measures with a directory and engines of the run's own, and leaves
 // nothing of them behind.
-func (a *app) execute(ctx context.Context, dir *runDir, e execution) error {
+func (a *invocation) execute(ctx context.Context, dir *runDir, e execution) error {
 	engines := e.planned.engines()
 	client := e.planned.client()
 	a.graceful.Store(true)
@@ -66,7 +66,7 @@ func leftBehind(err error) error {
 }
 
 // announce says what is about to be measured, and what is left out.
-func (a *app) announce(e execution) {
+func (a *invocation) announce(e execution) {
 	var cells []string
 	control := ""
 	for _, c := range e.header.Plan.Cells {
@@ -74,7 +74,7 @@ func (a *app) announce(e execution) {
 			control = " + control"
 			continue
 		}
-		cells = append(cells, cellName(c))
+		cells = append(cells, c.FullName())
 	}
 	a.notice("%s: %s%s", e.header.Plan.Name, strings.Join(cells, ", "), control)
 	plan := e.header.Plan

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/image/inspect"
 )
 
-func (a *app) imageCommand() *cobra.Command {
+func (a *invocation) imageCommand() *cobra.Command {
 	var engine string
 	cmd := &cobra.Command{
 		Use:   "image REF...",
@@ -44,7 +44,7 @@ host, packed), agent (tare's own), or with --engine a name in that engine's stor
 }
 
 // images inspects images, with a directory for what has to be fetched.
-func (a *app) images(ctx context.Context, refs []string, engine string) (err error) {
+func (a *invocation) images(ctx context.Context, refs []string, engine string) (err error) {
 	dir, remove, err := workDir(os.TempDir())
 	if err != nil {
 		return err

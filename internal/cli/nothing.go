@@ -49,7 +49,7 @@ func (p *planned) refused(ctx context.Context, dir string) error {
 			if cells[reason] == nil {
 				reasons = append(reasons, reason)
 			}
-			cells[reason] = append(cells[reason], cellName(c))
+			cells[reason] = append(cells[reason], c.FullName())
 		}
 	}
 	for i, reason := range reasons {
@@ -114,7 +114,7 @@ func firstFailure(r *bench.Run) (first bench.Sample, unsupported bool) {
 
 // whyFailed says in which cell a trial failed, and why.
 func whyFailed(r *bench.Run, s bench.Sample) string {
-	parts := []string{cellName(r.Header.Plan.Cells[s.Trial.Cell])}
+	parts := []string{r.Header.Plan.Cells[s.Trial.Cell].FullName()}
 	if s.Outcome != bench.Unsupported && s.Operation != "" && !strings.HasPrefix(s.Reason, s.Operation+":") {
 		parts = append(parts, s.Operation)
 	}

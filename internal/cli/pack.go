@@ -36,7 +36,7 @@ type packOptions struct {
 	dir        string
 }
 
-func (a *app) packCommand() *cobra.Command {
+func (a *invocation) packCommand() *cobra.Command {
 	var o packOptions
 	cmd := &cobra.Command{
 		Use:   "pack PROGRAM...",
@@ -73,7 +73,7 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 	return cmd
 }
 
-func (a *app) pack(ctx context.Context, o packOptions, programs []string) error {
+func (a *invocation) pack(ctx context.Context, o packOptions, programs []string) error {
 	request, err := o.request(programs)
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (t *target) reference() string {
 }
 
 // write writes the image whole, or not at all.
-func (t *target) write(ctx context.Context, a *app, img *image.Image, tag string) error {
+func (t *target) write(ctx context.Context, a *invocation, img *image.Image, tag string) error {
 	switch t.kind {
 	case toStdout:
 		if _, tty := terminal(a.stdout.Writer); tty {
@@ -215,7 +215,7 @@ func (t *target) placed(err error) error {
 
 // loadInto loads the image into engines, and returns their names. One that
 // cannot take it does not keep the others from it.
-func (a *app) loadInto(ctx context.Context, engines []instance, img *image.Image, tag string) (loaded []string, err error) {
+func (a *invocation) loadInto(ctx context.Context, engines []instance, img *image.Image, tag string) (loaded []string, err error) {
 	for _, inst := range engines {
 		if loadErr := a.loadOne(ctx, inst, img, tag); loadErr != nil {
 			err = errors.Join(err, fmt.Errorf("--load %s: %w", inst.Name, loadErr))
@@ -226,7 +226,7 @@ func (a *app) loadInto(ctx context.Context, engines []instance, img *image.Image
 	return loaded, err
 }
 
-func (a *app) loadOne(ctx context.Context, inst instance, img *image.Image, tag string) (err error) {
+func (a *invocation) loadOne(ctx context.Context, inst instance, img *image.Image, tag string) (err error) {
 	dir, remove, err := workDir(os.TempDir()) // for the socket of an engine that has to be started
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func describe(ctx context.Context, img *image.Image, tag string) (*packed, error
 }
 
 // printPacked tells what was packed; on stderr where the image is on stdout.
-func (a *app) printPacked(p *packed, aside bool) error {
+func (a *invocation) printPacked(p *packed, aside bool) error {
 	var out io.Writer = a.stdout
 	width := a.lineWidth()
 	switch {
@@ -112,7 +112,7 @@ func (p *packed) made() (n int) {
 }
 
 // noticePacked says what the user may not expect.
-func (a *app) noticePacked(p *packed, aside bool) {
+func (a *invocation) noticePacked(p *packed, aside bool) {
 	for _, script := range p.Scripts {
 		a.notice("%s is a script: what it runs and reads is not packed with it; name that too, as PROGRAM or --file", script)
 	}

@@ -197,7 +197,7 @@ func pairs(flag string, values []string) ([]bench.Label, error) {
 }
 
 // plan reads an experiment and expands it for this machine.
-func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*planned, error) {
+func (a *invocation) plan(ctx context.Context, name string, o planOptions, s site) (*planned, error) {
 	e, err := a.experiment(name)
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func whyExcluded(l bench.Label, plan bench.Plan, name string) string {
 }
 
 // replan holds a stored plan to the engines of this machine.
-func (a *app) replan(ctx context.Context, plan bench.Plan, declared []instance, s site) (*planned, error) {
+func (a *invocation) replan(ctx context.Context, plan bench.Plan, declared []instance, s site) (*planned, error) {
 	p := &planned{plan: plan, workload: workloadNamed(plan.Workload), instances: declared, site: s}
 	if p.workload == nil {
 		return nil, fmt.Errorf("this version of tare has no workload %q", plan.Workload)
@@ -284,7 +284,7 @@ func workloadNamed(name string) bench.Workload {
 }
 
 // experiment reads a built-in experiment or a file.
-func (a *app) experiment(name string) (*experiment.Experiment, error) {
+func (a *invocation) experiment(name string) (*experiment.Experiment, error) {
 	file, data, err := a.source(name)
 	if err != nil {
 		return nil, err
@@ -300,7 +300,7 @@ func (a *app) experiment(name string) (*experiment.Experiment, error) {
 // experiment package takes, so that it is the one to refuse.
 const maxExperiment = experiment.MaxBytes + 1
 
-func (a *app) experimentSource(name string) (file string, data []byte, err error) {
+func (a *invocation) experimentSource(name string) (file string, data []byte, err error) {
 	if data, ok := experiment.Builtin(name); ok {
 		return name + ".yaml", data, nil
 	}
@@ -335,7 +335,7 @@ func noExperiment(name string) error {
 	return &usageError{fmt.Errorf("no experiment %q", name), hint}
 }
 
-func (a *app) planCommand() *cobra.Command {
+func (a *invocation) planCommand() *cobra.Command {
 	var o planOptions
 	var asYAML bool
 	cmd := &cobra.Command{
@@ -369,7 +369,7 @@ and printed, as the experiment that does its work.`,
 }
 
 // printSource prints an experiment as it is written.
-func (a *app) printSource(name string, flags *pflag.FlagSet) error {
+func (a *invocation) printSource(name string, flags *pflag.FlagSet) error {
 	var others []string
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Name != "yaml" {

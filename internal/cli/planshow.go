@@ -35,7 +35,7 @@ type plannedRun struct {
 	Warning *bench.Warning `json:"warning,omitempty"`
 }
 
-func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
+func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) error {
 	p, err := a.plan(ctx, name, o, a.newSite("plan", ""))
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
 
 // expectedBlock adds up what a trial of each cell took in the newest run that
 // had such a cell on this machine. It is 0 unless all of them are known.
-func (a *app) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration {
+func (a *invocation) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration {
 	took := map[string]time.Duration{}
 	// Without earlier runs, or without a store, there is no estimate; that is
 	// no reason not to show the plan.
@@ -134,7 +134,7 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
 		var cells []string
 		for _, c := range order[:min(len(order), shownOrder)] {
-			cells = append(cells, cellName(plan.Cells[c]))
+			cells = append(cells, plan.Cells[c].FullName())
 		}
 		if more := len(order) - len(cells); more > 0 {
 			cells = append(cells, fmt.Sprintf("… %d more", more))

@@ -16,7 +16,7 @@ type output struct {
 	file *os.File  // nil unless w is a file of its own
 }
 
-func (a *app) openOutput(name string) (output, error) {
+func (a *invocation) openOutput(name string) (output, error) {
 	switch name {
 	case "":
 		return output{}, nil

@@ -31,12 +31,12 @@ const (
 )
 
 // addTokenFlag adds the flag of commands that talk to another machine.
-func (a *app) addTokenFlag(f *pflag.FlagSet) {
+func (a *invocation) addTokenFlag(f *pflag.FlagSet) {
 	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token that 'tare agent serve' printed (default: the token is in $TARE_TOKEN)")
 }
 
 // token returns the token that the user has been given. No error repeats it.
-func (a *app) token() (remote.Token, error) {
+func (a *invocation) token() (remote.Token, error) {
 	text, err := a.env(tokenVariable), error(nil)
 	if a.tokenFile != "" {
 		text, err = readToken(a.tokenFile)
@@ -121,7 +121,7 @@ func withPort(address string) string {
 
 // instancesAt lists the engines that a plan can name: those of this machine, or
 // of the one at an address, and those that are declared.
-func (a *app) instancesAt(ctx context.Context, address string, declared []instance) ([]instance, error) {
+func (a *invocation) instancesAt(ctx context.Context, address string, declared []instance) ([]instance, error) {
 	if address == "" {
 		return instances(builtinInstances(), declared), nil
 	}
@@ -177,7 +177,7 @@ func movedTo(address string, declared []instance) ([]instance, error) {
 }
 
 // farWarnings are what disturbs measurements on the other machines of a plan.
-func (a *app) farWarnings(ctx context.Context, p *planned) []bench.Warning {
+func (a *invocation) farWarnings(ctx context.Context, p *planned) []bench.Warning {
 	var out []bench.Warning
 	var asked []string
 	for _, e := range p.used() {

@@ -45,7 +45,7 @@ func (o *formatOptions) check(asJSON bool) error {
 }
 
 // report analyses a stored run and writes what it says to stdout.
-func (a *app) report(r *bench.Run, o formatOptions, trailer []string) error {
+func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) error {
 	result, err := analysis.Analyze(r, analysis.Options{})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func damagedTrials(r *bench.Run) (n int) {
 	return n
 }
 
-func (a *app) render(d *report.Document, o formatOptions) error {
+func (a *invocation) render(d *report.Document, o formatOptions) error {
 	switch {
 	case a.global.JSON:
 		return json.Write(a.stdout, d)

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/host"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func (a *invocation) resumeCommand() *cobra.Command {
 	var format formatOptions
 	cmd := &cobra.Command{
 		Use:   "resume [RUN]",
@@ -38,7 +38,7 @@ it takes the newest incomplete one.`,
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, s bench.Store, args []string, format formatOptions) error {
+func (a *invocation) resume(ctx context.Context, s bench.Store, args []string, format formatOptions) error {
 	stored, err := incomplete(ctx, s, args)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (a *app) resume(ctx context.Context, s bench.Store, args []string, format f
 
 // retake gets ready to go on with a stored run: with the engines that it
 // declared, measuring the same quantities.
-func (a *app) retake(ctx context.Context, stored *bench.Run, s site) (execution, error) {
+func (a *invocation) retake(ctx context.Context, stored *bench.Run, s site) (execution, error) {
 	var declared []instance
 	for _, e := range stored.Header.Engines {
 		declared = append(declared, instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
@@ -146,7 +146,7 @@ func isImported(id string) error {
 
 // cleanDead removes what the killed process of one run left. The run must not
 // be under way.
-func (a *app) cleanDead(ctx context.Context, state, id string) error {
+func (a *invocation) cleanDead(ctx context.Context, state, id string) error {
 	dead, err := deadRuns(state)
 	defer release(dead)
 	if err != nil {

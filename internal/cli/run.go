@@ -21,7 +21,7 @@ import (
 // defaultExperiment is what 'tare run' does with nothing else said.
 const defaultExperiment = "quick"
 
-func (a *app) runCommand() *cobra.Command {
+func (a *invocation) runCommand() *cobra.Command {
 	var o planOptions
 	var format formatOptions
 	var output string
@@ -76,7 +76,7 @@ func builtinList() string {
 }
 
 // run plans, measures and reports.
-func (a *app) run(ctx context.Context, name string, o planOptions, format formatOptions, output string) error {
+func (a *invocation) run(ctx context.Context, name string, o planOptions, format formatOptions, output string) error {
 	if err := format.check(a.global.JSON); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (a *app) run(ctx context.Context, name string, o planOptions, format format
 
 // begin looks for the images, and begins the run in the store and in the output. Where
 // that fails the engines are closed, which were asked for images.
-func (a *app) begin(ctx context.Context, s bench.Store, p *planned, h *bench.Header, dir, name string) (out output, w bench.RunWriter, err error) {
+func (a *invocation) begin(ctx context.Context, s bench.Store, p *planned, h *bench.Header, dir, name string) (out output, w bench.RunWriter, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, closeEngines(ctx, p.engines()))
@@ -146,7 +146,7 @@ func (a *app) begin(ctx context.Context, s bench.Store, p *planned, h *bench.Hea
 }
 
 // header is everything about a run that is known before its first trial.
-func (a *app) header(ctx context.Context, p *planned, id, state string, m machine) bench.Header {
+func (a *invocation) header(ctx context.Context, p *planned, id, state string, m machine) bench.Header {
 	facts := host.Facts(fsRoot)
 	h := bench.Header{
 		ID: id, Tool: toolVersion(), Began: a.now().UTC(),

@@ -29,7 +29,7 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 			plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
 			probed: []probed{{instance: instance{Name: "fake"}, engine: e}}, workload: lifecycle.New(),
 		}
-		if _, _, err := new(app).begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), output); err == nil {
+		if _, _, err := new(invocation).begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), output); err == nil {
 			t.Errorf("%s refuses, and the run begins", what)
 		}
 		if !slices.Contains(e.Calls(), "close") {

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/unit"
 )
 
-func (a *app) showCommand() *cobra.Command {
+func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied bool
 	var as string
@@ -94,10 +94,10 @@ type shownApplied struct {
 	Applied *bench.Applied `json:"applied"` // of the first trial that got so far; null where none did
 }
 
-func (a *app) showApplied(r *bench.Run) error {
+func (a *invocation) showApplied(r *bench.Run) error {
 	all := make([]shownApplied, len(r.Header.Plan.Cells))
 	for i, c := range r.Header.Plan.Cells {
-		all[i] = shownApplied{Cell: cellName(c), Engine: c.Engine}
+		all[i] = shownApplied{Cell: c.FullName(), Engine: c.Engine}
 	}
 	for _, s := range r.Samples {
 		if c := &all[s.Trial.Cell]; c.Applied == nil {
@@ -127,7 +127,7 @@ func memorySize(n int64) string {
 	return unit.Format(float64(n), "B")
 }
 
-func (a *app) compareCommand() *cobra.Command {
+func (a *invocation) compareCommand() *cobra.Command {
 	var format formatOptions
 	var by string
 	cmd := &cobra.Command{
@@ -185,7 +185,7 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	}
 }
 
-func (a *app) compare(ctx context.Context, s bench.Store, names []string, by string, format formatOptions) error {
+func (a *invocation) compare(ctx context.Context, s bench.Store, names []string, by string, format formatOptions) error {
 	group, err := grouping(by)
 	if err != nil {
 		return err

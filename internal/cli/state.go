@@ -19,7 +19,7 @@ import (
 // stateDir is where runs keep what they need while they run: one directory for
 // each, below "runs". It must be on a file system that can be an overlay's
 // upper layer.
-func (a *app) stateDir() (string, error) {
+func (a *invocation) stateDir() (string, error) {
 	dir, err := a.chosenStateDir()
 	if err != nil {
 		return "", err
@@ -27,7 +27,7 @@ func (a *app) stateDir() (string, error) {
 	return realPath(dir)
 }
 
-func (a *app) chosenStateDir() (string, error) {
+func (a *invocation) chosenStateDir() (string, error) {
 	switch {
 	case a.global.State != "":
 		return filepath.Abs(a.global.State)
@@ -51,7 +51,7 @@ func realPath(path string) (string, error) {
 }
 
 // storePath is the file of stored runs.
-func (a *app) storePath() (string, error) {
+func (a *invocation) storePath() (string, error) {
 	for _, path := range []string{a.global.Store, a.env("TARE_STORE")} {
 		if path != "" {
 			return filepath.Abs(path)
@@ -62,7 +62,7 @@ func (a *app) storePath() (string, error) {
 }
 
 // xdg returns tare's directory below a base directory of the XDG specification.
-func (a *app) xdg(variable, below string) (string, error) {
+func (a *invocation) xdg(variable, below string) (string, error) {
 	if dir := a.env(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "tare"), nil
 	}
@@ -74,7 +74,7 @@ func (a *app) xdg(variable, below string) (string, error) {
 }
 
 // withStore opens the store for the duration of f.
-func (a *app) withStore(ctx context.Context, f func(bench.Store) error) error {
+func (a *invocation) withStore(ctx context.Context, f func(bench.Store) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // there: a store that does not exist is not made. The default one, and that of
 // $TARE_STORE, has no runs then; one that the user names for this command is a
 // mistake.
-func (a *app) withRuns(ctx context.Context, f func(bench.Store) error) error {
+func (a *invocation) withRuns(ctx context.Context, f func(bench.Store) error) error {
 	path, err := a.storePath()
 	if err != nil {
 		return err

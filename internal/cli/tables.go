@@ -22,7 +22,7 @@ const (
 )
 
 // showAs prints a run in the form of another program.
-func (a *app) showAs(form string, r *bench.Run) error {
+func (a *invocation) showAs(form string, r *bench.Run) error {
 	if form == formAB {
 		return a.showBlocks(r)
 	}
@@ -43,7 +43,7 @@ func checkForm(as string, others bool) error {
 }
 
 // showTables prints bucketbench's tables of a run.
-func (a *app) showTables(r *bench.Run) error {
+func (a *invocation) showTables(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != lifecycle.NewThroughput().Name() {
 		return &usageError{
 			fmt.Errorf("run %s is of the workload %s, and bucketbench's tables are of throughput", r.Header.ID, w),
@@ -71,7 +71,7 @@ func tableRows(r *bench.Run) ([]bucketbench.Result, error) {
 		threads, err1 := strconv.Atoi(c.Params["concurrency"])
 		iterations, err2 := strconv.Atoi(c.Params["iterations"])
 		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("cell %s: %w", cellName(c), err)
+			return nil, fmt.Errorf("cell %s: %w", c.FullName(), err)
 		}
 		name := rowName(&r.Header.Plan, c)
 		at := slices.IndexFunc(all, func(o bucketbench.Result) bool { return o.Name == name && o.Iterations == iterations })

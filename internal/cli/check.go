@@ -9,7 +9,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
 func (a *invocation) checkCommand() *cobra.Command {
@@ -50,7 +49,7 @@ var errDamagedStore = &hintError{
 }
 
 func (a *invocation) check(ctx context.Context, s bench.Store) error {
-	store, ok := s.(*sqlite.Store)
+	store, ok := s.(bench.Checker)
 	if !ok {
 		a.notice("no runs yet: 'tare run' makes one")
 		return nil
@@ -60,7 +59,7 @@ func (a *invocation) check(ctx context.Context, s bench.Store) error {
 		Runs []checkedRun `json:"runs"`
 	}{[]string{}, []checkedRun{}}
 	bad := false
-	wrong, err := store.Check(ctx, func(c sqlite.Checked) error {
+	wrong, err := store.Check(ctx, func(c bench.Checked) error {
 		r := checkedRun{ID: c.ID, Trials: c.Samples, Sums: c.Summed}
 		if c.Err != nil {
 			r.Error = c.Err.Error()

@@ -50,4 +50,6 @@ func (noRuns) Runs(context.Context) iter.Seq2[bench.RunSummary, error] {
 	return func(func(bench.RunSummary, error) bool) {}
 }
 
+func (noRuns) Find(context.Context, string, int) ([]string, error) { return nil, nil }
+
 func (noRuns) Close() error { return nil }

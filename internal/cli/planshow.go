@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
 	"github.com/tare-bench/tare/internal/unit"
@@ -48,71 +46,6 @@ func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) e
 		return a.printJSON(shown)
 	}
 	return writePlan(a.stdout, shown, p, a.lineWidth())
-}
-
-// expectedBlock adds up what a trial of each cell took in the newest run that
-// had such a cell on this machine. It is 0 unless all of them are known.
-func (a *invocation) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration {
-	took := map[string]time.Duration{}
-	// Without earlier runs, or without a store, there is no estimate; that is
-	// no reason not to show the plan.
-	_ = a.withRuns(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
-	var block time.Duration
-	for _, c := range plan.Cells {
-		d, ok := took[kindOfTrial(c)]
-		if !ok {
-			return 0
-		}
-		block += d
-	}
-	return block
-}
-
-// kindOfTrial is the same for cells whose trials take about as long: those of one
-// engine with the same options.
-func kindOfTrial(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) }
-
-// earlier fills in the median time of a trial by its kind, from the newest runs
-// of this host with the plan's workload.
-func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
-	const looks = 5
-	facts, seen := host.Facts(fsRoot), 0
-	for r, err := range s.Runs(ctx) {
-		if err != nil || seen == looks {
-			return err
-		}
-		if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != plan.Workload {
-			continue
-		}
-		seen++
-		stored, err := s.Open(ctx, r.Header.ID)
-		if err != nil {
-			return err
-		}
-		byKind := map[string][]time.Duration{}
-		for _, sample := range stored.Samples {
-			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
-				kind := kindOfTrial(stored.Header.Plan.Cells[sample.Trial.Cell])
-				byKind[kind] = append(byKind[kind], sample.Elapsed)
-			}
-		}
-		for kind, all := range byKind {
-			if _, known := took[kind]; !known {
-				slices.Sort(all)
-				took[kind] = all[len(all)/2]
-			}
-		}
-	}
-	return nil
-}
-
-// most is the longest that a run can take, as far as is known: a block that has begun
-// within the budget is finished, and one is always measured.
-func most(plan bench.Plan, block time.Duration) time.Duration {
-	if block == 0 {
-		return plan.Budget
-	}
-	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, fitting(plan, block)))
 }
 
 func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {

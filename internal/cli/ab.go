@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/apachebench"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/plain"
@@ -24,7 +25,7 @@ func (a *invocation) showBlocks(r *bench.Run) error {
 			"'tare run http' makes such a run",
 		}
 	}
-	if n := failedTrials(r); n > 0 {
+	if n := app.FailedTrials(r); n > 0 {
 		a.notice("trials that did not end well are in no block: %d; 'tare show %s --trials' says why", n, r.Header.ID)
 	}
 	shown := 0

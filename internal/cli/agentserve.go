@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/remote"
@@ -59,13 +59,13 @@ is told on stderr.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", ":"+remotePort, "`address` to be reached at: HOST:PORT, or :PORT for every interface")
+	f.StringVar(&o.listen, "listen", ":"+app.RemotePort, "`address` to be reached at: HOST:PORT, or :PORT for every interface")
 	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, or to put a new one into")
 	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to lend: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance (default: all)")
 	f.StringSliceVar(&o.images, "allow-image", nil, "images that clients may use beside tare's own: `references` with commas")
 	f.IntVar(&o.sessions, "sessions", 1, "how many clients at once: `N`; they disturb one another")
 	f.IntVar(&o.containers, "containers", 64, "how many containers at once for each client: `N`")
-	completeFlag(cmd, "engine", completeList(names(builtinInstances())...))
+	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	state, err := a.stateDir()
+	t, err := a.here()
 	if err != nil {
 		return err
 	}
@@ -93,40 +93,36 @@ func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 		return errors.Join(err, l.Close())
 	}
 	var telling sync.Mutex
-	return remote.Serve(ctx, l, remote.Config{
-		Token: token, Version: toolVersion(),
-		Machine: func(ctx context.Context) remote.Machine { return thisMachine(ctx, state, offered) },
-		Open:    func() (remote.Site, error) { return a.openLent(state, offered) },
-		Permit:  func(spec bench.Spec) error { return permit(spec, o.images) },
-		Log: func(text string) {
-			telling.Lock()
-			defer telling.Unlock()
-			a.notice("%s", text)
-		},
-		Sessions: o.sessions, Containers: o.containers,
-	})
+	c := t.Lend(offered, o.images)
+	c.Token, c.Sessions, c.Containers = token, o.sessions, o.containers
+	c.Log = func(text string) {
+		telling.Lock()
+		defer telling.Unlock()
+		a.notice("%s", text)
+	}
+	return remote.Serve(ctx, l, c)
 }
 
 // offered lists the engines that are lent: all, or those that are named.
-func (a *invocation) offered(flags []string) ([]instance, error) {
+func (a *invocation) offered(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
 		return nil, err
 	}
-	all := instances(builtinInstances(), declared)
+	all := app.WithDeclared(app.Builtin(), declared)
 	if len(chosen) > 0 {
-		all = slices.DeleteFunc(all, func(i instance) bool { return !slices.Contains(chosen, i.Name) })
+		all = slices.DeleteFunc(all, func(i app.Instance) bool { return !slices.Contains(chosen, i.Name) })
 	}
 	for _, name := range chosen {
-		if !slices.Contains(names(all), name) {
-			return nil, &usageError{fmt.Errorf("no engine %q", name), "built in are " + strings.Join(names(builtinInstances()), ", ")}
+		if !slices.Contains(app.Names(all), name) {
+			return nil, &usageError{fmt.Errorf("no engine %q", name), "built in are " + strings.Join(app.Names(app.Builtin()), ", ")}
 		}
 	}
 	for _, i := range all {
-		if i.Driver == remoteDriver {
+		if i.Driver == app.RemoteDriver {
 			return nil, &usageError{fmt.Errorf("engine %s is on another machine", i.Name), "serve on that one"}
 		}
-		if _, err := openEngine(a.newSite("serve", ""), i); err != nil {
+		if _, err := a.tare.Site("serve", "").Engine(i); err != nil {
 			return nil, err // an option that there is not
 		}
 	}
@@ -153,15 +149,15 @@ func (a *invocation) serverToken() (t remote.Token, made bool, err error) {
 }
 
 // announceServer says where the server is and how to get there.
-func (a *invocation) announceServer(at net.Addr, offered []instance, token remote.Token, show bool) error {
+func (a *invocation) announceServer(at net.Addr, offered []app.Instance, token remote.Token, show bool) error {
 	if a.global.JSON {
 		return a.printJSON(struct {
 			Listen  string   `json:"listen"`
 			Engines []string `json:"engines"`
-		}{at.String(), names(offered)})
+		}{at.String(), app.Names(offered)})
 	}
-	name := host.Facts(fsRoot).Hostname
-	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(names(offered), ", "), plain.Line(name), at)
+	name := host.Facts("/").Hostname
+	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(app.Names(offered), ", "), plain.Line(name), at)
 	target, whence := reachedAt(at, name)
 	fmt.Fprintf(a.stdout, "%s:\n\n", whence)
 	switch {

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/app"
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 )
 
@@ -26,9 +31,32 @@ another --state or as another user: that cannot be seen from here.`,
 	return cmd
 }
 
-func (a *invocation) printCleaned(found []leftover, dryRun bool) error {
+func (a *invocation) clean(ctx context.Context, named []string, dryRun bool) error {
+	t, err := a.here()
+	if err != nil {
+		return err
+	}
+	found, err := t.Clean(ctx, app.Cleaning{Runs: named, DryRun: dryRun, Stored: a.stored})
+	if found == nil {
+		return err
+	}
+	return errors.Join(a.printCleaned(found, dryRun), err)
+}
+
+// stored reports whether the store has a run, or cannot say.
+func (a *invocation) stored(ctx context.Context, id string) bool {
+	found := false
+	err := a.withRuns(ctx, func(s bench.Store) error {
+		all, err := s.Find(ctx, id, 0)
+		found = slices.Contains(all, id)
+		return err
+	})
+	return found || err != nil
+}
+
+func (a *invocation) printCleaned(found []app.Leftover, dryRun bool) error {
 	if a.global.JSON {
-		return a.printJSON(append([]leftover{}, found...))
+		return a.printJSON(found)
 	}
 	if len(found) == 0 {
 		a.notice("nothing to clean")

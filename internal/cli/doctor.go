@@ -2,26 +2,19 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
-
-// watchTime is how long doctor looks for what only shows over time.
-const watchTime = time.Second
 
 func (a *invocation) doctorCommand() *cobra.Command {
 	var at string
@@ -43,99 +36,35 @@ on this machine disturbs measurements, each with advice. It changes nothing.`,
 	return cmd
 }
 
-// diagnosis is what doctor found, as --json prints it.
-type diagnosis struct {
-	Host     bench.HostFacts `json:"host"`
-	Engines  []engineState   `json:"engines"`
-	Findings []host.Finding  `json:"findings"`
-	Dead     []string        `json:"dead_runs"`
-	Remote   string          `json:"remote,omitempty"` // the address of the machine, where it is another one
-}
-
-type engineState struct {
-	Name   string            `json:"name"`
-	Usable bool              `json:"usable"`
-	Sure   bool              `json:"sure"` // false where it could not be found out
-	Why    string            `json:"why,omitempty"`
-	Info   *bench.EngineInfo `json:"info,omitempty"`
-}
-
 func (a *invocation) doctor(ctx context.Context) error {
-	state, err := a.stateDir()
+	t, err := a.here()
 	if err != nil {
 		return err
 	}
-	d := diagnosis{Host: host.Facts(fsRoot)}
-	all, err := probe(ctx, a.newSite("doctor", filepath.Join(state, "runs", "doctor")), builtinInstances())
+	d, err := t.Diagnose(ctx)
 	if err != nil {
 		return err
 	}
-	for _, e := range all {
-		d.Engines = append(d.Engines, stateOf(e))
-	}
-	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
-	d.Findings = append(d.Findings, callsFinding())
-	dead, err := deadRuns(state)
-	release(dead)
-	half, halfErr := halfGone(state)
-	release(half)
-	if err := errors.Join(err, halfErr); err != nil {
-		return err
-	}
-	d.Dead = append([]string{}, ids(slices.Concat(dead, half))...) // never null as JSON
 	return a.printDiagnosis(d)
 }
 
 // farDoctor says what another machine tells about itself.
 func (a *invocation) farDoctor(ctx context.Context, at string) error {
-	there, err := a.links.to(at).Machine(ctx)
+	d, err := a.tare.DiagnoseAt(ctx, at)
 	if err != nil {
 		return err
-	}
-	d := diagnosis{Host: there.Host, Remote: at, Findings: []host.Finding{}, Dead: []string{}}
-	for _, w := range there.Warnings {
-		d.Findings = append(d.Findings, host.Finding{Name: strings.TrimPrefix(w.Code, "host-"), Status: host.Disturb, Text: w.Text, Hint: w.Hint})
-	}
-	lent := slices.DeleteFunc(remoteInstances(at, there.Engines), func(i instance) bool { return !slices.Contains(there.Engines, i.Name) })
-	all, err := probe(ctx, a.newSite("doctor", ""), lent)
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		d.Engines = append(d.Engines, stateOf(e))
 	}
 	return a.printDiagnosis(d)
 }
 
-func (a *invocation) printDiagnosis(d diagnosis) error {
+func (a *invocation) printDiagnosis(d *app.Diagnosis) error {
 	if a.global.JSON {
 		return a.printJSON(d)
 	}
 	return a.writeDiagnosis(d)
 }
 
-func stateOf(e probed) engineState {
-	s := engineState{Name: e.instance.Name, Usable: e.err == nil, Sure: e.err == nil || errors.Is(e.err, bench.ErrUnsupported)}
-	if e.err != nil {
-		s.Why = e.err.Error()
-		return s
-	}
-	s.Info = &e.info
-	return s
-}
-
-// existing returns the nearest directory above path that exists.
-func existing(path string) string {
-	for path != "/" {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		path = filepath.Dir(path)
-	}
-	return path
-}
-
-func (a *invocation) writeDiagnosis(d diagnosis) error {
+func (a *invocation) writeDiagnosis(d *app.Diagnosis) error {
 	paint, err := a.painter()
 	if err != nil {
 		return err
@@ -170,7 +99,7 @@ func (a *invocation) writeDiagnosis(d diagnosis) error {
 }
 
 // where names another machine, and what disturbs measurements there can be seen.
-func where(d diagnosis) string {
+func where(d *app.Diagnosis) string {
 	switch {
 	case d.Remote == "":
 		return ""

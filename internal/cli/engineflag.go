@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/app"
 )
 
 // parseEngines reads --engine: names separated by commas, where NAME=VALUE
 // belongs to the engine before it, so that "docker,name=new,host=unix:///x"
 // declares an instance "new" of docker beside it.
-func parseEngines(flags []string) (chosen []string, declared []instance, err error) {
-	var open *instance
+func parseEngines(flags []string) (chosen []string, declared []app.Instance, err error) {
+	var open *app.Instance
 	finish := func() {
 		if open != nil {
 			chosen = append(chosen, open.Name)
@@ -48,8 +50,8 @@ func parseEngines(flags []string) (chosen []string, declared []instance, err err
 
 // declare begins an instance like the built-in of a name, or of the driver of
 // that name.
-func declare(name string) *instance {
-	for _, b := range builtinInstances() {
+func declare(name string) *app.Instance {
+	for _, b := range app.Builtin() {
 		if b.Name == name {
 			if b.Options == nil {
 				b.Options = map[string]string{}
@@ -57,5 +59,5 @@ func declare(name string) *instance {
 			return &b
 		}
 	}
-	return &instance{Name: name, Driver: name, Options: map[string]string{}}
+	return &app.Instance{Name: name, Driver: name, Options: map[string]string{}}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/plain"
@@ -80,19 +82,6 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// kindError is an error of a kind that its text does not name: it says so in its
-// own words.
-type kindError struct {
-	text string
-	kind error
-}
-
-func (e *kindError) Error() string { return e.text }
-func (e *kindError) Unwrap() error { return e.kind }
-
-// errTrialsFailed is how a run ends that finished with failed trials.
-var errTrialsFailed = errors.New("some trials failed")
-
 // fail tells about an error and returns its exit code: the one place where
 // errors become sentences and numbers.
 func (a *invocation) fail(err error) int {
@@ -138,16 +127,22 @@ func (a *invocation) failJSON(err error, hint string, code int) {
 func classify(err error) (code int, hint string) {
 	var usage *usageError
 	var hinted *hintError
+	isUsage := errors.As(err, &usage)
 	switch {
 	case errors.As(err, &hinted):
 		hint = hinted.hint
-	case errors.As(err, &usage):
+	case isUsage:
 		hint = usage.hint
 	}
+	for p := range app.Problems(err) {
+		a := adviceFor(p)
+		isUsage = isUsage || a.usage
+		hint = cmp.Or(hint, a.hint)
+	}
 	switch {
-	case errors.As(err, &usage):
+	case isUsage:
 		code = exitUsage
-	case errors.Is(err, errTrialsFailed):
+	case errors.Is(err, app.ErrTrialsFailed):
 		code = exitTrials
 	case errors.Is(err, run.ErrInterrupted), isInterrupt(err):
 		code = exitInterrupted
@@ -156,10 +151,7 @@ func classify(err error) (code int, hint string) {
 	default:
 		code = exitFailed
 	}
-	if hint == "" {
-		hint = generalHint(err)
-	}
-	return code, hint
+	return code, cmp.Or(hint, generalHint(err))
 }
 
 // generalHint is for errors of the system that can come from anywhere.

@@ -1,5 +1,5 @@
 // Package cli is the command line: commands, flags, streams, hints and exit
-// codes. It is the one place that knows every engine, workload and store.
+// codes. What they do, package app does.
 package cli
 
 //go:generate go run ./clidoc ../../docs/cli
@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/experiment"
 )
 
@@ -37,7 +38,7 @@ type invocation struct {
 
 	global    globalOptions
 	tokenFile string // of commands that talk to another machine
-	links     *links
+	tare      *app.App
 }
 
 // globalOptions are the flags that every command has.
@@ -57,8 +58,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		env: os.Getenv, now: time.Now,
 		interrupted: make(chan struct{}),
 	}
-	a.links = newLinks(a.token)
-	defer a.links.close()
+	a.tare = app.New(app.Config{Version: toolVersion(), Token: a.token, Now: a.now, Observer: &watcher{invocation: a}})
+	defer a.tare.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer a.takeSignals(cancel)()

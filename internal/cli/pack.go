@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/pack"
@@ -236,18 +237,18 @@ func (o packOptions) name(program string) (string, error) {
 func loaders() []string { return []string{"docker", "podman", "containerd"} }
 
 // toLoad are the engines to load an image into.
-func toLoad(flags []string) ([]instance, error) {
+func toLoad(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
 		return nil, err
 	}
-	all := instances(builtinInstances(), declared)
-	var out []instance
+	all := app.WithDeclared(app.Builtin(), declared)
+	var out []app.Instance
 	for _, name := range chosen {
-		i := slices.IndexFunc(all, func(e instance) bool { return e.Name == name })
+		i := slices.IndexFunc(all, func(e app.Instance) bool { return e.Name == name })
 		if i < 0 {
-			all = slices.DeleteFunc(all, func(e instance) bool { return !slices.Contains(loaders(), e.Driver) })
-			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), "one can load into " + strings.Join(names(all), ", ")}
+			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(loaders(), e.Driver) })
+			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), "one can load into " + strings.Join(app.Names(all), ", ")}
 		}
 		out = append(out, all[i])
 	}

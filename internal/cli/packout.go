@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 )
@@ -113,7 +114,7 @@ func (t *target) workshop() (dir string, remove func(), err error) {
 		parent = filepath.Dir(t.path)
 	}
 	var done func() error
-	if t.work, done, err = workDir(parent); err != nil {
+	if t.work, done, err = app.WorkDir(parent); err != nil {
 		return "", nil, notWritable(err)
 	}
 	return t.work, func() { _ = done() }, nil // at worst a leftover, which the next one removes
@@ -215,7 +216,7 @@ func (t *target) placed(err error) error {
 
 // loadInto loads the image into engines, and returns their names. One that
 // cannot take it does not keep the others from it.
-func (a *invocation) loadInto(ctx context.Context, engines []instance, img *image.Image, tag string) (loaded []string, err error) {
+func (a *invocation) loadInto(ctx context.Context, engines []app.Instance, img *image.Image, tag string) (loaded []string, err error) {
 	for _, inst := range engines {
 		if loadErr := a.loadOne(ctx, inst, img, tag); loadErr != nil {
 			err = errors.Join(err, fmt.Errorf("--load %s: %w", inst.Name, loadErr))
@@ -226,17 +227,17 @@ func (a *invocation) loadInto(ctx context.Context, engines []instance, img *imag
 	return loaded, err
 }
 
-func (a *invocation) loadOne(ctx context.Context, inst instance, img *image.Image, tag string) (err error) {
-	dir, remove, err := workDir(os.TempDir()) // for the socket of an engine that has to be started
+func (a *invocation) loadOne(ctx context.Context, inst app.Instance, img *image.Image, tag string) (err error) {
+	dir, remove, err := app.WorkDir(os.TempDir()) // for the socket of an engine that has to be started
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	e, err := openEngine(a.newSite("pack", dir), inst)
+	e, err := a.tare.Site("pack", dir).Engine(inst)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeEngines(ctx, map[string]bench.Engine{inst.Name: e})) }()
+	defer func() { err = errors.Join(err, app.CloseEngines(ctx, map[string]bench.Engine{inst.Name: e})) }()
 	l, ok := bench.As[bench.ImageLoader](e)
 	if !ok {
 		return fmt.Errorf("%w: %s has no store of images that users name: write a file with -o, and use it with --image tar:FILE", bench.ErrUnsupported, inst.Name)

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
@@ -34,21 +35,25 @@ type plannedRun struct {
 }
 
 func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) error {
-	p, err := a.plan(ctx, name, o, a.newSite("plan", ""))
+	p, err := a.plan(ctx, a.tare, name, o)
 	if err != nil {
 		return err
 	}
-	shown := plannedRun{Plan: p.plan, Schedule: schedule.Blocks(p.plan)}
-	shown.ExpectedBlock = a.expectedBlock(ctx, p.plan)
-	shown.Most = most(p.plan, shown.ExpectedBlock)
-	shown.Warning = undecidable(p.plan, p.workload.Metrics(), shown.ExpectedBlock)
+	shown := plannedRun{Plan: p.Plan, Schedule: schedule.Blocks(p.Plan)}
+	// Without a store there is no estimate; that is no reason not to show the plan.
+	_ = a.withRuns(ctx, func(s bench.Store) error {
+		shown.ExpectedBlock = app.ExpectedBlock(ctx, s, p.Plan)
+		return nil
+	})
+	shown.Most = app.Most(p.Plan, shown.ExpectedBlock)
+	shown.Warning = app.Undecidable(p.Plan, p.Workload.Metrics(), shown.ExpectedBlock)
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}
 	return writePlan(a.stdout, shown, p, a.lineWidth())
 }
 
-func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
+func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 	plan := s.Plan
 	fmt.Fprintf(w, "%s: workload %s, seed %d\n", plain.Line(plan.Name), plan.Workload, plan.Seed)
 	if plan.Doc != "" {
@@ -58,8 +63,7 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	if err := writeCells(w, plan, p); err != nil {
 		return err
 	}
-	if len(plan.LeftOut) > 0 {
-		out := leftOut(plan)
+	if out := app.Omitted(plan); out != nil {
 		fmt.Fprintln(w)
 		writeWrapped(w, "", out.Text+"; "+out.Hint, width)
 	}
@@ -79,20 +83,20 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 		writeWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
 	}
 	fmt.Fprintln(w)
-	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
+	writeWrapped(w, "stops ", stopRule(plan, p.Workload.Metrics()), width)
 	writeWrapped(w, "takes ", duration(s), width)
 	if s.Warning != nil {
 		writeWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
 	}
-	for _, e := range p.used() {
-		if e.err != nil {
-			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, e.err), width)
+	for _, e := range p.Used() {
+		if e.Err != nil {
+			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.Name, e.Err), width)
 		}
 	}
 	return nil
 }
 
-func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
+func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CELL\tENGINE\tCONDITION\tROLE")
 	for _, c := range plan.Cells[:min(len(plan.Cells), shownCells)] {
@@ -114,10 +118,10 @@ func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
 	return nil
 }
 
-func engineVersion(name string, p *planned) string {
-	for _, e := range p.probed {
-		if e.instance.Name == name && e.err == nil && e.info.Version != "" {
-			return plain.Line(name + " " + e.info.Version)
+func engineVersion(name string, p *app.Planned) string {
+	for _, e := range p.Probed {
+		if e.Name == name && e.Err == nil && e.Info.Version != "" {
+			return plain.Line(name + " " + e.Info.Version)
 		}
 	}
 	return plain.Line(name)

@@ -14,14 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-const (
-	// remoteDriver is the driver of engines of another machine.
-	remoteDriver = "remote"
-	// remotePort is what "tare" is on a telephone's keys.
-	remotePort = "8273"
-	// tokenVariable has the token where no file is named.
-	tokenVariable = "TARE_TOKEN"
-)
+// tokenVariable has the token where no file is named.
+const tokenVariable = "TARE_TOKEN"
 
 // addTokenFlag adds the flag of commands that talk to another machine.
 func (a *invocation) addTokenFlag(f *pflag.FlagSet) {

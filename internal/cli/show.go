@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
@@ -41,19 +42,19 @@ ApacheBench know.`,
 			if err := alone(format, trials, applied); err != nil {
 				return err
 			}
-			if err := checkForm(as, a.global.JSON || format.csv || format.markdown || trials || applied); err != nil {
+			if err := checkForm(as, a.global.JSON || format.some() || trials || applied); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
 				name := append(args, "last")[0]
 				if trials {
-					id, err := findRun(cmd.Context(), s, name)
+					id, err := app.FindRun(cmd.Context(), s, name)
 					if err != nil {
 						return err
 					}
 					return a.showTrials(cmd.Context(), s, id)
 				}
-				r, err := openRun(cmd.Context(), s, name)
+				r, err := app.OpenRun(cmd.Context(), s, name)
 				switch {
 				case err != nil:
 					return err
@@ -81,8 +82,8 @@ func alone(format formatOptions, trials, applied bool) error {
 	switch {
 	case trials && applied:
 		return &usageError{errors.New("--trials and --applied are two lists"), "ask for one, then for the other"}
-	case (trials || applied) && (format.csv || format.markdown):
-		return &usageError{errors.New("--csv and --markdown are for reports"), "--json prints --trials and --applied for programs"}
+	case (trials || applied) && format.some():
+		return &usageError{errors.New(inWords(formatFlags()) + " are for reports"), "--json prints --trials and --applied for programs"}
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 	}
 	var runs []*bench.Run
 	for _, name := range names {
-		r, err := openRun(ctx, s, name)
+		r, err := app.OpenRun(ctx, s, name)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/bucketbench"
 	"github.com/tare-bench/tare/internal/plain"
@@ -54,7 +55,7 @@ func (a *invocation) showTables(r *bench.Run) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", r.Header.ID, err)
 	}
-	if n := failedTrials(r); n > 0 {
+	if n := app.FailedTrials(r); n > 0 {
 		a.notice("trials that did not end well are in no table: %d; 'tare show %s --trials' says why", n, r.Header.ID)
 	}
 	return bucketbench.Tables(a.stdout, rows)

@@ -60,10 +60,10 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 		r.samples, r.resumptions = int(samples.Int64), int(resumptions.Int64)
 	}
 	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
-		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
+		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, err))
 	}
 	if err := record.ValidateHeader(&r.header); err != nil {
-		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
+		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, err))
 	}
 	if r.header.ID != id {
 		return r, s.wrap(damaged("header of run number %d: it is that of run %s, and not of %.80q", r.number, r.header.ID, id))

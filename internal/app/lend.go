@@ -1,10 +1,9 @@
-package cli
+package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,12 +14,24 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
+// Lend returns what a server needs that lends engines of this machine, and of images
+// beside tare's own those that are named. Who serves adds the token, a log and limits.
+// The App needs a state directory.
+func (a *App) Lend(offered []Instance, images []string) remote.Config {
+	return remote.Config{
+		Version: a.config.Version,
+		Machine: func(ctx context.Context) remote.Machine { return a.thisMachine(ctx, offered) },
+		Open:    func() (remote.Site, error) { return a.openLent(offered) },
+		Permit:  func(spec bench.Spec) error { return permit(spec, images) },
+	}
+}
+
 // thisMachine is what clients are told of this machine.
-func thisMachine(ctx context.Context, state string, offered []instance) remote.Machine {
+func (a *App) thisMachine(ctx context.Context, offered []Instance) remote.Machine {
 	facts := host.Facts(fsRoot)
 	return remote.Machine{
-		Host: facts, Engines: names(offered),
-		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(state)}}),
+		Host: facts, Engines: Names(offered),
+		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}}),
 	}
 }
 
@@ -28,17 +39,17 @@ func thisMachine(ctx context.Context, state string, offered []instance) remote.M
 // 'tare clean' finds what is left where this process dies.
 type lent struct {
 	dir     *runDir
-	site    site
-	offered []instance
+	site    *Site
+	offered []Instance
 }
 
-func (a *invocation) openLent(state string, offered []instance) (remote.Site, error) {
-	id := newRunID(a.now())
-	dir, err := newRunDir(state, id, offered)
+func (a *App) openLent(offered []Instance) (remote.Site, error) {
+	id := newRunID(a.config.Now())
+	dir, err := a.newRunDir(id, offered)
 	if err != nil {
 		return nil, err
 	}
-	return lent{dir, a.newSite(id, filepath.Join(state, "runs", id)), offered}, nil
+	return lent{dir, a.siteOf(id), offered}, nil
 }
 
 // Name implements remote.Site.
@@ -46,11 +57,11 @@ func (l lent) Name() string { return l.dir.id }
 
 // Engine implements remote.Site.
 func (l lent) Engine(name string) (bench.Engine, error) {
-	i := slices.IndexFunc(l.offered, func(i instance) bool { return i.Name == name })
+	i := slices.IndexFunc(l.offered, func(i Instance) bool { return i.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: engine %.80q is not lent here: there is %s", bench.ErrUnsupported, name, strings.Join(names(l.offered), ", "))
+		return nil, fmt.Errorf("%w: engine %.80q is not lent here: there is %s", bench.ErrUnsupported, name, strings.Join(Names(l.offered), ", "))
 	}
-	return openEngine(l.site, l.offered[i])
+	return l.site.Engine(l.offered[i])
 }
 
 // Close implements remote.Site.

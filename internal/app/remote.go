@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -16,17 +16,22 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-// links are the connections of one invocation to other machines.
+const (
+	// RemoteDriver is the driver of engines of another machine.
+	RemoteDriver = "remote"
+	// RemotePort is what "tare" is on a telephone's keys.
+	RemotePort = "8273"
+)
+
+// links are the connections of an App to other machines.
 type links struct {
-	token func() (remote.Token, error)
+	config Config
 
 	mu  sync.Mutex
 	all map[string]*far.Link
 }
 
-func newLinks(token func() (remote.Token, error)) *links {
-	return &links{token: token, all: map[string]*far.Link{}}
-}
+func newLinks(c Config) *links { return &links{config: c, all: map[string]*far.Link{}} }
 
 // to returns the link to a machine, one for all of its engines.
 func (l *links) to(address string) *far.Link {
@@ -40,10 +45,10 @@ func (l *links) to(address string) *far.Link {
 
 func (l *links) target(address string) (remote.Target, error) {
 	if address == "" {
-		return remote.Target{}, &usageError{errors.New("an engine of another machine needs its address"), "at=HOST, or at=HOST:PORT"}
+		return remote.Target{}, &Problem{Kind: NoAddress, Err: errors.New("an engine of another machine needs its address")}
 	}
-	token, err := l.token()
-	return remote.Target{Address: withPort(address), Token: token, Version: toolVersion()}, err
+	token, err := l.config.Token()
+	return remote.Target{Address: withPort(address), Token: token, Version: l.config.Version}, err
 }
 
 // close ends the sessions; the servers remove what is left of them.
@@ -58,19 +63,19 @@ func (l *links) close() {
 // withPort adds the port that a server has unless it was told otherwise.
 func withPort(address string) string {
 	if _, err := netip.ParseAddr(address); err == nil {
-		return net.JoinHostPort(address, remotePort)
+		return net.JoinHostPort(address, RemotePort)
 	}
 	if _, _, err := net.SplitHostPort(address); err == nil {
 		return address
 	}
-	return net.JoinHostPort(strings.Trim(address, "[]"), remotePort)
+	return net.JoinHostPort(strings.Trim(address, "[]"), RemotePort)
 }
 
 // instancesAt lists the engines that a plan can name: those of this machine, or
 // of the one at an address, and those that are declared.
-func (a *invocation) instancesAt(ctx context.Context, address string, declared []instance) ([]instance, error) {
+func (a *App) instancesAt(ctx context.Context, address string, declared []Instance) ([]Instance, error) {
 	if address == "" {
-		return instances(builtinInstances(), declared), nil
+		return WithDeclared(Builtin(), declared), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
 	defer cancel()
@@ -81,40 +86,40 @@ func (a *invocation) instancesAt(ctx context.Context, address string, declared [
 	if declared, err = movedTo(address, declared); err != nil {
 		return nil, err
 	}
-	return instances(remoteInstances(address, there.Engines), declared), nil
+	return WithDeclared(remoteInstances(address, there.Engines), declared), nil
 }
 
 // remoteInstances are the engines that another machine offers, and the built-in
 // names that it does not, for it to say so.
-func remoteInstances(address string, offered []string) []instance {
-	all := names(builtinInstances())
+func remoteInstances(address string, offered []string) []Instance {
+	all := Names(Builtin())
 	for _, name := range offered {
 		if !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
-	out := make([]instance, len(all))
+	out := make([]Instance, len(all))
 	for i, name := range all {
-		out[i] = instance{Name: name, Driver: remoteDriver, Options: map[string]string{"at": address, "engine": name}}
+		out[i] = Instance{Name: name, Driver: RemoteDriver, Options: map[string]string{"at": address, "engine": name}}
 	}
 	return out
 }
 
 // movedTo takes declared engines to another machine. Their options would be
 // about this one.
-func movedTo(address string, declared []instance) ([]instance, error) {
+func movedTo(address string, declared []Instance) ([]Instance, error) {
 	// --engine names some of the built-in engines with their options.
-	declared = slices.DeleteFunc(slices.Clone(declared), func(d instance) bool {
-		return slices.ContainsFunc(builtinInstances(), func(b instance) bool {
+	declared = slices.DeleteFunc(slices.Clone(declared), func(d Instance) bool {
+		return slices.ContainsFunc(Builtin(), func(b Instance) bool {
 			return b.Name == d.Name && b.Driver == d.Driver && maps.Equal(b.Options, d.Options)
 		})
 	})
 	for i, d := range declared {
 		switch {
-		case d.Driver != remoteDriver:
-			return nil, &usageError{
-				fmt.Errorf("engine %s is declared for this machine, and --remote takes those of %s", d.Name, address),
-				"declare it there: tare agent serve --engine …; or mix machines without --remote: --engine remote,name=there,at=" + address + ",engine=docker",
+		case d.Driver != RemoteDriver:
+			return nil, &Problem{
+				Kind: DeclaredHere, Names: []string{address},
+				Err: fmt.Errorf("engine %s is declared for this machine, and --remote takes those of %s", d.Name, address),
 			}
 		case d.Options["at"] == "":
 			declared[i].Options = map[string]string{"at": address, "engine": d.Options["engine"]}
@@ -124,12 +129,12 @@ func movedTo(address string, declared []instance) ([]instance, error) {
 }
 
 // farWarnings are what disturbs measurements on the other machines of a plan.
-func (a *invocation) farWarnings(ctx context.Context, p *planned) []bench.Warning {
+func (a *App) farWarnings(ctx context.Context, p *Planned) []bench.Warning {
 	var out []bench.Warning
 	var asked []string
-	for _, e := range p.used() {
-		at := e.instance.Options["at"]
-		if e.instance.Driver != remoteDriver || slices.Contains(asked, at) {
+	for _, e := range p.Used() {
+		at := e.Options["at"]
+		if e.Driver != RemoteDriver || slices.Contains(asked, at) {
 			continue
 		}
 		asked = append(asked, at)

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -10,13 +10,12 @@ import (
 	"github.com/tare-bench/tare/internal/host"
 )
 
-// expectedBlock adds up what a trial of each cell took in the newest run that
-// had such a cell on this machine. It is 0 unless all of them are known.
-func (a *invocation) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration {
+// ExpectedBlock adds up what a trial of each cell took in the newest run that
+// had such a cell on this machine. It is 0 unless all of them are known: without
+// earlier runs that can be read there is no estimate.
+func ExpectedBlock(ctx context.Context, s bench.Store, plan bench.Plan) time.Duration {
 	took := map[string]time.Duration{}
-	// Without earlier runs, or without a store, there is no estimate; that is
-	// no reason not to show the plan.
-	_ = a.withRuns(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
+	_ = earlier(ctx, s, plan, took) // what it has found out until then is known
 	var block time.Duration
 	for _, c := range plan.Cells {
 		d, ok := took[kindOfTrial(c)]
@@ -66,9 +65,9 @@ func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[strin
 	return nil
 }
 
-// most is the longest that a run can take, as far as is known: a block that has begun
+// Most is the longest that a run can take, as far as is known: a block that has begun
 // within the budget is finished, and one is always measured.
-func most(plan bench.Plan, block time.Duration) time.Duration {
+func Most(plan bench.Plan, block time.Duration) time.Duration {
 	if block == 0 {
 		return plan.Budget
 	}

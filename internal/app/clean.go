@@ -70,7 +70,7 @@ func (a *App) Clean(ctx context.Context, c Cleaning) (found []Leftover, err erro
 		work, workErr := cleanWork(c.DryRun)
 		directories, dirErr = append(directories, work...), errors.Join(dirErr, workErr)
 	}
-	return slices.Concat([]Leftover{}, found, directories), errors.Join(err, dirErr)
+	return append(append([]Leftover{}, found...), directories...), errors.Join(err, dirErr)
 }
 
 // DeadRuns lists the runs that ended without cleaning up.

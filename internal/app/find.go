@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
 )
 
 // last is what the newest run is called.
@@ -36,19 +37,31 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 	}
 }
 
-// newestRun is the ID of the newest run. One that is hidden may be newer.
+// newestRun is the ID of the newest run. One that is hidden may be newer; one that cannot
+// be read may say wrongly when it began, and the run before it is not the last.
 func newestRun(ctx context.Context, s bench.Store) (string, error) {
 	found, err := s.Find(ctx, "", 1)
-	switch {
-	case err != nil:
-		return "", &Problem{
-			Kind: LastUnknown,
-			Err:  fmt.Errorf("which run is the last one is not known, as one cannot be read: %w", err),
-		}
-	case len(found) == 0:
+	if err == nil && len(found) == 0 {
 		return "", noRun(ctx, s, last)
 	}
-	return found[0], nil
+	if err == nil {
+		if err = readable(ctx, s, found[0]); err == nil {
+			return found[0], nil
+		}
+		err = fmt.Errorf("run %s: %w", found[0], err)
+	}
+	return "", &Problem{
+		Kind: LastUnknown,
+		Err:  fmt.Errorf("which run is the last one is not known, as one cannot be read: %w", err),
+	}
+}
+
+// readable reports why the header of a run cannot be read, if it cannot.
+func readable(ctx context.Context, s bench.Store, id string) error {
+	for _, err := range record.Stored(ctx, s, id) {
+		return err // of the first piece
+	}
+	return nil
 }
 
 // noRun is the error of looking for a run that is not among those stored.
@@ -65,10 +78,5 @@ func OpenRun(ctx context.Context, s bench.Store, name string) (*bench.Run, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.Open(ctx, id)
-	if err != nil && name == last {
-		err = fmt.Errorf("the last run is %s, and it cannot be read: %w", id, err)
-		return nil, &Problem{Kind: LastUnknown, Err: err, Run: id}
-	}
-	return r, err
+	return s.Open(ctx, id)
 }

@@ -56,8 +56,8 @@ func TestUndecidable(t *testing.T) {
 	}
 }
 
-// TestMost checks that the block under way when the budget is used up is counted.
-func TestMost(t *testing.T) {
+// TestLongestRun checks that the block under way when the budget is used up is counted.
+func TestLongestRun(t *testing.T) {
 	for _, tt := range []struct {
 		blocks, warmup      int
 		budget, block, want time.Duration
@@ -71,7 +71,7 @@ func TestMost(t *testing.T) {
 		{3, 0, 0, time.Second, 3 * time.Second},
 	} {
 		plan := bench.Plan{Warmup: tt.warmup, MaxBlocks: tt.blocks, Budget: tt.budget}
-		if got := Most(plan, tt.block); got != tt.want {
+		if got := LongestRun(plan, tt.block); got != tt.want {
 			t.Errorf("%+v: %s", tt, got)
 		}
 	}

@@ -65,9 +65,9 @@ func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[strin
 	return nil
 }
 
-// Most is the longest that a run can take, as far as is known: a block that has begun
+// LongestRun is the longest that a run can take, as far as is known: a block that has begun
 // within the budget is finished, and one is always measured.
-func Most(plan bench.Plan, block time.Duration) time.Duration {
+func LongestRun(plan bench.Plan, block time.Duration) time.Duration {
 	if block == 0 {
 		return plan.Budget
 	}

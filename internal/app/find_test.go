@@ -15,7 +15,7 @@ import (
 
 // stored is a store of runs that have no samples, the newest first; all can be read.
 type stored struct {
-	NoStored
+	EmptyStore
 	ids []string
 }
 
@@ -74,8 +74,8 @@ func TestFindRun(t *testing.T) {
 		{three, "b", "", ManyRuns},
 		{three, "2024", "", NoRun},
 		{three, "", "", NoRun},
-		{NoStored{}, "last", "", NoRuns},
-		{NoStored{}, "x", "", NoRuns},
+		{EmptyStore{}, "last", "", NoRuns},
+		{EmptyStore{}, "x", "", NoRuns},
 		{hiding{three}, "a", "2026-a", ""},
 		{hiding{three}, "last", "", LastUnknown},
 	} {

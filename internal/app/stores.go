@@ -110,31 +110,31 @@ func kindOfFile(m fs.FileMode) string {
 	}
 }
 
-// NoStored is the store before the first run: it has none, and takes none.
-type NoStored struct{}
+// EmptyStore is the store before the first run: it has none, and takes none.
+type EmptyStore struct{}
 
-var _ bench.Store = NoStored{}
+var _ bench.Store = EmptyStore{}
 
 // Create refuses: nobody who writes is given this store.
-func (NoStored) Create(context.Context, bench.Header) (bench.RunWriter, error) {
+func (EmptyStore) Create(context.Context, bench.Header) (bench.RunWriter, error) {
 	return nil, errors.ErrUnsupported
 }
 
 // Resume finds no run.
-func (NoStored) Resume(context.Context, string, bench.Resumption) (bench.RunWriter, error) {
+func (EmptyStore) Resume(context.Context, string, bench.Resumption) (bench.RunWriter, error) {
 	return nil, fs.ErrNotExist
 }
 
 // Open finds no run.
-func (NoStored) Open(context.Context, string) (*bench.Run, error) { return nil, fs.ErrNotExist }
+func (EmptyStore) Open(context.Context, string) (*bench.Run, error) { return nil, fs.ErrNotExist }
 
 // Runs yields nothing.
-func (NoStored) Runs(context.Context) iter.Seq2[bench.RunSummary, error] {
+func (EmptyStore) Runs(context.Context) iter.Seq2[bench.RunSummary, error] {
 	return func(func(bench.RunSummary, error) bool) {}
 }
 
 // Find finds nothing.
-func (NoStored) Find(context.Context, string, int) ([]string, error) { return nil, nil }
+func (EmptyStore) Find(context.Context, string, int) ([]string, error) { return nil, nil }
 
 // Close does nothing.
-func (NoStored) Close() error { return nil }
+func (EmptyStore) Close() error { return nil }

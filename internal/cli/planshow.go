@@ -45,7 +45,7 @@ func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) e
 		shown.ExpectedBlock = app.ExpectedBlock(ctx, s, p.Plan)
 		return nil
 	})
-	shown.Most = app.Most(p.Plan, shown.ExpectedBlock)
+	shown.Most = app.LongestRun(p.Plan, shown.ExpectedBlock)
 	shown.Warning = app.Undecidable(p.Plan, p.Workload.Metrics(), shown.ExpectedBlock)
 	if a.global.JSON {
 		return a.printJSON(shown)

@@ -78,7 +78,7 @@ func (a *invocation) withStoreOr(ctx context.Context, mayMake bool, f func(bench
 	var place *fs.PathError
 	switch {
 	case isKind(err, app.NoStore) && a.global.Store == "":
-		return f(app.NoStored{})
+		return f(app.EmptyStore{})
 	case isKind(err, app.NotAStore) && a.global.Store == "": // nobody has typed it
 		return errors.Unwrap(err)
 	case errors.As(err, &place) && generalHint(err) == "":

@@ -53,7 +53,7 @@ func (a *invocation) announce(s app.Sitting) {
 	a.notice("%s: %s%s", plan.Name, strings.Join(cells, ", "), control)
 	stops := stopRule(plan, s.Header.Metrics)
 	if s.Block > 0 {
-		stops += "; takes at most about " + unit.FormatDuration(app.Most(plan, s.Block))
+		stops += "; takes at most about " + unit.FormatDuration(app.LongestRun(plan, s.Block))
 	}
 	a.notice("stops %s", stops)
 	if w := app.Undecidable(plan, s.Header.Metrics, s.Block); w != nil {

@@ -87,7 +87,8 @@ var allowed = map[string][]string{
 	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/unit", "internal/plain", "internal/report"},
 	"internal/report/text":           {"golang.org/x/text"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
-	"internal/cli":                   {"internal/*", "internal/load/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*", "internal/image/inspect", "internal/image/pack", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
+	"internal/app":                   {"internal/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*"},
+	"internal/cli":                   {"internal/*", "internal/load/https", "internal/workload/http", "internal/workload/lifecycle", "internal/image/inspect", "internal/image/pack", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
 	"internal/cli/*":                 {"internal/cli", "github.com/spf13/cobra"},
 }
 

@@ -316,6 +316,19 @@ type Leftover struct {
 	ID     string `json:"id"`
 }
 
+// Dispose removes a container outside of what is timed: once more where the first call
+// fails, or where the engine has removed less than it says.
+func Dispose(ctx context.Context, e Engine, c Container) error {
+	err := c.Remove(ctx)
+	if v, ok := As[Verifier](e); ok && err == nil {
+		err = v.Gone(ctx, c)
+	}
+	if err != nil {
+		err = c.Remove(ctx)
+	}
+	return err
+}
+
 // As returns the capability T of e, looking through wrappers that have an
 // Unwrap() Engine method.
 func As[T any](e Engine) (T, bool) {

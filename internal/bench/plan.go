@@ -105,6 +105,14 @@ type Cell struct {
 	Params    map[string]string `json:"params,omitempty"` // options of the workload, checked against its Params
 }
 
+// FullName is the cell's name with its condition: the only one of that name in the plan.
+func (c *Cell) FullName() string {
+	if c.Condition == "" {
+		return c.Name
+	}
+	return c.Name + " " + c.Condition
+}
+
 // A Hook is something that happens before trials, outside the timed part.
 type Hook struct {
 	When HookTime `json:"when"`

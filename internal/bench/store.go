@@ -23,6 +23,12 @@ type Store interface {
 	// Runs yields a summary of every run, newest first.
 	Runs(ctx context.Context) iter.Seq2[RunSummary, error]
 
+	// Find returns the IDs of the runs whose ID begins or ends with part, newest
+	// first: at most limit, or all where limit is 0. Every run fits an empty part. It
+	// reads no headers, so a run that it names may yet be one that cannot be read. IDs
+	// may come with an error, which says that others are hidden.
+	Find(ctx context.Context, part string, limit int) ([]string, error)
+
 	Close() error
 }
 
@@ -47,6 +53,22 @@ type RunSummary struct {
 	Failed  int // samples whose outcome is failed or timed-out
 	Partly  int // samples of surveys that are ok but for a part that failed
 	End     *End
+}
+
+// A Checker is a Store that can tell whether it still holds what was stored.
+type Checker interface {
+	// Check reads the whole store and changes nothing. It calls each for every run,
+	// newest first, until that fails, and returns what is wrong with the store as such.
+	Check(ctx context.Context, each func(Checked) error) (wrong []string, err error)
+}
+
+// Checked is what a check has found out about one run.
+type Checked struct {
+	ID      string
+	Samples int
+	Summed  bool     // all of it has checksums; false for a run that an older version stored
+	Damaged []Sample // those that are not what was stored
+	Err     error    // why it cannot be read at all, or not to its end
 }
 
 // ErrFinished is the error of resuming a run that is finished.

@@ -128,4 +128,3 @@ type Fixture interface {
 type Rester interface {
 	Rest(ctx context.Context) error
 }
-

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/apachebench"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/plain"
@@ -17,14 +18,14 @@ import (
 )
 
 // showBlocks prints ApacheBench's block of each cell of a run.
-func (a *app) showBlocks(r *bench.Run) error {
+func (a *invocation) showBlocks(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != http.Name {
 		return &usageError{
 			fmt.Errorf("run %s is of the workload %s, and ab's block is of http", r.Header.ID, w),
 			"'tare run http' makes such a run",
 		}
 	}
-	if n := failedTrials(r); n > 0 {
+	if n := app.FailedTrials(r); n > 0 {
 		a.notice("trials that did not end well are in no block: %d; 'tare show %s --trials' says why", n, r.Header.ID)
 	}
 	shown := 0
@@ -34,7 +35,7 @@ func (a *app) showBlocks(r *bench.Run) error {
 		}
 		block, err := blockOf(r, i)
 		if err != nil {
-			return fmt.Errorf("run %s: cell %s: %w", r.Header.ID, cellName(c), err)
+			return fmt.Errorf("run %s: cell %s: %w", r.Header.ID, c.FullName(), err)
 		}
 		if block == nil {
 			continue
@@ -57,7 +58,7 @@ func (a *app) showBlocks(r *bench.Run) error {
 func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 	c := &r.Header.Plan.Cells[cell]
 	b := &apachebench.Block{
-		Software: softwareOf(c), Hostname: plain.Line(strings.Join(strings.Fields(cellName(*c)), " ")),
+		Software: softwareOf(c), Hostname: plain.Line(strings.Join(strings.Fields(c.FullName()), " ")),
 		Path: plain.Line(cmp.Or(c.Params["path"], "/document")), Concurrency: plain.Line(c.Params["connections"]), KeepAlive: c.Params["keepalive"] == "yes",
 		Length: math.NaN(),
 	}

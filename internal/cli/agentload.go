@@ -11,7 +11,7 @@ import (
 
 // agentLoadCommand runs a load that is too large for the agent. Workloads start it
 // as a process of its own; people have no use for it.
-func (a *app) agentLoadCommand() *cobra.Command {
+func (a *invocation) agentLoadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "load " + https.Name + " [KEY=VALUE...]",
 		Short:  "Run a load that the agent has no room for, and print its report",

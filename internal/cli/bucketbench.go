@@ -7,7 +7,7 @@ import (
 )
 
 // source reads an experiment, or makes one of a file for bucketbench.
-func (a *app) source(name string) (file string, data []byte, err error) {
+func (a *invocation) source(name string) (file string, data []byte, err error) {
 	file, data, err = a.experimentSource(name)
 	if err != nil || !bucketbench.Recognise(data) {
 		return file, data, err
@@ -22,7 +22,7 @@ func (a *app) source(name string) (file string, data []byte, err error) {
 
 // convert makes an experiment of a file for bucketbench, and says what does not
 // mean the same.
-func (a *app) convert(file string, data []byte) (bucketbench.Experiment, error) {
+func (a *invocation) convert(file string, data []byte) (bucketbench.Experiment, error) {
 	e, notes, err := bucketbench.Convert(file, data)
 	switch {
 	case err != nil && !bucketbench.Recognise(data):
@@ -45,7 +45,7 @@ type converted struct {
 
 // importBucketbench writes the experiment that does the work of a file for
 // bucketbench. Nothing is stored: its results are not for import.
-func (a *app) importBucketbench(name, output string) error {
+func (a *invocation) importBucketbench(name, output string) error {
 	file, data, err := a.experimentSource(name)
 	if err != nil {
 		return err

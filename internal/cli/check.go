@@ -9,10 +9,9 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
-func (a *app) checkCommand() *cobra.Command {
+func (a *invocation) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check that stored runs are what was stored",
@@ -49,8 +48,8 @@ var errDamagedStore = &hintError{
 	"everything else in it can be read: 'tare export' what you need into another file, or take a copy from before",
 }
 
-func (a *app) check(ctx context.Context, s bench.Store) error {
-	store, ok := s.(*sqlite.Store)
+func (a *invocation) check(ctx context.Context, s bench.Store) error {
+	store, ok := s.(bench.Checker)
 	if !ok {
 		a.notice("no runs yet: 'tare run' makes one")
 		return nil
@@ -60,7 +59,7 @@ func (a *app) check(ctx context.Context, s bench.Store) error {
 		Runs []checkedRun `json:"runs"`
 	}{[]string{}, []checkedRun{}}
 	bad := false
-	wrong, err := store.Check(ctx, func(c sqlite.Checked) error {
+	wrong, err := store.Check(ctx, func(c bench.Checked) error {
 		r := checkedRun{ID: c.ID, Trials: c.Samples, Sums: c.Summed}
 		if c.Err != nil {
 			r.Error = c.Err.Error()
@@ -93,7 +92,7 @@ func (a *app) check(ctx context.Context, s bench.Store) error {
 	return err
 }
 
-func (a *app) printChecked(r checkedRun) {
+func (a *invocation) printChecked(r checkedRun) {
 	switch {
 	case r.Error != "":
 		fmt.Fprintf(a.stdout, "%s: cannot be read: %s\n", plain.Line(r.ID), plain.Line(r.Error))

@@ -80,7 +80,7 @@ func TestDamageIsTold(t *testing.T) {
 	}
 
 	p.damage(t, `UPDATE runs SET header = replace(header, 'crun', 'runc') WHERE id = 'b'`)
-	if said := p.tare(t, "export", "last"); said.code != 1 || said.stdout != "" || !strings.Contains(said.stderr, "which run is the last one is not known") {
+	if said := p.tare(t, "export", "last"); said.code != 1 || said.stdout != "" || !strings.Contains(said.stderr, "which run is the last one is not known, as one cannot be read: run b: ") {
 		t.Errorf("export of the last run, which cannot be read: exit code %d\n%s%s", said.code, said.stdout, said.stderr)
 	}
 	if said := p.must(t, "export", "a"); said.stdout != whole {

@@ -15,7 +15,7 @@ type completer func(cmd *cobra.Command, args []string, typed string) ([]cobra.Co
 
 // completeRuns proposes the IDs of stored runs. A store that cannot be read
 // has none to propose.
-func (a *app) completeRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *invocation) completeRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	_ = a.withRuns(cmd.Context(), func(s bench.Store) error {
 		for r, err := range s.Runs(cmd.Context()) {

@@ -5,27 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
-	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
-// watchTime is how long doctor looks for what only shows over time.
-const watchTime = time.Second
-
-func (a *app) doctorCommand() *cobra.Command {
+func (a *invocation) doctorCommand() *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -46,175 +38,38 @@ removes what it made.`,
 	return cmd
 }
 
-// diagnosis is what doctor found, as --json prints it.
-type diagnosis struct {
-	Host     bench.HostFacts `json:"host"`
-	Engines  []engineState   `json:"engines"`
-	Findings []host.Finding  `json:"findings"`
-	Dead     []string        `json:"dead_runs"`
-	Remote   string          `json:"remote,omitempty"` // the address of the machine, where it is another one
-}
-
-type engineState struct {
-	Name   string            `json:"name"`
-	Usable bool              `json:"usable"`
-	Sure   bool              `json:"sure"` // false where it could not be found out
-	Why    string            `json:"why,omitempty"`
-	Info   *bench.EngineInfo `json:"info,omitempty"`
-}
-
-func (a *app) doctor(ctx context.Context) error {
-	state, err := a.stateDir()
+func (a *invocation) doctor(ctx context.Context) error {
+	t, err := a.here()
 	if err != nil {
 		return err
 	}
-	d := diagnosis{Host: host.Facts(fsRoot)}
-	var left error // told after what was found: it is part of the answer
-	if d.Engines, left = a.tryEngines(ctx, state); d.Engines == nil {
-		return left
-	}
-	d.Findings = host.Examine(ctx, host.Examination{Root: fsRoot, Facts: d.Host, Dirs: []string{existing(state)}, Watch: watchTime})
-	d.Findings = append(d.Findings, callsFinding())
-	dead, err := deadRuns(state)
-	release(dead)
-	half, halfErr := halfGone(state)
-	release(half)
-	if err := errors.Join(err, halfErr); err != nil {
+	d, err := t.Diagnose(ctx)
+	if d == nil {
 		return err
 	}
-	d.Dead = append([]string{}, ids(slices.Concat(dead, half))...) // never null as JSON
-	return errors.Join(a.printDiagnosis(d), left)
-}
-
-// tryEngines asks every engine what it is, and starts a container with each that
-// answers: one that answers may still lack what it takes, such as the image of pods.
-// What that makes belongs to a run of its own, so that 'tare clean' finds it if this
-// process dies. Where nothing was, nothing is afterwards.
-func (a *app) tryEngines(ctx context.Context, state string) (states []engineState, err error) {
-	runs := filepath.Join(state, "runs")
-	made := []string{runs, state}
-	for len(made) > 0 && existing(made[len(made)-1]) == made[len(made)-1] {
-		made = made[:len(made)-1]
+	if d.Untried != "" {
+		a.notice("no container is started, engines are only asked: %s", d.Untried)
 	}
-	id := newRunID(a.now())
-	dir, err := newRunDir(state, id, builtinInstances())
-	if err != nil {
-		a.notice("no container is started, engines are only asked: %v", err)
-		return askEngines(ctx, a.newSite("doctor", filepath.Join(runs, "doctor")), builtinInstances())
-	}
-	engines := map[string]bench.Engine{}
-	defer func() {
-		if left := closeEngines(ctx, engines); left != nil {
-			err = errors.Join(err, leftBehind(left), dir.close())
-			return
-		}
-		err = errors.Join(err, leftBehind(dir.remove()))
-		for _, d := range made {
-			_ = os.Remove(d) // another tare may have put something there
-		}
-	}()
-	all, err := probe(ctx, a.newSite(id, dir.path), builtinInstances())
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range all {
-		engines[e.instance.Name] = e.engine
-		if e.err == nil {
-			e.err = try(ctx, e.engine)
-		}
-		states = append(states, stateOf(e))
-	}
-	return states, ctx.Err()
-}
-
-// tryTime is how long a container may take to start and to end. The first one of an
-// engine waits for its image.
-const tryTime = 30 * time.Second
-
-// try runs a container that ends at once, and removes it.
-func try(ctx context.Context, e bench.Engine) (err error) {
-	limited, cancel := context.WithTimeout(ctx, tryTime)
-	defer cancel()
-	spec := bench.Spec{Image: image.Agent, Argv: []string{agent.Path, "exit", "0"}}
-	if err := e.Prepare(limited, spec); err != nil {
-		return err
-	}
-	c, err := e.Create(limited, spec)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTime)
-		defer cancel()
-		if left := c.Remove(clean); left != nil {
-			err = errors.Join(err, c.Remove(clean))
-		}
-	}()
-	if err := c.Start(limited); err != nil {
-		return err
-	}
-	exit, err := c.Wait(limited)
-	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("a container that should end with 0 ended with %d", exit.Code)
-	}
-	return err
+	return errors.Join(a.printDiagnosis(d), err)
 }
 
 // farDoctor says what another machine tells about itself.
-func (a *app) farDoctor(ctx context.Context, at string) error {
-	there, err := a.links.to(at).Machine(ctx)
+func (a *invocation) farDoctor(ctx context.Context, at string) error {
+	d, err := a.tare.DiagnoseAt(ctx, at)
 	if err != nil {
-		return err
-	}
-	d := diagnosis{Host: there.Host, Remote: at, Findings: []host.Finding{}, Dead: []string{}}
-	for _, w := range there.Warnings {
-		d.Findings = append(d.Findings, host.Finding{Name: strings.TrimPrefix(w.Code, "host-"), Status: host.Disturb, Text: w.Text, Hint: w.Hint})
-	}
-	lent := slices.DeleteFunc(remoteInstances(at, there.Engines), func(i instance) bool { return !slices.Contains(there.Engines, i.Name) })
-	if d.Engines, err = askEngines(ctx, a.newSite("doctor", ""), lent); err != nil {
 		return err
 	}
 	return a.printDiagnosis(d)
 }
 
-// askEngines asks engines what they are.
-func askEngines(ctx context.Context, s site, instances []instance) (states []engineState, err error) {
-	all, err := probe(ctx, s, instances)
-	for _, e := range all {
-		states = append(states, stateOf(e))
-	}
-	return states, err
-}
-
-func (a *app) printDiagnosis(d diagnosis) error {
+func (a *invocation) printDiagnosis(d *app.Diagnosis) error {
 	if a.global.JSON {
 		return a.printJSON(d)
 	}
 	return a.writeDiagnosis(d)
 }
 
-func stateOf(e probed) engineState {
-	s := engineState{Name: e.instance.Name, Usable: e.err == nil, Sure: e.err == nil || errors.Is(e.err, bench.ErrUnsupported)}
-	if e.err != nil {
-		s.Why = e.err.Error()
-		return s
-	}
-	s.Info = &e.info
-	return s
-}
-
-// existing returns the nearest directory above path that exists.
-func existing(path string) string {
-	for path != "/" {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		path = filepath.Dir(path)
-	}
-	return path
-}
-
-func (a *app) writeDiagnosis(d diagnosis) error {
+func (a *invocation) writeDiagnosis(d *app.Diagnosis) error {
 	paint, err := a.painter()
 	if err != nil {
 		return err
@@ -249,7 +104,7 @@ func (a *app) writeDiagnosis(d diagnosis) error {
 }
 
 // where names another machine, and what disturbs measurements there can be seen.
-func where(d diagnosis) string {
+func where(d *app.Diagnosis) string {
 	switch {
 	case d.Remote == "":
 		return ""

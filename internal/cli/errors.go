@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/plain"
@@ -80,22 +82,9 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// kindError is an error of a kind that its text does not name: it says so in its
-// own words.
-type kindError struct {
-	text string
-	kind error
-}
-
-func (e *kindError) Error() string { return e.text }
-func (e *kindError) Unwrap() error { return e.kind }
-
-// errTrialsFailed is how a run ends that finished with failed trials.
-var errTrialsFailed = errors.New("some trials failed")
-
 // fail tells about an error and returns its exit code: the one place where
 // errors become sentences and numbers.
-func (a *app) fail(err error) int {
+func (a *invocation) fail(err error) int {
 	code, hint := classify(err)
 	if code == exitTrials {
 		return code // the report has said it
@@ -110,7 +99,7 @@ func (a *app) fail(err error) int {
 
 // tell writes a message to stderr, and what to do about it. Lines after the first are
 // indented, so that no foreign text in it passes for a message, or advice, of tare's.
-func (a *app) tell(text, hint string) {
+func (a *invocation) tell(text, hint string) {
 	fmt.Fprintf(a.stderr, "tare: %s\n", hanging(text))
 	if hint != "" {
 		fmt.Fprintf(a.stderr, "  → %s\n", hanging(hint))
@@ -122,7 +111,7 @@ func hanging(text string) string {
 	return strings.ReplaceAll(plain.Text(strings.TrimRight(text, "\n")), "\n", "\n      ")
 }
 
-func (a *app) failJSON(err error, hint string, code int) {
+func (a *invocation) failJSON(err error, hint string, code int) {
 	var out struct {
 		Error struct {
 			Message string `json:"message"`
@@ -138,16 +127,22 @@ func (a *app) failJSON(err error, hint string, code int) {
 func classify(err error) (code int, hint string) {
 	var usage *usageError
 	var hinted *hintError
+	isUsage := errors.As(err, &usage)
 	switch {
 	case errors.As(err, &hinted):
 		hint = hinted.hint
-	case errors.As(err, &usage):
+	case isUsage:
 		hint = usage.hint
 	}
+	for p := range app.Problems(err) {
+		a := adviceFor(p)
+		isUsage = isUsage || a.usage
+		hint = cmp.Or(hint, a.hint)
+	}
 	switch {
-	case errors.As(err, &usage):
+	case isUsage:
 		code = exitUsage
-	case errors.Is(err, errTrialsFailed):
+	case errors.Is(err, app.ErrTrialsFailed):
 		code = exitTrials
 	case errors.Is(err, run.ErrInterrupted), isInterrupt(err):
 		code = exitInterrupted
@@ -156,10 +151,7 @@ func classify(err error) (code int, hint string) {
 	default:
 		code = exitFailed
 	}
-	if hint == "" {
-		hint = generalHint(err)
-	}
-	return code, hint
+	return code, cmp.Or(hint, generalHint(err))
 }
 
 // generalHint is for errors of the system that can come from anywhere.

@@ -13,19 +13,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/record"
 )
 
-func (a *app) exportCommand() *cobra.Command {
+func (a *invocation) exportCommand() *cobra.Command {
 	var format, output string
 	cmd := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a stored run, every value of it",
-		Long: `Export writes a run as it is stored: every sample of every trial, failures
-included. The format "record" (JSON lines, see docs/format.md) can be imported
-again; "json" is the same as one document; "gobench" is what benchstat reads.
-RUN is an ID, a unique part of one, or "last".`,
+		Long: strings.Join(wrapped("Export writes a run as it is stored: every sample of every trial, failures included. "+
+			exportDocs()+` RUN is an ID, a unique part of one, or "last".`, 79, false), "\n"),
 		Args: exactlyOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := exporter(format)
@@ -33,7 +32,7 @@ RUN is an ID, a unique part of one, or "last".`,
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
-				id, err := findRun(cmd.Context(), s, args[0])
+				id, err := app.FindRun(cmd.Context(), s, args[0])
 				if err != nil {
 					return err
 				}
@@ -47,10 +46,10 @@ RUN is an ID, a unique part of one, or "last".`,
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&format, "format", "f", "record", "`format`: record, json, gobench")
+	cmd.Flags().StringVarP(&format, "format", "f", exportNames()[0], "`format`: "+strings.Join(exportNames(), ", "))
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`file` to write; - for stdout")
 	cmd.ValidArgsFunction = a.completeRuns
-	completeFlag(cmd, "format", completeFixed("record", "json", "gobench"))
+	completeFlag(cmd, "format", completeFixed(exportNames()...))
 	return cmd
 }
 
@@ -89,31 +88,32 @@ func (d *damage) err(id string) error {
 
 // exporter returns what writes a run in a format.
 func exporter(format string) (func(io.Writer, iter.Seq2[record.Event, error]) error, error) {
-	switch format {
-	case "record":
-		return record.WriteEvents, nil
-	case "json":
-		return record.WriteDocument, nil
-	case "gobench":
-		return together(writeGobench), nil
-	default:
-		return nil, &usageError{fmt.Errorf("--format %q", format), "the formats are record, json and gobench"}
+	for _, e := range app.Exports() {
+		if e.Name == format {
+			return e.Write, nil
+		}
 	}
+	return nil, &usageError{fmt.Errorf("--format %q", format), "the formats are " + inWords(exportNames())}
 }
 
-// together gives all of a run to what needs all of it.
-func together(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2[record.Event, error]) error {
-	return func(w io.Writer, events iter.Seq2[record.Event, error]) error {
-		run, err := record.Collect(events)
-		if err != nil {
-			return err
-		}
-		return write(w, run)
+func exportNames() (all []string) {
+	for _, e := range app.Exports() {
+		all = append(all, e.Name)
 	}
+	return all
+}
+
+// exportDocs says what the formats are, in one sentence.
+func exportDocs() string {
+	var all []string
+	for _, e := range app.Exports() {
+		all = append(all, fmt.Sprintf("%q %s", e.Name, e.Doc))
+	}
+	return "The format " + strings.Join(all, "; ") + "."
 }
 
 // toFile writes to stdout or to a file, which it removes again if f fails.
-func (a *app) toFile(name string, f func(io.Writer) error) error {
+func (a *invocation) toFile(name string, f func(io.Writer) error) error {
 	if name == "-" {
 		return f(a.stdout)
 	}
@@ -127,7 +127,7 @@ func (a *app) toFile(name string, f func(io.Writer) error) error {
 	return nil
 }
 
-func (a *app) importCommand() *cobra.Command {
+func (a *invocation) importCommand() *cobra.Command {
 	var from, output string
 	cmd := &cobra.Command{
 		Use:   "import [FILE...]",
@@ -174,8 +174,8 @@ func checkImport(cmd *cobra.Command, from string, args []string) error {
 	return nil
 }
 
-func (a *app) importFiles(ctx context.Context, s bench.Store, names []string) error {
-	all := []imported{}
+func (a *invocation) importFiles(ctx context.Context, s bench.Store, names []string) error {
+	all := []app.ImportedRun{}
 	for _, name := range names {
 		if err := a.importFile(ctx, s, name, &all); err != nil {
 			return errors.Join(a.printImported(all), err)
@@ -184,15 +184,7 @@ func (a *app) importFiles(ctx context.Context, s bench.Store, names []string) er
 	return a.printImported(all)
 }
 
-// imported is one run that an import read.
-type imported struct {
-	ID      string `json:"id"`
-	Samples int    `json:"samples"`
-	Status  string `json:"status"`    // "imported", "incomplete" or "already stored"
-	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
-}
-
-func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[]imported) error {
+func (a *invocation) importFile(ctx context.Context, s bench.Store, name string, all *[]app.ImportedRun) error {
 	in := a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -206,8 +198,8 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 	}
 	r := bufio.NewReader(in)
 	begin, _ := r.Peek(len(documentStart) * 2) // what is wrong with it, reading will say
-	i := importing{store: s, name: name, all: all}
-	err := i.read(ctx, record.NewDecoder(r))
+	stored, err := app.Import(ctx, s, r)
+	*all = append(*all, stored...)
 	var broken *record.Error
 	switch {
 	case errors.As(err, &broken) && isDocument(begin):
@@ -223,65 +215,6 @@ func (a *app) importFile(ctx context.Context, s bench.Store, name string, all *[
 	return nil
 }
 
-// importing stores the runs of one stream while it is read.
-type importing struct {
-	store bench.Store
-	name  string
-	all   *[]imported
-
-	current *record.Copier // of the run that is read; nil before the first
-	run     imported
-}
-
-// read stores runs whole, or as far as they go. What came before an error stays.
-func (i *importing) read(ctx context.Context, d *record.Decoder) error {
-	for {
-		e, err := d.Next()
-		if errors.Is(err, io.EOF) {
-			return i.end(ctx)
-		}
-		if err != nil {
-			return errors.Join(err, i.end(ctx))
-		}
-		if e.Header != nil {
-			if err := i.end(ctx); err != nil {
-				return err
-			}
-			if i.current, err = record.NewCopier(ctx, i.store, *e.Header); err != nil {
-				return fmt.Errorf("run %s: %w", e.Header.ID, err)
-			}
-			i.run = imported{ID: e.Header.ID, Status: "incomplete", Sums: d.Summed()}
-			continue
-		}
-		if err := i.current.Add(ctx, e); err != nil {
-			return fmt.Errorf("run %s: %w", i.run.ID, errors.Join(err, i.current.Close()))
-		}
-		if e.Sample != nil {
-			i.run.Samples++
-		}
-		if e.End != nil {
-			i.run.Status = "imported"
-		}
-	}
-}
-
-// end stores the rest of the run that is read, if there is one.
-func (i *importing) end(ctx context.Context) error {
-	if i.current == nil {
-		return nil
-	}
-	err := errors.Join(i.current.Flush(ctx), i.current.Close())
-	if i.current.Known() {
-		i.run.Status = "already stored"
-	}
-	i.current = nil
-	if err != nil {
-		return fmt.Errorf("run %s: %w", i.run.ID, err)
-	}
-	*i.all = append(*i.all, i.run)
-	return nil
-}
-
 // documentStart is how a run as one document begins, blanks left out.
 const documentStart = `{"tare":"run",`
 
@@ -290,7 +223,7 @@ func isDocument(begin []byte) bool {
 	return strings.HasPrefix(strings.Join(strings.Fields(string(begin)), ""), documentStart)
 }
 
-func (a *app) printImported(all []imported) error {
+func (a *invocation) printImported(all []app.ImportedRun) error {
 	if a.global.JSON {
 		return a.printJSON(all)
 	}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/inspect"
 )
 
-func (a *app) imageCommand() *cobra.Command {
+func (a *invocation) imageCommand() *cobra.Command {
 	var engine string
 	cmd := &cobra.Command{
 		Use:   "image REF...",
@@ -44,13 +45,13 @@ host, packed), agent (tare's own), or with --engine a name in that engine's stor
 }
 
 // images inspects images, with a directory for what has to be fetched.
-func (a *app) images(ctx context.Context, refs []string, engine string) (err error) {
-	dir, remove, err := workDir(os.TempDir())
+func (a *invocation) images(ctx context.Context, refs []string, engine string) (err error) {
+	dir, remove, err := app.WorkDir(os.TempDir())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	s := a.newSite("image", dir)
+	s := a.tare.Site("image", dir)
 	store, done, err := openStore(ctx, s, engine)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (a *app) images(ctx context.Context, refs []string, engine string) (err err
 }
 
 // openStore opens the engine whose store is meant; nil if none is.
-func openStore(ctx context.Context, s site, flag string) (bench.ImageSaver, func() error, error) {
+func openStore(ctx context.Context, s *app.Site, flag string) (bench.ImageSaver, func() error, error) {
 	none := func() error { return nil }
 	if flag == "" {
 		return nil, none, nil
@@ -89,11 +90,11 @@ func openStore(ctx context.Context, s site, flag string) (bench.ImageSaver, func
 	if len(declared) > 0 {
 		i = declared[0]
 	}
-	e, err := openEngine(s, i)
+	e, err := s.Engine(i)
 	if err != nil {
 		return nil, none, err
 	}
-	done := func() error { return closeEngines(ctx, map[string]bench.Engine{i.Name: e}) }
+	done := func() error { return app.CloseEngines(ctx, map[string]bench.Engine{i.Name: e}) }
 	store, ok := bench.As[bench.ImageSaver](e)
 	if !ok {
 		return nil, none, errors.Join(&usageError{fmt.Errorf("--engine %s: it has no store of images", i.Name), "docker, podman and containerd have one"}, done())
@@ -102,13 +103,13 @@ func openStore(ctx context.Context, s site, flag string) (bench.ImageSaver, func
 }
 
 // inspectOne inspects an image, which an engine saves first if it is its own.
-func inspectOne(ctx context.Context, s site, store bench.ImageSaver, ref string) (*inspect.Report, error) {
-	img, err := s.images.Resolve(ctx, ref)
+func inspectOne(ctx context.Context, s *app.Site, store bench.ImageSaver, ref string) (*inspect.Report, error) {
+	img, err := s.Images.Resolve(ctx, ref)
 	if errors.Is(err, image.ErrForeign) {
 		img, err = saved(ctx, s, store, ref, err)
 	}
 	if err != nil {
-		return nil, imageError(ref, err)
+		return nil, app.ImageProblem(ref, err)
 	}
 	r, err := inspect.Inspect(ctx, img)
 	if err != nil {
@@ -119,11 +120,11 @@ func inspectOne(ctx context.Context, s site, store bench.ImageSaver, ref string)
 }
 
 // saved is an image of an engine's store. Foreign says why it is none of others.
-func saved(ctx context.Context, s site, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
+func saved(ctx context.Context, s *app.Site, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
 	if store == nil {
 		return nil, &hintError{foreign, notStored(ref)}
 	}
-	return s.images.Saved(ctx, store, "", ref)
+	return s.Images.Saved(ctx, store, "", ref)
 }
 
 // notStored says how else to name an image that is looked for in no store.

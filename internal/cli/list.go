@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/plain"
 )
 
-func (a *app) listCommand() *cobra.Command {
+func (a *invocation) listCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -48,7 +48,7 @@ type listed struct {
 	all      int  // cells, the control among them
 }
 
-func (a *app) list(ctx context.Context, s bench.Store, limit int) error {
+func (a *invocation) list(ctx context.Context, s bench.Store, limit int) error {
 	runs := []listed{}
 	var unreadable error
 	for r, err := range s.Runs(ctx) {
@@ -65,7 +65,7 @@ func (a *app) list(ctx context.Context, s bench.Store, limit int) error {
 }
 
 // printList prints runs, and that there are none where that is known.
-func (a *app) printList(runs []listed, all bool) error {
+func (a *invocation) printList(runs []listed, all bool) error {
 	if a.global.JSON {
 		return a.printJSON(runs)
 	}
@@ -88,7 +88,7 @@ func summarize(r bench.RunSummary) listed {
 	}
 	for _, c := range h.Plan.Cells {
 		if !c.Control {
-			out.Cells = append(out.Cells, cellName(c))
+			out.Cells = append(out.Cells, c.FullName())
 		}
 	}
 	if r.End != nil {
@@ -97,15 +97,8 @@ func summarize(r bench.RunSummary) listed {
 	return out
 }
 
-func cellName(c bench.Cell) string {
-	if c.Condition == "" {
-		return c.Name
-	}
-	return c.Name + " " + c.Condition
-}
-
 // printJSON prints a result as JSON that people can read too.
-func (a *app) printJSON(v any) error {
+func (a *invocation) printJSON(v any) error {
 	return plain.WriteJSON(a.stdout, v, "  ")
 }
 

@@ -1,5 +1,5 @@
 // Package cli is the command line: commands, flags, streams, hints and exit
-// codes. It is the one place that knows every engine, workload and store.
+// codes. What they do, package app does.
 package cli
 
 //go:generate go run ./clidoc ../../docs/cli
@@ -19,11 +19,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/experiment"
 )
 
-// app is one invocation: the world that commands work in.
-type app struct {
+// An invocation is one call of the program: the world that commands work in.
+type invocation struct {
 	stdin  io.Reader
 	stdout *result
 	stderr io.Writer
@@ -38,7 +39,7 @@ type app struct {
 
 	global    globalOptions
 	tokenFile string // of commands that talk to another machine
-	links     *links
+	tare      *app.App
 }
 
 // globalOptions are the flags that every command has.
@@ -53,13 +54,13 @@ type globalOptions struct {
 // Main runs the command line and returns its exit code. It takes SIGINT and
 // SIGTERM until it returns.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{
+	a := &invocation{
 		stdin: stdin, stdout: newResult(stdout), stderr: stderr,
 		env: os.Getenv, now: time.Now,
 		interrupted: make(chan struct{}),
 	}
-	a.links = newLinks(a.token)
-	defer a.links.close()
+	a.tare = app.New(app.Config{Version: toolVersion(), Token: a.token, Now: a.now, Observer: &watcher{invocation: a}, Stopped: a.continued.Load})
+	defer a.tare.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer a.takeSignals(cancel)()
@@ -80,7 +81,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // takeSignals makes the first signal a request and the second one an order.
-func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
+func (a *invocation) takeSignals(cancel context.CancelFunc) (stop func()) {
 	// Whoever reads what is printed may go away in the middle of a run. That must
 	// not end it before it has cleaned up: caught, it is an error of the write.
 	// (Ignored instead, it would be ignored in every container too.)
@@ -88,6 +89,9 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP) // a connection that is lost ends the run, and what it made
+	}
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	done := make(chan struct{})
@@ -123,7 +127,7 @@ func (a *app) takeSignals(cancel context.CancelFunc) (stop func()) {
 
 // acknowledge says what a signal does to a run. On a terminal there is a "^C" on
 // the line, and maybe a bar.
-func (a *app) acknowledge(first bool) {
+func (a *invocation) acknowledge(first bool) {
 	if !a.graceful.Load() {
 		return
 	}
@@ -140,10 +144,10 @@ func (a *app) acknowledge(first bool) {
 // Command returns the command tree for its reference pages. It is not for
 // running: that is what Main is for.
 func Command() *cobra.Command {
-	return (&app{stdout: newResult(io.Discard), stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
+	return (&invocation{stdout: newResult(io.Discard), stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
 }
 
-func (a *app) root() *cobra.Command {
+func (a *invocation) root() *cobra.Command {
 	showVersion := false
 	root := &cobra.Command{
 		Use:   "tare",
@@ -231,7 +235,7 @@ func commandHint(cmd *cobra.Command, word string) string {
 }
 
 // notice tells people something beside the result.
-func (a *app) notice(format string, args ...any) {
+func (a *invocation) notice(format string, args ...any) {
 	a.tell(fmt.Sprintf(format, args...), "")
 }
 
@@ -252,7 +256,7 @@ func terminal(w io.Writer) (width int, ok bool) {
 const defaultWidth = 80
 
 // width is how wide text on stdout may be.
-func (a *app) width() int {
+func (a *invocation) width() int {
 	if w, ok := terminal(a.stdout.Writer); ok {
 		return w
 	}
@@ -263,13 +267,13 @@ func (a *app) width() int {
 }
 
 // columns is the width that $COLUMNS asks for where stdout is no terminal.
-func (a *app) columns() (width int, ok bool) {
+func (a *invocation) columns() (width int, ok bool) {
 	width, err := strconv.Atoi(a.env("COLUMNS"))
 	return width, err == nil && width > 0
 }
 
 // color reports whether text on stdout has colour.
-func (a *app) color() (bool, error) {
+func (a *invocation) color() (bool, error) {
 	switch a.global.Color {
 	case "always":
 		return true, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -152,7 +153,7 @@ func noted(t *testing.T, codes map[int]string) []bench.Warning {
 			run.Samples[i].Notes = []string{code}
 		}
 	}
-	r, err := analysis.Analyze(run, analysis.Options{Notes: bench.NotesOf(workloads()...)})
+	r, err := analysis.Analyze(run, analysis.Options{Notes: bench.NotesOf(app.Workloads()...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestNotesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := bench.NotesOf(workloads()...)
+	all := bench.NotesOf(app.Workloads()...)
 	var codes []string
 	for _, n := range all {
 		codes = append(codes, n.Code)

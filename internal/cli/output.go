@@ -45,7 +45,7 @@ func (o *result) Write(p []byte) (int, error) {
 
 // readerGone reports whether whoever read stdout went away, which nobody needs
 // to be told.
-func (a *app) readerGone(err error) bool {
+func (a *invocation) readerGone(err error) bool {
 	return errors.Is(a.stdout.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE)
 }
 

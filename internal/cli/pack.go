@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/pack"
@@ -29,7 +30,7 @@ type packOptions struct {
 	tag    string
 }
 
-func (a *app) packCommand() *cobra.Command {
+func (a *invocation) packCommand() *cobra.Command {
 	var o packOptions
 	cmd := &cobra.Command{
 		Use:   "pack PROGRAM...",
@@ -55,7 +56,7 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 	return cmd
 }
 
-func (a *app) pack(ctx context.Context, o packOptions, programs []string) (err error) {
+func (a *invocation) pack(ctx context.Context, o packOptions, programs []string) (err error) {
 	if len(programs) == 0 {
 		return &usageError{errors.New("no program to pack"), "name one that is installed here: tare pack nginx -o nginx.tar"}
 	}
@@ -159,7 +160,7 @@ func (o packOptions) workDir() (dir string, remove func() error, err error) {
 	if o.output != "" {
 		parent = filepath.Dir(o.output)
 	}
-	if dir, remove, err = workDir(parent); err != nil {
+	if dir, remove, err = app.WorkDir(parent); err != nil {
 		return "", nil, notWritable(err)
 	}
 	return dir, remove, nil
@@ -211,18 +212,18 @@ func (o packOptions) place(made string) error {
 func loaders() []string { return []string{"docker", "podman", "containerd"} }
 
 // toLoad are the engines to load an image into.
-func toLoad(flags []string) ([]instance, error) {
+func toLoad(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
 		return nil, err
 	}
-	all := instances(builtinInstances(), declared)
-	var out []instance
+	all := app.WithDeclared(app.Builtin(), declared)
+	var out []app.Instance
 	for _, name := range chosen {
-		i := slices.IndexFunc(all, func(e instance) bool { return e.Name == name })
+		i := slices.IndexFunc(all, func(e app.Instance) bool { return e.Name == name })
 		if i < 0 {
-			all = slices.DeleteFunc(all, func(e instance) bool { return !slices.Contains(loaders(), e.Driver) })
-			can := "one can load into " + strings.Join(names(all), ", ")
+			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(loaders(), e.Driver) })
+			can := "one can load into " + strings.Join(app.Names(all), ", ")
 			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), can}
 		}
 		out = append(out, all[i])
@@ -232,8 +233,8 @@ func toLoad(flags []string) ([]instance, error) {
 
 // loadInto loads the image into engines, and returns their names. One that
 // cannot take it does not keep the others from it.
-func (a *app) loadInto(
-	ctx context.Context, engines []instance, img *image.Image, tag string,
+func (a *invocation) loadInto(
+	ctx context.Context, engines []app.Instance, img *image.Image, tag string,
 ) (loaded []string, err error) {
 	for _, inst := range engines {
 		if loadErr := a.loadOne(ctx, inst, img, tag); loadErr != nil {
@@ -245,17 +246,17 @@ func (a *app) loadInto(
 	return loaded, err
 }
 
-func (a *app) loadOne(ctx context.Context, inst instance, img *image.Image, tag string) (err error) {
-	dir, remove, err := workDir(os.TempDir()) // for the socket of an engine that has to be started
+func (a *invocation) loadOne(ctx context.Context, inst app.Instance, img *image.Image, tag string) (err error) {
+	dir, remove, err := app.WorkDir(os.TempDir()) // for the socket of an engine that has to be started
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	e, err := openEngine(a.newSite("pack", dir), inst)
+	e, err := a.tare.Site("pack", dir).Engine(inst)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeEngines(ctx, map[string]bench.Engine{inst.Name: e})) }()
+	defer func() { err = errors.Join(err, app.CloseEngines(ctx, map[string]bench.Engine{inst.Name: e})) }()
 	l, ok := bench.As[bench.ImageLoader](e)
 	if !ok {
 		return fmt.Errorf("%w: %s has no store of images that users name: "+

@@ -61,7 +61,7 @@ func describe(img *image.Image, tag string) *packed {
 }
 
 // printPacked tells what was packed.
-func (a *app) printPacked(p *packed) error {
+func (a *invocation) printPacked(p *packed) error {
 	if a.global.JSON {
 		return a.printJSON(p)
 	}

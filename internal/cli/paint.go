@@ -9,7 +9,7 @@ const (
 
 // painter returns a function that colours text, or leaves it alone where
 // there is no terminal.
-func (a *app) painter() (func(color, text string) string, error) {
+func (a *invocation) painter() (func(color, text string) string, error) {
 	on, err := a.color()
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (a *app) painter() (func(color, text string) string, error) {
 }
 
 // verbose tells people more, if they asked for it.
-func (a *app) verbose(format string, args ...any) {
+func (a *invocation) verbose(format string, args ...any) {
 	if a.global.Verbose {
 		a.notice(format, args...)
 	}

@@ -2,61 +2,21 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
-	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/workload/cpu"
-	"github.com/tare-bench/tare/internal/workload/density"
-	"github.com/tare-bench/tare/internal/workload/disk"
-	"github.com/tare-bench/tare/internal/workload/http"
-	"github.com/tare-bench/tare/internal/workload/lifecycle"
-	"github.com/tare-bench/tare/internal/workload/memory"
-	"github.com/tare-bench/tare/internal/workload/net"
-	"github.com/tare-bench/tare/internal/workload/pull"
-	"github.com/tare-bench/tare/internal/workload/start"
-	"github.com/tare-bench/tare/internal/workload/survey"
 )
-
-// workloads lists every workload in the program.
-func workloads() []bench.Workload {
-	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
-	return append(single(), lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), whole(), ofImages(images))
-}
-
-// single lists the workloads that ask one question each of one container, in the
-// order in which a survey asks them.
-func single() []bench.Workload {
-	token := rand.Text()
-	return []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(token), net.NewThroughput(token)}
-}
-
-// whole is the survey of all of them.
-func whole() bench.Workload {
-	var parts []survey.Part
-	for _, w := range single() {
-		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
-	}
-	return survey.New(parts...)
-}
-
-// ofImages is the survey of what an image costs a service.
-func ofImages(images func(dir string) *image.Library) bench.Workload {
-	return survey.OfImages(pull.New(images), start.New(images), http.New(images))
-}
 
 // planOptions are the flags that change an experiment.
 type planOptions struct {
@@ -197,7 +157,7 @@ func pairs(flag string, values []string) ([]bench.Label, error) {
 }
 
 // plan reads an experiment and expands it for this machine.
-func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*planned, error) {
+func (a *invocation) plan(ctx context.Context, t *app.App, name string, o planOptions) (*app.Planned, error) {
 	e, err := a.experiment(name)
 	if err != nil {
 		return nil, err
@@ -209,19 +169,14 @@ func (a *app) plan(ctx context.Context, name string, o planOptions, s site) (*pl
 	if err := e.Override(overrides); err != nil {
 		return nil, &usageError{err: err}
 	}
-	p := &planned{site: s}
-	if p.instances, err = a.instancesAt(ctx, o.remote, e.Instances()); err != nil {
+	p, err := t.Plan(ctx, e, o.remote)
+	if p == nil {
 		return nil, err
 	}
-	if err := p.expand(ctx, e); err != nil {
-		return nil, err
+	for _, l := range e.Excluded(p.Plan) {
+		a.notice("%s is left out: %s", l.Value, whyExcluded(l, p.Plan, name))
 	}
-	for _, l := range e.Excluded(p.plan) {
-		a.notice("%s is left out: %s", l.Value, whyExcluded(l, p.plan, name))
-	}
-	p.workload = workloadNamed(p.plan.Workload)
-	p.nameOnlyImage()
-	return p, p.checkParams()
+	return p, err
 }
 
 // whyExcluded says that an experiment has no cell with a level, and where to look for
@@ -237,54 +192,8 @@ func whyExcluded(l bench.Label, plan bench.Plan, name string) string {
 	return fmt.Sprintf("%s; 'tare plan --yaml %s' shows what it excludes", why, name)
 }
 
-// replan holds a stored plan to the engines of this machine.
-func (a *app) replan(ctx context.Context, plan bench.Plan, declared []instance, s site) (*planned, error) {
-	p := &planned{plan: plan, workload: workloadNamed(plan.Workload), instances: declared, site: s}
-	if p.workload == nil {
-		return nil, fmt.Errorf("this version of tare has no workload %q", plan.Workload)
-	}
-	var err error
-	if p.probed, err = probe(ctx, s, declared); err != nil {
-		return nil, err
-	}
-	for _, c := range plan.Cells {
-		if !slices.ContainsFunc(p.probed, func(e probed) bool { return e.instance.Name == c.Engine }) {
-			return nil, fmt.Errorf("the run does not say what its engine %q is", c.Engine)
-		}
-	}
-	return p, nil
-}
-
-// knownDrivers leaves out instances whose driver does not exist: the
-// experiment's own check says so, with the place.
-func knownDrivers(all []instance) []instance {
-	return slices.DeleteFunc(slices.Clone(all), func(i instance) bool {
-		return !slices.ContainsFunc(drivers(), func(d driver) bool {
-			return d.name == i.Driver && !slices.ContainsFunc(slices.Collect(maps.Keys(i.Options)), func(o string) bool { return !slices.Contains(d.options, o) })
-		})
-	})
-}
-
-// known is what an experiment is held to in this build of tare.
-func known() experiment.Known {
-	k := experiment.Known{Workloads: workloads(), Engines: names(builtinInstances()), Rank: rank()}
-	for _, d := range drivers() {
-		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
-	}
-	return k
-}
-
-func workloadNamed(name string) bench.Workload {
-	for _, w := range workloads() {
-		if w.Name() == name {
-			return w
-		}
-	}
-	return nil
-}
-
 // experiment reads a built-in experiment or a file.
-func (a *app) experiment(name string) (*experiment.Experiment, error) {
+func (a *invocation) experiment(name string) (*experiment.Experiment, error) {
 	file, data, err := a.source(name)
 	if err != nil {
 		return nil, err
@@ -300,7 +209,7 @@ func (a *app) experiment(name string) (*experiment.Experiment, error) {
 // experiment package takes, so that it is the one to refuse.
 const maxExperiment = experiment.MaxBytes + 1
 
-func (a *app) experimentSource(name string) (file string, data []byte, err error) {
+func (a *invocation) experimentSource(name string) (file string, data []byte, err error) {
 	if data, ok := experiment.Builtin(name); ok {
 		return name + ".yaml", data, nil
 	}
@@ -335,7 +244,7 @@ func noExperiment(name string) error {
 	return &usageError{fmt.Errorf("no experiment %q", name), hint}
 }
 
-func (a *app) planCommand() *cobra.Command {
+func (a *invocation) planCommand() *cobra.Command {
 	var o planOptions
 	var asYAML bool
 	cmd := &cobra.Command{
@@ -364,12 +273,12 @@ and printed, as the experiment that does its work.`,
 	a.addTokenFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
 	cmd.ValidArgsFunction = completeExperiments
-	completeFlag(cmd, "engine", completeList(names(builtinInstances())...))
+	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
 	return cmd
 }
 
 // printSource prints an experiment as it is written.
-func (a *app) printSource(name string, flags *pflag.FlagSet) error {
+func (a *invocation) printSource(name string, flags *pflag.FlagSet) error {
 	var others []string
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Name != "yaml" {

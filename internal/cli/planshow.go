@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
 	"github.com/tare-bench/tare/internal/unit"
@@ -35,87 +34,26 @@ type plannedRun struct {
 	Warning *bench.Warning `json:"warning,omitempty"`
 }
 
-func (a *app) showPlan(ctx context.Context, name string, o planOptions) error {
-	p, err := a.plan(ctx, name, o, a.newSite("plan", ""))
+func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) error {
+	p, err := a.plan(ctx, a.tare, name, o)
 	if err != nil {
 		return err
 	}
-	shown := plannedRun{Plan: p.plan, Schedule: schedule.Blocks(p.plan)}
-	shown.ExpectedBlock = a.expectedBlock(ctx, p.plan)
-	shown.Most = most(p.plan, shown.ExpectedBlock)
-	shown.Warning = undecidable(p.plan, p.workload.Metrics(), shown.ExpectedBlock)
+	shown := plannedRun{Plan: p.Plan, Schedule: schedule.Blocks(p.Plan)}
+	// Without a store there is no estimate; that is no reason not to show the plan.
+	_ = a.withRuns(ctx, func(s bench.Store) error {
+		shown.ExpectedBlock = app.ExpectedBlock(ctx, s, p.Plan)
+		return nil
+	})
+	shown.Most = app.LongestRun(p.Plan, shown.ExpectedBlock)
+	shown.Warning = app.Undecidable(p.Plan, p.Workload.Metrics(), shown.ExpectedBlock)
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}
 	return writePlan(a.stdout, shown, p, a.lineWidth())
 }
 
-// expectedBlock adds up what a trial of each cell took in the newest run that
-// had such a cell on this machine. It is 0 unless all of them are known.
-func (a *app) expectedBlock(ctx context.Context, plan bench.Plan) time.Duration {
-	took := map[string]time.Duration{}
-	// Without earlier runs, or without a store, there is no estimate; that is
-	// no reason not to show the plan.
-	_ = a.withRuns(ctx, func(s bench.Store) error { return earlier(ctx, s, plan, took) })
-	var block time.Duration
-	for _, c := range plan.Cells {
-		d, ok := took[kindOfTrial(c)]
-		if !ok {
-			return 0
-		}
-		block += d
-	}
-	return block
-}
-
-// kindOfTrial is the same for cells whose trials take about as long: those of one
-// engine with the same options.
-func kindOfTrial(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) }
-
-// earlier fills in the median time of a trial by its kind, from the newest runs
-// of this host with the plan's workload.
-func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
-	const looks = 5
-	facts, seen := host.Facts(fsRoot), 0
-	for r, err := range s.Runs(ctx) {
-		if err != nil || seen == looks {
-			return err
-		}
-		if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != plan.Workload {
-			continue
-		}
-		seen++
-		stored, err := s.Open(ctx, r.Header.ID)
-		if err != nil {
-			return err
-		}
-		byKind := map[string][]time.Duration{}
-		for _, sample := range stored.Samples {
-			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
-				kind := kindOfTrial(stored.Header.Plan.Cells[sample.Trial.Cell])
-				byKind[kind] = append(byKind[kind], sample.Elapsed)
-			}
-		}
-		for kind, all := range byKind {
-			if _, known := took[kind]; !known {
-				slices.Sort(all)
-				took[kind] = all[len(all)/2]
-			}
-		}
-	}
-	return nil
-}
-
-// most is the longest that a run can take, as far as is known: a block that has begun
-// within the budget is finished, and one is always measured.
-func most(plan bench.Plan, block time.Duration) time.Duration {
-	if block == 0 {
-		return plan.Budget
-	}
-	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, fitting(plan, block)))
-}
-
-func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
+func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 	plan := s.Plan
 	fmt.Fprintf(w, "%s: workload %s, seed %d\n", plain.Line(plan.Name), plan.Workload, plan.Seed)
 	if plan.Doc != "" {
@@ -125,8 +63,7 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	if err := writeCells(w, plan, p); err != nil {
 		return err
 	}
-	if len(plan.LeftOut) > 0 {
-		out := leftOut(plan)
+	if out := app.Omitted(plan); out != nil {
 		fmt.Fprintln(w)
 		writeWrapped(w, "", out.Text+"; "+out.Hint, width)
 	}
@@ -134,7 +71,7 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
 		var cells []string
 		for _, c := range order[:min(len(order), shownOrder)] {
-			cells = append(cells, cellName(plan.Cells[c]))
+			cells = append(cells, plan.Cells[c].FullName())
 		}
 		if more := len(order) - len(cells); more > 0 {
 			cells = append(cells, fmt.Sprintf("… %d more", more))
@@ -146,20 +83,20 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 		writeWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
 	}
 	fmt.Fprintln(w)
-	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
+	writeWrapped(w, "stops ", stopRule(plan, p.Workload.Metrics()), width)
 	writeWrapped(w, "takes ", duration(s), width)
 	if s.Warning != nil {
 		writeWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
 	}
-	for _, e := range p.used() {
-		if e.err != nil {
-			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, e.err), width)
+	for _, e := range p.Used() {
+		if e.Err != nil {
+			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.Name, e.Err), width)
 		}
 	}
 	return nil
 }
 
-func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
+func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CELL\tENGINE\tCONDITION\tROLE")
 	for _, c := range plan.Cells[:min(len(plan.Cells), shownCells)] {
@@ -181,10 +118,10 @@ func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
 	return nil
 }
 
-func engineVersion(name string, p *planned) string {
-	for _, e := range p.probed {
-		if e.instance.Name == name && e.err == nil && e.info.Version != "" {
-			return plain.Line(name + " " + e.info.Version)
+func engineVersion(name string, p *app.Planned) string {
+	for _, e := range p.Probed {
+		if e.Name == name && e.Err == nil && e.Info.Version != "" {
+			return plain.Line(name + " " + e.Info.Version)
 		}
 	}
 	return plain.Line(name)

@@ -42,7 +42,7 @@ type progress struct {
 	skipped  map[int]bool // cells whose trials are, and that it was said
 }
 
-func (a *app) newProgress(h bench.Header) *progress {
+func (a *invocation) newProgress(h bench.Header) *progress {
 	width, tty := terminal(a.stderr)
 	return &progress{out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now(), skipped: map[int]bool{}}
 }

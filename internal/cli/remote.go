@@ -1,42 +1,29 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net"
-	"net/netip"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/pflag"
 
-	"github.com/tare-bench/tare/internal/bench"
-	far "github.com/tare-bench/tare/internal/engine/remote"
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-const (
-	// remoteDriver is the driver of engines of another machine.
-	remoteDriver = "remote"
-	// remotePort is what "tare" is on a telephone's keys.
-	remotePort = "8273"
-	// tokenVariable has the token where no file is named.
-	tokenVariable = "TARE_TOKEN"
-)
+// tokenVariable has the token where no file is named.
+const tokenVariable = "TARE_TOKEN"
 
 // addTokenFlag adds the flag of commands that talk to another machine.
-func (a *app) addTokenFlag(f *pflag.FlagSet) {
+func (a *invocation) addTokenFlag(f *pflag.FlagSet) {
 	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token that 'tare agent serve' printed (default: the token is in $TARE_TOKEN)")
 }
 
 // token returns the token that the user has been given. No error repeats it.
-func (a *app) token() (remote.Token, error) {
+func (a *invocation) token() (remote.Token, error) {
 	text, err := a.env(tokenVariable), error(nil)
 	if a.tokenFile != "" {
 		text, err = readToken(a.tokenFile)
@@ -67,134 +54,6 @@ func readToken(name string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	return string(text), err
-}
-
-// links are the connections of one invocation to other machines.
-type links struct {
-	token func() (remote.Token, error)
-
-	mu  sync.Mutex
-	all map[string]*far.Link
-}
-
-func newLinks(token func() (remote.Token, error)) *links {
-	return &links{token: token, all: map[string]*far.Link{}}
-}
-
-// to returns the link to a machine, one for all of its engines.
-func (l *links) to(address string) *far.Link {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all[address] == nil {
-		l.all[address] = far.NewLink(func() (remote.Target, error) { return l.target(address) })
-	}
-	return l.all[address]
-}
-
-func (l *links) target(address string) (remote.Target, error) {
-	if address == "" {
-		return remote.Target{}, &usageError{errors.New("an engine of another machine needs its address"), "at=HOST, or at=HOST:PORT"}
-	}
-	token, err := l.token()
-	return remote.Target{Address: withPort(address), Token: token, Version: toolVersion()}, err
-}
-
-// close ends the sessions; the servers remove what is left of them.
-func (l *links) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, link := range l.all {
-		_ = link.Close() // there is nothing that could be done about it
-	}
-}
-
-// withPort adds the port that a server has unless it was told otherwise.
-func withPort(address string) string {
-	if _, err := netip.ParseAddr(address); err == nil {
-		return net.JoinHostPort(address, remotePort)
-	}
-	if _, _, err := net.SplitHostPort(address); err == nil {
-		return address
-	}
-	return net.JoinHostPort(strings.Trim(address, "[]"), remotePort)
-}
-
-// instancesAt lists the engines that a plan can name: those of this machine, or
-// of the one at an address, and those that are declared.
-func (a *app) instancesAt(ctx context.Context, address string, declared []instance) ([]instance, error) {
-	if address == "" {
-		return instances(builtinInstances(), declared), nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
-	defer cancel()
-	there, err := a.links.to(address).Machine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if declared, err = movedTo(address, declared); err != nil {
-		return nil, err
-	}
-	return instances(remoteInstances(address, there.Engines), declared), nil
-}
-
-// remoteInstances are the engines that another machine offers, and the built-in
-// names that it does not, for it to say so.
-func remoteInstances(address string, offered []string) []instance {
-	all := names(builtinInstances())
-	for _, name := range offered {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	out := make([]instance, len(all))
-	for i, name := range all {
-		out[i] = instance{Name: name, Driver: remoteDriver, Options: map[string]string{"at": address, "engine": name}}
-	}
-	return out
-}
-
-// movedTo takes declared engines to another machine. Their options would be
-// about this one.
-func movedTo(address string, declared []instance) ([]instance, error) {
-	// --engine names some of the built-in engines with their options.
-	declared = slices.DeleteFunc(slices.Clone(declared), func(d instance) bool {
-		return slices.ContainsFunc(builtinInstances(), func(b instance) bool {
-			return b.Name == d.Name && b.Driver == d.Driver && maps.Equal(b.Options, d.Options)
-		})
-	})
-	for i, d := range declared {
-		switch {
-		case d.Driver != remoteDriver:
-			return nil, &usageError{
-				fmt.Errorf("engine %s is declared for this machine, and --remote takes those of %s", d.Name, address),
-				"declare it there: tare agent serve --engine …; or mix machines without --remote: --engine remote,name=there,at=" + address + ",engine=docker",
-			}
-		case d.Options["at"] == "":
-			declared[i].Options = map[string]string{"at": address, "engine": d.Options["engine"]}
-		}
-	}
-	return declared, nil
-}
-
-// farWarnings are what disturbs measurements on the other machines of a plan.
-func (a *app) farWarnings(ctx context.Context, p *planned) []bench.Warning {
-	var out []bench.Warning
-	var asked []string
-	for _, e := range p.used() {
-		at := e.instance.Options["at"]
-		if e.instance.Driver != remoteDriver || slices.Contains(asked, at) {
-			continue
-		}
-		asked = append(asked, at)
-		there, err := a.links.to(at).Machine(ctx)
-		if err != nil {
-			continue // it has answered a moment ago: its trials will tell
-		}
-		for _, w := range there.Warnings {
-			out = append(out, bench.Warning{Code: w.Code, Text: there.Host.Hostname + ": " + w.Text, Hint: w.Hint})
-		}
-	}
-	return out
 }
 
 // remoteHint says what to do about a session that does not begin.

@@ -3,56 +3,87 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/report/csv"
-	"github.com/tare-bench/tare/internal/report/gobench"
-	"github.com/tare-bench/tare/internal/report/json"
-	"github.com/tare-bench/tare/internal/report/markdown"
-	"github.com/tare-bench/tare/internal/report/text"
 )
 
 // formatOptions say how a report is written.
 type formatOptions struct {
-	csv, markdown bool
-	details       bool // of which there are many
+	chosen  map[string]*bool // by the format's name: those that have a flag of their own
+	details bool             // of which there are many
+}
+
+// formats are those that have a flag of their own: text is what there is without one, and
+// --json is for everything that tare prints.
+func formats() []app.Format {
+	return slices.DeleteFunc(app.Formats(), func(f app.Format) bool { return f.Name == "text" || f.Name == "json" })
+}
+
+// formatFlags are their flags.
+func formatFlags() (all []string) {
+	for _, f := range formats() {
+		all = append(all, "--"+f.Name)
+	}
+	return all
 }
 
 func (o *formatOptions) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&o.csv, "csv", false, "print the report as CSV, one row for each cell and metric")
-	f.BoolVar(&o.markdown, "markdown", false, "print the report as Markdown")
+	o.chosen = map[string]*bool{}
+	for _, format := range formats() {
+		o.chosen[format.Name] = f.Bool(format.Name, false, format.Doc)
+	}
 	f.BoolVar(&o.details, "details", false, "show every detail with its interval and verdict, however many there are")
+}
+
+// some reports whether one of these flags is set.
+func (o *formatOptions) some() bool {
+	return slices.ContainsFunc(formats(), func(f app.Format) bool { return *o.chosen[f.Name] })
 }
 
 // check refuses two formats at once.
 func (o *formatOptions) check(asJSON bool) error {
 	n := 0
-	for _, on := range []bool{asJSON, o.csv, o.markdown} {
-		if on {
+	if asJSON {
+		n++
+	}
+	for _, on := range o.chosen {
+		if *on {
 			n++
 		}
 	}
 	if n > 1 {
-		return &usageError{errors.New("more than one format"), "choose one of --json, --csv and --markdown"}
+		all := append([]string{"--json"}, formatFlags()...)
+		return &usageError{errors.New("more than one format"), "choose one of " + inWords(all)}
 	}
 	return nil
 }
 
+// format is the one that was asked for.
+func (o *formatOptions) format(asJSON bool) app.Format {
+	all := app.Formats()
+	i := slices.IndexFunc(all, func(f app.Format) bool {
+		on := o.chosen[f.Name]
+		return asJSON && f.Name == "json" || on != nil && *on
+	})
+	return all[max(i, 0)]
+}
+
 // report analyses a stored run and writes what it says to stdout.
-func (a *app) report(r *bench.Run, o formatOptions, trailer []string) error {
-	result, err := analysis.Analyze(r, analysis.Options{Notes: bench.NotesOf(workloads()...)})
+func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) error {
+	result, err := analysis.Analyze(r, analysis.Options{Notes: bench.NotesOf(app.Workloads()...)})
 	if err != nil {
 		return err
 	}
 	d := report.New(result)
 	d.Trailer = trailer
-	if n := damagedTrials(r); n > 0 && o.csv { // which has no place for warnings
+	if n := damagedTrials(r); n > 0 && o.format(a.global.JSON).Silent {
 		a.notice("run %s: damaged trials that count as failed: %d; 'tare check' names them", r.Header.ID, n)
 	}
 	return a.render(d, o)
@@ -68,20 +99,13 @@ func damagedTrials(r *bench.Run) (n int) {
 	return n
 }
 
-func (a *app) render(d *report.Document, o formatOptions) error {
-	switch {
-	case a.global.JSON:
-		return json.Write(a.stdout, d)
-	case o.csv:
-		return csv.Write(a.stdout, d)
-	case o.markdown:
-		return markdown.Write(a.stdout, d)
-	}
+func (a *invocation) render(d *report.Document, o formatOptions) error {
 	color, err := a.color()
 	if err != nil {
 		return err
 	}
-	return text.Write(a.stdout, d, text.Options{Color: color, Width: a.width(), Details: o.details})
+	style := app.Style{Color: color, Width: a.width(), Details: o.details}
+	return o.format(a.global.JSON).Write(a.stdout, d, style)
 }
 
 // trailer says where a run was saved and what can be done with it. That it can
@@ -94,5 +118,10 @@ func trailer(r *bench.Run) []string {
 	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", id, id, id)}
 }
 
-// writeGobench writes a run for benchstat.
-func writeGobench(w io.Writer, r *bench.Run) error { return gobench.Write(w, r) }
+// inWords is a list as a sentence has it: a, b and c.
+func inWords(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return strings.Join(words, "")
+}

@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
-func (a *app) showCommand() *cobra.Command {
+func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied bool
 	var as string
@@ -41,19 +42,19 @@ ApacheBench know.`,
 			if err := alone(format, trials, applied); err != nil {
 				return err
 			}
-			if err := checkForm(as, a.global.JSON || format.csv || format.markdown || trials || applied); err != nil {
+			if err := checkForm(as, a.global.JSON || format.some() || trials || applied); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
 				name := append(args, "last")[0]
 				if trials {
-					id, err := findRun(cmd.Context(), s, name)
+					id, err := app.FindRun(cmd.Context(), s, name)
 					if err != nil {
 						return err
 					}
 					return a.showTrials(cmd.Context(), s, id)
 				}
-				r, err := openRun(cmd.Context(), s, name)
+				r, err := app.OpenRun(cmd.Context(), s, name)
 				switch {
 				case err != nil:
 					return err
@@ -81,8 +82,8 @@ func alone(format formatOptions, trials, applied bool) error {
 	switch {
 	case trials && applied:
 		return &usageError{errors.New("--trials and --applied are two lists"), "ask for one, then for the other"}
-	case (trials || applied) && (format.csv || format.markdown):
-		return &usageError{errors.New("--csv and --markdown are for reports"), "--json prints --trials and --applied for programs"}
+	case (trials || applied) && format.some():
+		return &usageError{errors.New(inWords(formatFlags()) + " are for reports"), "--json prints --trials and --applied for programs"}
 	}
 	return nil
 }
@@ -94,10 +95,10 @@ type shownApplied struct {
 	Applied *bench.Applied `json:"applied"` // of the first trial that got so far; null where none did
 }
 
-func (a *app) showApplied(r *bench.Run) error {
+func (a *invocation) showApplied(r *bench.Run) error {
 	all := make([]shownApplied, len(r.Header.Plan.Cells))
 	for i, c := range r.Header.Plan.Cells {
-		all[i] = shownApplied{Cell: cellName(c), Engine: c.Engine}
+		all[i] = shownApplied{Cell: c.FullName(), Engine: c.Engine}
 	}
 	for _, s := range r.Samples {
 		if c := &all[s.Trial.Cell]; c.Applied == nil {
@@ -127,7 +128,7 @@ func memorySize(n int64) string {
 	return unit.Format(float64(n), "B")
 }
 
-func (a *app) compareCommand() *cobra.Command {
+func (a *invocation) compareCommand() *cobra.Command {
 	var format formatOptions
 	var by string
 	cmd := &cobra.Command{
@@ -185,14 +186,14 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	}
 }
 
-func (a *app) compare(ctx context.Context, s bench.Store, names []string, by string, format formatOptions) error {
+func (a *invocation) compare(ctx context.Context, s bench.Store, names []string, by string, format formatOptions) error {
 	group, err := grouping(by)
 	if err != nil {
 		return err
 	}
 	var runs []*bench.Run
 	for _, name := range names {
-		r, err := openRun(ctx, s, name)
+		r, err := app.OpenRun(ctx, s, name)
 		if err != nil {
 			return err
 		}

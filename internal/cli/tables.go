@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/bucketbench"
 	"github.com/tare-bench/tare/internal/plain"
@@ -22,7 +23,7 @@ const (
 )
 
 // showAs prints a run in the form of another program.
-func (a *app) showAs(form string, r *bench.Run) error {
+func (a *invocation) showAs(form string, r *bench.Run) error {
 	if form == formAB {
 		return a.showBlocks(r)
 	}
@@ -43,7 +44,7 @@ func checkForm(as string, others bool) error {
 }
 
 // showTables prints bucketbench's tables of a run.
-func (a *app) showTables(r *bench.Run) error {
+func (a *invocation) showTables(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != lifecycle.NewThroughput().Name() {
 		return &usageError{
 			fmt.Errorf("run %s is of the workload %s, and bucketbench's tables are of throughput", r.Header.ID, w),
@@ -54,7 +55,7 @@ func (a *app) showTables(r *bench.Run) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", r.Header.ID, err)
 	}
-	if n := failedTrials(r); n > 0 {
+	if n := app.FailedTrials(r); n > 0 {
 		a.notice("trials that did not end well are in no table: %d; 'tare show %s --trials' says why", n, r.Header.ID)
 	}
 	return bucketbench.Tables(a.stdout, rows)
@@ -71,7 +72,7 @@ func tableRows(r *bench.Run) ([]bucketbench.Result, error) {
 		threads, err1 := strconv.Atoi(c.Params["concurrency"])
 		iterations, err2 := strconv.Atoi(c.Params["iterations"])
 		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("cell %s: %w", cellName(c), err)
+			return nil, fmt.Errorf("cell %s: %w", c.FullName(), err)
 		}
 		name := rowName(&r.Header.Plan, c)
 		at := slices.IndexFunc(all, func(o bucketbench.Result) bool { return o.Name == name && o.Iterations == iterations })

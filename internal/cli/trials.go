@@ -30,7 +30,7 @@ type shownTrial struct {
 
 // showTrials lists the trials of a stored run, of which it never holds all: a run
 // may have a million.
-func (a *app) showTrials(ctx context.Context, s bench.Store, id string) error {
+func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) error {
 	b := bufio.NewWriter(a.stdout)
 	if a.global.JSON {
 		return errors.Join(writeTrialsJSON(b, record.Stored(ctx, s, id)), b.Flush())
@@ -111,7 +111,7 @@ func trialRows(events iter.Seq2[record.Event, error]) iter.Seq2[[]string, error]
 }
 
 func trialRow(h *bench.Header, s *bench.Sample) []string {
-	row := []string{fmt.Sprint(s.Trial.Seq), fmt.Sprint(s.Trial.Block + 1), plain.Line(cellName(h.Plan.Cells[s.Trial.Cell])), plain.Line(string(s.Outcome))}
+	row := []string{fmt.Sprint(s.Trial.Seq), fmt.Sprint(s.Trial.Block + 1), plain.Line(h.Plan.Cells[s.Trial.Cell].FullName()), plain.Line(string(s.Outcome))}
 	if s.Reason != "" {
 		return append(row, plain.Line(s.Reason))
 	}
@@ -163,7 +163,7 @@ func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 }
 
 func shown(h *bench.Header, s *bench.Sample) shownTrial {
-	t := shownTrial{s.Trial.Seq, s.Trial.Block + 1, cellName(h.Plan.Cells[s.Trial.Cell]), s.Outcome, s.Reason, nil}
+	t := shownTrial{s.Trial.Seq, s.Trial.Block + 1, h.Plan.Cells[s.Trial.Cell].FullName(), s.Outcome, s.Reason, nil}
 	for i, m := range h.Metrics {
 		if v, ok := s.Value(i); ok {
 			if t.Values == nil {

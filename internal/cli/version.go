@@ -22,7 +22,7 @@ func toolVersion() string {
 	return "unknown"
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *invocation) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -31,7 +31,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-func (a *app) printVersion() error {
+func (a *invocation) printVersion() error {
 	v := struct {
 		Version string `json:"version"`
 		Go      string `json:"go"`

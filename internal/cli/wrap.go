@@ -14,7 +14,7 @@ import (
 const unlimited = 0
 
 // lineWidth is how wide lines on stdout may be.
-func (a *app) lineWidth() int {
+func (a *invocation) lineWidth() int {
 	if w, tty := terminal(a.stdout.Writer); tty {
 		return w
 	}

@@ -110,6 +110,22 @@ func BenchmarkListThousandRuns(b *testing.B) {
 	}
 }
 
+// BenchmarkFindLastOfThousandRuns finds the newest of 1000 runs with long headers.
+func BenchmarkFindLastOfThousandRuns(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "tare.db"))
+	defer shut(b, s)
+	for i := range 1000 {
+		if err := record.Copy(b.Context(), s, wide(fmt.Sprintf("run-%d", i), 2)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if ids, err := s.Find(b.Context(), "", 1); err != nil || len(ids) != 1 {
+			b.Fatal(ids, err)
+		}
+	}
+}
+
 // BenchmarkOpenStore is what every command pays to open an existing store.
 func BenchmarkOpenStore(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "tare.db")

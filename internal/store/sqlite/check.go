@@ -9,18 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Checked is what was found out about one run.
-type Checked struct {
-	ID      string
-	Samples int
-	Summed  bool // all of it has checksums; false for a run that an older version stored
-	Damaged []bench.Sample
-	Err     error // why it cannot be read at all, or not to its end
-}
-
 // Check reads the whole store. It calls each for every run, newest first, and
 // returns what is wrong with the file as such: no more than some of it.
-func (s *Store) Check(ctx context.Context, each func(Checked) error) (file []string, err error) {
+func (s *Store) Check(ctx context.Context, each func(bench.Checked) error) (file []string, err error) {
 	if file, err = s.checkFile(ctx); err != nil {
 		return nil, err
 	}
@@ -39,9 +30,9 @@ func (s *Store) Check(ctx context.Context, each func(Checked) error) (file []str
 	return file, nil
 }
 
-func (s *Store) checkRun(ctx context.Context, number int64) (c Checked) {
+func (s *Store) checkRun(ctx context.Context, number int64) (c bench.Checked) {
 	run, err := s.scanRun(s.db.QueryRowContext(ctx, summary+"WHERE number = ?", number))
-	c = Checked{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err}
+	c = bench.Checked{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err}
 	if err != nil {
 		return c
 	}

@@ -247,6 +247,15 @@ func TestDamagedRunDoesNotHideOthers(t *testing.T) {
 		if good != 1 || bad != 1 {
 			t.Errorf("%s: %d good and %d bad runs, want one each", change, good, bad)
 		}
+		if ids, err := s.Find(t.Context(), "", 0); err != nil || !slices.Equal(ids, []string{"b", "a"}) {
+			t.Errorf("%s: found %q, %v, want also the run that cannot be read", change, ids, err)
+		}
+	}
+	if _, err := db.Exec("PRAGMA foreign_keys = OFF; DELETE FROM runs WHERE id = 'b'"); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := s.Find(t.Context(), "", 1); !errors.Is(err, sqlite.ErrDamaged) || !slices.Equal(ids, []string{"a"}) {
+		t.Errorf("without the newest run: found %q, %v, want a, and that another is gone", ids, err)
 	}
 }
 

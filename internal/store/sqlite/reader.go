@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/record"
@@ -58,10 +59,10 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 		r.samples, r.resumptions = int(samples.Int64), int(resumptions.Int64)
 	}
 	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
-		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
+		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, err))
 	}
 	if err := record.ValidateHeader(&r.header); err != nil {
-		return r, s.wrap(damaged("header of run number %d: %w", r.number, err))
+		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, err))
 	}
 	if r.header.ID != id {
 		return r, s.wrap(damaged("header of run number %d: it is that of run %s, and not of %.80q", r.number, r.header.ID, id))
@@ -114,31 +115,54 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 	}
 }
 
-// numbers are those of all runs, newest first, as their table has them: an index
-// that is damaged hides some, or has them in another order. The error may come
-// with those that there are.
+// Find returns the IDs that begin or end with part, newest first.
+func (s *Store) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
+	err = s.newest(ctx, func(_ int64, id string) bool {
+		if strings.HasPrefix(id, part) || strings.HasSuffix(id, part) {
+			ids = append(ids, id)
+		}
+		return limit == 0 || len(ids) < limit
+	})
+	return ids, err
+}
+
+// numbers are those of all runs, newest first. The error may come with those that
+// there are.
 func (s *Store) numbers(ctx context.Context) (all []int64, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT number FROM runs NOT INDEXED ORDER BY began DESC, id DESC")
+	err = s.newest(ctx, func(number int64, _ string) bool { all = append(all, number); return true })
+	return all, err
+}
+
+// newest calls f on every run, newest first, while that returns true. They are as their
+// table has them: an index that is damaged hides some, or has them in another order. Of
+// a run that is gone there is an error, after the others.
+func (s *Store) newest(ctx context.Context, f func(number int64, id string) bool) error {
+	rows, err := s.db.QueryContext(ctx, "SELECT number, id FROM runs NOT INDEXED ORDER BY began DESC, id DESC")
 	if err != nil {
-		return nil, s.wrap(err)
+		return s.wrap(err)
 	}
 	var n int64
+	var id string
 	err = each(rows, func() error {
-		err := rows.Scan(&n)
-		all = append(all, n)
-		return err
+		if err := rows.Scan(&n, &id); err != nil {
+			return err
+		}
+		if !f(n, id) {
+			return errStop
+		}
+		return nil
 	})
-	if err != nil {
-		return all, s.wrap(err)
+	if err != nil && !errors.Is(err, errStop) {
+		return s.wrap(err)
 	}
 	err = s.db.QueryRowContext(ctx, "SELECT min(run) FROM counts WHERE NOT EXISTS (SELECT 1 FROM runs NOT INDEXED WHERE number = run) HAVING min(run) IS NOT NULL").Scan(&n)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return all, nil
+		return nil
 	case err != nil:
-		return all, s.wrap(err)
+		return s.wrap(err)
 	}
-	return all, s.wrap(damaged("run number %d is gone", n))
+	return s.wrap(damaged("run number %d is gone", n))
 }
 
 // errStop says that the caller wants no more rows.

@@ -30,7 +30,10 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-var _ bench.Store = (*Store)(nil)
+var (
+	_ bench.Store   = (*Store)(nil)
+	_ bench.Checker = (*Store)(nil)
+)
 
 // patience is how long a write waits for other processes that write. Each of
 // them holds the lock for about a millisecond.

@@ -90,6 +90,8 @@ func testContext(t *testing.T, s *suite) {
 	for _, err := range s.Runs(gone) {
 		s.wantIs("Runs", err, context.Canceled)
 	}
+	_, err = s.Find(gone, "", 1)
+	s.wantIs("Find", err, context.Canceled)
 	s.must(w.Append(s.ctx, run.Samples[1])) // nothing happened
 	s.wantRun(&bench.Run{Header: run.Header, Samples: run.Samples[:2]})
 	if _, err := s.Open(s.ctx, "b"); err == nil {

@@ -64,3 +64,48 @@ func testRunsStop(t *testing.T, s *suite) {
 		t.Errorf("%d runs, want 2", n)
 	}
 }
+
+// What is found are IDs that begin or end so: whatever part looks like, and by when
+// runs began, which is not the order in which they came.
+func testFind(t *testing.T, s *suite) {
+	began := Example("a", 0).Header.Began
+	for id, age := range map[string]time.Duration{"a-1": 2 * time.Hour, "a-2": 0, "b-2": time.Hour, "ab": 3 * time.Hour} {
+		run := Example(id, 3)
+		run.Header.Began = began.Add(-age).In(time.FixedZone("far", -11*3600))
+		s.must(s.create(run.Header, run.Samples...).Close())
+	}
+	for _, tt := range []struct {
+		part  string
+		limit int
+		want  []string
+	}{
+		{"", 0, []string{"a-2", "b-2", "a-1", "ab"}},
+		{"", 1, []string{"a-2"}},
+		{"", 9, []string{"a-2", "b-2", "a-1", "ab"}},
+		{"a", 0, []string{"a-2", "a-1", "ab"}},
+		{"a", 2, []string{"a-2", "a-1"}},
+		{"2", 0, []string{"a-2", "b-2"}},
+		{"b", 0, []string{"b-2", "ab"}},
+		{"a-1", 0, []string{"a-1"}},
+		{"-", 0, nil}, // in the middle
+		{"A", 0, nil},
+		{"%", 0, nil},
+		{"a_1", 0, nil},
+		{"' OR 1=1 --", 0, nil},
+		{"a-11", 0, nil},
+	} {
+		got, err := s.Find(s.ctx, tt.part, tt.limit)
+		s.must(err)
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("Find(%q, %d) (-want +got):\n%s", tt.part, tt.limit, d)
+		}
+	}
+}
+
+func testFindNone(t *testing.T, s *suite) {
+	for _, part := range []string{"", "a"} {
+		if got, err := s.Find(s.ctx, part, 0); err != nil || len(got) > 0 {
+			t.Errorf("Find(%q) of an empty store: %q, %v", part, got, err)
+		}
+	}
+}

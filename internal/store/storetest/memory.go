@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -136,6 +137,20 @@ func (m *Memory) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 			}
 		}
 	}
+}
+
+// Find returns the IDs that begin or end with part, newest first.
+func (m *Memory) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
+	for _, r := range m.summaries() {
+		id := r.Header.ID
+		if strings.HasPrefix(id, part) || strings.HasSuffix(id, part) {
+			ids = append(ids, id)
+		}
+		if limit > 0 && len(ids) == limit {
+			break
+		}
+	}
+	return ids, ctx.Err()
 }
 
 func (m *Memory) summaries() []bench.RunSummary {

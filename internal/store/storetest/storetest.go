@@ -44,6 +44,8 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 		{"LargeRun", testLarge},
 		{"RunsNewestFirst", testRuns},
 		{"RunsStopsWhenAsked", testRunsStop},
+		{"FindNewestFirst", testFind},
+		{"FindAmongNoRuns", testFindNone},
 		{"StoreIsUsedInsideRuns", testNested},
 		{"ConcurrentRuns", testConcurrent},
 		{"EndedContext", testContext},

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -18,22 +19,22 @@ import (
 // does not run here, is told before anything is measured. It asks an engine for what
 // that alone knows, and leaves to another machine what lies there. It warns of images
 // that are the same under several names.
-func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
+func (p *Planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 	var refs []string
 	var errs []error
 	names := map[string][]string{} // by digest
-	for _, c := range p.plan.Cells {
+	for _, c := range p.Plan.Cells {
 		ref := c.Spec.Image
 		if ref == "" || slices.Contains(refs, ref) || p.isElsewhere(c.Engine) {
 			continue
 		}
 		refs = append(refs, ref)
-		img, err := p.site.images.Resolve(ctx, ref)
+		img, err := p.site.Images.Resolve(ctx, ref)
 		switch {
 		case errors.Is(err, image.ErrForeign):
 			errs = append(errs, p.checkStored(ctx, ref))
 		case err != nil:
-			errs = append(errs, imageError(ref, err))
+			errs = append(errs, ImageProblem(ref, err))
 		default:
 			names[img.Digest()] = append(names[img.Digest()], ref)
 		}
@@ -51,16 +52,16 @@ func (p *planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 
 // checkStored asks every engine whose cells have an image of a name that only engines
 // can know. What an engine cannot find out is left to the trials.
-func (p *planned) checkStored(ctx context.Context, ref string) error {
+func (p *Planned) checkStored(ctx context.Context, ref string) error {
 	var errs []error
-	for _, e := range p.used() {
-		finder, ok := bench.As[bench.ImageFinder](e.engine)
-		uses := func(c bench.Cell) bool { return c.Engine == e.instance.Name && c.Spec.Image == ref }
-		if !ok || !slices.ContainsFunc(p.plan.Cells, uses) {
+	for _, e := range p.Used() {
+		finder, ok := bench.As[bench.ImageFinder](e.Engine)
+		uses := func(c bench.Cell) bool { return c.Engine == e.Name && c.Spec.Image == ref }
+		if !ok || !slices.ContainsFunc(p.Plan.Cells, uses) {
 			continue
 		}
 		if err := finder.FindImage(ctx, ref); errors.Is(err, bench.ErrNoImage) {
-			errs = append(errs, &usageError{err, ""})
+			errs = append(errs, &Problem{Kind: NoImage, Err: err})
 		}
 	}
 	if errs == nil {
@@ -68,33 +69,36 @@ func (p *planned) checkStored(ctx context.Context, ref string) error {
 	}
 	err := errors.Join(errs...)
 	if meant := p.meant(ctx, ref); meant != "" {
-		err = &usageError{err, fmt.Sprintf("did you mean %s?", meant)}
+		err = &Problem{Kind: NoImage, Err: err, Names: []string{meant}}
 	}
 	return err
 }
 
 // meant is the image that was to be named in place of one that is not there: of a kind
 // that is misspelt, or of the host's program of that name. Empty where there is none.
-func (p *planned) meant(ctx context.Context, ref string) string {
+func (p *Planned) meant(ctx context.Context, ref string) string {
 	if meant, ok := image.Meant(ref); ok {
 		return meant
 	}
 	program, _, _ := strings.Cut(path.Base(ref), ":")
 	meant := "host:" + program
-	if _, err := p.site.images.Resolve(ctx, meant); err != nil {
+	if _, err := p.site.Images.Resolve(ctx, meant); err != nil {
 		return ""
 	}
 	return meant
 }
 
-// onlyImage is the image of a comparison of images that has nothing to compare it with;
+// imageWorkload compares images.
+const imageWorkload = "image"
+
+// OnlyImage is the image of a comparison of images that has nothing to compare it with;
 // empty in any other.
-func (p *planned) onlyImage() string {
+func (p *Planned) OnlyImage() string {
 	only := ""
-	for _, c := range p.plan.Cells {
+	for _, c := range p.Plan.Cells {
 		switch {
 		case c.Control:
-		case p.plan.Workload != imageExperiment || only != "":
+		case p.Plan.Workload != imageWorkload || only != "":
 			return ""
 		default:
 			only = c.Spec.Image
@@ -105,37 +109,45 @@ func (p *planned) onlyImage() string {
 
 // nameOnlyImage calls the cell of such an image what the user calls it. Where nothing
 // varies it has the name of its engine, which nobody asked about.
-func (p *planned) nameOnlyImage() {
-	ref := p.onlyImage()
+func (p *Planned) nameOnlyImage() {
+	ref := p.OnlyImage()
 	if ref == "" {
 		return
 	}
-	for i := range p.plan.Cells {
-		if c := &p.plan.Cells[i]; c.Name == c.Engine {
+	for i := range p.Plan.Cells {
+		if c := &p.Plan.Cells[i]; c.Name == c.Engine {
 			c.Name = ref
 		}
 	}
 }
 
-// imageError adds what to do: a reference to what is not there, or to nothing that tare
-// knows, is a mistake in what was typed.
-func imageError(ref string, err error) error {
+// ImageProblem says of what kind it is that an image of a name cannot be had: a
+// reference to what is not there, or to nothing that tare knows, is a Problem.
+func ImageProblem(ref string, err error) error {
 	var dial *net.OpError
 	var misspelt image.Misspelt
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
 	case kind == "docker" && errors.As(err, &dial):
-		return &hintError{err, "is the registry there, and may it be reached from here?"}
+		return &Problem{Kind: NoRegistry, Err: err}
 	case kind == "tar" && name != "" && missingFile(name):
-		return &usageError{err, "name a file that 'docker save' or 'tare pack -o' wrote"}
+		return &Problem{Kind: NoArchive, Err: err}
 	case kind == "oci" && name != "" && missingFile(name):
-		return &usageError{err, "name the directory of an OCI image layout"}
+		return &Problem{Kind: NoLayout, Err: err}
 	case kind == "host" && errors.Is(err, fs.ErrNotExist):
-		return mistyped(err, "is it spelt like that?")
+		// It is refused for what was named, and not for what this machine cannot do.
+		why := strings.Replace(err.Error(), bench.ErrUnsupported.Error()+": ", "", 1)
+		return &Problem{Kind: NoProgram, Err: errors.New(why)}
 	case errors.Is(err, image.ErrForeign), errors.Is(err, bench.ErrNoImage), errors.As(err, &misspelt):
-		return &usageError{err, ""}
+		return &Problem{Kind: NoImage, Err: err}
 	}
 	return err
+}
+
+// missingFile reports whether a file is not there.
+func missingFile(name string) bool {
+	_, err := os.Lstat(name)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func sameImage(digest string, names []string) bench.Warning {
@@ -147,8 +159,8 @@ func sameImage(digest string, names []string) bench.Warning {
 }
 
 // isElsewhere reports whether an engine finds its images elsewhere, or needs none.
-func (p *planned) isElsewhere(engine string) bool {
-	return slices.ContainsFunc(p.probed, func(e probed) bool {
-		return e.instance.Name == engine && (e.instance.Driver == remoteDriver || e.instance.Driver == "native")
+func (p *Planned) isElsewhere(engine string) bool {
+	return slices.ContainsFunc(p.Probed, func(e Probed) bool {
+		return e.Name == engine && (e.Driver == RemoteDriver || e.Driver == "native")
 	})
 }

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 // countCalls begins to count system calls, where the plan asks for it, until the
 // machine is closed, and returns what the run has to say about it. That they
 // cannot be counted is no failure of the run.
-func (m *machine) countCalls(p *planned) []bench.Warning {
-	if !p.plan.Syscalls {
+func (m *machine) countCalls(p *Planned) []bench.Warning {
+	if !p.Plan.Syscalls {
 		return nil
 	}
 	err := countsInside(p)
@@ -45,13 +45,13 @@ const (
 
 // countAgain goes on as a stored run began, which said so: trials that were
 // counted are not to be compared with trials that were not.
-func (m *machine) countAgain(p *planned, said []bench.Warning) error {
+func (m *machine) countAgain(p *Planned, said []bench.Warning) error {
 	if !slices.ContainsFunc(said, func(w bench.Warning) bool { return w.Code == codeCounted }) {
 		return nil
 	}
 	for _, now := range m.countCalls(p) {
 		if now.Code == codeNotCounted {
-			return &hintError{errors.New("the run counted system calls; now " + now.Text), "resume it as the user who began it"}
+			return &Problem{Kind: NotCounted, Err: errors.New("the run counted system calls; now " + now.Text)}
 		}
 	}
 	return nil
@@ -63,9 +63,9 @@ func dearer(c *syscalls.Counter) string {
 }
 
 // countsInside refuses containers that nobody here looks into.
-func countsInside(p *planned) error {
-	w := p.workload
-	if slices.ContainsFunc(p.usedInstances(), func(i instance) bool { return i.Driver == remoteDriver }) {
+func countsInside(p *Planned) error {
+	w := p.Workload
+	if slices.ContainsFunc(p.usedInstances(), func(i Instance) bool { return i.Driver == RemoteDriver }) {
 		return fmt.Errorf("%w: the containers are on another machine", bench.ErrUnsupported)
 	}
 	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool { return strings.HasSuffix(m.Name, party.SystemCalls) }) {

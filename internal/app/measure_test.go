@@ -1,10 +1,9 @@
-package cli
+package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,13 +22,16 @@ func (fullStore) Create(context.Context, bench.Header) (bench.RunWriter, error) 
 
 // Where a run cannot begin, no engine is left open.
 func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
-	for what, output := range map[string]string{"the output": filepath.Join(t.TempDir(), "none", "file"), "the store": ""} {
+	refuses := func(context.Context, bench.Store, bench.Header) (bench.RunWriter, error) {
+		return nil, errors.New("no such directory")
+	}
+	for what, o := range map[string]Options{"the output": {Create: refuses}, "the store": {}} {
 		e := enginetest.NewFake(enginetest.FakeConfig{Name: "fake"})
-		p := &planned{
-			plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
-			probed: []probed{{instance: instance{Name: "fake"}, engine: e}}, workload: lifecycle.New(),
+		p := &Planned{
+			Plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
+			Probed: []Probed{{Instance: Instance{Name: "fake"}, Engine: e}}, Workload: lifecycle.New(), site: new(Site),
 		}
-		if _, _, err := new(app).begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), output); err == nil {
+		if _, err := begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), o); err == nil {
 			t.Errorf("%s refuses, and the run begins", what)
 		}
 		if !slices.Contains(e.Calls(), "close") {

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 	"github.com/tare-bench/tare/internal/unit"
 )
 
-// undecidable warns of a plan that can tell no difference from chance, however large:
+// Undecidable warns of a plan that can tell no difference from chance, however large:
 // its blocks are too few for its comparisons, or its budget is, where it is known how
 // long a block takes (0 = it is not). Nil where it can. The comparisons are as many as
 // the workload can have; where some metrics have no value there are fewer.
-func undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
+func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
 	least, need, comparisons := analysis.Decisive(p, metrics)
 	fit := fitting(p, block)
 	have := min(p.MaxBlocks, fit)

@@ -1,7 +1,8 @@
-package cli
+package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,19 +11,28 @@ import (
 	"github.com/tare-bench/tare/internal/run"
 )
 
+// ErrTrialsFailed is how a run ends that is finished and has failed trials.
+var ErrTrialsFailed = errors.New("some trials failed")
+
+// unsupported is an error that wraps bench.ErrUnsupported and says so in words of its own.
+type unsupported struct{ text string }
+
+func (e *unsupported) Error() string { return e.text }
+func (*unsupported) Unwrap() error   { return bench.ErrUnsupported }
+
 // nothingMeasured reports whether a run has trials, and none that succeeded.
 func nothingMeasured(r *bench.Run) bool {
 	return len(r.Samples) > 0 && !slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.Outcome == bench.OK })
 }
 
-// outcome is the error of a run that is stored whole, for its trials; nil where
+// outcomeOf is the error of a run that is stored whole, for its trials; nil where
 // all is well.
-func outcome(r *bench.Run) error {
+func outcomeOf(r *bench.Run) error {
 	switch {
 	case nothingMeasured(r):
 		return nothing(r)
-	case failedTrials(r) > 0, slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.PartFailed() }):
-		return errTrialsFailed
+	case FailedTrials(r) > 0, slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.PartFailed() }):
+		return ErrTrialsFailed
 	default:
 		return groundless(r)
 	}
@@ -30,12 +40,12 @@ func outcome(r *bench.Run) error {
 
 // refused is the error of a plan of which no cell can be run here, as far as that can be
 // known before there is a run; nil if one can. What hooks may yet provide is left to them.
-func (p *planned) refused(ctx context.Context, dir string) error {
-	if len(p.plan.Hooks) > 0 {
+func (p *Planned) refused(ctx context.Context, dir string) error {
+	if len(p.Plan.Hooks) > 0 {
 		return nil
 	}
 	why := run.Refused(ctx, run.Options{
-		Header: bench.Header{ID: p.site.run, Plan: p.plan}, Workload: p.workload,
+		Header: bench.Header{ID: p.site.run, Plan: p.Plan}, Workload: p.Workload,
 		Engines: p.engines(), Client: p.client(), Dir: dir,
 	})
 	if why == nil {
@@ -44,21 +54,19 @@ func (p *planned) refused(ctx context.Context, dir string) error {
 	var reasons []string
 	cells := map[string][]string{} // by their reason
 	for i, err := range why {
-		if c := p.plan.Cells[i]; !c.Control {
+		if c := p.Plan.Cells[i]; !c.Control {
 			reason := err.Error()
 			if cells[reason] == nil {
 				reasons = append(reasons, reason)
 			}
-			cells[reason] = append(cells[reason], cellName(c))
+			cells[reason] = append(cells[reason], c.FullName())
 		}
 	}
 	for i, reason := range reasons {
 		reasons[i] = strings.Join(cells[reason], ", ") + ": " + reason
 	}
-	return &hintError{
-		&kindError{"nothing can be measured: " + strings.Join(reasons, "\n"), bench.ErrUnsupported},
-		"'tare doctor' says which engines can be used here; 'tare plan' shows what the cells ask for",
-	}
+	text := "nothing can be measured: " + strings.Join(reasons, "\n")
+	return &Problem{Kind: NothingPossible, Err: &unsupported{text}}
 }
 
 // groundless is the error of a run whose baseline cannot run what it asks for, so
@@ -77,25 +85,21 @@ func groundless(r *bench.Run) error {
 	if without < 0 {
 		return nil
 	}
-	return &hintError{
-		&kindError{fmt.Sprintf("run %s compared nothing: %s", r.Header.ID, whyFailed(r, r.Samples[without])), bench.ErrUnsupported},
-		"choose another cell to compare with: --baseline CELL",
-	}
+	text := fmt.Sprintf("run %s compared nothing: %s", r.Header.ID, whyFailed(r, r.Samples[without]))
+	return &Problem{Kind: NothingCompared, Err: &unsupported{text}, Run: r.Header.ID}
 }
 
 // nothing is the error of such a run. Its first reason stands for all: the
 // report has the others.
 func nothing(r *bench.Run) error {
-	s, unsupported := firstFailure(r)
-	if unsupported {
-		return &hintError{
-			&kindError{fmt.Sprintf("run %s measured nothing: %s", r.Header.ID, whyFailed(r, s)), bench.ErrUnsupported},
-			"'tare doctor' says which engines can be used here; 'tare plan' shows what the cells ask for",
-		}
+	s, none := firstFailure(r)
+	if none {
+		text := fmt.Sprintf("run %s measured nothing: %s", r.Header.ID, whyFailed(r, s))
+		return &Problem{Kind: NothingPossible, Err: &unsupported{text}, Run: r.Header.ID}
 	}
-	return &hintError{
-		fmt.Errorf("run %s measured nothing, no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
-		"mend that and run again; 'tare doctor' says which engines can be used here",
+	return &Problem{
+		Kind: NothingMeasured, Run: r.Header.ID,
+		Err: fmt.Errorf("run %s measured nothing, no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
 	}
 }
 
@@ -114,7 +118,7 @@ func firstFailure(r *bench.Run) (first bench.Sample, unsupported bool) {
 
 // whyFailed says in which cell a trial failed, and why.
 func whyFailed(r *bench.Run, s bench.Sample) string {
-	parts := []string{cellName(r.Header.Plan.Cells[s.Trial.Cell])}
+	parts := []string{r.Header.Plan.Cells[s.Trial.Cell].FullName()}
 	if s.Outcome != bench.Unsupported && s.Operation != "" && !strings.HasPrefix(s.Reason, s.Operation+":") {
 		parts = append(parts, s.Operation)
 	}

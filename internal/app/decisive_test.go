@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"strings"
@@ -41,7 +41,7 @@ func TestUndecidable(t *testing.T) {
 	} {
 		plan := h.Plan
 		plan.MaxBlocks, plan.Budget = tt.blocks, tt.budget
-		w := undecidable(plan, h.Metrics, tt.block)
+		w := Undecidable(plan, h.Metrics, tt.block)
 		switch {
 		case w == nil && tt.text != "":
 			t.Errorf("%s: no warning, want %q", tt.name, tt.text)
@@ -51,13 +51,13 @@ func TestUndecidable(t *testing.T) {
 	}
 	plan := h.Plan
 	plan.Cells = plan.Cells[:1] // nothing is compared
-	if w := undecidable(plan, h.Metrics, 0); w != nil {
+	if w := Undecidable(plan, h.Metrics, 0); w != nil {
 		t.Errorf("one cell: %q", strings.TrimSpace(w.Text))
 	}
 }
 
-// TestMost checks that the block under way when the budget is used up is counted.
-func TestMost(t *testing.T) {
+// TestLongestRun checks that the block under way when the budget is used up is counted.
+func TestLongestRun(t *testing.T) {
 	for _, tt := range []struct {
 		blocks, warmup      int
 		budget, block, want time.Duration
@@ -71,7 +71,7 @@ func TestMost(t *testing.T) {
 		{3, 0, 0, time.Second, 3 * time.Second},
 	} {
 		plan := bench.Plan{Warmup: tt.warmup, MaxBlocks: tt.blocks, Budget: tt.budget}
-		if got := most(plan, tt.block); got != tt.want {
+		if got := LongestRun(plan, tt.block); got != tt.want {
 			t.Errorf("%+v: %s", tt, got)
 		}
 	}

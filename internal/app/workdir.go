@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"errors"
@@ -12,10 +12,10 @@ import (
 // workPrefix begins the name of a directory in which a command makes something.
 const workPrefix = ".tare-work-"
 
-// workDir makes a directory for what a command makes on its way, in another one: the
+// WorkDir makes a directory for what a command makes on its way, in another one: the
 // one for temporary files, or that of an output, which is on the same file system. It
 // is locked like that of a run. What killed processes left of that kind goes first.
-func workDir(parent string) (dir string, remove func() error, err error) {
+func WorkDir(parent string) (dir string, remove func() error, err error) {
 	_ = removeAll(abandoned(parent)) // what cannot be removed is in nobody's way, and 'tare clean' says so
 	if dir, err = os.MkdirTemp(parent, workPrefix); err != nil {
 		return "", nil, err
@@ -31,7 +31,7 @@ func workDir(parent string) (dir string, remove func() error, err error) {
 // drop deletes the directory where it is, the lock last: it has no name that others ask for.
 func (d *runDir) drop() error { return errors.Join(d.empty(), os.RemoveAll(d.path), d.close()) }
 
-// abandoned locks and lists the directories that workDir made for this user and whose
+// abandoned locks and lists the directories that WorkDir made for this user and whose
 // process is gone.
 func abandoned(parent string) (all []*runDir) {
 	found, _ := filepath.Glob(filepath.Join(parent, workPrefix+"*")) // below a parent like a pattern they stay
@@ -59,10 +59,10 @@ func removeAll(dirs []*runDir) (err error) {
 }
 
 // cleanWork removes what killed commands left among temporary files.
-func cleanWork(dryRun bool) (found []leftover, err error) {
+func cleanWork(dryRun bool) (found []Leftover, err error) {
 	dirs := abandoned(os.TempDir())
 	for _, d := range dirs {
-		found = append(found, leftover{Leftover: bench.Leftover{Kind: "directory", ID: d.path}, Removed: !dryRun})
+		found = append(found, Leftover{Leftover: bench.Leftover{Kind: "directory", ID: d.path}, Removed: !dryRun})
 	}
 	if dryRun {
 		release(dirs)

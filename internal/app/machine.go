@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -16,9 +16,6 @@ import (
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/syscalls"
 )
-
-// fsRoot is where the kernel's files are.
-const fsRoot = "/"
 
 // machine is this host, as a run needs it.
 type machine struct {

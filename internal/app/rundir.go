@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"cmp"
@@ -34,10 +34,13 @@ type runDir struct {
 }
 
 // newRunDir makes the directory of a run, and keeps its engines there.
-func newRunDir(state, id string, engines []instance) (*runDir, error) {
-	dir, err := makeRunDir(state, id)
+func (a *App) newRunDir(id string, engines []Instance) (*runDir, error) {
+	if a.state == "" {
+		return nil, errNoState
+	}
+	dir, err := makeRunDir(a.state, id)
 	if err != nil {
-		return nil, &hintError{err, cmp.Or(generalHint(err), "--state DIR chooses another place for what runs need while they run")}
+		return nil, &Problem{Kind: NoState, Err: err, Run: id}
 	}
 	if err := saveInstances(dir.path, engines); err != nil {
 		return nil, errors.Join(err, dir.remove())
@@ -215,6 +218,9 @@ func halfGone(state string) ([]*runDir, error) { return unattended(state, gone) 
 // unattended locks and lists the directories below state that are called prefix and
 // the ID of a run, have its mark, and that nobody else has.
 func unattended(state, prefix string) (dirs []*runDir, err error) {
+	if state == "" {
+		return nil, errNoState
+	}
 	entries, err := os.ReadDir(filepath.Join(state, "runs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

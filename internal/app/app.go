@@ -1,0 +1,143 @@
+// Package app is tare without a command line: it makes plans, opens engines and
+// stores, runs what was planned, says how a run ended, goes on with one, and removes
+// what a killed one left. It reads no flags and no environment, and prints nothing:
+// what happens goes to an Observer, and what goes wrong is an error, a Problem where
+// the user can do something about it.
+//
+// It is the one place that lists every driver, workload, store and format.
+package app
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// fsRoot is where the kernel's files are.
+const fsRoot = "/"
+
+// A Config says who uses an App. Every field may be left out.
+type Config struct {
+	Version  string                       // of tare: runs are stamped with it, and other machines must have the same
+	Token    func() (remote.Token, error) // for engines of other machines; called when one is used
+	Now      func() time.Time             // the wall clock; nil = time.Now
+	Observer Observer                     // nil = nobody
+	Stopped  func() int64                 // how often this process went on after it was stopped; nil = never
+}
+
+// An App is tare on this machine. Several goroutines may use it, one run each: runs at
+// the same time disturb one another.
+type App struct {
+	config Config
+	state  string // where runs keep what they need while they run; empty where nothing can be run
+	links  *links
+}
+
+// errNoState is the error of an App that is to run something before At.
+var errNoState = errors.New("there is no state directory")
+
+// New returns an App that can plan and look, and not run: see At. It must be closed.
+func New(c Config) *App {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Token == nil {
+		c.Token = func() (remote.Token, error) { return remote.Token{}, errNoToken }
+	}
+	if c.Observer == nil {
+		c.Observer = Nobody{}
+	}
+	c.Version = cmp.Or(c.Version, "unknown")
+	return &App{config: c, links: newLinks(c)}
+}
+
+var errNoToken = errors.New("there is no token for other machines")
+
+// At returns the same App with a state directory, so that it can run: each run has a
+// directory of its own in it, below "runs". The directory need not exist. It must be on
+// a file system that can be an overlay's upper layer.
+func (a *App) At(state string) (*App, error) {
+	state, err := filepath.Abs(state)
+	if err != nil {
+		return nil, err
+	}
+	if state, err = realPath(state); err != nil {
+		return nil, err
+	}
+	at := *a
+	at.state = state
+	return &at, nil
+}
+
+// Close ends the sessions with other machines.
+func (a *App) Close() { a.links.close() }
+
+// An Observer is told what happens while an App measures or cleans up. It is called by
+// one goroutine, and never while something is timed.
+type Observer interface {
+	// Begins comes before the first trial of a sitting.
+	Begins(s Sitting)
+	// Happened is told the events of a run.
+	Happened(e run.Event)
+	// Over comes after the last trial: the engines are closed next.
+	Over()
+	// Swept is told what a trial that failed had left, and what is removed now.
+	Swept(l bench.Leftover)
+	// Silent is told of an engine that cannot be asked what is left with it.
+	Silent(engine string, why error)
+}
+
+// Nobody is an Observer that does not look. Others embed it.
+type Nobody struct{}
+
+var _ Observer = Nobody{}
+
+// Begins does nothing.
+func (Nobody) Begins(Sitting) {}
+
+// Happened does nothing.
+func (Nobody) Happened(run.Event) {}
+
+// Over does nothing.
+func (Nobody) Over() {}
+
+// Swept does nothing.
+func (Nobody) Swept(bench.Leftover) {}
+
+// Silent does nothing.
+func (Nobody) Silent(string, error) {}
+
+// newRunID makes an ID that sorts by time and does not collide.
+func newRunID(now time.Time) string {
+	return strings.ToLower(now.UTC().Format("20060102-150405-") + rand.Text()[:4])
+}
+
+// realPath resolves the links in a path that need not exist as a whole. The
+// kernel names mounts by their real paths, and OCI runtimes refuse others.
+func realPath(path string) (string, error) {
+	base := existing(path)
+	real, err := filepath.EvalSymlinks(base)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(real, strings.TrimPrefix(path, base)), nil
+}
+
+// existing returns the nearest directory above path that exists.
+func existing(path string) string {
+	for path != "/" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+	return path
+}

@@ -1,0 +1,197 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/app"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/store/storetest"
+)
+
+// small is a run of a known set of trials: two blocks, whatever they show.
+const small = `
+workload: lifecycle
+factors: {engine: [native]}
+blocks: 2
+warmup: 0
+washout: off
+precision: off
+`
+
+// watcher keeps what it is told, and interrupts the run after so many trials.
+type watcher struct {
+	app.Nobody
+	told      []string
+	trials    int
+	after     int // 0 = never
+	interrupt chan struct{}
+}
+
+func (w *watcher) Begins(s app.Sitting) { w.told = append(w.told, "begins "+s.Header.Plan.Name) }
+func (w *watcher) Over()                { w.told = append(w.told, "over") }
+
+func (w *watcher) Happened(e run.Event) {
+	if _, ok := e.(run.TrialEnded); ok {
+		if w.trials++; w.trials == w.after {
+			close(w.interrupt)
+		}
+	}
+}
+
+// newApp returns tare with a state directory of the test's own, which is empty again at
+// its end.
+func newApp(t *testing.T, w *watcher) *app.App {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tare-app-") // t.TempDir is not for other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := app.New(app.Config{Version: "test", Observer: w})
+	here, err := a.At(filepath.Join(dir, "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Close()
+		if left, _ := os.ReadDir(filepath.Join(dir, "state", "runs")); len(left) > 0 { // nothing where nothing has run
+			t.Errorf("left behind: %v", left)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return here
+}
+
+// planned is the plan of an experiment whose engine is here.
+func planned(t *testing.T, a *app.App, text string) *app.Planned {
+	t.Helper()
+	e, err := experiment.Parse("small.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Plan(t.Context(), e, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Require(t, "native", p.Usable(t.Context()))
+	return p
+}
+
+// What is not a command line plans, measures, stores and concludes too.
+func TestMeasure(t *testing.T) {
+	w := &watcher{}
+	a, store := newApp(t, w), storetest.NewMemory()
+	p := planned(t, a, small)
+	id, err := a.Measure(t.Context(), store, p, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, err := app.FindRun(t.Context(), store, "last"); err != nil || last != id {
+		t.Errorf("the last run is %q, %v, want %q", last, err, id)
+	}
+	r, err := app.OpenRun(t.Context(), store, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome, beside := app.Conclude(r, nil, false); outcome != nil || beside != nil {
+		t.Errorf("it ended with %v, and %v", outcome, beside)
+	}
+	if n := 2 * len(p.Plan.Cells); r.End == nil || len(r.Samples) != n || w.trials != n {
+		t.Errorf("%d trials are stored and %d were told of the %d, and it ended with %v", len(r.Samples), w.trials, n, r.End)
+	}
+	if want := []string{"begins small", "over"}; !slices.Equal(w.told, want) {
+		t.Errorf("the observer was told %q, want %q", w.told, want)
+	}
+	if r.Header.Tool != "test" || len(r.Header.Engines) != 1 || r.Header.Host.Kernel == "" {
+		t.Errorf("the header is %+v", r.Header)
+	}
+}
+
+// A run that is interrupted is gone on with.
+func TestResume(t *testing.T) {
+	w := &watcher{after: 1, interrupt: make(chan struct{})}
+	a, store := newApp(t, w), storetest.NewMemory()
+	p := planned(t, a, small)
+	id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
+	if !errors.Is(err, run.ErrInterrupted) || id == "" {
+		t.Fatalf("%q, %v; want a run that was interrupted", id, err)
+	}
+	r, openErr := app.Incomplete(t.Context(), store, "")
+	if openErr != nil || len(r.Samples) != 1 {
+		t.Fatalf("%v, %v; want the run with its one trial", r, openErr)
+	}
+	outcome, _ := app.Conclude(r, err, false)
+	var why *app.Problem
+	if !errors.As(outcome, &why) || why.Kind != app.Interrupted || why.Run != id || why.Trials != 1 {
+		t.Errorf("it ended with %#v", outcome)
+	}
+	if again, err := a.Resume(t.Context(), store, r, app.Options{}); err != nil || again != id {
+		t.Fatalf("%q, %v", again, err)
+	}
+	if r, err = store.Open(t.Context(), id); err != nil || r.End == nil || len(r.Samples) != 2*len(p.Plan.Cells) {
+		t.Errorf("%d trials, ended with %v; %v", len(r.Samples), r.End, err)
+	}
+	if _, err := app.Incomplete(t.Context(), store, id); !errors.As(err, &why) || why.Kind != app.Finished {
+		t.Errorf("to go on with a finished run: %v", err)
+	}
+}
+
+// A run that cannot begin is none, and what was made for it is removed.
+func TestMeasureThatDoesNotBegin(t *testing.T) {
+	a := newApp(t, &watcher{})
+	p := planned(t, a, small)
+	full := errors.New("no space left")
+	id, err := a.Measure(t.Context(), storetest.NewMemory(), p, app.Options{
+		Create: func(context.Context, bench.Store, bench.Header) (bench.RunWriter, error) { return nil, full },
+	})
+	if id != "" || !errors.Is(err, full) {
+		t.Errorf("%q, %v; want no run, and %v", id, err, full)
+	}
+	e, err := experiment.Parse("small.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := app.New(app.Config{})
+	defer nowhere.Close()
+	if p, err = nowhere.Plan(t.Context(), e, ""); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := nowhere.Measure(t.Context(), storetest.NewMemory(), p, app.Options{}); id != "" || err == nil {
+		t.Errorf("without a state directory: %q, %v", id, err)
+	}
+}
+
+// Every format has a name of its own, and something to say about itself.
+func TestFormats(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range app.Formats() {
+		if seen[f.Name] || f.Name == "" || f.Doc == "" || f.Write == nil {
+			t.Errorf("%+v", f)
+		}
+		seen[f.Name] = true
+	}
+}
+
+func TestProblems(t *testing.T) {
+	one := &app.Problem{Kind: app.NoRun, Err: errors.New("one")}
+	two := &app.Problem{Kind: app.Stopped, Err: errors.Join(errors.New("x"), one)}
+	var got []app.Kind
+	for p := range app.Problems(errors.Join(two, one)) {
+		got = append(got, p.Kind)
+	}
+	if want := []app.Kind{app.Stopped, app.NoRun, app.NoRun}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if none := slices.Collect(app.Problems(nil)); len(none) > 0 {
+		t.Errorf("nothing is the problem %q", none)
+	}
+}

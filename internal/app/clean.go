@@ -1,0 +1,283 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A Leftover is one object of a dead run, with the engine that knows it.
+type Leftover struct {
+	bench.Leftover
+	Removed bool `json:"removed"`
+	engine  bench.Cleaner
+}
+
+// A Cleaning says what is to be removed.
+type Cleaning struct {
+	Runs   []string                                  // whole IDs; none = what every dead run left
+	DryRun bool                                      // only look
+	Stored func(ctx context.Context, id string) bool // whether a run is stored, or that is not known; nil = it is not
+}
+
+// Clean removes what dead runs left on this machine, and returns it. What the error is
+// about stays. Found is nil, and not just empty, where nothing was looked at for it.
+func (a *App) Clean(ctx context.Context, c Cleaning) (found []Leftover, err error) {
+	dead, err := deadRuns(a.state)
+	defer release(dead)
+	if err != nil {
+		return nil, err
+	}
+	half, err := halfGone(a.state)
+	defer release(half)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := a.toClean(ids(dead), c.Runs)
+	if err != nil {
+		return nil, err
+	}
+	found, unasked, err := a.leftovers(ctx, runs)
+	if unknown := a.unknownRun(ctx, c, ids(half), found); unknown != nil {
+		return nil, errors.Join(unknown, err)
+	}
+	if !c.DryRun {
+		err = errors.Join(err, removeLeftovers(ctx, found))
+	}
+	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool {
+		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id)
+	})
+	for _, d := range half {
+		if len(c.Runs) == 0 || slices.Contains(c.Runs, d.id) {
+			dead = append(dead, d)
+		}
+	}
+	if !c.DryRun {
+		removeHusks(a.state, a.config.Now())
+	}
+	directories, dirErr := cleanDirectories(dead, c.DryRun)
+	if len(c.Runs) == 0 {
+		work, workErr := cleanWork(c.DryRun)
+		directories, dirErr = append(directories, work...), errors.Join(dirErr, workErr)
+	}
+	return append(append([]Leftover{}, found...), directories...), errors.Join(err, dirErr)
+}
+
+// DeadRuns lists the runs that ended without cleaning up.
+func (a *App) DeadRuns() ([]string, error) {
+	dead, err := deadRuns(a.state)
+	release(dead)
+	half, halfErr := halfGone(a.state)
+	release(half)
+	return ids(slices.Concat(dead, half)), errors.Join(err, halfErr)
+}
+
+// toClean lists the dead runs or, of those named, the ones that are not under
+// way here.
+func (a *App) toClean(dead, named []string) ([]string, error) {
+	if len(named) == 0 {
+		return dead, nil
+	}
+	for _, id := range named {
+		if err := bench.ValidRunID(id); err != nil {
+			return nil, &Problem{Kind: BadRunID, Err: err}
+		}
+		path := a.runDir(id)
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || slices.Contains(dead, id) {
+			continue
+		}
+		if mark, err := readMark(filepath.Join(path, lockName)); err == nil && mark != markOf(id) {
+			err := fmt.Errorf("%s is not the directory of a run: %w", path, errForeign)
+			return nil, &Problem{Kind: ForeignFiles, Err: err, Run: id}
+		}
+		return nil, fmt.Errorf("run %s is under way", id)
+	}
+	return named, nil
+}
+
+// unknownRun is the error of naming a run of which nothing is known: it left
+// nothing, has no directory here, be it half gone, and is not stored.
+func (a *App) unknownRun(ctx context.Context, c Cleaning, half []string, found []Leftover) error {
+	for _, id := range c.Runs {
+		_, err := os.Stat(a.runDir(id))
+		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l Leftover) bool { return l.Run == id })
+		if errors.Is(err, fs.ErrNotExist) && !left && (c.Stored == nil || !c.Stored(ctx, id)) {
+			err := fmt.Errorf("no run %q: it is not stored and left nothing here", id)
+			return &Problem{Kind: UnknownRun, Err: err, Run: id}
+		}
+	}
+	return nil
+}
+
+// leftovers asks every engine, built-in or used by a dead run, what is left. The
+// runs whose own engines could not all be asked are unasked: there is an error for
+// them, and their directories have to stay, since nothing else tells of them.
+func (a *App) leftovers(ctx context.Context, runs []string) (found []Leftover, unasked []string, err error) {
+	found, silent, err := a.leftoversWith(ctx, a.instancesOf(runs), runs)
+	for _, id := range runs {
+		for _, used := range a.savedInstances(id) {
+			if why, ok := silent[used.Name]; ok {
+				unasked = append(unasked, id)
+				err = errors.Join(err, &Problem{
+					Kind: NotAsked, Run: id,
+					Err: fmt.Errorf("%s cannot be asked what run %s left with it: %w", used.Name, id, why),
+				})
+			}
+		}
+	}
+	return found, unasked, err
+}
+
+// leftoversWith asks some engines what is left of runs; silent are, by name, those
+// that cannot be asked. They are asked at the same time, for some take their time, and
+// answer in their own order.
+func (a *App) leftoversWith(
+	ctx context.Context, instances []Instance, runs []string,
+) (found []Leftover, silent map[string]error, err error) {
+	isDead := func(id string) bool { return slices.Contains(runs, id) }
+	answers := make([]answer, len(instances))
+	var asking sync.WaitGroup
+	for i, inst := range instances {
+		asking.Go(func() { answers[i] = a.ask(ctx, inst, isDead) })
+	}
+	asking.Wait()
+	silent = map[string]error{}
+	for i, got := range answers {
+		found = append(found, got.left...)
+		if errors.Is(got.err, bench.ErrUnsupported) {
+			silent[instances[i].Name] = got.err
+			a.config.Observer.Silent(instances[i].Name, got.err)
+			continue
+		}
+		err = errors.Join(err, got.err)
+	}
+	return groupsOnce(found), silent, err
+}
+
+// groupsOnce leaves out all but the last of what several engines know of: the control
+// group of a run has the containers of all in it, and goes after them.
+func groupsOnce(found []Leftover) (once []Leftover) {
+	for i, l := range found {
+		same := func(o Leftover) bool { return o.Kind == l.Kind && o.ID == l.ID && o.Run == l.Run }
+		if l.Kind != "cgroup" || !slices.ContainsFunc(found[i+1:], same) {
+			once = append(once, l)
+		}
+	}
+	return once
+}
+
+// An answer is what an engine says is left. An error that wraps ErrUnsupported says
+// that it cannot be asked.
+type answer struct {
+	left []Leftover
+	err  error
+}
+
+// ask asks one engine.
+func (a *App) ask(ctx context.Context, inst Instance, isDead func(run string) bool) answer {
+	e, err := a.siteOf("clean").Engine(inst)
+	if err != nil {
+		return answer{err: err}
+	}
+	c, ok := bench.As[bench.Cleaner](e)
+	if !ok {
+		return answer{}
+	}
+	left, err := c.Leftovers(ctx, isDead)
+	if err != nil && !errors.Is(err, bench.ErrUnsupported) {
+		err = fmt.Errorf("look for leftovers of %s: %w", inst.Name, err)
+	}
+	got := answer{err: err}
+	for _, l := range left {
+		got.left = append(got.left, Leftover{Leftover: l, engine: c})
+	}
+	return got
+}
+
+// sweep removes what a run of this process has left with its engines although
+// each trial cleaned up and the engines are closed: what a daemon had begun when it
+// died, and nobody was told of.
+func (a *App) sweep(ctx context.Context, p *Planned, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	found, _, err := a.leftoversWith(ctx, p.usedInstances(), []string{id})
+	for _, l := range found {
+		a.config.Observer.Swept(l.Leftover)
+	}
+	return errors.Join(err, removeLeftovers(ctx, found))
+}
+
+func removeLeftovers(ctx context.Context, found []Leftover) error {
+	var errs []error
+	for i, l := range found {
+		if err := l.engine.RemoveLeftover(ctx, l.Leftover); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s %s of %s: %w", l.Kind, l.ID, l.Engine, err))
+			continue
+		}
+		found[i].Removed = true
+	}
+	return errors.Join(errs...)
+}
+
+// cleanDirectories removes the directories of dead runs, once their engines
+// have let go of them, and what is left of those that are half gone.
+func cleanDirectories(dead []*runDir, dryRun bool) (found []Leftover, err error) {
+	for _, d := range dead {
+		l := Leftover{Leftover: bench.Leftover{Run: d.id, Kind: "directory", ID: d.path}}
+		if !dryRun {
+			removeErr := d.remove()
+			l.Removed = removeErr == nil
+			err = errors.Join(err, removeErr)
+		}
+		found = append(found, l)
+	}
+	return found, err
+}
+
+// instancesFile keeps the engines of a run for 'tare clean'.
+const instancesFile = "engines.json"
+
+// saveInstances keeps the engines of a run beside what they make.
+func saveInstances(dir string, all []Instance) error {
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, instancesFile), data, 0o600)
+}
+
+// instancesOf lists the built-in engines and those that dead runs used.
+func (a *App) instancesOf(runs []string) []Instance {
+	all := Builtin()
+	for _, id := range runs {
+		for _, used := range a.savedInstances(id) {
+			if !slices.ContainsFunc(all, func(e Instance) bool {
+				return e.Name == used.Name && e.Driver == used.Driver && maps.Equal(e.Options, used.Options)
+			}) {
+				all = append(all, used)
+			}
+		}
+	}
+	return all
+}
+
+// savedInstances are the engines that a run used. A file that cannot be read
+// counts as empty: the run died before it wrote it.
+func (a *App) savedInstances(id string) []Instance {
+	data, err := os.ReadFile(filepath.Join(a.runDir(id), instancesFile))
+	var saved []Instance
+	if err != nil || json.Unmarshal(data, &saved) != nil {
+		return nil
+	}
+	return saved
+}

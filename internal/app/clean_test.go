@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// What a dead run left is found and removed, once; where there is nothing that is no error.
+func TestClean(t *testing.T) {
+	const id, running = "20261122-000000-abcd", "20261122-000000-live"
+	a, err := New(Config{}).At(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	live, err := a.newRunDir(running, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := a.newRunDir(id, []Instance{{Name: "native", Driver: "native"}})
+	if err == nil {
+		err = dead.close() // as its death does
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean := func(c Cleaning) (ours []string) {
+		t.Helper()
+		found, err := a.Clean(t.Context(), c)
+		if err != nil || found == nil {
+			t.Fatalf("%v, %v", found, err)
+		}
+		for _, l := range found {
+			if filepath.Dir(filepath.Dir(l.ID)) == a.state { // others are of other runs on this machine
+				ours = append(ours, l.Run)
+			}
+		}
+		return ours
+	}
+	for _, c := range []Cleaning{{Runs: []string{id}, DryRun: true}, {Runs: []string{id}}} {
+		if ours := clean(c); !slices.Equal(ours, []string{id}) {
+			t.Errorf("%+v: of %q, want %s", c, ours, id)
+		}
+	}
+	isStored := func(context.Context, string) bool { return true }
+	if ours := clean(Cleaning{Runs: []string{id}, Stored: isStored}); len(ours) > 0 {
+		t.Errorf("again: of %q", ours)
+	}
+	for name, kind := range map[string]Kind{id: UnknownRun, "../x": BadRunID} {
+		var p *Problem
+		if found, err := a.Clean(t.Context(), Cleaning{Runs: []string{name}}); found != nil || !errors.As(err, &p) || p.Kind != kind {
+			t.Errorf("%s: %v, %v; want %s", name, found, err, kind)
+		}
+	}
+	if found, err := a.Clean(t.Context(), Cleaning{Runs: []string{running}}); found != nil || err == nil {
+		t.Errorf("a run that is under way: %v, %v", found, err)
+	}
+	if err := live.remove(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(a.state, "runs")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := New(Config{}).Clean(t.Context(), Cleaning{}); !errors.Is(err, errNoState) {
+		t.Errorf("without a state directory: %v", err)
+	}
+}

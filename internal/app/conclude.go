@@ -1,0 +1,54 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// Conclude says how a sitting ended, by what is stored of the run afterwards. Err is the
+// error of Measure or Resume, cut whether their context had ended. What it returns is nil
+// where all went well; ErrTrialsFailed where the run is finished, and trials failed; or
+// says what went wrong. Beside it there may be an error to be told, and no more: of an
+// engine that died the trials tell, but not what it keeps.
+func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
+	id, n := r.Header.ID, len(r.Samples)
+	switch {
+	case errors.Is(err, run.ErrInterrupted), err != nil && cut:
+		err = fmt.Errorf("run %s: %w; %d trials are stored", id, interruption(err), n)
+		return &Problem{Kind: Interrupted, Err: err, Run: id, Trials: n}, nil
+	case err != nil && r.End != nil:
+		if failed := outcomeOf(r); errors.Is(err, errLeftBehind) && failed != nil {
+			return failed, err
+		}
+		return fmt.Errorf("run %s is stored: %w", id, err), nil
+	case err != nil && n > 0:
+		return &Problem{Kind: Stopped, Err: fmt.Errorf("run %s: %w", id, err), Run: id, Trials: n}, nil
+	case err != nil:
+		return err, nil
+	default:
+		return outcomeOf(r), nil
+	}
+}
+
+// interruption says that a run was interrupted, and whatever else went wrong.
+func interruption(err error) error {
+	if errors.Is(err, run.ErrInterrupted) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
+}
+
+// FailedTrials counts the trials of a run that did not end well, those apart that their
+// engine cannot do.
+func FailedTrials(r *bench.Run) int {
+	n := 0
+	for _, s := range r.Samples {
+		if s.Outcome != bench.OK && s.Outcome != bench.Unsupported {
+			n++
+		}
+	}
+	return n
+}

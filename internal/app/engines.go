@@ -1,0 +1,231 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/containerd"
+	"github.com/tare-bench/tare/internal/engine/cri"
+	"github.com/tare-bench/tare/internal/engine/docker"
+	"github.com/tare-bench/tare/internal/engine/floor"
+	"github.com/tare-bench/tare/internal/engine/native"
+	"github.com/tare-bench/tare/internal/engine/oci"
+	"github.com/tare-bench/tare/internal/engine/podman"
+	"github.com/tare-bench/tare/internal/engine/remote"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// probeTime is the longest time for asking one engine what it is.
+const probeTime = 10 * time.Second
+
+// A Site is where the engines of one run, or of one command, work.
+type Site struct {
+	Images *image.Library
+
+	run  string
+	dir  string
+	link func(address string) *remote.Link // to another machine
+}
+
+// Site returns a place for engines: what they make is called after run and lies in dir,
+// which may be empty where they make nothing.
+func (a *App) Site(run, dir string) *Site {
+	return &Site{run: run, dir: dir, Images: image.NewLibrary(dir), link: a.links.to}
+}
+
+// siteOf is the place of a run, or of what looks at runs.
+func (a *App) siteOf(run string) *Site { return a.Site(run, a.runDir(run)) }
+
+// runDir is the directory of a run.
+func (a *App) runDir(id string) string { return filepath.Join(a.state, "runs", id) }
+
+// driver is a kind of engine, and how an instance of it is made.
+type driver struct {
+	name    string
+	options []string // that an instance may set
+	open    func(s *Site, name string, options map[string]string) bench.Engine
+}
+
+// hasAll reports whether all of these are options that an instance may set.
+func (d driver) hasAll(options map[string]string) bool {
+	for name := range options {
+		if !slices.Contains(d.options, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// drivers lists every kind of engine in the program.
+func drivers() []driver {
+	return []driver{
+		{"native", nil, func(s *Site, name string, _ map[string]string) bench.Engine {
+			return native.New(native.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images})
+		}},
+		{"floor", nil, func(s *Site, name string, _ map[string]string) bench.Engine {
+			return floor.New(floor.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images})
+		}},
+		{"oci", []string{"binary"}, func(s *Site, name string, o map[string]string) bench.Engine {
+			return oci.New(oci.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Binary: o["binary"]})
+		}},
+		{"docker", []string{"host"}, func(s *Site, name string, o map[string]string) bench.Engine {
+			return docker.New(docker.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Host: o["host"]})
+		}},
+		{"podman", []string{"host"}, func(s *Site, name string, o map[string]string) bench.Engine {
+			return podman.New(podman.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Host: o["host"]})
+		}},
+		{"containerd", []string{"address", "runtime", "snapshotter"}, func(s *Site, name string, o map[string]string) bench.Engine {
+			return containerd.New(containerd.Config{
+				Name: name, Run: s.run, Dir: s.dir, Images: s.Images,
+				Address: o["address"], Runtime: o["runtime"], Snapshotter: o["snapshotter"],
+			})
+		}},
+		{"cri", []string{"endpoint", "handler", "pause"}, func(s *Site, name string, o map[string]string) bench.Engine {
+			return cri.New(cri.Config{
+				Name: name, Run: s.run, Dir: s.dir, Images: s.Images,
+				Endpoint: o["endpoint"], RuntimeHandler: o["handler"], PauseImage: o["pause"],
+			})
+		}},
+		{RemoteDriver, []string{"at", "engine"}, func(s *Site, name string, o map[string]string) bench.Engine {
+			return remote.New(remote.Config{Name: name, Engine: cmp.Or(o["engine"], name), Link: s.link(o["at"])})
+		}},
+	}
+}
+
+// An Instance is an engine by name: a driver and its options.
+type Instance = experiment.Instance
+
+// Builtin lists the engines that need no declaration, in the order in
+// which they are shown.
+func Builtin() []Instance {
+	return []Instance{
+		{Name: "native", Driver: "native"},
+		{Name: "floor", Driver: "floor"},
+		{Name: "crun", Driver: "oci", Options: map[string]string{"binary": "crun"}},
+		{Name: "runc", Driver: "oci", Options: map[string]string{"binary": "runc"}},
+		{Name: "youki", Driver: "oci", Options: map[string]string{"binary": "youki"}},
+		{Name: "runsc", Driver: "oci", Options: map[string]string{"binary": "runsc"}},
+		{Name: "containerd", Driver: "containerd"},
+		{Name: "podman", Driver: "podman"},
+		{Name: "docker", Driver: "docker"},
+		{Name: "cri", Driver: "cri"},
+	}
+}
+
+// rank lists engines in the order in which an experiment that has room for a few
+// takes them: those with a service, as people use them; then the runtimes under
+// them; then the kernel's own isolation.
+func rank() []string {
+	return []string{"docker", "podman", "containerd", "cri", "runc", "crun", "youki", "runsc", "floor"}
+}
+
+// WithDeclared joins engines, such as the built-in ones, with those that an
+// experiment or a flag declares; a declaration of the same name replaces one.
+func WithDeclared(all, declared []Instance) []Instance {
+	all = slices.Clone(all)
+	for _, d := range declared {
+		if i := slices.IndexFunc(all, func(e Instance) bool { return e.Name == d.Name }); i >= 0 {
+			all[i] = d
+			continue
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Names are the names of engines.
+func Names(all []Instance) []string {
+	var out []string
+	for _, e := range all {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// Engine makes the engine of an instance. Whether it can be used, its Probe says.
+func (s *Site) Engine(i Instance) (bench.Engine, error) {
+	for _, d := range drivers() {
+		if d.name != i.Driver {
+			continue
+		}
+		for _, option := range slices.Sorted(maps.Keys(i.Options)) {
+			if !slices.Contains(d.options, option) {
+				return nil, &Problem{
+					Kind: NoOption, Names: d.options,
+					Err: fmt.Errorf("engine %s: driver %s has no option %q", i.Name, d.name, option),
+				}
+			}
+		}
+		return d.open(s, i.Name, i.Options), nil
+	}
+	var known []string
+	for _, d := range drivers() {
+		known = append(known, d.name)
+	}
+	return nil, &Problem{Kind: NoDriver, Names: known, Err: fmt.Errorf("engine %s: no driver %q", i.Name, i.Driver)}
+}
+
+// Probed is an engine with what a probe has found out about it.
+type Probed struct {
+	Instance
+	Engine bench.Engine
+	Info   bench.EngineInfo
+	Err    error // why it cannot be used; see bench.ErrUnsupported
+}
+
+// Probe asks every instance, side by side, what it is. An error is that of an instance
+// that there cannot be.
+func (s *Site) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
+	out := make([]Probed, len(all))
+	for i, inst := range all {
+		e, err := s.Engine(inst)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = Probed{Instance: inst, Engine: e}
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	done := make(chan int)
+	for i := range out {
+		go func() {
+			out[i].Info, out[i].Err = out[i].Engine.Probe(ctx)
+			out[i].Err = slow(out[i].Err)
+			out[i].Info.Options = out[i].Instance.Options
+			done <- i
+		}()
+	}
+	for range out {
+		<-done
+	}
+	return out, nil
+}
+
+// slow tells an engine that has not answered in time from one that cannot be used.
+func slow(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: no answer within %v: try again when this machine, or the engine's daemon, has less to do", err, probeTime)
+	}
+	return err
+}
+
+// CloseEngines releases engines, also once ctx has ended.
+func CloseEngines(ctx context.Context, engines map[string]bench.Engine) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if err := engines[name].Close(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

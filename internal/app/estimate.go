@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+)
+
+// ExpectedBlock adds up what a trial of each cell took in the newest run that
+// had such a cell on this machine. It is 0 unless all of them are known: without
+// earlier runs that can be read there is no estimate.
+func ExpectedBlock(ctx context.Context, s bench.Store, plan bench.Plan) time.Duration {
+	took := map[string]time.Duration{}
+	_ = earlier(ctx, s, plan, took) // what it has found out until then is known
+	var block time.Duration
+	for _, c := range plan.Cells {
+		d, ok := took[kindOfTrial(c)]
+		if !ok {
+			return 0
+		}
+		block += d
+	}
+	return block
+}
+
+// kindOfTrial is the same for cells whose trials take about as long: those of one
+// engine with the same options.
+func kindOfTrial(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) }
+
+// earlier fills in the median time of a trial by its kind, from the newest runs
+// of this host with the plan's workload.
+func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
+	const looks = 5
+	facts, seen := host.Facts(fsRoot), 0
+	for r, err := range s.Runs(ctx) {
+		if err != nil || seen == looks {
+			return err
+		}
+		if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != plan.Workload {
+			continue
+		}
+		seen++
+		stored, err := s.Open(ctx, r.Header.ID)
+		if err != nil {
+			return err
+		}
+		byKind := map[string][]time.Duration{}
+		for _, sample := range stored.Samples {
+			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
+				kind := kindOfTrial(stored.Header.Plan.Cells[sample.Trial.Cell])
+				byKind[kind] = append(byKind[kind], sample.Elapsed)
+			}
+		}
+		for kind, all := range byKind {
+			if _, known := took[kind]; !known {
+				slices.Sort(all)
+				took[kind] = all[len(all)/2]
+			}
+		}
+	}
+	return nil
+}
+
+// LongestRun is the longest that a run can take, as far as is known: a block that has begun
+// within the budget is finished, and one is always measured.
+func LongestRun(plan bench.Plan, block time.Duration) time.Duration {
+	if block == 0 {
+		return plan.Budget
+	}
+	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, fitting(plan, block)))
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// A Sitting is one sitting of a run: its beginning, or a resumption.
+type Sitting struct {
+	Header  bench.Header
+	Planned *Planned
+	Done    []bench.Sample // in earlier sittings
+	Block   time.Duration  // how long a block takes by earlier runs; 0 = not known
+
+	writer    bench.RunWriter
+	machine   machine
+	interrupt <-chan struct{}
+}
+
+// execute measures with a directory and engines of the run's own, and leaves
+// nothing of them behind.
+func (a *App) execute(ctx context.Context, dir *runDir, s Sitting) error {
+	engines := s.Planned.engines()
+	client := s.Planned.client()
+	a.config.Observer.Begins(s)
+	s.machine.warm = warming(ctx, s.Planned.site.Images)
+	failed := false
+	_, runErr := run.Run(ctx, run.Options{
+		Header: s.Header, Workload: s.Planned.Workload, Engines: engines, Client: client, Dir: dir.path,
+		Writer: s.writer, Machine: s.machine,
+		Clock: run.Monotonic(), Now: a.config.Now,
+		Done:        s.Done,
+		Instruments: s.machine.instruments(),
+		Precision:   analysis.NewPrecision(s.Header.Plan, s.Header.Metrics),
+		Interrupt:   s.interrupt,
+		Stopped:     a.config.Stopped,
+		Observe: func(e run.Event) {
+			failed = failed || hasFailed(e)
+			a.config.Observer.Happened(e)
+		},
+		Command: command,
+	})
+	a.config.Observer.Over()
+	engines[clientName] = client
+	err := CloseEngines(ctx, engines)
+	if err == nil && failed {
+		err = a.sweep(ctx, s.Planned, s.Header.ID)
+	}
+	if err != nil {
+		return errors.Join(runErr, leftBehind(err), dir.close())
+	}
+	return errors.Join(runErr, leftBehind(dir.remove()))
+}
+
+// hasFailed reports whether an event is the end of a trial that failed.
+func hasFailed(e run.Event) bool {
+	ended, ok := e.(run.TrialEnded)
+	return ok && ended.Sample.Outcome != bench.OK && ended.Sample.Outcome != bench.Unsupported
+}
+
+// errLeftBehind is how a sitting ends that could not clean up after itself.
+var errLeftBehind = errors.New("something is left behind")
+
+func leftBehind(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Problem{Kind: LeftBehind, Err: fmt.Errorf("%w: %w", errLeftBehind, err)}
+}

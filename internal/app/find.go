@@ -1,0 +1,82 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+)
+
+// last is what the newest run is called.
+const last = "last"
+
+// FindRun turns what a user calls a run into its ID: an ID, a unique beginning or end of
+// one, or "last" for the newest. Where that does not tell, the error is a Problem.
+func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
+	if name == last {
+		return newestRun(ctx, s)
+	}
+	found, hidden := s.Find(ctx, name, 0)
+	for _, id := range found {
+		if id == name {
+			return id, nil
+		}
+	}
+	switch {
+	case name == "" || len(found) == 0:
+		return "", cmp.Or(hidden, noRun(ctx, s, name))
+	case len(found) == 1:
+		return found[0], nil
+	default:
+		err := fmt.Errorf("%q fits %d runs: %s", name, len(found), strings.Join(found, ", "))
+		return "", &Problem{Kind: ManyRuns, Err: err, Names: found}
+	}
+}
+
+// newestRun is the ID of the newest run. One that is hidden may be newer; one that cannot
+// be read may say wrongly when it began, and the run before it is not the last.
+func newestRun(ctx context.Context, s bench.Store) (string, error) {
+	found, err := s.Find(ctx, "", 1)
+	if err == nil && len(found) == 0 {
+		return "", noRun(ctx, s, last)
+	}
+	if err == nil {
+		if err = readable(ctx, s, found[0]); err == nil {
+			return found[0], nil
+		}
+		err = fmt.Errorf("run %s: %w", found[0], err)
+	}
+	return "", &Problem{
+		Kind: LastUnknown,
+		Err:  fmt.Errorf("which run is the last one is not known, as one cannot be read: %w", err),
+	}
+}
+
+// readable reports why the header of a run cannot be read, if it cannot.
+func readable(ctx context.Context, s bench.Store, id string) error {
+	for _, err := range record.Stored(ctx, s, id) {
+		return err // of the first piece
+	}
+	return nil
+}
+
+// noRun is the error of looking for a run that is not among those stored.
+func noRun(ctx context.Context, s bench.Store, name string) error {
+	if newest, err := s.Find(ctx, "", 1); err == nil && len(newest) == 0 {
+		return &Problem{Kind: NoRuns, Err: errors.New("no runs yet")}
+	}
+	return &Problem{Kind: NoRun, Err: fmt.Errorf("no run %q", name)}
+}
+
+// OpenRun reads the run that a user means; see FindRun.
+func OpenRun(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
+	id, err := FindRun(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(ctx, id)
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"io"
+	"iter"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/report/csv"
+	"github.com/tare-bench/tare/internal/report/gobench"
+	"github.com/tare-bench/tare/internal/report/json"
+	"github.com/tare-bench/tare/internal/report/markdown"
+	"github.com/tare-bench/tare/internal/report/text"
+)
+
+// A Style says how a report looks where a format leaves that open.
+type Style struct {
+	Color   bool // ANSI colours
+	Width   int  // columns; 0 = 80
+	Details bool // every detail in full, however many there are
+}
+
+// A Format is a way to write a report.
+type Format struct {
+	Name   string
+	Doc    string // what it is, for people
+	Silent bool   // it has no place for warnings
+	Write  func(w io.Writer, d *report.Document, s Style) error
+}
+
+// Formats lists every format of reports. The first is for people at a terminal.
+func Formats() []Format {
+	return []Format{
+		{"text", "print the report as text", false, writeText},
+		{"json", "print the result, and any error, as JSON", false, unstyled(json.Write)},
+		{"csv", "print the report as CSV, one row for each cell and metric", true, unstyled(csv.Write)},
+		{"markdown", "print the report as Markdown", false, unstyled(markdown.Write)},
+	}
+}
+
+func writeText(w io.Writer, d *report.Document, s Style) error {
+	return text.Write(w, d, text.Options{Color: s.Color, Width: s.Width, Details: s.Details})
+}
+
+// unstyled is a format that looks the same everywhere.
+func unstyled(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
+	return func(w io.Writer, d *report.Document, _ Style) error { return write(w, d) }
+}
+
+// An Export is a way to write a stored run, every value of it.
+type Export struct {
+	Name  string
+	Doc   string // what it is, for people, after its name
+	Write func(w io.Writer, events iter.Seq2[record.Event, error]) error
+}
+
+// Exports lists every way to write a run. The first is the one that Import reads.
+func Exports() []Export {
+	return []Export{
+		{"record", "(JSON lines, see docs/format.md) can be imported again", record.WriteEvents},
+		{"json", "is the same as one document", record.WriteDocument},
+		{"gobench", "is what benchstat reads", together(gobench.Write)},
+	}
+}
+
+// together gives all of a run to what needs all of it.
+func together(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2[record.Event, error]) error {
+	return func(w io.Writer, events iter.Seq2[record.Event, error]) error {
+		run, err := record.Collect(events)
+		if err != nil {
+			return err
+		}
+		return write(w, run)
+	}
+}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/record"
+)
+
+// An ImportedRun is one run that an import has read.
+type ImportedRun struct {
+	ID      string `json:"id"`
+	Samples int    `json:"samples"`
+	Status  string `json:"status"`    // "imported", "incomplete" or "already stored"
+	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
+}
+
+// Import stores every run of a stream of records, whole or as far as it goes, and returns
+// those that it has stored, also with an error: what came before that stays. A run that is
+// stored already is left as it is; one that is stored in part goes on where it ended.
+func Import(ctx context.Context, s bench.Store, r io.Reader) ([]ImportedRun, error) {
+	i := importing{store: s}
+	err := i.read(ctx, record.NewDecoder(r))
+	return i.all, err
+}
+
+// importing stores the runs of one stream while it is read.
+type importing struct {
+	store bench.Store
+	all   []ImportedRun
+
+	current *record.Copier // of the run that is read; nil before the first
+	run     ImportedRun
+}
+
+// read stores runs whole, or as far as they go. What came before an error stays.
+func (i *importing) read(ctx context.Context, d *record.Decoder) error {
+	for {
+		e, err := d.Next()
+		if errors.Is(err, io.EOF) {
+			return i.end(ctx)
+		}
+		if err != nil {
+			return errors.Join(err, i.end(ctx))
+		}
+		if e.Header != nil {
+			if err := i.end(ctx); err != nil {
+				return err
+			}
+			if i.current, err = record.NewCopier(ctx, i.store, *e.Header); err != nil {
+				return fmt.Errorf("run %s: %w", e.Header.ID, err)
+			}
+			i.run = ImportedRun{ID: e.Header.ID, Status: "incomplete", Sums: d.Summed()}
+			continue
+		}
+		if err := i.current.Add(ctx, e); err != nil {
+			return fmt.Errorf("run %s: %w", i.run.ID, errors.Join(err, i.current.Close()))
+		}
+		if e.Sample != nil {
+			i.run.Samples++
+		}
+		if e.End != nil {
+			i.run.Status = "imported"
+		}
+	}
+}
+
+// end stores the rest of the run that is read, if there is one.
+func (i *importing) end(ctx context.Context) error {
+	if i.current == nil {
+		return nil
+	}
+	err := errors.Join(i.current.Flush(ctx), i.current.Close())
+	if i.current.Known() {
+		i.run.Status = "already stored"
+	}
+	i.current = nil
+	if err != nil {
+		return fmt.Errorf("run %s: %w", i.run.ID, err)
+	}
+	i.all = append(i.all, i.run)
+	return nil
+}

@@ -1,0 +1,213 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/remote"
+)
+
+// Lend returns what a server needs that lends engines of this machine, and of images
+// beside tare's own those that are named. Who serves adds the token, a log and limits.
+// The App needs a state directory.
+func (a *App) Lend(offered []Instance, images []string) remote.Config {
+	return remote.Config{
+		Version: a.config.Version,
+		Machine: func(ctx context.Context) remote.Machine { return a.thisMachine(ctx, offered) },
+		Open:    func() (remote.Site, error) { return a.openLent(offered) },
+		Permit:  func(spec bench.Spec) error { return permit(spec, images) },
+	}
+}
+
+// thisMachine is what clients are told of this machine.
+func (a *App) thisMachine(ctx context.Context, offered []Instance) remote.Machine {
+	facts := host.Facts(fsRoot)
+	return remote.Machine{
+		Host: facts, Engines: Names(offered),
+		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}}),
+	}
+}
+
+// lent is what one client works with. It has a directory like a run's, so that
+// 'tare clean' finds what is left where this process dies.
+type lent struct {
+	dir     *runDir
+	site    *Site
+	offered []Instance
+}
+
+func (a *App) openLent(offered []Instance) (remote.Site, error) {
+	id := newRunID(a.config.Now())
+	dir, err := a.newRunDir(id, offered)
+	if err != nil {
+		return nil, err
+	}
+	return lent{dir, a.siteOf(id), offered}, nil
+}
+
+// Name implements remote.Site.
+func (l lent) Name() string { return l.dir.id }
+
+// Engine implements remote.Site.
+func (l lent) Engine(name string) (bench.Engine, error) {
+	i := slices.IndexFunc(l.offered, func(i Instance) bool { return i.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: engine %.80q is not lent here: there is %s", bench.ErrUnsupported, name, strings.Join(Names(l.offered), ", "))
+	}
+	return l.site.Engine(l.offered[i])
+}
+
+// Close implements remote.Site.
+func (l lent) Close() error { return l.dir.remove() }
+
+// errForbidden is wrapped by what a server does not let clients do.
+var errForbidden = errors.New("this server does not allow it")
+
+// A permission says what a client may ask for in one field of a bench.Spec: why what
+// spec has there is refused, or nothing.
+type permission func(spec bench.Spec, images []string) (refused string)
+
+// permissions lists for each field, by name, what a client may ask for: what tare's own
+// measurements of networks need, and no more. Whoever has the token must not get at the
+// machine's files, nor have it run a program of his choice. A field that has no
+// permission here is refused; a test wants one for each.
+func permissions() map[string]permission {
+	return map[string]permission{
+		"Image": func(spec bench.Spec, images []string) string {
+			return unless(own(spec) || slices.Contains(images, spec.Image), "image %.100q: --allow-image there adds it", spec.Image)
+		},
+		"Argv": func(spec bench.Spec, _ []string) string {
+			allowed := !own(spec) || len(spec.Argv) == 0 || answers(spec.Argv)
+			return unless(allowed, "%.100q: only what answers over the network is run for others", strings.Join(spec.Argv, " "))
+		},
+		"Env": func(spec bench.Spec, _ []string) string {
+			return unless(!own(spec) || !slices.ContainsFunc(spec.Env, foreign), "an environment for tare's own image")
+		},
+		"Dir": func(spec bench.Spec, _ []string) string {
+			return unless(!own(spec) || spec.Dir == "", "a directory for tare's own image")
+		},
+		"Mounts": func(spec bench.Spec, _ []string) string {
+			return unless(len(spec.Mounts) == 0, "files of the host in a container")
+		},
+		"Network": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Network, "network", "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
+		},
+		"Reach": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Reach, "reach", bench.ReachPublished, bench.ReachPeer)
+		},
+		"Ports": permitPorts,
+		"Storage": func(spec bench.Spec, _ []string) string {
+			return unless(spec.Storage == "", "storage %.80q", spec.Storage)
+		},
+		"Data": func(spec bench.Spec, _ []string) string {
+			return unless(spec.Data == "", "files of the host in a container")
+		},
+		"Limits":   permitLimits,
+		"Security": permitSecurity,
+		// Engines look programs up by these names.
+		"Runtime": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Runtime, "runtime", "runc", "crun", "youki", "runsc", "io.containerd.runc.v2")
+		},
+		"Snapshotter": func(spec bench.Spec, _ []string) string {
+			return oneOf(spec.Snapshotter, "snapshotter", "overlayfs", "native")
+		},
+	}
+}
+
+// permit refuses what a client may not have this machine run.
+func permit(spec bench.Spec, images []string) error {
+	all := permissions()
+	fields := reflect.ValueOf(spec)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		allowed := all[name]
+		switch {
+		case allowed == nil && fields.Field(i).IsZero():
+		case allowed == nil:
+			return forbidden(strings.ToLower(name))
+		default:
+			if refused := allowed(spec, images); refused != "" {
+				return forbidden(refused)
+			}
+		}
+	}
+	return nil
+}
+
+func forbidden(what string) error {
+	return fmt.Errorf("%w: %s (%w)", errForbidden, what, bench.ErrUnsupported)
+}
+
+// own reports whether a container is to be of tare's own image.
+func own(spec bench.Spec) bool { return spec.Image == "" || spec.Image == bench.AgentImage }
+
+func unless(allowed bool, format string, args ...any) string {
+	if allowed {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// oneOf allows words, and none.
+func oneOf(word, what string, allowed ...string) string {
+	return unless(word == "" || slices.Contains(allowed, word), "%s %.80q: there are %s", what, word, strings.Join(allowed, ", "))
+}
+
+// permitPorts keeps clients from the ports that are the system's. The address is the
+// one by which the client has come, whatever it asks for.
+func permitPorts(spec bench.Spec, _ []string) string {
+	for _, p := range spec.Ports {
+		if p.Host != 0 && p.Host < 1024 {
+			return fmt.Sprintf("port %d of the host: use 1024 or higher", p.Host)
+		}
+		if refused := oneOf(p.Protocol, "protocol", "tcp", "udp"); refused != "" {
+			return refused
+		}
+	}
+	return ""
+}
+
+func permitLimits(spec bench.Spec, _ []string) string {
+	l := spec.Limits
+	lists := strings.Trim(l.CPUSet, "0123456789-,") == ""
+	return unless(l.CPUs >= 0 && l.Memory >= 0 && l.Pids >= 0 && lists, "limits that are no limits")
+}
+
+func permitSecurity(spec bench.Spec, _ []string) string {
+	s := spec.Security
+	if s.Privileged {
+		return "privileged containers"
+	}
+	return oneOf(s.Seccomp, "seccomp", "unconfined", bench.SeccompDocker)
+}
+
+// answers reports whether argv is the agent running loads that only answer what
+// comes over the network.
+func answers(argv []string) bool {
+	if len(argv) < 3 || argv[0] != agent.Path || argv[1] != "load" {
+		return false
+	}
+	name := true
+	for _, word := range argv[2:] {
+		if name && !slices.Contains(answeringLoads(), word) {
+			return false
+		}
+		name = word == agent.LoadSeparator
+	}
+	return true
+}
+
+// answeringLoads lists the loads that do nothing but answer: they write no file
+// and start nothing, whatever their options.
+func answeringLoads() []string { return []string{"net-server"} }
+
+// foreign reports whether KEY=VALUE is not what answering loads are given: the
+// token by which they know their client.
+func foreign(kv string) bool { return !strings.HasPrefix(kv, "TARE_NET_TOKEN=") }

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/schedule"
+)
+
+// Options say how a run is measured. Every field may be left out.
+type Options struct {
+	// Create begins the run where it is kept, such as in a second place too; nil = in
+	// the store alone. See Both.
+	Create func(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error)
+	// Interrupt ends the run, once closed, after the trial in flight. Ending the
+	// context as well ends that trial too. Nil never interrupts.
+	Interrupt <-chan struct{}
+}
+
+// Measure runs a plan to its end and stores it. It returns the run's ID, which is empty
+// where the error has kept the run from beginning: then nothing is stored. How a run
+// that has begun ended, Conclude says. The App needs a state directory.
+func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options) (id string, err error) {
+	if p.site.dir != a.runDir(p.site.run) {
+		return "", errors.New("the plan was made without the state directory that it is to run in")
+	}
+	block := ExpectedBlock(ctx, s, p.Plan)
+	machine, err := openMachine()
+	if err != nil {
+		return "", err
+	}
+	notes := machine.countCalls(p)
+	defer machine.Close()
+	// Whatever can go wrong before the first trial goes wrong before there is a run.
+	dir, err := a.newRunDir(p.site.run, p.usedInstances())
+	if err != nil {
+		return "", err
+	}
+	header := a.header(ctx, p, machine)
+	header.Warnings = slices.Concat(header.Warnings, notes)
+	w, err := begin(ctx, s, p, &header, dir.path, o)
+	if err != nil {
+		return "", errors.Join(err, dir.remove())
+	}
+	err = a.execute(ctx, dir, Sitting{
+		Header: header, Planned: p, Block: block, writer: w, machine: machine, interrupt: o.Interrupt,
+	})
+	return header.ID, errors.Join(err, w.Close())
+}
+
+// begin looks for the images, and begins the run in the store. Where that fails the
+// engines are closed, which were asked for images.
+func begin(
+	ctx context.Context, s bench.Store, p *Planned, h *bench.Header, dir string, o Options,
+) (w bench.RunWriter, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, CloseEngines(ctx, p.engines()))
+		}
+	}()
+	same, err := p.checkImages(ctx)
+	if err == nil {
+		err = p.refused(ctx, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.Warnings = slices.Concat(h.Warnings, same)
+	if o.Create != nil {
+		return o.Create(ctx, s, *h)
+	}
+	return s.Create(ctx, *h)
+}
+
+// header is everything about a run that is known before its first trial.
+func (a *App) header(ctx context.Context, p *Planned, m machine) bench.Header {
+	facts := host.Facts(fsRoot)
+	h := bench.Header{
+		ID: p.site.run, Tool: a.config.Version, Began: a.config.Now().UTC(),
+		Plan:     p.Plan,
+		Schedule: schedule.Blocks(p.Plan),
+		Metrics:  append(p.Workload.Metrics(), m.Metrics()...),
+		Host:     facts,
+		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}}),
+	}
+	for _, e := range p.Used() {
+		h.Engines = append(h.Engines, e.Info)
+	}
+	h.Warnings = append(h.Warnings, a.farWarnings(ctx, p)...)
+	if w := Omitted(p.Plan); w != nil {
+		h.Warnings = append(h.Warnings, *w)
+	}
+	return h
+}
+
+// Omitted says which engines an experiment that takes only a few did not take; nil where
+// it took all.
+func Omitted(p bench.Plan) *bench.Warning {
+	if len(p.LeftOut) == 0 {
+		return nil
+	}
+	var in []string
+	for _, c := range p.Cells {
+		if !slices.Contains(in, c.Engine) {
+			in = append(in, c.Engine)
+		}
+	}
+	return &bench.Warning{
+		Code: "engines-left-out",
+		Text: "also found here, and left out: " + strings.Join(p.LeftOut, ", "),
+		Hint: fmt.Sprintf("add one with --engine %s,%s; --engine auto takes every one", strings.Join(in, ","), p.LeftOut[0]),
+	}
+}
+
+// Both appends to two places. The first is the one that counts: the second never has
+// what it lacks.
+func Both(first, second bench.RunWriter) bench.RunWriter { return bothWriters{first, second} }
+
+type bothWriters struct{ first, second bench.RunWriter }
+
+func (b bothWriters) Append(ctx context.Context, s bench.Sample) error {
+	if err := b.first.Append(ctx, s); err != nil {
+		return err
+	}
+	return b.second.Append(ctx, s)
+}
+
+func (b bothWriters) Finish(ctx context.Context, e bench.End) error {
+	if err := b.first.Finish(ctx, e); err != nil {
+		return err
+	}
+	return b.second.Finish(ctx, e)
+}
+
+func (b bothWriters) Close() error { return errors.Join(b.first.Close(), b.second.Close()) }

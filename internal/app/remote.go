@@ -1,0 +1,150 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/bench"
+	far "github.com/tare-bench/tare/internal/engine/remote"
+	"github.com/tare-bench/tare/internal/remote"
+)
+
+const (
+	// RemoteDriver is the driver of engines of another machine.
+	RemoteDriver = "remote"
+	// RemotePort is what "tare" is on a telephone's keys.
+	RemotePort = "8273"
+)
+
+// links are the connections of an App to other machines.
+type links struct {
+	config Config
+
+	mu  sync.Mutex
+	all map[string]*far.Link
+}
+
+func newLinks(c Config) *links { return &links{config: c, all: map[string]*far.Link{}} }
+
+// to returns the link to a machine, one for all of its engines.
+func (l *links) to(address string) *far.Link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all[address] == nil {
+		l.all[address] = far.NewLink(func() (remote.Target, error) { return l.target(address) })
+	}
+	return l.all[address]
+}
+
+func (l *links) target(address string) (remote.Target, error) {
+	if address == "" {
+		return remote.Target{}, &Problem{Kind: NoAddress, Err: errors.New("an engine of another machine needs its address")}
+	}
+	token, err := l.config.Token()
+	return remote.Target{Address: withPort(address), Token: token, Version: l.config.Version}, err
+}
+
+// close ends the sessions; the servers remove what is left of them.
+func (l *links) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, link := range l.all {
+		_ = link.Close() // there is nothing that could be done about it
+	}
+}
+
+// withPort adds the port that a server has unless it was told otherwise.
+func withPort(address string) string {
+	if _, err := netip.ParseAddr(address); err == nil {
+		return net.JoinHostPort(address, RemotePort)
+	}
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), RemotePort)
+}
+
+// instancesAt lists the engines that a plan can name: those of this machine, or
+// of the one at an address, and those that are declared.
+func (a *App) instancesAt(ctx context.Context, address string, declared []Instance) ([]Instance, error) {
+	if address == "" {
+		return WithDeclared(Builtin(), declared), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
+	defer cancel()
+	there, err := a.links.to(address).Machine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if declared, err = movedTo(address, declared); err != nil {
+		return nil, err
+	}
+	return WithDeclared(remoteInstances(address, there.Engines), declared), nil
+}
+
+// remoteInstances are the engines that another machine offers, and the built-in
+// names that it does not, for it to say so.
+func remoteInstances(address string, offered []string) []Instance {
+	all := Names(Builtin())
+	for _, name := range offered {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	out := make([]Instance, len(all))
+	for i, name := range all {
+		out[i] = Instance{Name: name, Driver: RemoteDriver, Options: map[string]string{"at": address, "engine": name}}
+	}
+	return out
+}
+
+// movedTo takes declared engines to another machine. Their options would be
+// about this one.
+func movedTo(address string, declared []Instance) ([]Instance, error) {
+	// --engine names some of the built-in engines with their options.
+	declared = slices.DeleteFunc(slices.Clone(declared), func(d Instance) bool {
+		return slices.ContainsFunc(Builtin(), func(b Instance) bool {
+			return b.Name == d.Name && b.Driver == d.Driver && maps.Equal(b.Options, d.Options)
+		})
+	})
+	for i, d := range declared {
+		switch {
+		case d.Driver != RemoteDriver:
+			return nil, &Problem{
+				Kind: DeclaredHere, Names: []string{address},
+				Err: fmt.Errorf("engine %s is declared for this machine, and --remote takes those of %s", d.Name, address),
+			}
+		case d.Options["at"] == "":
+			declared[i].Options = map[string]string{"at": address, "engine": d.Options["engine"]}
+		}
+	}
+	return declared, nil
+}
+
+// farWarnings are what disturbs measurements on the other machines of a plan.
+func (a *App) farWarnings(ctx context.Context, p *Planned) []bench.Warning {
+	var out []bench.Warning
+	var asked []string
+	for _, e := range p.Used() {
+		at := e.Options["at"]
+		if e.Driver != RemoteDriver || slices.Contains(asked, at) {
+			continue
+		}
+		asked = append(asked, at)
+		there, err := a.links.to(at).Machine(ctx)
+		if err != nil {
+			continue // it has answered a moment ago: its trials will tell
+		}
+		for _, w := range there.Warnings {
+			out = append(out, bench.Warning{Code: w.Code, Text: there.Host.Hostname + ": " + w.Text, Hint: w.Hint})
+		}
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/host"
+)
+
+// Resume goes on with a stored run that is incomplete, from the first trial that has no
+// sample, after it has removed what the killed run left. It returns as Measure does; of
+// the options only Interrupt is used.
+func (a *App) Resume(ctx context.Context, s bench.Store, stored *bench.Run, o Options) (id string, err error) {
+	id = stored.Header.ID
+	if err := a.cleanDead(ctx, id); err != nil {
+		return "", err
+	}
+	sitting, err := a.retake(ctx, stored, a.siteOf(id))
+	if err != nil {
+		return "", err
+	}
+	defer sitting.machine.Close()
+	dir, err := a.newRunDir(id, sitting.Planned.usedInstances())
+	if err != nil {
+		return "", err
+	}
+	w, err := s.Resume(ctx, id, bench.Resumption{
+		Time: a.config.Now().UTC(), Tool: a.config.Version, Seq: len(stored.Samples), Host: host.Facts(fsRoot),
+	})
+	if err != nil {
+		return "", errors.Join(err, dir.remove())
+	}
+	sitting.writer, sitting.interrupt = w, o.Interrupt
+	err = a.execute(ctx, dir, sitting)
+	return id, errors.Join(err, w.Close())
+}
+
+// retake gets ready to go on with a stored run: with the engines that it
+// declared, measuring the same quantities.
+func (a *App) retake(ctx context.Context, stored *bench.Run, s *Site) (Sitting, error) {
+	var declared []Instance
+	for _, e := range stored.Header.Engines {
+		declared = append(declared, Instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
+	}
+	p, err := a.replan(ctx, stored.Header.Plan, declared, s)
+	if err == nil {
+		err = p.Usable(ctx)
+	}
+	if err != nil {
+		return Sitting{}, err
+	}
+	m, err := openMachine()
+	if err != nil {
+		return Sitting{}, err
+	}
+	err = sameMetrics(stored.Header.Metrics, append(p.Workload.Metrics(), m.Metrics()...))
+	if err == nil {
+		err = m.countAgain(p, stored.Header.Warnings)
+	}
+	if err != nil {
+		m.Close()
+		return Sitting{}, err
+	}
+	return Sitting{Header: stored.Header, Planned: p, Done: stored.Samples, machine: m}, nil
+}
+
+// Incomplete opens the run that is meant and can be resumed: by its name as FindRun takes
+// it or, where that is empty, the newest. A run that was imported is nobody's to go on
+// with: its hooks and programs are whatever its file says.
+func Incomplete(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
+	if name == "" {
+		return newestIncomplete(ctx, s)
+	}
+	r, err := OpenRun(ctx, s, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.End != nil:
+		id := r.Header.ID
+		return nil, &Problem{Kind: Finished, Err: fmt.Errorf("run %s: %w", id, bench.ErrFinished), Run: id}
+	case r.Header.Imported:
+		return nil, isImported(r.Header.ID)
+	}
+	return r, nil
+}
+
+func newestIncomplete(ctx context.Context, s bench.Store) (*bench.Run, error) {
+	var unreadable error
+	imported := ""
+	for r, err := range s.Runs(ctx) {
+		switch {
+		case err != nil:
+			unreadable = errors.Join(unreadable, err)
+		case r.End == nil && !r.Header.Imported:
+			return s.Open(ctx, r.Header.ID)
+		case r.End == nil:
+			imported = cmp.Or(imported, r.Header.ID)
+		}
+	}
+	switch {
+	case unreadable != nil:
+		return nil, unreadable
+	case imported != "":
+		return nil, isImported(imported)
+	}
+	return nil, &Problem{Kind: NoIncomplete, Err: errors.New("no incomplete run")}
+}
+
+// isImported is the error of resuming a run that began elsewhere.
+func isImported(id string) error {
+	err := fmt.Errorf("run %s was imported: it can only be resumed where it began", id)
+	return &Problem{Kind: Imported, Err: err, Run: id}
+}
+
+// cleanDead removes what the killed process of one run left. The run must not
+// be under way.
+func (a *App) cleanDead(ctx context.Context, id string) error {
+	dead, err := deadRuns(a.state)
+	defer release(dead)
+	if err != nil {
+		return err
+	}
+	if _, err := a.toClean(ids(dead), []string{id}); err != nil {
+		return err
+	}
+	found, _, err := a.leftovers(ctx, []string{id})
+	if err := errors.Join(err, removeLeftovers(ctx, found)); err != nil {
+		return err
+	}
+	for _, d := range dead {
+		if d.id == id {
+			return d.remove()
+		}
+	}
+	return nil
+}
+
+// sameMetrics refuses to mix what two versions of tare measure.
+func sameMetrics(stored, now []bench.Metric) error {
+	if slices.EqualFunc(stored, now, func(a, b bench.Metric) bool { return a.Name == b.Name }) {
+		return nil
+	}
+	return &Problem{
+		Kind: OtherMetrics,
+		Err:  errors.New("this run measures other quantities than this version of tare does on this machine"),
+	}
+}

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"crypto/rand"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/workload/cpu"
+	"github.com/tare-bench/tare/internal/workload/density"
+	"github.com/tare-bench/tare/internal/workload/disk"
+	"github.com/tare-bench/tare/internal/workload/http"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/memory"
+	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/pull"
+	"github.com/tare-bench/tare/internal/workload/start"
+	"github.com/tare-bench/tare/internal/workload/survey"
+)
+
+// Workloads lists every workload in the program.
+func Workloads() []bench.Workload {
+	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
+	return append(single(),
+		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images),
+		whole(), ofImages(images))
+}
+
+// single lists the workloads that ask one question each of one container, in the
+// order in which a survey asks them.
+func single() []bench.Workload {
+	token := rand.Text()
+	return []bench.Workload{
+		lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(token), net.NewThroughput(token),
+	}
+}
+
+// whole is the survey of all of them.
+func whole() bench.Workload {
+	var parts []survey.Part
+	for _, w := range single() {
+		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
+	}
+	return survey.New(parts...)
+}
+
+// ofImages is the survey of what an image costs a service.
+func ofImages(images func(dir string) *image.Library) bench.Workload {
+	return survey.OfImages(pull.New(images), start.New(images), http.New(images))
+}
+
+// known is what an experiment is held to in this build of tare.
+func known() experiment.Known {
+	k := experiment.Known{Workloads: Workloads(), Engines: Names(Builtin()), Rank: rank()}
+	for _, d := range drivers() {
+		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
+	}
+	return k
+}
+
+func workloadNamed(name string) bench.Workload {
+	for _, w := range Workloads() {
+		if w.Name() == name {
+			return w
+		}
+	}
+	return nil
+}

@@ -109,6 +109,9 @@ func permissions() map[string]permission {
 		"Data": func(spec bench.Spec, _ []string) string {
 			return unless(spec.Data == "", "files of the host in a container")
 		},
+		"DataName": func(spec bench.Spec, _ []string) string {
+			return unless(spec.DataName == "", "data that outlive their container")
+		},
 		"Limits":   permitLimits,
 		"Security": permitSecurity,
 		// Engines look programs up by these names.

@@ -206,10 +206,6 @@ func TestFailures(t *testing.T) {
 			m.Record("extra", 2)
 			return nil
 		}, bench.Failed, "", `the workload reports "extra" twice`},
-		{"undeclared note", func(_ context.Context, _ bench.Task, m bench.Meter) error {
-			m.Note("odd")
-			return nil
-		}, bench.Failed, "", `the workload notes "odd", which it does not declare`},
 		{"not a number", func(_ context.Context, _ bench.Task, m bench.Meter) error {
 			m.Record("extra", math.Inf(1))
 			return nil
@@ -236,6 +232,23 @@ func TestFailures(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A report has words for what a workload declares.
+func TestUndeclaredNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, bench.Plan{MaxBlocks: 1}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			m.Note("odd")
+			return work(1)(ctx, task, m)
+		}, "a")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		const want = `the workload notes "odd", which it does not declare`
+		if s := b.writer.samples[0]; s.Outcome != bench.Failed || s.Reason != want || s.Notes != nil {
+			t.Errorf("%s: %q, notes %q; want failed: %q, without notes", s.Outcome, s.Reason, s.Notes, want)
+		}
+	})
 }
 
 func TestPrepareFails(t *testing.T) {

@@ -8,18 +8,19 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/image/inspect"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // writeDifferences says what is in one image alone, and what is not the same.
 func writeDifferences(w io.Writer, c inspect.Comparison, width int) {
 	fmt.Fprintln(w, "\nWhat differs")
 	if len(c.Packages)+len(c.Config)+len(c.Files) == 0 {
-		writeHanging(w, "  ", 4, "neither packages, files nor configuration"+unlikeLayers(c.Images), width)
+		term.WriteHanging(w, "  ", 4, "neither packages, files nor configuration"+unlikeLayers(c.Images), width)
 		return
 	}
 	line := func(what string, count int, names string) {
 		if count > 0 {
-			writeHanging(w, "  ", 4, fmt.Sprintf("%s (%d): %s", what, count, names), width)
+			term.WriteHanging(w, "  ", 4, fmt.Sprintf("%s (%d): %s", what, count, names), width)
 		}
 	}
 	for i, r := range c.Images {
@@ -94,7 +95,7 @@ func writeChanges(w io.Writer, c inspect.Comparison, width int) {
 	}
 	if len(rows) > 1 {
 		fmt.Fprintln(w)
-		writeGrid(w, rows, width)
+		term.WriteTable(w, rows, width)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/pack"
 	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -76,7 +77,7 @@ func (a *app) printPacked(p *packed, aside bool) error {
 	width := a.lineWidth()
 	switch {
 	case aside:
-		out, width = a.stderr, unlimited
+		out, width = a.stderr, term.Unlimited
 	case a.global.JSON:
 		return a.printJSON(p)
 	}
@@ -134,7 +135,7 @@ func writeFiles(w io.Writer, files []packedFile, width int) {
 	for _, f := range gathered(files) {
 		rows = append(rows, []string{bytesOf(f.Bytes), f.Path, f.from(), cmp.Or(f.By, "–")})
 	}
-	writeGrid(w, rows, width)
+	term.WriteTable(w, rows, width)
 }
 
 // from is where a file comes from: a package, if it is known.

@@ -6,13 +6,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -119,16 +119,14 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 	plan := s.Plan
 	fmt.Fprintf(w, "%s: workload %s, seed %d\n", plain.Line(plan.Name), plan.Workload, plan.Seed)
 	if plan.Doc != "" {
-		writeWrapped(w, "", plan.Doc, width)
+		term.WriteWrapped(w, "", plan.Doc, width)
 	}
 	fmt.Fprintln(w)
-	if err := writeCells(w, plan, p); err != nil {
-		return err
-	}
+	writeCells(w, plan, p)
 	if len(plan.LeftOut) > 0 {
 		out := leftOut(plan)
 		fmt.Fprintln(w)
-		writeWrapped(w, "", out.Text+"; "+out.Hint, width)
+		term.WriteWrapped(w, "", out.Text+"; "+out.Hint, width)
 	}
 	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
@@ -143,25 +141,24 @@ func writePlan(w io.Writer, s plannedRun, p *planned, width int) error {
 		if i < plan.Warmup {
 			name = "warm-up"
 		}
-		writeWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
+		term.WriteWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
 	}
 	fmt.Fprintln(w)
-	writeWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
-	writeWrapped(w, "takes ", duration(s), width)
+	term.WriteWrapped(w, "stops ", stopRule(plan, p.workload.Metrics()), width)
+	term.WriteWrapped(w, "takes ", duration(s), width)
 	if s.Warning != nil {
-		writeWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
+		term.WriteWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
 	}
 	for _, e := range p.used() {
 		if e.err != nil {
-			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, e.err), width)
+			term.WriteWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.instance.Name, e.err), width)
 		}
 	}
 	return nil
 }
 
-func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CELL\tENGINE\tCONDITION\tROLE")
+func writeCells(w io.Writer, plan bench.Plan, p *planned) {
+	rows := [][]string{{"CELL", "ENGINE", "CONDITION", "ROLE"}}
 	for _, c := range plan.Cells[:min(len(plan.Cells), shownCells)] {
 		role := ""
 		switch {
@@ -170,24 +167,21 @@ func writeCells(w io.Writer, plan bench.Plan, p *planned) error {
 		case c.Control:
 			role = "control: the baseline again, for the noise"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", plain.Line(c.Name), engineVersion(c.Engine, p), plain.Line(c.Condition), role)
+		rows = append(rows, []string{c.Name, engineVersion(c.Engine, p), c.Condition, role})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	term.WriteTable(w, rows, term.Unlimited)
 	if more := len(plan.Cells) - shownCells; more > 0 {
 		fmt.Fprintf(w, "… %d more (--json shows all)\n", more)
 	}
-	return nil
 }
 
 func engineVersion(name string, p *planned) string {
 	for _, e := range p.probed {
 		if e.instance.Name == name && e.err == nil && e.info.Version != "" {
-			return plain.Line(name + " " + e.info.Version)
+			return name + " " + e.info.Version
 		}
 	}
-	return plain.Line(name)
+	return name
 }
 
 // stopRule says in words when the run ends.

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/stdstream"
 )
 
@@ -21,7 +20,7 @@ import (
 type running struct {
 	client *client
 	id     string
-	image  loaded
+	image  owned.Loaded
 	spec   bench.Spec
 	data   *datadir.Dir // of the host; nil where none was asked for
 
@@ -30,12 +29,9 @@ type running struct {
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
 
-	tried atomic.Bool // to be removed: from then on it is cleaned up
-
-	mu     sync.Mutex
-	execs  bool       // a further process was run in it
-	stream io.Closer  // nil unless output is being copied
-	copied chan error // gets what ended the stream, nil if the output did
+	tried  atomic.Bool // to be removed: from then on it is cleaned up
+	execs  atomic.Bool // a further process was run in it
+	output stdstream.Output
 }
 
 func (c *running) ID() string { return c.id }
@@ -72,16 +68,7 @@ func (c *running) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stream, c.copied = stream, make(chan error, 1)
-	go func(done chan<- error) {
-		err := stdstream.Copy(c.stdout, c.stderr, stream)
-		if errors.Is(err, net.ErrClosed) {
-			err = nil // Remove has closed it
-		}
-		done <- err
-	}(c.copied)
+	c.output.Follow(c.stdout, c.stderr, stream, func() { _ = stream.Close() }) // nothing is sent on it
 	return nil
 }
 
@@ -100,7 +87,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	if exit.Code < 0 {
 		return bench.Exit{}, c.failed("wait", fmt.Errorf("exit status %d", exit.Code))
 	}
-	if err := c.drain(ctx); err != nil {
+	if err := c.output.Drain(ctx); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
 	if exit.Code == 137 {
@@ -119,24 +106,6 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 	return exit, nil
 }
 
-// drain returns when everything that was printed has been copied, or with the
-// reason why it cannot be.
-func (c *running) drain(ctx context.Context) error {
-	c.mu.Lock()
-	copied := c.copied
-	c.mu.Unlock()
-	if copied == nil {
-		return nil
-	}
-	select {
-	case err := <-copied:
-		copied <- err // for the next to wait
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Remove kills at once and removes the container with its volumes, with one call.
 // The next one, after that has failed, does what it takes.
 func (c *running) Remove(ctx context.Context) error {
@@ -150,15 +119,10 @@ func (c *running) Remove(ctx context.Context) error {
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.execs {
+	if c.execs.Load() {
 		c.client.retire(c.id)
 	}
-	if c.stream != nil {
-		_ = c.stream.Close() // nothing is sent on it
-		c.stream = nil
-	}
+	c.output.Close()
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tare-bench/tare/internal/affinity"
 )
 
 func spin(args []string, stdout, stderr io.Writer) int {
@@ -25,23 +27,16 @@ func spin(args []string, stdout, stderr io.Writer) int {
 			return exitUsage
 		}
 	}
-	cpu, wall, err := burn(d, threads)
-	if err != nil {
-		return result(stderr, "spin", err)
-	}
+	cpu, wall := burn(d, threads)
 	_, err = fmt.Fprintf(stdout, "cpu=%d wall=%d\n", cpu, wall)
 	return result(stderr, "spin", err)
 }
 
 // burn keeps that many threads busy for d, and returns the CPU time that the
 // process used and the time that passed.
-func burn(d time.Duration, threads int) (cpu, wall time.Duration, err error) {
+func burn(d time.Duration, threads int) (cpu, wall time.Duration) {
 	runtime.GOMAXPROCS(threads)
-	before, err := cpuTime()
-	if err != nil {
-		return 0, 0, err
-	}
-	began := time.Now()
+	before, began := affinity.CPUTime(), time.Now()
 	var wg sync.WaitGroup
 	for range threads {
 		wg.Go(func() {
@@ -51,17 +46,7 @@ func burn(d time.Duration, threads int) (cpu, wall time.Duration, err error) {
 	}
 	wg.Wait()
 	wall = time.Since(began)
-	after, err := cpuTime()
-	return after - before, wall, err
-}
-
-// cpuTime is the user and system time of this process.
-func cpuTime() (time.Duration, error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, fmt.Errorf("getrusage: %w", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+	return affinity.CPUTime() - before, wall
 }
 
 func alloc(args []string, stdout, stderr io.Writer) int {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -123,13 +123,13 @@ type diagnosed struct{ mark, name, text, hint string }
 func writeDiagnosed(w io.Writer, rows []diagnosed, width int) {
 	widest := 0
 	for _, r := range rows {
-		widest = max(widest, utf8.RuneCountInString(r.name))
+		widest = max(widest, term.Width(plain.Line(r.name)))
 	}
-	hang := 4 + widest + columnGap // two blanks, the mark, one blank
+	hang := 4 + widest + term.Gap // two blanks, the mark, one blank
 	for _, r := range rows {
-		writeHanging(w, fmt.Sprintf("  %s %-*s", r.mark, widest+columnGap, plain.Line(r.name)), hang, r.text, width)
+		term.WriteHanging(w, "  "+r.mark+" "+term.Pad(plain.Line(r.name), widest+term.Gap, false), hang, r.text, width)
 		if r.hint != "" {
-			writeWrapped(w, strings.Repeat(" ", hang)+"→ ", r.hint, width)
+			term.WriteWrapped(w, strings.Repeat(" ", hang)+"→ ", r.hint, width)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 func (a *invocation) exportCommand() *cobra.Command {
@@ -23,8 +24,8 @@ func (a *invocation) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export RUN",
 		Short: "Write a stored run, every value of it",
-		Long: strings.Join(wrapped("Export writes a run as it is stored: every sample of every trial, failures included. "+
-			exportDocs()+` RUN is an ID, a unique part of one, or "last".`, 79, false), "\n"),
+		Long: strings.Join(term.Wrap("Export writes a run as it is stored: every sample of every trial, failures included. "+
+			exportDocs()+` RUN is an ID, a unique beginning or end of one, or "last".`, 79), "\n"),
 		Args: exactlyOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := exporter(format)

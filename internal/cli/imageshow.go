@@ -10,17 +10,18 @@ import (
 
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/inspect"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
 // writeImages prints what is in images: a column for each.
 func writeImages(w io.Writer, c inspect.Comparison, width int) error {
-	writeGrid(w, overview(c), width)
+	term.WriteTable(w, overview(c), width)
 	fmt.Fprintln(w, "\nLayers, from the bottom")
-	writeGrid(w, layerRows(c), width)
+	term.WriteTable(w, layerRows(c), width)
 	for _, r := range c.Images {
 		for _, n := range r.Notes {
-			writeWrapped(w, "! ", r.Ref+": "+n, width)
+			term.WriteWrapped(w, "! ", r.Ref+": "+n, width)
 		}
 	}
 	if len(c.Images) > 1 {
@@ -164,5 +165,5 @@ func writeDifferences(w io.Writer, c inspect.Comparison, width int) {
 		}
 		rows = append(rows, row)
 	}
-	writeGrid(w, rows, width)
+	term.WriteTable(w, rows, width)
 }

@@ -76,7 +76,8 @@ func (a *invocation) printList(runs []listed, all bool) error {
 		a.notice("no runs yet: 'tare run' makes one")
 		return nil
 	}
-	return writeList(a.stdout, runs, a.lineWidth())
+	writeList(a.stdout, runs, a.lineWidth())
+	return nil
 }
 
 func summarize(r bench.RunSummary) listed {

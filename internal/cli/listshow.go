@@ -4,41 +4,33 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/term"
 )
 
-const (
-	columnGap = 2
-	shortName = 9 // of an experiment, at least: "lifecycle"
-)
+// shortName is how much of an experiment's name is shown, at least: "lifecycle".
+const shortName = 9
 
 // spared are the columns of the list that a narrow terminal does without, the
 // first ones first.
 var spared = []string{"HOST", "CELLS"}
 
 // writeList prints runs in the columns that there is room for.
-func writeList(w io.Writer, runs []listed, width int) error {
+func writeList(w io.Writer, runs []listed, width int) {
 	rows := [][]string{{"RUN", "NAME", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS"}}
 	for _, r := range runs {
 		began := r.Began.Local().Format("2006-01-02 15:04")
 		rows = append(rows, []string{
-			r.ID, r.Name, r.Host, began,
-			fmt.Sprint(r.all), fmt.Sprint(r.Samples), failedText(r), statusText(r),
+			plain.Line(r.ID), plain.Line(r.Name), plain.Line(r.Host), began,
+			fmt.Sprint(r.all), fmt.Sprint(r.Samples), failedText(r), plain.Line(statusText(r)),
 		})
 	}
-	rows = plainRows(rows)
-	if width != unlimited {
+	if width != term.Unlimited {
 		narrow(rows, width)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	return t.Flush()
+	term.WriteTable(w, rows, term.Unlimited)
 }
 
 // failedText counts the trials that failed, and those of which a part did.
@@ -80,13 +72,13 @@ func narrow(rows [][]string, width int) {
 		spare(rows, name)
 	}
 	at := slices.Index(rows[0], "NAME")
-	if tooWide(rows, width) > max(0, columnWidth(rows, at)-shortName) {
+	if tooWide(rows, width) > max(0, widths(rows)[at]-shortName) {
 		spare(rows, "BEGAN") // an ID begins with the time
 	}
 	if over := tooWide(rows, width); over > 0 {
-		most := max(shortName, columnWidth(rows, at)-over)
+		most := max(shortName, widths(rows)[at]-over)
 		for _, row := range rows {
-			row[at] = shortened(row[at], most)
+			row[at] = term.Shorten(row[at], most)
 		}
 	}
 }
@@ -100,26 +92,11 @@ func spare(rows [][]string, name string) {
 }
 
 // tooWide is by how much rows are wider than they may be.
-func tooWide(rows [][]string, width int) int {
-	sum := -columnGap
-	for i := range rows[0] {
-		sum += columnGap + columnWidth(rows, i)
-	}
-	return sum - width
-}
+func tooWide(rows [][]string, width int) int { return term.Sum(widths(rows)) - width }
 
-func columnWidth(rows [][]string, i int) int {
-	widest := 0
+func widths(rows [][]string) (all []int) {
 	for _, row := range rows {
-		widest = max(widest, utf8.RuneCountInString(row[i]))
+		all = term.Widen(all, row)
 	}
-	return widest
-}
-
-// shortened cuts a text to n characters.
-func shortened(text string, n int) string {
-	if runes := []rune(text); len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return text
+	return all
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // The list fits on a terminal of 80 columns with what matters most, however many
@@ -18,15 +18,13 @@ func TestListFits(t *testing.T) {
 		{ID: "20260314-150926-abcd", Name: "quick", Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision)},
 		{ID: "20260314-150926-abce", Name: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Failed: 1, Partly: 3, Status: "incomplete"},
 	}
-	for _, width := range []int{80, unlimited} {
-		tty := width != unlimited
+	for _, width := range []int{80, term.Unlimited} {
+		tty := width != term.Unlimited
 		var b bytes.Buffer
-		if err := writeList(&b, runs, width); err != nil {
-			t.Fatal(err)
-		}
+		writeList(&b, runs, width)
 		text := b.String()
 		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); tty && n > 80 {
+			if n := term.Width(strings.TrimRight(line, "\n")); tty && n > 80 {
 				t.Errorf("%d columns: %q", n, line)
 			}
 		}
@@ -37,21 +35,6 @@ func TestListFits(t *testing.T) {
 		}
 		if whole := strings.Contains(text, "a-host-with-a-name") && strings.Contains(text, "what-the-network-costs"); whole == tty {
 			t.Errorf("terminal %v: all columns %v:\n%s", tty, whole, text)
-		}
-	}
-}
-
-// Text is broken between words on a terminal, and nowhere else.
-func TestWriteWrapped(t *testing.T) {
-	const text = "once every primary comparison is known to ±3 %, or after 2m"
-	for width, want := range map[int]string{
-		unlimited: "stops " + text + "\n",
-		40:        "stops once every primary comparison is\n      known to ±3 %, or after 2m\n",
-	} {
-		var b bytes.Buffer
-		writeWrapped(&b, "stops ", text, width)
-		if b.String() != want {
-			t.Errorf("width %d: %q, want %q", width, &b, want)
 		}
 	}
 }
@@ -76,11 +59,9 @@ func TestTrialsAreHarmless(t *testing.T) {
 		rows, widths = append(rows, row), widened(widths, row)
 	}
 	for _, row := range rows {
-		b.WriteString(aligned(row, widths))
+		b.WriteString(term.Line(row, widths))
 	}
-	if err := writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, unlimited); err != nil {
-		t.Fatal(err)
-	}
+	writeList(&b, []listed{{ID: "a", Name: hostile, Host: hostile}}, term.Unlimited)
 	if text := b.String(); strings.ContainsAny(text, "\x1b\a\t") || strings.Count(text, "\n") != 5 {
 		t.Errorf("%q", text)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -110,7 +111,7 @@ func writeFiles(w io.Writer, files []packedFile, width int) {
 		}
 		rows = append(rows, []string{bytesOf(f.Bytes), f.Path, by})
 	}
-	writeGrid(w, rows, width)
+	term.WriteTable(w, rows, width)
 }
 
 // gathered makes one of the files that came with a directory, where the first was.

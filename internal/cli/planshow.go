@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -57,15 +57,13 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 	plan := s.Plan
 	fmt.Fprintf(w, "%s: workload %s, seed %d\n", plain.Line(plan.Name), plan.Workload, plan.Seed)
 	if plan.Doc != "" {
-		writeWrapped(w, "", plan.Doc, width)
+		term.WriteWrapped(w, "", plan.Doc, width)
 	}
 	fmt.Fprintln(w)
-	if err := writeCells(w, plan, p); err != nil {
-		return err
-	}
+	writeCells(w, plan, p)
 	if out := app.Omitted(plan); out != nil {
 		fmt.Fprintln(w)
-		writeWrapped(w, "", out.Text+"; "+out.Hint, width)
+		term.WriteWrapped(w, "", out.Text+"; "+out.Hint, width)
 	}
 	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
@@ -80,25 +78,24 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 		if i < plan.Warmup {
 			name = "warm-up"
 		}
-		writeWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
+		term.WriteWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
 	}
 	fmt.Fprintln(w)
-	writeWrapped(w, "stops ", stopRule(plan, p.Workload.Metrics()), width)
-	writeWrapped(w, "takes ", duration(s), width)
+	term.WriteWrapped(w, "stops ", stopRule(plan, p.Workload.Metrics()), width)
+	term.WriteWrapped(w, "takes ", duration(s), width)
 	if s.Warning != nil {
-		writeWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
+		term.WriteWrapped(w, "! ", s.Warning.Text+" → "+s.Warning.Hint, width)
 	}
 	for _, e := range p.Used() {
 		if e.Err != nil {
-			writeWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.Name, e.Err), width)
+			term.WriteWrapped(w, "! ", fmt.Sprintf("%s cannot be used here: %s", e.Name, e.Err), width)
 		}
 	}
 	return nil
 }
 
-func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CELL\tENGINE\tCONDITION\tROLE")
+func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) {
+	rows := [][]string{{"CELL", "ENGINE", "CONDITION", "ROLE"}}
 	for _, c := range plan.Cells[:min(len(plan.Cells), shownCells)] {
 		role := ""
 		switch {
@@ -107,24 +104,21 @@ func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) error {
 		case c.Control:
 			role = "control: the baseline again, for the noise"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", plain.Line(c.Name), engineVersion(c.Engine, p), plain.Line(c.Condition), role)
+		rows = append(rows, []string{c.Name, engineVersion(c.Engine, p), c.Condition, role})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	term.WriteTable(w, rows, term.Unlimited)
 	if more := len(plan.Cells) - shownCells; more > 0 {
 		fmt.Fprintf(w, "… %d more (--json shows all)\n", more)
 	}
-	return nil
 }
 
 func engineVersion(name string, p *app.Planned) string {
 	for _, e := range p.Probed {
 		if e.Name == name && e.Err == nil && e.Info.Version != "" {
-			return plain.Line(name + " " + e.Info.Version)
+			return name + " " + e.Info.Version
 		}
 	}
-	return plain.Line(name)
+	return name
 }
 
 // stopRule says in words when the run ends.

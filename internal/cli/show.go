@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -108,18 +107,20 @@ func (a *invocation) showApplied(r *bench.Run) error {
 	if a.global.JSON {
 		return a.printJSON(all)
 	}
-	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CELL\tRUNTIME\tNETWORK\tROOT\tCGROUP\tSECCOMP\tCPUSET\tMEMORY\tIMAGE")
+	rows := [][]string{{"CELL", "RUNTIME", "NETWORK", "ROOT", "CGROUP", "SECCOMP", "CPUSET", "MEMORY", "IMAGE"}}
 	for _, c := range all {
 		if p := c.Applied; p != nil {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.19s\n", plain.Line(c.Cell), orDash(p.Runtime), orDash(p.Network),
-				orDash(p.Storage), orDash(p.Cgroup), orDash(p.Security.Seccomp), orDash(p.Limits.CPUSet), memorySize(p.Limits.Memory), orDash(p.Image))
+			rows = append(rows, []string{
+				c.Cell, orDash(p.Runtime), orDash(p.Network), orDash(p.Storage), orDash(p.Cgroup), orDash(p.Security.Seccomp),
+				orDash(p.Limits.CPUSet), memorySize(p.Limits.Memory), fmt.Sprintf("%.19s", orDash(p.Image)),
+			})
 		}
 	}
-	return t.Flush()
+	term.WriteTable(a.stdout, rows, term.Unlimited)
+	return nil
 }
 
-func orDash(s string) string { return cmp.Or(plain.Line(s), "–") }
+func orDash(s string) string { return cmp.Or(s, "–") }
 
 func memorySize(n int64) string {
 	if n == 0 {

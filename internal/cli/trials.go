@@ -9,12 +9,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/unit"
 )
 
@@ -48,7 +47,7 @@ func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) e
 		if err != nil {
 			return err
 		}
-		if _, err := b.WriteString(aligned(row, widths)); err != nil {
+		if _, err := b.WriteString(term.Line(row, widths)); err != nil {
 			return err
 		}
 	}
@@ -57,28 +56,7 @@ func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) e
 
 // widened is how wide columns must be for a row too. What stands last in it is
 // nothing's column.
-func widened(widths []int, row []string) []int {
-	for i, text := range row[:len(row)-1] {
-		if i == len(widths) {
-			widths = append(widths, 0)
-		}
-		widths[i] = max(widths[i], utf8.RuneCountInString(text))
-	}
-	return widths
-}
-
-// aligned is a row as a line.
-func aligned(row []string, widths []int) string {
-	var b strings.Builder
-	for i, text := range row {
-		b.WriteString(text)
-		if i < len(row)-1 {
-			b.WriteString(strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text))+columnGap))
-		}
-	}
-	b.WriteByte('\n')
-	return b.String()
-}
+func widened(widths []int, row []string) []int { return term.Widen(widths, row[:len(row)-1]) }
 
 // trialRows are the primary metrics of each trial, or why it has none, below a head.
 func trialRows(events iter.Seq2[record.Event, error]) iter.Seq2[[]string, error] {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 )
@@ -84,24 +85,14 @@ func kilobytes(s string) int64 {
 	return n << 10
 }
 
-// listLength counts the CPUs in the kernel's list format, such as "0-3,8".
+// listLength counts the CPUs, or nodes, in a list of the kernel's form, such as "0-3,8"; 0
+// in one of another form.
 func listLength(list string) int {
-	n := 0
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		a, err := strconv.Atoi(first)
-		if err != nil {
-			continue
-		}
-		b := a
-		if isRange {
-			if b, err = strconv.Atoi(last); err != nil || b < a || b > 1<<20 {
-				continue
-			}
-		}
-		n += b - a + 1
+	all, err := affinity.Parse(list)
+	if err != nil {
+		return 0
 	}
-	return n
+	return len(all)
 }
 
 // cpuModel names the processor. x86 tells its name; ARM tells numbers, and

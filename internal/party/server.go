@@ -2,13 +2,8 @@ package party
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/proc"
@@ -66,54 +61,4 @@ func (p *Party) Use(ctx context.Context) (proc.Usage, bool) {
 		}
 	}
 	return sum, found
-}
-
-// FreePort is a TCP port of this host that nobody listens on now.
-func FreePort() (uint16, error) {
-	l, err := net.Listen("tcp4", ":0")
-	if err != nil {
-		return 0, err
-	}
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if err := l.Close(); err != nil || !ok {
-		return 0, errors.Join(err, errors.New("a port without an address"))
-	}
-	return addr.AddrPort().Port(), nil
-}
-
-// Apart divides the CPUs of this process between a client and a server, which may
-// run on those of a list of the kernel's form, or on all if that is empty: the
-// server gets the last ones, at most half of all, and the client as many others.
-// Without two CPUs both are empty: they share.
-func Apart(set string) (client, server []int) {
-	mine := allowed()
-	theirs := mine
-	if set != "" {
-		theirs = CPUs(set)
-	}
-	return apart(mine, theirs)
-}
-
-func apart(mine, theirs []int) (client, server []int) {
-	half := max(1, len(mine)/2)
-	server = theirs[max(0, len(theirs)-half):]
-	client = slices.DeleteFunc(slices.Clone(mine), func(cpu int) bool { return slices.Contains(server, cpu) })
-	if len(client) == 0 || len(server) == 0 {
-		return nil, nil
-	}
-	return client[:min(len(client), half)], server
-}
-
-// allowed lists the CPUs that this process may run on; none if nobody tells.
-func allowed() (all []int) {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return nil
-	}
-	for cpu := 0; len(all) < set.Count(); cpu++ {
-		if set.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	return all
 }

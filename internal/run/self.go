@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -53,9 +54,9 @@ type usage struct{ cpu, wall time.Duration }
 
 // during adds what f, a trial, makes this process use.
 func (u *usage) during(clock func() time.Duration, f func() error) error {
-	began, cpu := clock(), ownCPU()
+	began, cpu := clock(), affinity.CPUTime()
 	err := f()
-	u.cpu += ownCPU() - cpu
+	u.cpu += affinity.CPUTime() - cpu
 	u.wall += clock() - began
 	return err
 }
@@ -64,20 +65,13 @@ func (u *usage) overhead(null time.Duration) bench.Overhead {
 	return bench.Overhead{NullOperation: null, CPU: u.cpu, Wall: u.wall, MaxRSS: maxRSS()}
 }
 
-// ownCPU returns the CPU time of this process.
-func ownCPU() time.Duration {
-	r := rusage()
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 // maxRSS returns the most memory that this process has had resident, in bytes.
-func maxRSS() int64 { return rusage().Maxrss << 10 }
-
-func rusage() (r unix.Rusage) {
+func maxRSS() int64 {
+	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
 		panic("this kernel does not count what a process uses: " + err.Error())
 	}
-	return r
+	return r.Maxrss << 10
 }
 
 func clockGettime() time.Duration {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // An Error is everything that is wrong with a file.
@@ -55,7 +56,8 @@ func (p Problem) String() string {
 		text, caret := excerpt(p.Source, p.Column, p.Width)
 		fmt.Fprintf(&b, "\n  %s | %s\n  %*s | %s", number, text, len(number), "", caret)
 	}
-	for i, line := range wrap(p.Hint) {
+	const most = 72 // with its indentation it fits a terminal of 80 columns
+	for i, line := range term.Wrap(p.Hint, most) {
 		mark := "="
 		if i > 0 {
 			mark = " "
@@ -63,23 +65,6 @@ func (p Problem) String() string {
 		fmt.Fprintf(&b, "\n    %s %s", mark, line)
 	}
 	return b.String()
-}
-
-// wrap breaks a hint into lines that fit a terminal of 80 columns.
-func wrap(hint string) []string {
-	const most = 72
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(hint) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > most {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }
 
 // excerpt cuts a long line to the part around the mistake, makes it safe to
@@ -102,7 +87,9 @@ func excerpt(line string, column, width int) (text, caret string) {
 		}
 	}
 	width = min(max(width, 1), max(last-begin, 1))
-	text, caret = string(shown), strings.Repeat(" ", begin-first)+strings.Repeat("^", width)
+	right, wrong := shown[:begin-first], shown[begin-first:min(begin-first+width, len(shown))]
+	caret = strings.Repeat(" ", term.Width(string(right))) + strings.Repeat("^", max(1, term.Width(string(wrong))))
+	text = string(shown)
 	if first > 0 {
 		text, caret = "…"+text, " "+caret
 	}

@@ -76,6 +76,7 @@ func TestProblemString(t *testing.T) {
 		p    yamldoc.Problem
 		want string
 	}{
+		{"wide characters", yamldoc.Problem{File: "x", Line: 1, Column: 4, Width: 2, Source: "容器：名前", Message: "wrong"}, "x:1:4: wrong\n  1 | 容器：名前\n    |       ^^^^"},
 		{"a flag", yamldoc.Problem{File: "x.yaml", Flag: "--blocks", Message: "no number", Hint: "write 3"}, "--blocks: no number\n    = write 3"},
 		{"the file", yamldoc.Problem{File: "x.yaml", Message: "too large"}, "x.yaml: too large"},
 		{"wide text", yamldoc.Problem{File: "x.yaml", Line: 12, Column: 9, Width: 3, Source: "größe: [abc]", Message: "wrong"}, "x.yaml:12:9: wrong\n  12 | größe: [abc]\n     |         ^^^"},

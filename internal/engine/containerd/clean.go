@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/netdev"
 )
 
@@ -24,7 +25,7 @@ const (
 )
 
 // mine selects what tare has labelled.
-const mine = `labels."` + labelRun + `"`
+const mine = `labels."` + owned.Label + `"`
 
 // visit returns a connection to look around, and a function that ends it. It
 // changes nothing on the host.
@@ -49,20 +50,15 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		return nil, err
 	}
 	defer done()
-	var found []bench.Leftover
-	add := func(run, kind, id string) {
-		if bench.ValidRunID(run) == nil && dead(run) {
-			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
-		}
-	}
+	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
 	for _, list := range []func(context.Context, *server, func(run, kind, id string)) error{listContainers, listImages, listGroups} {
-		if err := list(ctx, s, add); err != nil {
+		if err := list(ctx, s, left.Add); err != nil {
 			return nil, e.failed("list what is left", err)
 		}
 	}
 	devices, err := netdev.Leftovers(e.cfg.Name, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
-	return slices.Concat(found, devices, data), errors.Join(err, dataErr)
+	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
 }
 
 // listContainers lists containers, then the snapshots that no container has.
@@ -74,12 +70,12 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 	known := map[string]bool{}
 	for _, c := range containers {
 		known[path.Join(c.Snapshotter, c.SnapshotKey)] = true
-		add(c.Labels[labelRun], kindContainer, path.Join(c.Snapshotter, c.ID))
+		add(c.Labels[owned.Label], kindContainer, path.Join(c.Snapshotter, c.ID))
 	}
 	for _, snapshotter := range s.snapshotters {
 		err := s.client.SnapshotService(snapshotter).Walk(ctx, func(_ context.Context, i snapshots.Info) error {
 			if id := path.Join(snapshotter, i.Name); !known[id] {
-				add(i.Labels[labelRun], kindSnapshot, id)
+				add(i.Labels[owned.Label], kindSnapshot, id)
 			}
 			return nil
 		}, mine)
@@ -93,7 +89,7 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 func listImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
 	images, err := s.client.ImageService().List(ctx, mine)
 	for _, i := range images {
-		add(i.Labels[labelRun], kindImage, i.Name)
+		add(i.Labels[owned.Label], kindImage, i.Name)
 	}
 	return err
 }
@@ -184,7 +180,7 @@ func (e *Engine) removeImageOf(ctx context.Context, s *server, run, name string)
 
 // ofRun wants labels to be those of a run.
 func (e *Engine) ofRun(run, id string, labels map[string]string) error {
-	if labels[labelRun] != run {
+	if labels[owned.Label] != run {
 		return fmt.Errorf("%s: %s is not of run %s", e.cfg.Name, id, run)
 	}
 	return nil

@@ -13,8 +13,6 @@ package containerd
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -30,6 +28,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/netdev"
 )
@@ -57,18 +56,17 @@ type Engine struct {
 	opening sync.Mutex
 	opened  *server // nil until the engine is used
 
+	run    owned.Run
+	images owned.Images[imageKey, *unpacked]
+
 	mu       sync.Mutex
 	runtimes map[string]runtime // by name
-	images   map[imageKey]*unpacked
-	sent     map[string]bool // names of images that containerd may have because of us
 
 	network netdev.Network
 }
 
-const (
-	namespace = "tare"     // of containerd, for everything that tare makes
-	labelRun  = "tare.run" // on every object; its value is the run's ID
-)
+// namespace is that of containerd for everything that tare makes.
+const namespace = "tare"
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
@@ -78,17 +76,14 @@ func New(cfg Config) *Engine {
 	if cfg.Snapshotter == "" {
 		cfg.Snapshotter = "overlayfs"
 	}
-	// A run that is resumed after a crash must not meet its old names.
-	var nonce [3]byte
-	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
+	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	return &Engine{
 		cfg:      cfg,
 		dir:      filepath.Join(cfg.Dir, "containerd-"+cfg.Name),
 		data:     datadir.New(cfg.Run, cfg.Name, cfg.Dir),
-		prefix:   fmt.Sprintf("%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:])),
+		prefix:   run.Prefix(),
+		run:      run,
 		runtimes: map[string]runtime{},
-		images:   map[imageKey]*unpacked{},
-		sent:     map[string]bool{},
 		network:  netdev.Network{Run: cfg.Run, Driver: cfg.Name},
 	}
 }
@@ -154,7 +149,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		return err
 	}
 	if _, err := s.client.ImageService().Get(ctx, i.image.Name()); err != nil {
-		e.forget(i) // the next one loads it again
+		e.images.Forget(i.key) // the next one loads it again
 		return e.failed("find image "+i.image.Name(), err)
 	}
 	if err := e.data.Stage(spec); err != nil {
@@ -173,15 +168,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	if s == nil {
 		return nil // nothing was made
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	err := e.data.Close()
-	for name := range e.sent {
-		err = errors.Join(err, e.removeImage(ctx, s, name))
-	}
-	clear(e.images)
-	clear(e.sent)
-	return errors.Join(err, e.network.Close(), e.leave(ctx, s), s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close())
+	images := func(name string) error { return e.removeImage(ctx, s, name) }
+	return errors.Join(
+		e.data.Close(), e.images.Close(images), e.network.Close(), e.leave(ctx, s),
+		s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close(),
+	)
 }
 
 // leave deletes tare's namespace, unless there is anything in it. What is no
@@ -219,7 +210,7 @@ func groupOf(run, id string) string { return groupsOf(run) + "/" + id }
 
 // failed says which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
-	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
+	return e.run.Failed(call, err)
 }
 
 // gone reports whether containerd says that there is no such object.

@@ -20,12 +20,9 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 )
-
-// repository begins the names of all images that tare loads. No registry can
-// have that name.
-const repository = "tare.local/"
 
 // An imageKey is what an image is unpacked for.
 type imageKey struct{ ref, snapshotter string }
@@ -51,32 +48,22 @@ func (e *Engine) snapshotterOf(spec bench.Spec) string {
 // each reference and snapshotter.
 func (e *Engine) imageOf(ctx context.Context, s *server, spec bench.Spec) (*unpacked, error) {
 	key := imageKey{spec.Image, e.snapshotterOf(spec)}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if i := e.images[key]; i != nil {
+	return e.images.Of(key, func() (*unpacked, error) {
+		img, err := e.load(ctx, s, key.ref)
+		if err != nil {
+			return nil, err
+		}
+		i, err := e.unpack(ctx, s, key, img)
+		if err != nil {
+			return nil, e.failed("unpack image "+img.Name(), err)
+		}
 		return i, nil
-	}
-	img, err := e.load(ctx, s, key.ref)
-	if err != nil {
-		return nil, err
-	}
-	i, err := e.unpack(ctx, s, key, img)
-	if err != nil {
-		return nil, e.failed("unpack image "+img.Name(), err)
-	}
-	e.images[key] = i
-	return i, nil
-}
-
-func (e *Engine) forget(i *unpacked) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.images, i.key)
+	})
 }
 
 // load brings an image into tare's namespace.
 func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Image, error) {
-	if e.sent[ref] {
+	if e.images.Sent(ref) {
 		return e.pulled(ctx, s, ref)
 	}
 	img, err := e.cfg.Images.Resolve(ctx, ref)
@@ -194,12 +181,12 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 // nameOf is the name in tare's namespace for the image with a digest.
 func (e *Engine) nameOf(digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
-	return repository + e.cfg.Run + "/" + e.cfg.Name + "/" + hex[:min(12, len(hex))] + ":latest"
+	return e.run.ImageName(hex[:min(12, len(hex))])
 }
 
 // receive imports the archive that write writes, without keeping it anywhere.
 func (e *Engine) receive(ctx context.Context, s *server, name string, write func(io.Writer) error) (containerd.Image, error) {
-	e.sent[name] = true // also if the answer is lost
+	e.images.Send(name)
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()
 	defer func() { _ = r.Close() }() // ends the writer; it was only read
@@ -216,7 +203,7 @@ func (e *Engine) receive(ctx context.Context, s *server, name string, write func
 }
 
 // labels are on every object of this engine.
-func (e *Engine) labels() map[string]string { return map[string]string{labelRun: e.cfg.Run} }
+func (e *Engine) labels() map[string]string { return map[string]string{owned.Label: e.cfg.Run} }
 
 // unpack makes the snapshot that containers of the image begin with, and reads
 // what its configuration says of their processes.

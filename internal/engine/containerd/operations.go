@@ -3,22 +3,18 @@ package containerd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"syscall"
 
 	containerd "github.com/containerd/containerd/v2/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 // own returns a container of this engine.
 func (e *Engine) own(c bench.Container) (*running, error) {
-	own, ok := c.(*running)
-	if !ok {
-		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
-	}
-	return own, nil
+	return owned.Container[*running](c, e.cfg.Name)
 }
 
 // Cgroup returns the path of the container's cgroup.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	pullGrace = 10 * time.Second // for the clean-up after a pull that failed
+	pullGrace = 10 * time.Second // to end the lease after a pull
 	pullLease = 24 * time.Hour   // until containerd drops what a killed tare was pulling
 )
 
@@ -36,16 +36,13 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if _, err := e.check(s, spec); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.sent[spec.Image] = true // also if the answer is lost
-	e.mu.Unlock()
-	err = e.pull(ctx, s, spec)
-	if err == nil {
-		return nil
+	err = e.images.Pull(ctx, spec.Image,
+		func() error { return because(ctx, e.pull(ctx, s, spec)) },
+		func(ctx context.Context) error { return errors.Join(e.Evict(ctx, spec), s.collect(ctx)) })
+	if err != nil {
+		return e.failed("pull "+spec.Image, err)
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
-	defer cancel()
-	return e.failed("pull "+spec.Image, errors.Join(because(ctx, err), e.Evict(clean, spec), s.collect(clean)))
+	return nil
 }
 
 func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
@@ -93,14 +90,6 @@ func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	delete(e.images, imageKey{spec.Image, e.snapshotterOf(spec)})
-	e.mu.Unlock()
-	if err := e.removeImage(ctx, s, spec.Image); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.sent, spec.Image)
-	return nil
+	key := imageKey{spec.Image, e.snapshotterOf(spec)}
+	return e.images.Evict(key, spec.Image, func() error { return e.removeImage(ctx, s, spec.Image) })
 }

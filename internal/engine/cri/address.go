@@ -3,7 +3,6 @@ package cri
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -26,7 +25,7 @@ func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
 			m.Protocol = cri.Protocol_UDP
 		}
 		if m.HostPort == 0 {
-			port, err := freePort(p)
+			port, err := netpath.FreePort(p.OnHost(), p.Protocol)
 			if err != nil {
 				return nil, err
 			}
@@ -35,23 +34,6 @@ func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
 		all = append(all, m)
 	}
 	return all, nil
-}
-
-// freePort has the kernel choose a port that nobody has.
-func freePort(p bench.Port) (uint16, error) {
-	at := netip.AddrPortFrom(p.OnHost(), 0).String()
-	if p.Protocol == "udp" {
-		c, err := net.ListenPacket("udp", at)
-		if err != nil {
-			return 0, err
-		}
-		return uint16(c.LocalAddr().(*net.UDPAddr).Port), c.Close() // as it was asked for
-	}
-	l, err := net.Listen("tcp", at)
-	if err != nil {
-		return 0, err
-	}
-	return uint16(l.Addr().(*net.TCPAddr).Port), l.Close() // as above
 }
 
 // Address asks the server for the pod's address. The ports of the host are those

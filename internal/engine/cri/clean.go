@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 // The kinds of what a dead run leaves.
@@ -27,34 +28,29 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err != nil {
 		return nil, e.failed(ctx, "list sandboxes", err)
 	}
-	var found []bench.Leftover
-	add := func(run, kind, id string) {
-		if bench.ValidRunID(run) == nil && dead(run) {
-			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
-		}
-	}
+	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
 	for _, p := range pods.Items {
-		add(p.Labels[labelRun], kindSandbox, p.Id)
+		left.Add(p.Labels[owned.Label], kindSandbox, p.Id)
 	}
-	if err := e.leftImages(ctx, s, add); err != nil {
+	if err := e.leftImages(ctx, s, left.Add); err != nil {
 		return nil, err
 	}
 	data, err := e.data.Leftovers(dead)
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, data...)
+	left.Found = append(left.Found, data...)
 	if s.store == nil {
-		return found, nil
+		return left.Found, nil
 	}
-	images, err := s.store.ImageService().List(inKubernetes(ctx), `labels."`+labelRun+`"`)
+	images, err := s.store.ImageService().List(inKubernetes(ctx), `labels."`+owned.Label+`"`)
 	if err != nil {
 		return nil, e.failed(ctx, "list images", err)
 	}
 	for _, i := range images {
-		add(i.Labels[labelRun], kindImage, i.Name)
+		left.Add(i.Labels[owned.Label], kindImage, i.Name)
 	}
-	return found, nil
+	return left.Found, nil
 }
 
 // RemoveLeftover removes what Leftovers listed, if it still is that run's.
@@ -88,7 +84,7 @@ func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) err
 	if err != nil {
 		return e.failed(ctx, "inspect sandbox "+id, err)
 	}
-	if answer.GetStatus().GetLabels()[labelRun] != run {
+	if answer.GetStatus().GetLabels()[owned.Label] != run {
 		return fmt.Errorf("%s: sandbox %s is not of run %s", e.cfg.Name, id, run)
 	}
 	return e.removePod(ctx, s, id)

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/seccomp"
 )
@@ -100,7 +101,7 @@ func (e *Engine) podConfig(s *server, spec bench.Spec, name string) *cri.PodSand
 	config := &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: name, Namespace: "tare"},
 		LogDirectory: e.logs(),
-		Labels:       map[string]string{labelRun: e.cfg.Run, labelName: name},
+		Labels:       map[string]string{owned.Label: e.cfg.Run, labelName: name},
 		Linux: &cri.LinuxPodSandboxConfig{
 			SecurityContext: &cri.LinuxSandboxSecurityContext{
 				NamespaceOptions: namespaceOptions(spec),
@@ -133,7 +134,7 @@ func (e *Engine) containerConfig(spec bench.Spec, l loaded, data *datadir.Dir, n
 		Metadata:   &cri.ContainerMetadata{Name: name},
 		Image:      &cri.ImageSpec{Image: l.name},
 		WorkingDir: spec.Dir,
-		Labels:     map[string]string{labelRun: e.cfg.Run, labelName: name},
+		Labels:     map[string]string{owned.Label: e.cfg.Run, labelName: name},
 		LogPath:    name + ".log",
 		Linux: &cri.LinuxContainerConfig{
 			Resources:       resources(spec.Limits),

@@ -13,8 +13,6 @@ package cri
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +25,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -59,29 +58,17 @@ type Engine struct {
 
 	rehearsed sync.Map // of a rehearsal: what has been made once
 
-	mu     sync.Mutex
-	server *server           // nil until it was asked
-	loaded map[string]loaded // by image reference
-	sent   map[string]bool   // names that the server may have an image under because of us
-	pulled map[string]bool   // the same of images that it has pulled
-}
+	run    owned.Run
+	images owned.Images[string, loaded] // by reference
 
-// labelRun is on every pod, container and image; its value is the run's ID.
-const labelRun = "tare.run"
+	mu     sync.Mutex
+	server *server // nil until it was asked
+}
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
-	// A run that is resumed after a crash must not meet its old names.
-	var nonce [3]byte
-	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
-	return &Engine{
-		cfg:    cfg,
-		prefix: fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:])),
-		data:   datadir.New(cfg.Run, cfg.Name, cfg.Dir),
-		loaded: map[string]loaded{},
-		sent:   map[string]bool{},
-		pulled: map[string]bool{},
-	}
+	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
+	return &Engine{cfg: cfg, run: run, prefix: "tare-" + run.Prefix(), data: datadir.New(cfg.Run, cfg.Name, cfg.Dir)}
 }
 
 // Name is the name of this instance.
@@ -119,7 +106,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	found, err := s.image(ctx, l.name)
 	if err == nil && found == nil {
-		e.forget(spec.Image) // the next one loads it again
+		e.images.Forget(spec.Image) // the next one loads it again
 		err = errors.New("it is there no more")
 	}
 	if err != nil {
@@ -169,17 +156,16 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.server == nil {
 		return nil // nothing was made
 	}
-	err := e.data.Close()
-	for name := range e.sent {
-		err = errors.Join(err, e.removeImage(ctx, e.server, e.cfg.Run, name))
+	images := func(name string) error {
+		if bench.PulledBy(name) != "" {
+			return e.evict(ctx, e.server, name)
+		}
+		return e.removeImage(ctx, e.server, e.cfg.Run, name)
 	}
-	for name := range e.pulled {
-		err = errors.Join(err, e.evict(ctx, e.server, name))
-	}
-	clear(e.loaded)
-	clear(e.sent)
-	clear(e.pulled)
-	err = errors.Join(err, os.RemoveAll(e.logs()), os.RemoveAll(e.profile()), e.server.conn.Close())
+	err := errors.Join(
+		e.data.Close(), e.images.Close(images),
+		os.RemoveAll(e.logs()), os.RemoveAll(e.profile()), e.server.conn.Close(),
+	)
 	e.server = nil
 	return err
 }

@@ -14,10 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// repository begins the names of all images that tare loads. No registry can
-// have that name, so that a server never asks one for them.
-const repository = "tare.local/"
-
 // A loaded image is one that the server has.
 type loaded struct {
 	name   string   // under which the server knows it
@@ -28,31 +24,18 @@ type loaded struct {
 // imageOf returns the image that a reference means, and loads it if it is in a
 // file. It does so once for each reference.
 func (e *Engine) imageOf(ctx context.Context, s *server, ref string) (loaded, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l, ok := e.loaded[ref]; ok {
-		return l, nil
-	}
-	img, err := e.cfg.Images.Resolve(ctx, ref)
-	var l loaded
-	switch {
-	case errors.Is(err, image.ErrForeign):
-		l, err = e.foreign(ctx, s, ref)
-	case err == nil && s.store == nil:
-		l, err = e.present(ctx, s, img)
-	case err == nil:
-		l, err = e.load(ctx, s, img)
-	}
-	if err == nil {
-		e.loaded[ref] = l
-	}
-	return l, err
-}
-
-func (e *Engine) forget(ref string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.loaded, ref)
+	return e.images.Of(ref, func() (loaded, error) {
+		img, err := e.cfg.Images.Resolve(ctx, ref)
+		switch {
+		case errors.Is(err, image.ErrForeign):
+			return e.foreign(ctx, s, ref)
+		case err != nil:
+			return loaded{}, err
+		case s.store == nil:
+			return e.present(ctx, s, img)
+		}
+		return e.load(ctx, s, img)
+	})
 }
 
 // foreign finds an image in the server's own store.
@@ -62,7 +45,7 @@ func (e *Engine) foreign(ctx context.Context, s *server, ref string) (loaded, er
 		return loaded{}, e.failed(ctx, "look for image "+ref, err)
 	}
 	if found == nil {
-		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `crictl pull %s`, or %s", e.cfg.Name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref))
+		return loaded{}, e.run.Missing(ref, "crictl pull")
 	}
 	return loadedAs(ref, found), nil
 }
@@ -93,9 +76,9 @@ func (e *Engine) present(ctx context.Context, s *server, img *image.Image) (load
 // load hands an image to the server, and waits until the server, which hears
 // of it from its own store, offers it to pods.
 func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (loaded, error) {
-	name := e.imageName(strings.TrimPrefix(img.Digest(), "sha256:")[:12])
-	if img.Ref() == image.Agent {
-		name = e.imageName("agent")
+	name, err := e.run.NameOf(img)
+	if err != nil {
+		return loaded{}, err
 	}
 	if _, err := e.send(ctx, s, img, name); err != nil {
 		return loaded{}, e.failed(ctx, "load image "+img.Ref(), err)
@@ -108,11 +91,6 @@ func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (loaded,
 		return loaded{}, fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, img.Ref(), digestOf(found), img.Digest())
 	}
 	return loadedAs(name, found), nil
-}
-
-// imageName is the name of an image that is this run's.
-func (e *Engine) imageName(short string) string {
-	return repository + e.cfg.Run + "/" + e.cfg.Name + "/" + short + ":latest"
 }
 
 // appears waits for the server to have an image of that name.

@@ -2,17 +2,12 @@ package cri
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
-
-// pullGrace is how long the clean-up after a pull that failed may take.
-const pullGrace = 10 * time.Second
 
 // Pull implements bench.Puller with one call, PullImage. Containerd takes what is
 // on loopback for a registry that speaks HTTP, and has unpacked every layer when
@@ -28,17 +23,14 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := e.check(ctx, s, spec); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.pulled[spec.Image] = true // also if the answer is lost
-	e.mu.Unlock()
-	_, err = s.images.PullImage(ctx, &cri.PullImageRequest{Image: &cri.ImageSpec{Image: spec.Image}})
-	if err == nil {
+	pull := func() error {
+		_, err := s.images.PullImage(ctx, &cri.PullImageRequest{Image: &cri.ImageSpec{Image: spec.Image}})
+		if err != nil {
+			return e.failed(ctx, "pull "+spec.Image, err)
+		}
 		return nil
 	}
-	err = e.failed(ctx, "pull "+spec.Image, err)
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
-	defer cancel()
-	return errors.Join(err, e.Evict(clean, spec))
+	return e.images.Pull(ctx, spec.Image, pull, func(ctx context.Context) error { return e.Evict(ctx, spec) })
 }
 
 // Evict implements bench.Puller.
@@ -50,14 +42,7 @@ func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	e.forget(spec.Image)
-	if err := e.evict(ctx, s, spec.Image); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.pulled, spec.Image)
-	return nil
+	return e.images.Evict(spec.Image, spec.Image, func() error { return e.evict(ctx, s, spec.Image) })
 }
 
 // evict has the server remove an image of that name, with every other name that it

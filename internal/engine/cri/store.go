@@ -15,6 +15,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -46,8 +47,6 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	if img, err = img.WithArgv(agent.Path, "hold"); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if err := e.christen(ctx, s, img, name); err != nil {
 		return e.failed(ctx, "load image "+name, err)
 	}
@@ -61,7 +60,7 @@ func (e *Engine) shared(ctx context.Context, s *server) (bool, error) {
 	if err != nil {
 		return false, e.failed(ctx, "list pods", err)
 	}
-	return slices.ContainsFunc(pods.Items, func(p *cri.PodSandbox) bool { return p.Labels[labelRun] == "" }), nil
+	return slices.ContainsFunc(pods.Items, func(p *cri.PodSandbox) bool { return p.Labels[owned.Label] == "" }), nil
 }
 
 // pauseName is what the server calls that image; empty if nobody tells.
@@ -95,7 +94,7 @@ func pauseIn(err error) string {
 // christen loads an image, and gives it a name that is not tare's, unless
 // somebody has an image of that name by now.
 func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name string) error {
-	made, err := e.send(ctx, s, img, e.imageName("pause"))
+	made, err := e.send(ctx, s, img, e.run.ImageName("pause"))
 	if err != nil {
 		return err
 	}
@@ -106,18 +105,18 @@ func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name
 	if errdefs.IsAlreadyExists(err) {
 		return nil
 	}
-	e.sent[name] = true // also if the answer is lost
+	e.images.Send(name)
 	return err
 }
 
 // send streams the image to containerd without keeping it anywhere.
 func (e *Engine) send(ctx context.Context, s *server, img *image.Image, name string) (images.Image, error) {
-	e.sent[name] = true // also if the answer is lost
+	e.images.Send(name)
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
 	defer func() { _ = r.Close() }() // ends the writer; it was only read
 	labels := map[string]string{
-		labelRun:                  e.cfg.Run,
+		owned.Label:               e.cfg.Run,
 		"io.cri-containerd.image": "managed", // else the server gives it a second name, which nobody removes
 	}
 	made, err := s.store.Import(inKubernetes(ctx), r, containerd.WithImageLabels(labels))
@@ -135,7 +134,7 @@ func (e *Engine) send(ctx context.Context, s *server, img *image.Image, name str
 func (e *Engine) removeImage(ctx context.Context, s *server, run, name string) error {
 	store := s.store.ImageService()
 	found, err := store.Get(inKubernetes(ctx), name)
-	if err == nil && found.Labels[labelRun] != run {
+	if err == nil && found.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: image %s is not of run %s", e.cfg.Name, name, run)
 	}
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 // Address asks the engine, which gives a container its address and its ports of
 // the host when it starts it.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	own, err := e.mine(c)
+	own, err := e.own(c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -69,7 +69,7 @@ func addressIn(s *container.NetworkSettings, reach string, p bench.Port) (netip.
 
 // Path reads it from the kernel, if that is the engine's.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	own, err := e.mine(c)
+	own, err := e.own(c)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/netdev"
 )
 
@@ -30,16 +30,16 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		return nil, err
 	}
 	containers, err := e.client.ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", labelRun),
+		All: true, Filters: client.Filters{}.Add("label", owned.Label),
 	})
 	if err != nil {
 		return nil, e.failed("list containers", err)
 	}
-	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("label", labelRun)})
+	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
 	if err != nil {
 		return nil, e.failed("list networks", err)
 	}
-	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", labelRun)})
+	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
 	if err != nil {
 		return nil, e.failed("list volumes", err)
 	}
@@ -47,43 +47,24 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err != nil {
 		return nil, e.failed("list images", err)
 	}
-	var found []bench.Leftover
-	add := func(run, kind, id string) {
-		if bench.ValidRunID(run) == nil && dead(run) {
-			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
-		}
-	}
+	left := owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
 	for _, c := range containers.Items {
-		add(c.Labels[labelRun], kindContainer, c.ID)
+		left.Add(c.Labels[owned.Label], kindContainer, c.ID)
 	}
 	for _, n := range networks.Items {
-		add(n.Labels[labelRun], kindNetwork, n.ID)
+		left.Add(n.Labels[owned.Label], kindNetwork, n.ID)
 	}
 	for _, v := range volumes.Items {
-		add(v.Labels[labelRun], kindVolume, v.Name)
+		left.Add(v.Labels[owned.Label], kindVolume, v.Name)
 	}
 	for _, image := range images.Items {
 		for _, tag := range image.RepoTags {
-			add(runOf(tag), kindImage, tag)
+			left.Add(owned.RunOf(tag), kindImage, tag)
 		}
 	}
 	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // which the networks lie on
 	data, dataErr := e.data.Leftovers(dead)
-	return slices.Concat(found, devices, data), errors.Join(err, dataErr)
-}
-
-// runOf is the run in the name of an image, "tare.local/RUN/…" or that of one
-// which was pulled; empty if it is not one of tare's.
-func runOf(tag string) string {
-	if run := bench.PulledBy(tag); run != "" {
-		return run
-	}
-	rest, ok := strings.CutPrefix(tag, repository)
-	run, _, more := strings.Cut(rest, "/")
-	if !ok || !more {
-		return ""
-	}
-	return run
+	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
 }
 
 // RemoveLeftover removes what Leftovers listed, if it still is that run's.
@@ -93,7 +74,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	}
 	switch {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
-	case l.Kind == kindImage && runOf(l.ID) == l.Run:
+	case l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
 		return e.removeImage(ctx, l.ID)
 	case l.Kind == kindContainer:
 		return e.removeOf(ctx, l.Run, l.ID)
@@ -118,7 +99,7 @@ func (e *Engine) removeOf(ctx context.Context, run, id string) error {
 	if err != nil {
 		return e.failed("inspect "+id, err)
 	}
-	if c := answer.Container; c.Config == nil || c.Config.Labels[labelRun] != run {
+	if c := answer.Container; c.Config == nil || c.Config.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: container %s is not of run %s", e.cfg.Name, id, run)
 	}
 	return e.removeContainer(ctx, id)
@@ -133,7 +114,7 @@ func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
 	if err != nil {
 		return e.failed("inspect network "+id, err)
 	}
-	if answer.Network.Labels[labelRun] != run {
+	if answer.Network.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: network %s is not of run %s", e.cfg.Name, id, run)
 	}
 	return e.removeNetwork(ctx, id)
@@ -149,7 +130,7 @@ func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
 	if err != nil {
 		return e.failed("inspect volume "+name, err)
 	}
-	if answer.Volume.Labels[labelRun] != run {
+	if answer.Volume.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: volume %s is not of run %s", e.cfg.Name, name, run)
 	}
 	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !gone(err) {

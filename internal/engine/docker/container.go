@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"sync"
 	"sync/atomic"
 
 	"github.com/containerd/errdefs"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/stdstream"
 )
 
@@ -22,15 +21,13 @@ import (
 type running struct {
 	engine *Engine
 	id     string
-	image  loaded
+	image  owned.Loaded
 	spec   bench.Spec
 	data   *datadir.Dir // of the host; nil where none was asked for
 
 	tried atomic.Bool // to be removed: from then on it is cleaned up
 
-	mu     sync.Mutex
-	stream *client.HijackedResponse // nil without Attach
-	copied chan error               // gets what ended the stream, nil if the output did
+	output stdstream.Output
 }
 
 func (c *running) ID() string { return c.id }
@@ -43,16 +40,7 @@ func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return c.failed("attach", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stream, c.copied = &answer.HijackedResponse, make(chan error, 1)
-	go func(done chan<- error) {
-		err := stdstream.Copy(stdout, stderr, answer.Reader)
-		if errors.Is(err, net.ErrClosed) {
-			err = nil // Remove has closed it
-		}
-		done <- err
-	}(c.copied)
+	c.output.Follow(stdout, stderr, answer.Reader, answer.Close)
 	return nil
 }
 
@@ -78,7 +66,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 		}
 		return exit, c.failed("wait", err)
 	}
-	if err := c.drain(ctx); err != nil {
+	if err := c.output.Drain(ctx); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
 	if exit.Code == 137 {
@@ -97,24 +85,6 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 	return exit, nil
 }
 
-// drain returns when everything that was printed has been copied, or with the
-// reason why it cannot be.
-func (c *running) drain(ctx context.Context) error {
-	c.mu.Lock()
-	copied := c.copied
-	c.mu.Unlock()
-	if copied == nil {
-		return nil
-	}
-	select {
-	case err := <-copied:
-		copied <- err // for the next to wait
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Remove kills and removes the container with its volumes, with one call. The next
 // one, after that has failed, does what it takes.
 func (c *running) Remove(ctx context.Context) error {
@@ -128,18 +98,13 @@ func (c *running) Remove(ctx context.Context) error {
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stream != nil {
-		c.stream.Close()
-		c.stream = nil
-	}
+	c.output.Close()
 	return nil
 }
 
 // Gone asks the engine for a container that it says it has removed.
 func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
-	own, err := e.mine(c)
+	own, err := e.own(c)
 	if err != nil {
 		return err
 	}
@@ -175,7 +140,7 @@ func (e *Engine) removeContainer(ctx context.Context, id string) error {
 
 // because replaces the error of a call that its context has ended.
 func because(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err

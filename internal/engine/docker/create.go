@@ -19,6 +19,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/seccomp"
 )
@@ -106,7 +107,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := e.check(ctx, info, spec); err != nil {
 		return nil, err
 	}
-	l, err := e.imageOf(ctx, spec.Image)
+	l, err := e.images.Load(ctx, store{e}, spec.Image)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +169,10 @@ func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptio
 func (c *running) options(info *system.Info, name string) (client.ContainerCreateOptions, error) {
 	spec := c.spec
 	config := &container.Config{
-		Image:      c.image.name,
+		Image:      c.image.Name,
 		Env:        spec.Env,
 		WorkingDir: spec.Dir,
-		Labels:     map[string]string{labelRun: c.engine.cfg.Run},
+		Labels:     map[string]string{owned.Label: c.engine.cfg.Run},
 	}
 	if len(spec.Argv) > 0 {
 		config.Entrypoint, config.Cmd = spec.Argv[:1], spec.Argv[1:]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -23,7 +24,7 @@ func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 	if spec.Storage == "volume" {
 		mounts = append(mounts, mount.Mount{
 			Type: mount.TypeVolume, Target: bench.DataDir, Source: e.volumeOf(spec),
-			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{labelRun: e.cfg.Run}},
+			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{owned.Label: e.cfg.Run}},
 		})
 	}
 	return mounts

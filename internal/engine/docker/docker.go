@@ -13,8 +13,6 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +25,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -53,27 +52,23 @@ type Engine struct {
 	network sync.Mutex // held while a network is made or removed
 	macvlan *macvlan   // nil until one was asked for
 
-	mu     sync.Mutex
-	info   *system.Info      // nil until the engine was asked
-	loaded map[string]loaded // by image reference
-	sent   map[string]bool   // names that the engine may have an image under because of us
+	images owned.Loader
 
+	mu      sync.Mutex
+	info    *system.Info    // nil until the engine was asked
 	volumes map[string]bool // names of those that outlive their containers
 }
 
-// labelRun is on every container; its value is the run's ID.
-const labelRun = "tare.run"
-
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
+	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	e := &Engine{
-		cfg: cfg, data: datadir.New(cfg.Run, cfg.Name, cfg.Dir),
-		loaded: map[string]loaded{}, sent: map[string]bool{}, volumes: map[string]bool{},
+		cfg:     cfg,
+		prefix:  "tare-" + run.Prefix(),
+		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
+		volumes: map[string]bool{},
+		images:  owned.Loader{Run: run, Library: cfg.Images, Fetch: "docker pull"},
 	}
-	// A run that is resumed after a crash must not meet its old names.
-	var nonce [3]byte
-	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
-	e.prefix = fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:]))
 	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare")}
 	host, err := cfg.Host, error(nil)
 	if host == "" {
@@ -133,13 +128,8 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.cfg.Images.CheckProgram(ctx, spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
-	l, err := e.imageOf(ctx, spec.Image)
-	if err != nil {
+	if err := e.images.Check(ctx, store{e}, spec.Image); err != nil {
 		return err
-	}
-	if _, err := e.client.ImageInspect(ctx, l.name); err != nil {
-		e.forget(spec.Image) // the next one loads it again
-		return e.failed("inspect image "+l.name, err)
 	}
 	if err := e.data.Stage(spec); err != nil {
 		return e.failed("prepare", err)
@@ -155,21 +145,17 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	err := errors.Join(e.data.Close(), e.closeNetwork(ctx))
-	for name := range e.sent {
-		err = errors.Join(err, e.removeImage(ctx, name))
-	}
+	err = errors.Join(err, e.images.Close(func(name string) error { return e.removeImage(ctx, name) }))
 	for name := range e.volumes {
 		err = errors.Join(err, e.removeVolumeOf(ctx, e.cfg.Run, name))
 	}
-	clear(e.loaded)
-	clear(e.sent)
 	clear(e.volumes)
 	return errors.Join(err, e.client.Close())
 }
 
 // failed says which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
-	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
+	return e.images.Run.Failed(call, err)
 }
 
 // gone reports whether the engine says that there is no such object.

@@ -18,7 +18,7 @@ import (
 // that the process has exited is the end of its output; it keeps it open as
 // long as anybody can print there.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	own, err := e.mine(c)
+	own, err := e.own(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}

@@ -6,67 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/moby/moby/client"
 
-	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
-// repository begins the names of all images that tare loads. No registry can
-// have that name, so that an engine never asks one for them.
-const repository = "tare.local/"
+// A store is where the engine keeps images.
+type store struct{ *Engine }
 
-// A loaded image is one that the engine has.
-type loaded struct {
-	name   string // under which the engine knows it
-	id     string // the engine's own
-	digest string // of its configuration; empty where it is not known
-}
-
-// imageOf returns the image that a reference means, and loads it if it is in a
-// file. It does so once for each reference.
-func (e *Engine) imageOf(ctx context.Context, ref string) (loaded, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l, ok := e.loaded[ref]; ok {
-		return l, nil
+// Image implements owned.Store.
+func (s store) Image(ctx context.Context, ref string) (owned.Stored, error) {
+	found, err := s.client.ImageInspect(ctx, ref)
+	i := owned.Stored{ID: found.ID, Digest: found.ID, Names: found.RepoTags}
+	if s.byManifest(found) {
+		i.Digest = "" // another engine would have another for the same image
 	}
-	img, err := e.cfg.Images.Resolve(ctx, ref)
-	var l loaded
-	switch {
-	case errors.Is(err, image.ErrForeign):
-		l, err = e.own(ctx, ref)
-	case err == nil:
-		l, err = e.load(ctx, img)
-	}
-	if err == nil {
-		e.loaded[ref] = l
-	}
-	return l, err
-}
-
-func (e *Engine) forget(ref string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.loaded, ref)
-}
-
-// own finds an image in the engine's own store.
-func (e *Engine) own(ctx context.Context, ref string) (loaded, error) {
-	found, err := e.client.ImageInspect(ctx, ref)
-	if gone(err) {
-		return loaded{}, fmt.Errorf("%s %w %q: fetch it first with `docker pull %s`, or %s", e.cfg.Name, bench.ErrNoImage, ref, ref, image.NamedElsewhere(ref))
-	}
-	if err != nil {
-		return loaded{}, e.failed("inspect image "+ref, err)
-	}
-	l := loaded{name: ref, id: found.ID, digest: found.ID}
-	if e.byManifest(found) {
-		l.digest = "" // another engine would have another for the same image
-	}
-	return l, nil
+	return i, err
 }
 
 // byManifest reports whether the ID of an image is the digest of its manifest, as in an
@@ -76,120 +32,18 @@ func (e *Engine) byManifest(found client.ImageInspectResult) bool {
 	return found.Descriptor != nil || e.manifests.Load()
 }
 
-// FindImage implements bench.ImageFinder.
-func (e *Engine) FindImage(ctx context.Context, name string) error {
-	if _, err := e.ask(ctx); err != nil {
-		return err
-	}
-	_, err := e.own(ctx, name)
+// Gone implements owned.Store.
+func (store) Gone(err error) bool { return gone(err) }
+
+// Tag implements owned.Store.
+func (s store) Tag(ctx context.Context, id, name string) error {
+	_, err := s.client.ImageTag(ctx, client.ImageTagOptions{Source: id, Target: name})
 	return err
 }
 
-// SaveImage implements bench.ImageSaver.
-func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error {
-	if _, err := e.ask(ctx); err != nil {
-		return err
-	}
-	if _, err := e.own(ctx, name); err != nil {
-		return err
-	}
-	answer, err := e.client.ImageSave(ctx, []string{name})
-	if err != nil {
-		return e.failed("save image "+name, err)
-	}
-	defer func() { _ = answer.Close() }() // it was only read
-	_, err = io.Copy(w, answer)
-	return err
-}
-
-// load hands an image to the engine, and verifies what it made of it.
-func (e *Engine) load(ctx context.Context, img *image.Image) (loaded, error) {
-	short := strings.TrimPrefix(img.Digest(), "sha256:")
-	if len(short) < 12 {
-		return loaded{}, fmt.Errorf("image %s: not a digest: %q", img.Ref(), img.Digest())
-	}
-	name := repository + e.cfg.Run + "/" + e.cfg.Name + "/" + short[:12] + ":latest"
-	if img.Ref() == image.Agent {
-		name = repository + e.cfg.Run + "/" + e.cfg.Name + "/agent:latest"
-	}
-	if l, err := e.present(ctx, img, name); err != nil || l != (loaded{}) {
-		return l, err
-	}
-	e.sent[name] = true // also if the answer is lost
-	if err := e.send(ctx, img, name); err != nil {
-		return loaded{}, e.failed("load image "+img.Ref(), err)
-	}
-	found, err := e.client.ImageInspect(ctx, name)
-	if err != nil {
-		return loaded{}, e.failed("inspect image "+name, err)
-	}
-	// The name vouches for an image that has its manifest's ID.
-	if found.ID != img.Digest() && !e.byManifest(found) {
-		return loaded{}, errors.Join(
-			fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, img.Ref(), found.ID, img.Digest()),
-			e.removeImage(ctx, name),
-		)
-	}
-	return loaded{name: name, id: found.ID, digest: img.Digest()}, nil
-}
-
-// present returns the image as the engine has it already; the zero value if it
-// does not. One that others have under some name gets ours beside it, so that
-// it stays as long as anybody needs it. One without any name is used as it is:
-// whoever takes the last name off an image deletes it.
-func (e *Engine) present(ctx context.Context, img *image.Image, name string) (loaded, error) {
-	found, err := e.client.ImageInspect(ctx, img.Digest())
-	if gone(err) || err == nil && found.ID != img.Digest() {
-		return loaded{}, nil
-	}
-	if err != nil {
-		return loaded{}, e.failed("inspect image "+img.Digest(), err)
-	}
-	l := loaded{name: name, id: found.ID, digest: img.Digest()}
-	if len(found.RepoTags) == 0 {
-		l.name = found.ID
-		return l, nil
-	}
-	e.sent[name] = true // also if the answer is lost
-	_, err = e.client.ImageTag(ctx, client.ImageTagOptions{Source: found.ID, Target: name})
-	if gone(err) {
-		return loaded{}, nil // removed this instant
-	}
-	if err != nil {
-		return loaded{}, e.failed("tag image "+found.ID, err)
-	}
-	return l, nil
-}
-
-// send streams the image to the engine without keeping it anywhere.
-func (e *Engine) send(ctx context.Context, img *image.Image, name string) error {
-	r, w := io.Pipe()
-	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
-	defer func() { _ = r.Close() }() // ends the writer; it was only read
-	return e.transfer(ctx, r)
-}
-
-// LoadImage implements bench.ImageLoader.
-func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
-	if _, err := e.ask(ctx); err != nil {
-		return err
-	}
-	if err := e.transfer(ctx, archive); err != nil {
-		return e.failed("load image "+name, err)
-	}
-	found, err := e.client.ImageInspect(ctx, name)
-	if err != nil {
-		return e.failed("inspect image "+name, err)
-	}
-	if found.ID != digest && !e.byManifest(found) { // see load
-		return fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, name, found.ID, digest)
-	}
-	return nil
-}
-
-// transfer streams an archive to the engine.
-func (e *Engine) transfer(ctx context.Context, archive io.Reader) error {
-	answer, err := e.client.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
+// Receive implements owned.Store.
+func (s store) Receive(ctx context.Context, archive io.Reader) error {
+	answer, err := s.client.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return err
 	}
@@ -224,4 +78,35 @@ func (e *Engine) removeImage(ctx context.Context, name string) error {
 		return e.failed("remove image "+name, err)
 	}
 	return nil
+}
+
+// FindImage implements bench.ImageFinder.
+func (e *Engine) FindImage(ctx context.Context, name string) error {
+	if _, err := e.ask(ctx); err != nil {
+		return err
+	}
+	_, err := e.images.Find(ctx, store{e}, name)
+	return err
+}
+
+// SaveImage implements bench.ImageSaver.
+func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error {
+	if err := e.FindImage(ctx, name); err != nil {
+		return err
+	}
+	answer, err := e.client.ImageSave(ctx, []string{name})
+	if err != nil {
+		return e.failed("save image "+name, err)
+	}
+	defer func() { _ = answer.Close() }() // it was only read
+	_, err = io.Copy(w, answer)
+	return err
+}
+
+// LoadImage implements bench.ImageLoader.
+func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
+	if _, err := e.ask(ctx); err != nil {
+		return err
+	}
+	return e.images.Import(ctx, store{e}, archive, name, digest)
 }

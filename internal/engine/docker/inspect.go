@@ -35,13 +35,13 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if got.HostConfig == nil || got.State == nil {
 		return bench.Applied{}, c.failed("inspect", errors.New("the engine's answer lacks State or HostConfig"))
 	}
-	if got.Image != c.image.id {
-		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.id, got.Image))
+	if got.Image != c.image.ID {
+		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.ID, got.Image))
 	}
 	h := got.HostConfig
 	a := bench.Applied{
 		Runtime:  h.Runtime,
-		Image:    c.image.digest,
+		Image:    c.image.Digest,
 		Argv:     append([]string{got.Path}, got.Args...),
 		Storage:  got.Driver,
 		Mounts:   mountsOf(c.spec.Mounts, got),

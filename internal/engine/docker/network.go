@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/netdev"
 )
 
@@ -53,7 +54,7 @@ func (e *Engine) ownMacvlan(ctx context.Context) (macvlan, error) {
 	_, err = e.client.NetworkCreate(ctx, m.name, client.NetworkCreateOptions{
 		Driver:  "macvlan",
 		Options: map[string]string{"parent": parent.Name, "macvlan_mode": "bridge"},
-		Labels:  map[string]string{labelRun: e.cfg.Run},
+		Labels:  map[string]string{owned.Label: e.cfg.Run},
 	})
 	if err != nil {
 		return macvlan{}, errors.Join(e.failed("create network "+m.name, err), e.removeMacvlan(context.WithoutCancel(ctx), m))

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/proc"
 )
 
@@ -28,18 +29,14 @@ var (
 	_ bench.ImageLoader = (*Engine)(nil)
 )
 
-// mine returns the container as one of this package's.
-func (e *Engine) mine(c bench.Container) (*running, error) {
-	own, ok := c.(*running)
-	if !ok {
-		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
-	}
-	return own, nil
+// own returns the engine's container behind the interface.
+func (e *Engine) own(c bench.Container) (*running, error) {
+	return owned.Container[*running](c, e.cfg.Name)
 }
 
 // call makes one call about a container.
 func (e *Engine) call(ctx context.Context, c bench.Container, name string, do func(id string) error) error {
-	own, err := e.mine(c)
+	own, err := e.own(c)
 	if err != nil {
 		return err
 	}

@@ -2,18 +2,12 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
-
-// pullGrace is how long what a pull has left is looked for after its context has
-// ended: the engine learns of that by the connection, and then stops.
-const pullGrace = 10 * time.Second
 
 // Pull implements bench.Puller with one call. The engine takes every address of
 // 127.0.0.0/8 for a registry that may speak HTTP. When the call returns, every
@@ -29,28 +23,22 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := e.check(ctx, info, spec); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.sent[spec.Image] = true // also if the answer is lost
-	e.mu.Unlock()
-	err = e.pull(ctx, spec.Image)
-	if err == nil {
-		return nil
+	err = e.images.Pull(ctx, spec.Image,
+		func() error { return e.pull(ctx, spec.Image) },
+		func(ctx context.Context) error { return e.Evict(ctx, spec) })
+	if err != nil {
+		return e.failed("pull "+spec.Image, err)
 	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
-	defer cancel()
-	return e.failed("pull "+spec.Image, errors.Join(err, e.Evict(clean, spec)))
+	return nil
 }
 
 func (e *Engine) pull(ctx context.Context, ref string) error {
 	answer, err := e.client.ImagePull(ctx, ref, client.ImagePullOptions{})
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	defer func() { _ = answer.Close() }() // it was only read
-	return loadError(answer)
+	return because(ctx, loadError(answer))
 }
 
 // Evict implements bench.Puller.
@@ -58,12 +46,5 @@ func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
-	e.forget(spec.Image)
-	if err := e.removeImage(ctx, spec.Image); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.sent, spec.Image)
-	return nil
+	return e.images.Evict(spec.Image, spec.Image, func() error { return e.removeImage(ctx, spec.Image) })
 }

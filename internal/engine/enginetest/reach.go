@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/netns"
+	"github.com/tare-bench/tare/internal/netpath"
 )
 
 // A way is a network with a way to reach a container in it.
@@ -67,24 +68,14 @@ func reaches(t *testing.T, s *suite) {
 	for _, w := range ways() {
 		t.Run(strings.TrimSpace(w.network+" "+w.reach), func(t *testing.T) {
 			for _, protocol := range []string{"tcp", "udp"} {
-				s.reach(t, w, bench.Port{Container: freePort(t), Protocol: protocol})
+				port, err := netpath.FreePort(netip.IPv4Unspecified(), protocol)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.reach(t, w, bench.Port{Container: port, Protocol: protocol})
 			}
 		})
 	}
-}
-
-// freePort is one that nobody has on this host, whose network some containers
-// share.
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp4", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().(*net.TCPAddr).AddrPort().Port()
 }
 
 // by asks for a container that is reached by a way.

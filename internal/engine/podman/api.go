@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // root is where the API begins. Every Podman since 4.0 serves this version.
@@ -22,10 +23,10 @@ const (
 )
 
 // transport keeps connections to the socket open.
-func transport(socket func() string) *http.Transport {
+func transport(socket string) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dial(ctx, socket())
+			return dial(ctx, socket)
 		},
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    64,
@@ -96,8 +97,10 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 func (c *client) remove(ctx context.Context, path string) error {
 	remove := func() error { return c.call(ctx, http.MethodDelete, path, nil, nil) }
 	err := remove()
-	if _, answered := errors.AsType[*apiError](err); err != nil && !answered && ctx.Err() == nil && c.revive(ctx) {
-		err = remove()
+	if _, answered := errors.AsType[*apiError](err); err != nil && !answered && ctx.Err() == nil {
+		if anew, _ := c.own.up(ctx, 100*time.Millisecond); anew { // else the first error says more
+			err = remove()
+		}
 	}
 	if gone(err) {
 		return nil

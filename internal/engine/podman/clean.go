@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/netdev"
 	"github.com/tare-bench/tare/internal/proc"
 )
@@ -24,50 +25,41 @@ const (
 	kindNetwork   = "network"
 	kindImage     = "image"
 	kindProcess   = "process"   // of a service of our own
-	kindDirectory = "directory" // of such a service, beside the temporary files
+	kindDirectory = "directory" // of such a service
 )
 
 // Leftovers lists the containers, with which their volumes go, and the networks
 // with the label of a dead run, the images under its name, the interfaces that its
 // networks lie on, its services with their directories, and the directories of its
 // data.
-func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) (found []bench.Leftover, err error) {
-	add := func(run, kind, id string) {
-		if bench.ValidRunID(run) == nil && dead(run) {
-			found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kind, ID: id})
-		}
-	}
-	if err := e.listed(ctx, add); err != nil {
+func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
+	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
+	if err := e.visit(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
 		return nil, err
 	}
 	services, err := servicesOf()
 	for _, s := range services {
-		add(runOfDir(s.dir), kindProcess, s.id())
+		left.Add(runOfDir(s.dir), kindProcess, s.id())
 	}
 	for _, dir := range temporaryDirs() {
-		add(runOfDir(dir), kindDirectory, dir)
+		left.Add(runOfDir(dir), kindDirectory, dir)
 	}
 	devices, devErr := netdev.Leftovers(driver, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
-	return slices.Concat(found, devices, data), errors.Join(err, devErr, dataErr)
+	return slices.Concat(left.Found, devices, data), errors.Join(err, devErr, dataErr)
 }
 
-// listed lists what of runs is with Podman.
-func (e *Engine) listed(ctx context.Context, add func(run, kind, id string)) (err error) {
-	c, done, err := e.borrow(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
+// list lists what of runs is with Podman.
+func (c *client) list(ctx context.Context, add func(run, kind, id string)) error {
 	var containers []struct {
 		ID     string `json:"Id"`
 		Labels map[string]string
 	}
-	if err := c.get(ctx, "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22"+labelRun+"%22%5D%7D", &containers); err != nil {
+	if err := c.get(ctx, "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D", &containers); err != nil {
 		return c.failed("list containers", err)
 	}
 	for _, found := range containers {
-		add(found.Labels[labelRun], kindContainer, found.ID)
+		add(found.Labels[owned.Label], kindContainer, found.ID)
 	}
 	if err := c.listNetworks(ctx, add); err != nil {
 		return err
@@ -78,28 +70,14 @@ func (e *Engine) listed(ctx context.Context, add func(run, kind, id string)) (er
 	}
 	for _, image := range images {
 		for _, tag := range image.RepoTags {
-			add(runOf(tag), kindImage, tag)
+			add(owned.RunOf(tag), kindImage, tag)
 		}
 	}
 	return nil
 }
 
-// runOf is the run in the name of an image, "tare.local/RUN/…" or that of one
-// which was pulled; empty if it is not one of tare's.
-func runOf(tag string) string {
-	if run := bench.PulledBy(tag); run != "" {
-		return run
-	}
-	rest, ok := strings.CutPrefix(tag, repository)
-	run, _, more := strings.Cut(rest, "/")
-	if !ok || !more {
-		return ""
-	}
-	return run
-}
-
 // RemoveLeftover removes what Leftovers listed, if it still is that run's.
-func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err error) {
+func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	ours := l.Engine == e.cfg.Name && bench.ValidRunID(l.Run) == nil
 	switch {
 	case ours && l.Kind == datadir.Kind:
@@ -110,23 +88,20 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) (err erro
 		return os.RemoveAll(l.ID)
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case ours && l.Kind == kindImage && runOf(l.ID) == l.Run:
+	case ours && l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
 	case ours && l.Kind == kindContainer, ours && l.Kind == kindNetwork:
 	default:
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 	}
-	c, done, err := e.borrow(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
-	switch l.Kind {
-	case kindImage:
-		return c.removeImage(ctx, l.ID)
-	case kindNetwork:
-		return c.removeNetworkOf(ctx, l.Run, l.ID)
-	}
-	return c.removeOf(ctx, l.Run, l.ID)
+	return e.visit(ctx, func(c *client) error {
+		switch l.Kind {
+		case kindImage:
+			return c.removeImage(ctx, l.ID)
+		case kindNetwork:
+			return c.removeNetworkOf(ctx, l.Run, l.ID)
+		}
+		return c.removeOf(ctx, l.Run, l.ID)
+	})
 }
 
 // removeOf removes a container that carries the label of the run.
@@ -138,7 +113,7 @@ func (c *client) removeOf(ctx context.Context, run, id string) error {
 	if err != nil {
 		return c.failed("inspect "+id, err)
 	}
-	if got.Config.Labels[labelRun] != run {
+	if got.Config.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: container %s is not of run %s", c.name, id, run)
 	}
 	return c.removeContainer(ctx, id)
@@ -209,9 +184,9 @@ func killService(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// temporaryDirs lists the directories of services beside the temporary files.
+// temporaryDirs lists the directories of services.
 func temporaryDirs() []string {
 	// The pattern is a constant and not malformed.
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), temporaryPrefix+"*"+temporaryInfix+"*"))
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"+dirInfix+"*"))
 	return dirs
 }

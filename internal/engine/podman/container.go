@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/stdstream"
 )
 
@@ -23,7 +23,7 @@ import (
 type running struct {
 	client *client
 	id     string
-	image  loaded
+	image  owned.Loaded
 	spec   bench.Spec
 	data   *datadir.Dir // of the host; nil where none was asked for
 
@@ -32,14 +32,13 @@ type running struct {
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
 
-	tried atomic.Bool // to be removed: from then on it is cleaned up
+	tried  atomic.Bool // to be removed: from then on it is cleaned up
+	execs  atomic.Bool // a further process was run in it
+	output stdstream.Output
 
 	mu     sync.Mutex
-	execs  bool       // a further process was run in it
-	stream io.Closer  // nil unless output is being copied
-	copied chan error // gets what ended the stream, nil if the output did
-	came   *counter   // counts what the stream brings
-	logged bool       // the log was asked; like came, only for who holds the value of copied
+	logged bool  // the log was asked
+	logErr error // why it cannot be read
 }
 
 func (c *running) ID() string { return c.id }
@@ -76,30 +75,8 @@ func (c *running) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stream, c.copied = stream, make(chan error, 1)
-	c.came = &counter{Reader: stream}
-	go func(done chan<- error) {
-		err := stdstream.Copy(c.stdout, c.stderr, c.came)
-		if errors.Is(err, net.ErrClosed) {
-			err = nil // Remove has closed it
-		}
-		done <- err
-	}(c.copied)
+	c.output.Follow(c.stdout, c.stderr, stream, func() { _ = stream.Close() }) // nothing is sent on it
 	return nil
-}
-
-// A counter counts the bytes that are read through it.
-type counter struct {
-	io.Reader
-	n int
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += n
-	return n, err
 }
 
 // logTime is how long Podman may take to give the log of a container.
@@ -157,28 +134,21 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 	return exit, nil
 }
 
-// drain returns when everything that was printed has been copied, or with the
-// reason why it cannot be.
+// drain returns when everything that was printed has been copied, or with the reason why
+// it cannot be.
 func (c *running) drain(ctx context.Context) error {
-	c.mu.Lock()
-	copied := c.copied
-	c.mu.Unlock()
-	if copied == nil {
-		return nil
-	}
-	select {
-	case err := <-copied:
-		if err == nil && c.came.n == 0 && !c.logged {
-			c.logged = true
-			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
-			defer cancel()
-			err = c.copyLog(limited)
-		}
-		copied <- err // for the next to wait
+	if err := c.output.Drain(ctx); err != nil || !c.output.Empty() {
 		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.logged {
+		c.logged = true
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
+		defer cancel()
+		c.logErr = c.copyLog(limited)
+	}
+	return c.logErr
 }
 
 // Remove kills at once and removes the container with its volumes, with one call.
@@ -194,15 +164,10 @@ func (c *running) Remove(ctx context.Context) error {
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.execs {
+	if c.execs.Load() {
 		c.client.retire(c.id)
 	}
-	if c.stream != nil {
-		_ = c.stream.Close() // nothing is sent on it
-		c.stream = nil
-	}
+	c.output.Close()
 	return nil
 }
 

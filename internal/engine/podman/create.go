@@ -71,7 +71,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := e.check(ctx, c, spec); err != nil {
 		return nil, err
 	}
-	l, err := e.imageOf(ctx, c, spec.Image)
+	l, err := e.images.Load(ctx, c, spec.Image)
 	if err != nil {
 		return nil, err
 	}

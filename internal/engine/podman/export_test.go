@@ -13,7 +13,7 @@ func Body(ctx context.Context, e *Engine, spec bench.Spec) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := e.imageOf(ctx, c, spec.Image)
+	l, err := e.images.Load(ctx, c, spec.Image)
 	if err != nil {
 		return "", err
 	}

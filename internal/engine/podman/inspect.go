@@ -77,8 +77,8 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 		return bench.Applied{}, c.failed("inspect", err)
 	}
 	digest := "sha256:" + got.Image
-	if digest != c.image.digest {
-		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.digest, digest))
+	if digest != c.image.Digest {
+		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.Digest, digest))
 	}
 	a := bench.Applied{
 		Runtime:  got.OCIRuntime,

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/netdev"
 )
 
@@ -84,7 +85,7 @@ func (e *Engine) ownMacvlan(ctx context.Context, c *client) (macvlan, error) {
 	m := macvlan{e.prefix + "macvlan", parent}
 	err = c.post(ctx, "/networks/create", map[string]any{
 		"name": m.name, "driver": "macvlan", "network_interface": parent.Name,
-		"labels":  map[string]string{labelRun: e.cfg.Run},
+		"labels":  map[string]string{owned.Label: e.cfg.Run},
 		"subnets": []map[string]string{{"subnet": subnet.String()}},
 		"options": map[string]string{"mode": "bridge"},
 	}, nil)
@@ -156,11 +157,11 @@ func (c *client) networkOf(ctx context.Context, got *inspection) (string, error)
 // listNetworks lists those that carry a run's label.
 func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string)) error {
 	var all []network
-	if err := c.get(ctx, "/networks/json?filters=%7B%22label%22%3A%5B%22"+labelRun+"%22%5D%7D", &all); err != nil {
+	if err := c.get(ctx, "/networks/json?filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D", &all); err != nil {
 		return c.failed("list networks", err)
 	}
 	for _, n := range all {
-		add(n.Labels[labelRun], kindNetwork, n.Name)
+		add(n.Labels[owned.Label], kindNetwork, n.Name)
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ func (c *client) removeNetworkOf(ctx context.Context, run, name string) error {
 	if err != nil {
 		return c.failed("inspect network "+name, err)
 	}
-	if n.Labels[labelRun] != run {
+	if n.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: network %s is not of run %s", c.name, name, run)
 	}
 	return c.removeNetwork(ctx, name)

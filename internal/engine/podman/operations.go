@@ -3,7 +3,6 @@ package podman
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os/exec"
 	"strconv"
@@ -12,16 +11,13 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/stdstream"
 )
 
 // own returns the engine's container behind the interface.
 func (e *Engine) own(c bench.Container) (*running, error) {
-	own, ok := c.(*running)
-	if !ok {
-		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
-	}
-	return own, nil
+	return owned.Container[*running](c, e.cfg.Name)
 }
 
 // tell makes a call about a container that has nothing to send and nothing to
@@ -85,9 +81,7 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	var session struct {
 		ID string `json:"Id"`
 	}
-	c.mu.Lock()
-	c.execs = true
-	c.mu.Unlock()
+	c.execs.Store(true)
 	err = c.client.post(ctx, c.at("/exec"), map[string]any{"AttachStdout": true, "AttachStderr": true, "Cmd": argv}, &session)
 	if err != nil {
 		return exit, err

@@ -31,21 +31,11 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 			pids = append(pids, pid)
 		}
 		// What an ordinary user starts goes on as a child in a namespace of its own.
-		if pid := c.started(); pid != 0 && !slices.Contains(pids, pid) {
+		if pid := c.own.pid(); pid != 0 && !slices.Contains(pids, pid) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
-}
-
-// started is the process of our own service; 0 if there is none.
-func (c *client) started() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.own == nil || c.own.dead(0) {
-		return 0
-	}
-	return c.own.cmd.Process.Pid
 }
 
 // Pid asks Podman for the number of a container's first process. Between it and
@@ -68,7 +58,7 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 // serving is the process that listens on the service's socket; 0 where it
 // cannot be told.
 func (c *client) serving(ctx context.Context) int {
-	conn, err := dial(ctx, c.path())
+	conn, err := dial(ctx, c.socket)
 	if err != nil {
 		return 0
 	}

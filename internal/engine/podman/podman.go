@@ -11,8 +11,6 @@ package podman
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
 )
 
@@ -29,7 +28,7 @@ import (
 type Config struct {
 	Name   string         // of the instance, in the characters of a run's ID; part of names
 	Run    string         // ID of the run
-	Dir    string         // directory of the run, for the sockets of services of our own and for data
+	Dir    string         // directory of the run, for data
 	Images *image.Library // where images come from
 	// Host is the service's socket, such as "unix:///run/podman/podman.sock".
 	// Empty means CONTAINER_HOST or else the user's usual socket and, if nobody
@@ -51,22 +50,19 @@ type Engine struct {
 	mu      sync.Mutex         // held while a client is opened
 	clients map[string]*client // by runtime; "" has the default one
 
-	images sync.Mutex        // held while an image is found or loaded
-	loaded map[string]loaded // by image reference
-	sent   map[string]bool   // names that Podman may have an image under because of us
+	images owned.Loader
 }
-
-// labelRun is on every container; its value is the run's ID.
-const labelRun = "tare.run"
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, data: datadir.New(cfg.Run, cfg.Name, cfg.Dir), clients: map[string]*client{}, loaded: map[string]loaded{}, sent: map[string]bool{}}
-	// A run that is resumed after a crash must not meet its old names.
-	var nonce [3]byte
-	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
-	e.prefix = fmt.Sprintf("tare-%s-%s-%s-", cfg.Run, cfg.Name, hex.EncodeToString(nonce[:]))
-	return e
+	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
+	return &Engine{
+		cfg:     cfg,
+		prefix:  "tare-" + run.Prefix(),
+		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
+		clients: map[string]*client{},
+		images:  owned.Loader{Run: run, Library: cfg.Images, Fetch: "podman pull"},
+	}
 }
 
 // Name is the name of this instance.
@@ -124,13 +120,8 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.cfg.Images.CheckProgram(ctx, spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
-	l, err := e.imageOf(ctx, c, spec.Image)
-	if err != nil {
+	if err := e.images.Check(ctx, c, spec.Image); err != nil {
 		return err
-	}
-	if _, err := c.inspectImage(ctx, l.name); err != nil {
-		e.forget(spec.Image) // the next one loads it again
-		return c.failed("inspect image "+l.name, err)
 	}
 	if err := e.data.Stage(spec); err != nil {
 		return c.failed("prepare", err)
@@ -138,29 +129,17 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return nil
 }
 
-// Close removes the network that Prepare made and the images that it loaded, and ends the services that are
-// our own.
+// Close removes the network that Prepare made and the images that it loaded, and
+// ends the services that are our own.
 func (e *Engine) Close(ctx context.Context) error {
-	e.images.Lock()
-	defer e.images.Unlock()
-	err := errors.Join(e.data.Close(), os.RemoveAll(e.profile()), e.closeNetwork(ctx))
-	if len(e.sent) > 0 {
-		err = errors.Join(err, e.removeImages(ctx))
+	images := func(name string) error {
+		c, err := e.client(ctx, "")
+		if err != nil {
+			return err
+		}
+		return c.removeImage(ctx, name)
 	}
-	clear(e.loaded)
-	clear(e.sent)
-	return errors.Join(err, e.shut(ctx))
-}
-
-func (e *Engine) removeImages(ctx context.Context) error {
-	c, err := e.client(ctx, "")
-	if err != nil {
-		return err
-	}
-	for name := range e.sent {
-		err = errors.Join(err, c.removeImage(ctx, name))
-	}
-	return err
+	return errors.Join(e.data.Close(), os.RemoveAll(e.profile()), e.closeNetwork(ctx), e.images.Close(images), e.shut(ctx))
 }
 
 // shut closes every client.

@@ -91,7 +91,7 @@ func (e *Engine) inquire(ctx context.Context) (i *info, service string, err erro
 	if err != nil {
 		return nil, "", err
 	}
-	c := newClient(e.cfg.Name, socket)
+	c := newClient(e.cfg.Name, socket, nil)
 	defer c.http.CloseIdleConnections()
 	if err := c.get(ctx, "/info", &c.info); err != nil {
 		return nil, "", c.failed("info", err)

@@ -8,14 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
-
-// pullGrace is how long what a pull has left is looked for after its context has
-// ended: the service learns of that by the connection, and then stops.
-const pullGrace = 10 * time.Second
 
 // Pull implements bench.Puller with one call. When it returns, every layer is
 // unpacked.
@@ -30,16 +25,13 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := e.check(ctx, c, spec); err != nil {
 		return err
 	}
-	e.images.Lock()
-	e.sent[spec.Image] = true // also if the answer is lost
-	e.images.Unlock()
-	err = c.pull(ctx, spec.Image)
-	if err == nil {
-		return nil
+	err = e.images.Pull(ctx, spec.Image,
+		func() error { return ended(ctx, c.pull(ctx, spec.Image)) },
+		func(ctx context.Context) error { return e.Evict(ctx, spec) })
+	if err != nil {
+		return c.failed("pull "+spec.Image, err)
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), pullGrace)
-	defer cancel()
-	return c.failed("pull "+spec.Image, errors.Join(ended(ctx, err), e.Evict(clean, spec)))
+	return nil
 }
 
 func (c *client) pull(ctx context.Context, ref string) error {
@@ -85,12 +77,5 @@ func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	e.forget(spec.Image)
-	if err := c.removeImage(ctx, spec.Image); err != nil {
-		return err
-	}
-	e.images.Lock()
-	defer e.images.Unlock()
-	delete(e.sent, spec.Image)
-	return nil
+	return e.images.Evict(spec.Image, spec.Image, func() error { return c.removeImage(ctx, spec.Image) })
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -20,14 +20,58 @@ const (
 	maxSocket  = 107              // the longest path of a Unix socket
 )
 
-// A service is a `podman system service` of our own, which may be started and
-// stopped several times. Its command line carries the run's ID.
+// A service is a `podman system service` of our own. Only up starts it: at first, when it
+// has died, and when it was taken down. Its command line carries the run's ID. The nil
+// service is somebody else's: there is nothing to start or to end.
 type service struct {
 	dir    string // holds the socket, and what the service says
 	socket string
 	argv   []string
+
+	mu     sync.Mutex
 	cmd    *exec.Cmd     // nil if it was not started
 	exited chan struct{} // closed when cmd has ended
+}
+
+// The names of the directories for services, beside the temporary files, are
+// tare-RUN-podman-RANDOM: that of the run may have too long a path for a socket.
+const (
+	dirPrefix = "tare-"
+	dirInfix  = "-podman-"
+)
+
+// runOfDir is the run that a service's directory belongs to; no valid ID if it
+// is not one of ours.
+func runOfDir(dir string) string {
+	rest, ok := strings.CutPrefix(filepath.Base(dir), dirPrefix)
+	i := strings.LastIndex(rest, dirInfix)
+	if !ok || i < 0 {
+		return ""
+	}
+	return rest[:i]
+}
+
+// newService makes the directory for a service with a runtime; empty for the default one.
+// Why says why no service was used.
+func (e *Engine) newService(runtime string, why error) (*service, error) {
+	binary, err := e.binary(why)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", dirPrefix+e.cfg.Run+dirInfix)
+	if err != nil {
+		return nil, err
+	}
+	s := &service{dir: dir, socket: filepath.Join(dir, "s"), argv: []string{binary}}
+	if len(s.socket) > maxSocket {
+		err := fmt.Errorf("%s: too long a path for a socket: set TMPDIR to a shorter one", dir)
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	if runtime != "" {
+		s.argv = append(s.argv, "--runtime", runtime)
+	}
+	s.argv = append(s.argv, "system", "service", "-t", "0", "unix://"+s.socket)
+	return s, nil
 }
 
 // binary is the program. Why says why no service was used.
@@ -39,66 +83,53 @@ func (e *Engine) binary(why error) (string, error) {
 	return path, nil
 }
 
-// serviceDir makes the directory for a service: in the run's, or beside the
-// temporary files where that is not there or its path is too long.
-func (e *Engine) serviceDir(runtime string) (string, error) {
-	name := serviceName + e.cfg.Name
-	if runtime != "" {
-		name += "." + runtime // no instance has a dot in its name
-	}
-	dir := filepath.Join(e.cfg.Dir, name)
-	if filepath.IsAbs(dir) && len(socketIn(dir)) <= maxSocket {
-		err := os.Mkdir(dir, 0o700)
-		if !errors.Is(err, os.ErrNotExist) {
-			return dir, ignoreExist(err)
-		}
-	}
-	dir, err := os.MkdirTemp("", temporaryPrefix+e.cfg.Run+temporaryInfix)
-	if err == nil && len(socketIn(dir)) > maxSocket {
-		return "", errors.Join(fmt.Errorf("%s: too long a path for a socket: set TMPDIR to a shorter one", dir), os.Remove(dir))
-	}
-	return dir, err
-}
+// errEnded is wrapped by the error of up for a service that ended by itself.
+var errEnded = errors.New("it has ended")
 
-func ignoreExist(err error) error {
-	if errors.Is(err, os.ErrExist) {
-		return nil // of the same run, before a crash
+// up starts the service unless it runs, and returns when it answers. One that was killed
+// this instant has a moment to be gone. It reports whether it has started one.
+func (s *service) up(ctx context.Context, moment time.Duration) (anew bool, err error) {
+	if s == nil {
+		return false, nil
 	}
-	return err
-}
-
-func socketIn(dir string) string { return filepath.Join(dir, "s") }
-
-func newService(binary, dir, runtime string) *service {
-	s := &service{dir: dir, socket: socketIn(dir), argv: []string{binary}}
-	if runtime != "" {
-		s.argv = append(s.argv, "--runtime", runtime)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs(moment) {
+		return false, nil
 	}
-	s.argv = append(s.argv, "system", "service", "-t", "0", "unix://"+s.socket)
-	return s
-}
-
-// start starts the service and returns when it answers.
-func (s *service) start(ctx context.Context) error {
 	if err := s.launch(); err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for answers(ctx, s.socket) != nil {
 		select {
 		case <-s.exited:
-			return fmt.Errorf("%w: %s", errEnded, s.said())
+			return false, fmt.Errorf("%w: %s", errEnded, s.said())
 		case <-ctx.Done():
-			return fmt.Errorf("it does not answer: %w: %s", context.Cause(ctx), s.said())
+			return false, fmt.Errorf("it does not answer: %w: %s", context.Cause(ctx), s.said())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return nil
+	return true, nil
 }
 
-// errEnded is wrapped by the error of start for a service that ended by itself.
-var errEnded = errors.New("it has ended")
+// runs reports whether the service runs, and still does after a moment.
+func (s *service) runs(moment time.Duration) bool {
+	if s.cmd == nil {
+		return false
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(moment):
+	}
+	select {
+	case <-s.exited: // also where both had happened
+		return false
+	default:
+		return true
+	}
+}
 
 // launch starts the program in a process group of its own, which an interrupt
 // at the terminal does not reach.
@@ -111,18 +142,18 @@ func (s *service) launch() error {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the service has its own
-	s.cmd, s.exited = exec.Command(s.argv[0], s.argv[1:]...), make(chan struct{})
-	s.cmd.Dir = "/"
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
+	cmd, exited := exec.Command(s.argv[0], s.argv[1:]...), make(chan struct{})
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func(cmd *exec.Cmd, exited chan<- struct{}) {
+	s.cmd, s.exited = cmd, exited
+	go func() {
 		defer close(exited)
 		_ = cmd.Wait() // why it ended is in the log
-	}(s.cmd, s.exited)
+	}()
 	return nil
 }
 
@@ -130,34 +161,30 @@ func (s *service) log() string { return filepath.Join(s.dir, "log") }
 
 // said is the last of what the service printed.
 func (s *service) said() string {
-	const most = 500
-	f, err := os.Open(s.log())
+	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	if info, err := f.Stat(); err == nil && info.Size() > most {
-		_, _ = f.Seek(-most, io.SeekEnd) // else it is the beginning that is shown
-	}
-	text, _ := io.ReadAll(io.LimitReader(f, most)) // a message without is better than none
-	return fmt.Sprintf("%q", bytes.TrimSpace(text))
+	return fmt.Sprintf("%q", bytes.TrimSpace(text[max(0, len(text)-500):]))
 }
 
-// dead reports whether the service has ended, or does so within a time.
-func (s *service) dead(within time.Duration) bool {
-	if s.cmd == nil {
-		return true
+// pid is the process of the service; 0 if there is none.
+func (s *service) pid() int {
+	if s == nil {
+		return 0
 	}
-	select {
-	case <-s.exited:
-		return true
-	case <-time.After(within):
-		return false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.runs(0) {
+		return 0
 	}
+	return s.cmd.Process.Pid
 }
 
-// stop ends the service, and returns when it is gone. Containers run on.
-func (s *service) stop(ctx context.Context) {
+// down ends the service, and returns when it is gone. Containers run on.
+func (s *service) down(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.cmd == nil {
 		return
 	}
@@ -174,28 +201,11 @@ func (s *service) stop(ctx context.Context) {
 	s.cmd = nil
 }
 
-// remove removes what the service left in the file system.
-func (s *service) remove() error { return os.RemoveAll(s.dir) }
-
-// The names of the directories for services: podman-NAME or podman-NAME.RUNTIME
-// in the run's, or tare-RUN-podman-RANDOM beside the temporary files.
-const (
-	serviceName     = "podman-"
-	temporaryPrefix = "tare-"
-	temporaryInfix  = "-podman-"
-)
-
-// runOfDir is the run that a service's directory belongs to; no valid ID if it
-// is not one of ours.
-func runOfDir(dir string) string {
-	base := filepath.Base(dir)
-	if strings.HasPrefix(base, serviceName) {
-		return filepath.Base(filepath.Dir(dir))
+// close ends the service, and removes what it has left in the file system.
+func (s *service) close(ctx context.Context) error {
+	if s == nil {
+		return nil
 	}
-	rest, ok := strings.CutPrefix(base, temporaryPrefix)
-	i := strings.LastIndex(rest, temporaryInfix)
-	if !ok || i < 0 {
-		return ""
-	}
-	return rest[:i]
+	s.down(ctx)
+	return os.RemoveAll(s.dir)
 }

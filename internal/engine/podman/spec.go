@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/userns"
 )
 
@@ -104,13 +105,13 @@ type rlimit struct {
 const annotationSeccomp = "io.podman.annotations.seccomp"
 
 // requestOf translates a Spec.
-func (e *Engine) requestOf(c *client, spec bench.Spec, l loaded, data *datadir.Dir, name string) request {
+func (e *Engine) requestOf(c *client, spec bench.Spec, l owned.Loaded, data *datadir.Dir, name string) request {
 	r := request{
 		Name:            name,
-		Image:           l.name,
+		Image:           l.Name,
 		Env:             environment(spec.Env),
 		WorkDir:         spec.Dir,
-		Labels:          map[string]string{labelRun: e.cfg.Run},
+		Labels:          map[string]string{owned.Label: e.cfg.Run},
 		Network:         namespace{"none"},
 		Privileged:      spec.Security.Privileged,
 		ReadOnly:        spec.Security.ReadOnly,

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/load/http"
 )
 
@@ -72,9 +73,9 @@ func beside(b *testing.B, addr, path, connections string) {
 func openLoop(b *testing.B, addr string) {
 	var off, cpu []float64
 	for range min(b.N, rounds) {
-		before, began := cpuTime(b), time.Now()
+		before, began := affinity.CPUTime(), time.Now()
 		v := mustRun(b, addr, "path=/small", "cpus=0", "time=2s", "rate=20000").Values
-		cpu = append(cpu, 100*(cpuTime(b)-before).Seconds()/time.Since(began).Seconds())
+		cpu = append(cpu, 100*(affinity.CPUTime()-before).Seconds()/time.Since(began).Seconds())
 		off = append(off, 100*math.Abs(v["http.rate"]/20_000-1))
 	}
 	slices.Sort(off)
@@ -82,16 +83,6 @@ func openLoop(b *testing.B, addr string) {
 	b.ReportMetric(off[len(off)/2], "%off")
 	b.ReportMetric(cpu[len(cpu)/2], "%cpu")
 	b.ReportMetric(0, "ns/op")
-}
-
-// cpuTime is the user and system time of this process so far.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // stalls reports what a server that does nothing for one second of ten does to the

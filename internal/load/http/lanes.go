@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tare-bench/tare/internal/affinity"
 )
 
 // A Client sends requests in place of this package's own, for what that does not
@@ -54,7 +56,7 @@ func newLanes(p *Plan, t *Target, c Client) *lanes {
 func (l *lanes) round(p *Plan) round {
 	begin := time.Since(l.origin) + lead
 	l.pace, l.lastGood = p.paceOf(0, 1, begin), time.Now()
-	before := cpuTime()
+	before := affinity.CPUTime()
 	var all sync.WaitGroup
 	for i := range p.Connections {
 		all.Go(func() {
@@ -64,7 +66,7 @@ func (l *lanes) round(p *Plan) round {
 	}
 	all.Wait()
 	return round{
-		from: l.pace.from, span: time.Since(l.origin) - begin, cpu: (cpuTime() - before) / time.Duration(l.cpus),
+		from: l.pace.from, span: time.Since(l.origin) - begin, cpu: (affinity.CPUTime() - before) / time.Duration(l.cpus),
 		all: l.tally.counts, sent: l.sent, gaveUp: l.gaveUp,
 	}
 }

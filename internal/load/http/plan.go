@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/load"
 )
 
@@ -106,7 +107,7 @@ func targetOf(a *load.Args) (t Target, err error) {
 	if t.At, err = netip.ParseAddrPort(text); err != nil {
 		return t, fmt.Errorf("addr=%.80q: want ADDRESS:PORT of a server, such as 127.0.0.1:8080", text)
 	}
-	if t.cpus, err = parseCPUs(list); err != nil {
+	if t.cpus, err = affinity.Parse(list); err != nil {
 		return t, fmt.Errorf("cpus=%.80q: %w", list, err)
 	}
 	if err := CheckPath(t.Path); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/load"
 )
 
@@ -22,7 +23,7 @@ const ServerName = "http-server"
 func Serve(a *load.Args) (*load.Report, error) {
 	root, list := a.Text("root", "/"), a.Text("cpus", "")
 	port := a.Int("port", 0, 0, 65_535)
-	cpus, err := parseCPUs(list)
+	cpus, err := affinity.Parse(list)
 	if err = errors.Join(err, a.Err()); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func Serve(a *load.Args) (*load.Report, error) {
 		go func() {
 			runtime.LockOSThread()
 			if len(cpus) > 0 {
-				pin(cpus[i])
+				affinity.Pin(cpus[i])
 			}
 			w.run()
 		}()

@@ -1,11 +1,8 @@
 package http
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -143,38 +140,8 @@ func (p *poll) wait(limit time.Duration) []unix.EpollEvent {
 	return p.events[:n]
 }
 
-// pin keeps this thread on one CPU. Where that is forbidden it runs anywhere it
-// may, and takes the chances that it would have had without.
-func pin(cpu int) {
-	var set unix.CPUSet
-	set.Set(cpu)
-	_ = unix.SchedSetaffinity(0, &set)
-}
-
 // precise has the kernel wake this thread when it is time, and not up to 50 µs
 // later to save wake-ups.
 func precise() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it all is as it was
-}
-
-// cpuTime is the user and system time of this process so far.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail: the arguments are valid
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// parseCPUs reads a list such as "0,2,3"; the empty one names none.
-func parseCPUs(list string) (cpus []int, err error) {
-	if list == "" {
-		return nil, nil
-	}
-	for word := range strings.SplitSeq(list, ",") {
-		n, err := strconv.ParseUint(word, 10, 10)
-		if err != nil {
-			return nil, errors.New("want numbers of CPUs with commas, such as 0,1")
-		}
-		cpus = append(cpus, int(n))
-	}
-	return cpus, nil
 }

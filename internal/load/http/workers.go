@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tare-bench/tare/internal/affinity"
 )
 
 // workers are the threads of the client, one for each of its CPUs.
@@ -36,14 +38,14 @@ const lead = 5 * time.Millisecond
 // round implements crew.
 func (ws *workers) round(p *Plan) round {
 	begin := time.Since(ws.origin) + lead
-	cpu, vain := cpuTime(), ws.vain()
+	cpu, vain := affinity.CPUTime(), ws.vain()
 	var all sync.WaitGroup
 	for i, w := range ws.all {
 		all.Go(func() {
 			runtime.LockOSThread() // and never unlocked: the thread ends with its ways
 			precise()
 			if len(ws.cpus) > 0 {
-				pin(ws.cpus[i])
+				affinity.Pin(ws.cpus[i])
 			}
 			time.Sleep(begin - w.clock())
 			w.run(p.paceOf(i, len(ws.all), begin))
@@ -51,7 +53,7 @@ func (ws *workers) round(p *Plan) round {
 	}
 	all.Wait()
 	r := round{from: begin + p.Warmup, span: time.Since(ws.origin) - begin}
-	r.cpu = (cpuTime() - cpu - (ws.vain() - vain)) / time.Duration(len(ws.all))
+	r.cpu = (affinity.CPUTime() - cpu - (ws.vain() - vain)) / time.Duration(len(ws.all))
 	for _, w := range ws.all {
 		r.all.add(w.tally.counts)
 		r.sent += w.sent

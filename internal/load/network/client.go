@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/plain"
 )
@@ -155,7 +156,7 @@ func (c *client) open(p plan) (*session, error) {
 	s := &session{client: c, alone: true}
 	var cpus []int
 	if p.Pin {
-		cpus, s.alone = clientCPUs(allowed(), a.CPUs, p.count())
+		cpus, s.alone = clientCPUs(affinity.Allowed(), a.CPUs, p.count())
 	}
 	s.side = newSide(p, a.Key, false, cpus)
 	for i := range s.flows {

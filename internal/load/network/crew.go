@@ -5,9 +5,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/tare-bench/tare/internal/affinity"
 )
 
 // A crew is the threads of one side of a session.
@@ -32,7 +31,7 @@ func (c *crew) start(works ...func()) {
 	for _, work := range works {
 		c.busy.Go(func() {
 			runtime.LockOSThread()
-			unpin := pin(c.cpus)
+			unpin := affinity.Pin(c.cpus...)
 			work()
 			if unpin() == nil { // else the thread is not to be used again, and ends
 				runtime.UnlockOSThread()
@@ -47,72 +46,17 @@ func (c *crew) end() {
 	c.busy.Wait()
 }
 
-// pin keeps this thread on some CPUs until the returned function is called. Where
-// that is forbidden it runs anywhere it may, and takes the chances that it would
-// have had without.
-func pin(cpus []int) (unpin func() error) {
-	var before, set unix.CPUSet
-	if len(cpus) == 0 || unix.SchedGetaffinity(0, &before) != nil {
-		return func() error { return nil }
-	}
-	for _, cpu := range cpus {
-		set.Set(cpu)
-	}
-	if unix.SchedSetaffinity(0, &set) != nil {
-		return func() error { return nil }
-	}
-	return func() error { return unix.SchedSetaffinity(0, &before) }
-}
-
-// allowed lists the CPUs that this process may run on; none if nobody tells.
-func allowed() []int {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return nil
-	}
-	var all []int
-	for cpu := 0; len(all) < set.Count(); cpu++ {
-		if set.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	return all
-}
-
 // serverCPUs chooses the last CPUs for a number of threads, at most half of all.
 func serverCPUs(all []int, threads int) []int {
-	return all[len(all)-min(len(all), share(len(all), threads)):]
+	return affinity.Last(all, affinity.Share(len(all), threads))
 }
 
 // clientCPUs chooses the first CPUs that the server does not have. The second
 // result is false where there are none, and both share what there is.
 func clientCPUs(all, server []int, threads int) ([]int, bool) {
-	free := without(all, server)
-	if len(free) == 0 {
-		return all[:min(len(all), share(len(all), threads))], len(all) == 0
+	share := affinity.Share(len(all), threads)
+	if free := affinity.Others(all, server, share); len(free) > 0 {
+		return free, true
 	}
-	return free[:min(len(free), share(len(all), threads))], true
-}
-
-func share(cpus, threads int) int { return max(1, min(threads, cpus/2)) }
-
-func without(all, some []int) []int {
-	var out []int
-	taken := make(map[int]bool)
-	for _, cpu := range some {
-		taken[cpu] = true
-	}
-	for _, cpu := range all {
-		if !taken[cpu] {
-			out = append(out, cpu)
-		}
-	}
-	return out
-}
-
-// cpuTime is the user and system time of this process so far.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail: the arguments are valid
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return all[:min(len(all), share)], len(all) == 0
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/plain"
 )
 
@@ -275,7 +276,7 @@ func TestClientThatGoesAtOnce(t *testing.T) {
 // A thread that has done its work stays, with what the kernel counted for it, and
 // may run anywhere again.
 func TestThreadsStay(t *testing.T) {
-	all := allowed()
+	all := affinity.Allowed()
 	if len(all) == 0 {
 		t.Skip("nobody tells on which CPUs this process may run")
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/affinity"
 )
 
 // A side is one end of a session: its sockets, and the threads that work on them.
@@ -91,11 +93,11 @@ func (s *side) measure() (window, bool) {
 	if !s.sleep(s.plan.Warmup) {
 		return window{}, false
 	}
-	bytes, cpu, begin := s.bytes(), cpuTime(), s.now()
+	bytes, cpu, begin := s.bytes(), affinity.CPUTime(), s.now()
 	if !s.sleep(s.plan.Time) {
 		return window{}, false
 	}
-	return window{Bytes: s.bytes() - bytes, CPU: cpuTime() - cpu, Elapsed: s.now() - begin}, true
+	return window{Bytes: s.bytes() - bytes, CPU: affinity.CPUTime() - cpu, Elapsed: s.now() - begin}, true
 }
 
 // bytes is what has come in.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/affinity"
 )
 
 // A talk is what a server and a client say to one another on a control
@@ -77,7 +79,7 @@ func (t *talk) open(p plan) (*side, error) {
 	}
 	var cpus []int
 	if p.Pin {
-		cpus = serverCPUs(allowed(), p.count())
+		cpus = serverCPUs(affinity.Allowed(), p.count())
 	}
 	s := newSide(p, key, true, cpus)
 	if err := t.server.admitTo(s); err != nil {

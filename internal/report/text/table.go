@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 const (
@@ -28,8 +29,8 @@ func (p *printer) title(t *report.Table) {
 		title += " " + m
 	}
 	aside := t.Aside
-	if room := p.Width - len(indent) - columns(title) - 3; columns(aside) <= room {
-		p.line(indent + p.paint(title, bold) + strings.Repeat(" ", room-columns(aside)+3) + p.paint(aside, dim))
+	if room := p.Width - len(indent) - term.Width(title) - 3; term.Width(aside) <= room {
+		p.line(indent + p.paint(title, bold) + strings.Repeat(" ", room-term.Width(aside)+3) + p.paint(aside, dim))
 		return
 	}
 	p.wrap(indent, indent, title, bold)
@@ -54,14 +55,14 @@ func measure(t *report.Table, most int) []column {
 		}
 		col := column{index: i, right: c.Right}
 		if t.Headed && i > 0 {
-			col.head = split(head, most)
+			col.head = term.Fold(head, most)
 			for _, line := range col.head {
-				col.width = max(col.width, columns(line))
+				col.width = max(col.width, term.Width(line))
 			}
 		}
 		for _, g := range t.Groups {
 			for _, r := range g.Lines {
-				col.width = max(col.width, columns(r.Cells[i]))
+				col.width = max(col.width, term.Width(r.Cells[i]))
 			}
 		}
 		out = append(out, col)
@@ -113,7 +114,7 @@ func markWidth(t *report.Table) int {
 	for _, g := range t.Groups {
 		for _, r := range g.Lines {
 			if m := marks(r.Marks); m != "" {
-				widest = max(widest, gap+columns(m))
+				widest = max(widest, gap+term.Width(m))
 			}
 		}
 	}
@@ -158,7 +159,7 @@ func (p *printer) cells(cols []column, get func(c column) string) string {
 		if i > 0 {
 			out.WriteString(strings.Repeat(" ", gap))
 		}
-		out.WriteString(pad(get(c), c.width, c.right))
+		out.WriteString(term.Pad(get(c), c.width, c.right))
 	}
 	return out.String()
 }
@@ -166,7 +167,7 @@ func (p *printer) cells(cols []column, get func(c column) string) string {
 // row writes one row; the verdict, if it is the last column, has a colour.
 func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last bool) {
 	name := r.Cells[0]
-	if columns(name) > cols[0].width {
+	if term.Width(name) > cols[0].width {
 		p.wrap(indent+indent, indent+indent, name, normal)
 		name = ""
 	}
@@ -180,20 +181,20 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 	}
 	verdict := cols[len(cols)-1]
 	line := p.cells(cols[:len(cols)-1], func(c column) string { return cell(r, c, name) })
-	used := columns(line) + gap + verdict.width + markWidth(t)
+	used := term.Width(line) + gap + verdict.width + markWidth(t)
 	word := cell(r, verdict, name)
 	if verdict.right {
-		word = pad(word, verdict.width, true)
+		word = term.Pad(word, verdict.width, true)
 	}
 	tail := strings.Repeat(" ", gap) + p.paint(word, tone(r.Tone))
-	width := gap + columns(word)
+	width := gap + term.Width(word)
 	if m := marks(r.Marks); m != "" {
 		fill := max(0, gap+verdict.width-width) + gap
 		tail += strings.Repeat(" ", fill) + m
-		width += fill + columns(m)
+		width += fill + term.Width(m)
 	}
 	if bar := p.bar(r.Bar, p.Width-used-2*gap); bar != "" {
-		tail += strings.Repeat(" ", used-columns(line)-width+2*gap) + bar
+		tail += strings.Repeat(" ", used-term.Width(line)-width+2*gap) + bar
 	}
 	p.line(line + tail)
 }
@@ -206,7 +207,7 @@ func (p *printer) toned(cols []column, r *report.TableRow, name string) {
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", gap))
 		}
-		line.WriteString(p.paint(pad(cell(r, c, name), c.width, c.right), tone(r.Tones[c.index])))
+		line.WriteString(p.paint(term.Pad(cell(r, c, name), c.width, c.right), tone(r.Tones[c.index])))
 	}
 	if m := marks(r.Marks); m != "" {
 		line.WriteString(strings.Repeat(" ", gap) + m)

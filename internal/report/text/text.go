@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // Options say what the terminal can do. The zero value is 80 columns without colour.
@@ -119,15 +120,15 @@ func (p *printer) items(first, next string, parts []string, between, atEnd strin
 		if used == 0 {
 			sep = ""
 		}
-		room := columns(atEnd)
+		room := term.Width(atEnd)
 		if i == len(parts)-1 {
 			room = 0
 		}
-		if used > 0 && columns(line)+columns(sep)+columns(part)+room > p.Width {
+		if used > 0 && term.Width(line)+term.Width(sep)+term.Width(part)+room > p.Width {
 			p.flush(line+atEnd, how)
 			line, used, sep = next, 0, ""
 		}
-		if used == 0 && columns(line)+columns(part)+room > p.Width { // longer than any line
+		if used == 0 && term.Width(line)+term.Width(part)+room > p.Width { // longer than any line
 			rest := part
 			if i < len(parts)-1 {
 				rest += atEnd
@@ -154,7 +155,7 @@ func (p *printer) flush(line string, how style) {
 // line, in it.
 func (p *printer) wrap(first, next, text string, how style) {
 	prefix := first
-	for _, s := range split(text, p.Width-max(columns(first), columns(next))) {
+	for _, s := range term.Fold(text, p.Width-max(term.Width(first), term.Width(next))) {
 		p.line(prefix + p.paint(s, how))
 		prefix = next
 	}
@@ -169,13 +170,13 @@ func (p *printer) lines(title string, all []report.Line) {
 	p.line(indent + p.paint(title, bold))
 	widest := 0
 	for _, l := range all {
-		widest = max(widest, columns(l.Name))
+		widest = max(widest, term.Width(l.Name))
 	}
 	widest = min(widest, p.Width/3)
 	hang := strings.Repeat(" ", 2*len(indent)+widest+2)
 	for _, l := range all {
-		first := pad(indent+indent+l.Name, len(hang), false)
-		if columns(l.Name) > widest {
+		first := term.Pad(indent+indent+l.Name, len(hang), false)
+		if term.Width(l.Name) > widest {
 			p.wrap(indent+indent, indent+indent, l.Name, normal)
 			first = hang
 		}
@@ -194,9 +195,9 @@ func (p *printer) notes(all []report.Note) {
 		if n.Mark > 0 {
 			mark = superscript(n.Mark)
 		}
-		prefix := pad(indent+mark, len(indent)+2, false)
-		hang := strings.Repeat(" ", columns(prefix))
-		p.wrap(pad(prefix, columns(prefix), false), hang, n.Text, yellow)
+		prefix := term.Pad(indent+mark, len(indent)+2, false)
+		hang := strings.Repeat(" ", term.Width(prefix))
+		p.wrap(term.Pad(prefix, term.Width(prefix), false), hang, n.Text, yellow)
 		if n.Hint != "" {
 			p.wrap(hang+"→ ", hang+"  ", n.Hint, normal)
 		}

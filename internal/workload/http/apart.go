@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
 )
 
 // keepApart sees to it that client and server run on CPUs of their own. A server that
@@ -19,11 +19,12 @@ func (s *stage) keepApart(ctx context.Context) error {
 		return nil
 	}
 	if set := s.server.Limits.CPUSet; set != "" {
-		s.apart = !slices.ContainsFunc(party.CPUs(set), func(cpu int) bool { return slices.Contains(s.cpus.client, cpu) })
+		theirs, _ := affinity.Parse(set) // one of another form no engine accepts
+		s.apart = !slices.ContainsFunc(theirs, func(cpu int) bool { return slices.Contains(s.cpus.client, cpu) })
 		return nil
 	}
 	kept := s.server
-	kept.Limits.CPUSet = party.Ranges(s.cpus.server)
+	kept.Limits.CPUSet = affinity.Format(s.cpus.server)
 	switch err := s.try(ctx, kept); {
 	case err == nil:
 		s.server = kept

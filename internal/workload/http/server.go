@@ -4,14 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/netip"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/load/http"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/party"
 	"github.com/tare-bench/tare/internal/unit"
 )
@@ -82,7 +86,7 @@ func (w workload) stage(ctx context.Context, t bench.Task) (*stage, error) {
 		s.beside.Limits, s.beside.Image, s.beside.Argv, s.beside.Mounts, s.beside.Env = bench.Limits{}, "", nil, nil, nil
 	}
 	if t.Params["pin"] == "yes" {
-		s.cpus.client, s.cpus.server = party.Apart(spec.Limits.CPUSet)
+		s.cpus.client, s.cpus.server = affinity.Apart(spec.Limits.CPUSet, runtime.NumCPU())
 	}
 	if s.site, err = newSite(t.Dir, size); err != nil {
 		return nil, err
@@ -113,7 +117,9 @@ func (w workload) serve(ctx context.Context, s *stage) (err error) {
 	mounts := s.site.mounts(s.task.Engine)
 	switch s.kind {
 	case builtIn:
-		options := map[string]string{"root": s.site.content(), "port": strconv.Itoa(int(s.port)), "cpus": list(s.cpus.server)}
+		options := map[string]string{
+			"root": s.site.content(), "port": strconv.Itoa(int(s.port)), "cpus": affinity.Format(s.cpus.server),
+		}
 		s.server.Argv = party.Loads(party.LoadOf(http.ServerName, options))
 	case nginxServer:
 		if s.server.Image == "" {
@@ -149,7 +155,7 @@ func (s *stage) portFor(asked string, own bool) (uint16, error) {
 	case own:
 		return ourPort, nil
 	default:
-		return party.FreePort()
+		return netpath.FreePort(netip.IPv4Unspecified(), "tcp")
 	}
 }
 
@@ -181,14 +187,6 @@ func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	found, err := party.Reachable(ctx, t, nil)
 	spec.Network, spec.Reach = found.Network, cmp.Or(found.Reach, spec.Reach)
 	return spec, err
-}
-
-func list(cpus []int) string {
-	words := make([]string, len(cpus))
-	for i, cpu := range cpus {
-		words[i] = strconv.Itoa(cpu)
-	}
-	return strings.Join(words, ",")
 }
 
 // Reset implements bench.Fixture: what is about to be made is prepared.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
@@ -150,7 +151,7 @@ func (v *visit) load(ctx context.Context) (*load.Report, error) {
 		return v.askWith(ctx, tool)
 	}
 	options := clientOptions(v.task.Params)
-	options["cpus"] = list(v.cpus.client)
+	options["cpus"] = affinity.Format(v.cpus.client)
 	if share, ok := shareOf(v.task.Params["rate"]); ok {
 		options["rate"] = capacitiesOf(v.task).rate(v.task.Condition, share)
 	}

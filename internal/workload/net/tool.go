@@ -2,19 +2,17 @@ package net
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	stdnet "net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/proc"
 )
 
 // A tool is a program of the host that measures in place of tare's own: its
@@ -60,7 +58,7 @@ func (t *tool) check(params []bench.Param, given map[string]string) error {
 // server is the tool's, for a stage. It has to be told its port: one that is free
 // where it has the host's, or where it is published.
 func (t *tool) server(s *stage) error {
-	outside, err := freePort()
+	outside, err := netpath.FreePort(netip.IPv4Unspecified(), "tcp", "udp")
 	if err != nil {
 		return err
 	}
@@ -74,67 +72,12 @@ func (t *tool) server(s *stage) error {
 		}
 	}
 	if s.options.has("pin", "yes") {
-		s.options.client, s.options.server = apart(s.server.Limits.CPUSet)
+		client, server := affinity.Apart(s.server.Limits.CPUSet, 1)
+		s.options.client, s.options.server = affinity.Format(client), affinity.Format(server)
 	}
 	s.server.Image, s.beside.Image = "host:"+t.Name, "host:"+t.Name
 	s.server.Argv = append([]string{t.Name}, t.serve(s.options)...)
 	return nil
-}
-
-// freePort is a port of the host that is free for both protocols.
-func freePort() (uint16, error) {
-	const tries = 20
-	var err error
-	for range tries {
-		var l stdnet.Listener
-		if l, err = stdnet.Listen("tcp4", ":0"); err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*stdnet.TCPAddr).AddrPort().Port() // what a TCP listener has
-		var c stdnet.PacketConn
-		if c, err = stdnet.ListenPacket("udp4", fmt.Sprintf(":%d", port)); err == nil {
-			return port, errors.Join(c.Close(), l.Close())
-		}
-		err = errors.Join(err, l.Close())
-	}
-	return 0, err
-}
-
-// apart are a CPU for the client, the first that the server does not have, and one
-// for a server that may run on those of a list; both are empty where there are no
-// two.
-func apart(set string) (client, server string) {
-	status, err := proc.ReadFile("/proc/self/status", 64<<10)
-	if err != nil || runtime.NumCPU() < 2 {
-		return "", ""
-	}
-	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
-	list, _, _ := strings.Cut(rest, "\n")
-	mine := cpuNumbers(list)
-	theirs := mine
-	if set != "" {
-		theirs = cpuNumbers(set)
-	}
-	return twoOf(mine, theirs)
-}
-
-// twoOf takes the last of theirs, and the first of mine that is another one.
-func twoOf(mine, theirs []string) (client, server string) {
-	if len(theirs) == 0 {
-		return "", ""
-	}
-	server = theirs[len(theirs)-1]
-	i := slices.IndexFunc(mine, func(cpu string) bool { return cpu != server })
-	if i < 0 {
-		return "", ""
-	}
-	return mine[i], server
-}
-
-// cpuNumbers are the numbers that a list of the kernel's form names, such as 0
-// and 3 in "0-3".
-func cpuNumbers(list string) []string {
-	return strings.FieldsFunc(strings.TrimSpace(list), func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // measureWith is a trial with a tool.

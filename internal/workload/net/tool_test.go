@@ -116,31 +116,6 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-func TestCPUNumbers(t *testing.T) {
-	for list, want := range map[string][]string{"0-3,8\n": {"0", "3", "8"}, "\t5": {"5"}, "": nil} {
-		if got := cpuNumbers(list); !cmp.Equal(got, want) && len(got)+len(want) > 0 {
-			t.Errorf("%q: %v, want %v", list, got, want)
-		}
-	}
-}
-
-// Client and server are kept apart wherever there are two CPUs for them.
-func TestTwoOf(t *testing.T) {
-	for name, test := range map[string]struct{ mine, theirs, client, server string }{
-		"the same list":          {"0-3", "0-3", "0", "3"},
-		"the client's first":     {"0-3", "0", "3", "0"},
-		"one for both":           {"2", "2", "", ""},
-		"apart already":          {"0-1", "4-5", "0", "5"},
-		"nobody says for mine":   {"", "1", "", ""},
-		"nobody says for theirs": {"0-3", "", "", ""},
-	} {
-		client, server := twoOf(cpuNumbers(test.mine), cpuNumbers(test.theirs))
-		if client != test.client || server != test.server {
-			t.Errorf("%s: %q and %q, want %q and %q", name, client, server, test.client, test.server)
-		}
-	}
-}
-
 // What the loads say is what the report has words for.
 func TestNotes(t *testing.T) {
 	if network.NoteSameCPU != party.NoteSameCPU || network.TokenVariable != tokenVariable {

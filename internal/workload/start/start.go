@@ -5,11 +5,13 @@ package start
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/netpath"
 	"github.com/tare-bench/tare/internal/party"
 	"github.com/tare-bench/tare/internal/ready"
 )
@@ -102,7 +104,7 @@ func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	port := uint16(ownPort)
 	if !party.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
 		var err error
-		if port, err = party.FreePort(); err != nil {
+		if port, err = netpath.FreePort(netip.IPv4Unspecified(), "tcp"); err != nil {
 			return c, nil, err
 		}
 	}

@@ -1,0 +1,162 @@
+package owned
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// A Store is where an engine keeps images under names, as a driver reaches it.
+type Store interface {
+	// Image finds an image by a name, or by its digest.
+	Image(ctx context.Context, ref string) (Stored, error)
+	// Gone reports whether an error says that there is no such image.
+	Gone(err error) bool
+	// Tag gives an image one more name.
+	Tag(ctx context.Context, id, name string) error
+	// Receive reads an archive of images, as docker save writes it.
+	Receive(ctx context.Context, archive io.Reader) error
+}
+
+// A Stored is an image as a Store has it.
+type Stored struct {
+	ID     string   // the engine's own
+	Digest string   // of its configuration; empty where the engine does not tell
+	Names  []string // that it has
+}
+
+// A Loaded is an image that an engine has for a run.
+type Loaded struct {
+	Name   string // under which the engine knows it
+	ID     string // the engine's own
+	Digest string // of its configuration; empty where it is not known
+}
+
+// A Loader brings the images of a library into a Store.
+type Loader struct {
+	Images[string, Loaded]
+	Run     Run
+	Library *image.Library
+	Fetch   string // the command that fetches an image into the store, such as "docker pull"
+}
+
+// Load returns the image that a reference means, and loads it if it is in a file. It does
+// so once for each reference.
+func (l *Loader) Load(ctx context.Context, s Store, ref string) (Loaded, error) {
+	return l.Of(ref, func() (Loaded, error) {
+		img, err := l.Library.Resolve(ctx, ref)
+		switch {
+		case errors.Is(err, image.ErrForeign):
+			return l.Find(ctx, s, ref)
+		case err != nil:
+			return Loaded{}, err
+		}
+		return l.load(ctx, s, img)
+	})
+}
+
+// Check loads an image, and sees that the store still has it; else the next one loads it
+// again.
+func (l *Loader) Check(ctx context.Context, s Store, ref string) error {
+	loaded, err := l.Load(ctx, s, ref)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Image(ctx, loaded.Name); err != nil {
+		l.Forget(ref)
+		return l.Run.Failed("inspect image "+loaded.Name, err)
+	}
+	return nil
+}
+
+// Find finds an image in the engine's own store.
+func (l *Loader) Find(ctx context.Context, s Store, ref string) (Loaded, error) {
+	found, err := s.Image(ctx, ref)
+	if s.Gone(err) {
+		return Loaded{}, l.Run.Missing(ref, l.Fetch)
+	}
+	if err != nil {
+		return Loaded{}, l.Run.Failed("inspect image "+ref, err)
+	}
+	return Loaded{ref, found.ID, found.Digest}, nil
+}
+
+// load hands an image to the engine, and verifies what it made of it.
+func (l *Loader) load(ctx context.Context, s Store, img *image.Image) (Loaded, error) {
+	name, err := l.Run.NameOf(img)
+	if err != nil {
+		return Loaded{}, err
+	}
+	if loaded, err := l.present(ctx, s, img, name); err != nil || loaded != (Loaded{}) {
+		return loaded, err
+	}
+	l.Send(name)
+	if err := send(ctx, s, img, name); err != nil {
+		return Loaded{}, l.Run.Failed("load image "+img.Ref(), err)
+	}
+	found, err := l.verify(ctx, s, img.Ref(), name, img.Digest())
+	if err != nil {
+		return Loaded{}, err
+	}
+	return Loaded{name, found.ID, img.Digest()}, nil
+}
+
+// present returns the image as the engine has it already; the zero value if it does not.
+// One that others have under some name gets ours beside it, so that it stays as long as
+// anybody needs it. One without any name is used as it is: whoever takes the last name
+// off an image deletes it.
+func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name string) (Loaded, error) {
+	found, err := s.Image(ctx, img.Digest())
+	if s.Gone(err) || err == nil && found.Digest != img.Digest() {
+		return Loaded{}, nil
+	}
+	if err != nil {
+		return Loaded{}, l.Run.Failed("inspect image "+img.Digest(), err)
+	}
+	if len(found.Names) == 0 {
+		return Loaded{found.ID, found.ID, img.Digest()}, nil
+	}
+	l.Send(name)
+	err = s.Tag(ctx, found.ID, name)
+	if s.Gone(err) {
+		return Loaded{}, nil // removed this instant
+	}
+	if err != nil {
+		return Loaded{}, l.Run.Failed("tag image "+found.ID, err)
+	}
+	return Loaded{name, found.ID, img.Digest()}, nil
+}
+
+// send streams the image to the engine without keeping it anywhere.
+func send(ctx context.Context, s Store, img *image.Image, name string) error {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
+	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	return s.Receive(ctx, r)
+}
+
+// Import hands an archive to the engine, and verifies that it has the image with a digest
+// under a name of it: see bench.ImageLoader.
+func (l *Loader) Import(ctx context.Context, s Store, archive io.Reader, name, digest string) error {
+	if err := s.Receive(ctx, archive); err != nil {
+		return l.Run.Failed("load image "+name, err)
+	}
+	_, err := l.verify(ctx, s, name, name, digest)
+	return err
+}
+
+// verify wants the image under a name to have a digest. Where the engine does not tell it,
+// the name vouches for the image.
+func (l *Loader) verify(ctx context.Context, s Store, ref, name, digest string) (Stored, error) {
+	found, err := s.Image(ctx, name)
+	if err != nil {
+		return found, l.Run.Failed("inspect image "+name, err)
+	}
+	if found.Digest != "" && found.Digest != digest {
+		return found, fmt.Errorf("%s: image %s became %s instead of %s", l.Run.Engine, ref, found.Digest, digest)
+	}
+	return found, nil
+}

@@ -1,0 +1,81 @@
+package stdstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// An Output is what a container prints, while it is copied. The zero value is that of a
+// container which nobody is attached to.
+type Output struct {
+	mu     sync.Mutex
+	close  func()     // closes the stream; nil unless it is open
+	copied chan error // gets what ended the stream, nil if the output did
+	came   *counter   // what the stream has brought
+}
+
+// A counter counts the bytes that are read through it.
+type counter struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Follow begins to copy a stream, see Copy, until it ends or Close closes it with close.
+func (o *Output) Follow(stdout, stderr io.Writer, stream io.Reader, close func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	came := &counter{Reader: stream}
+	o.close, o.copied, o.came = close, make(chan error, 1), came
+	go func(done chan<- error) {
+		err := Copy(stdout, stderr, came)
+		if errors.Is(err, net.ErrClosed) {
+			err = nil // Close has closed it
+		}
+		done <- err
+	}(o.copied)
+}
+
+// Drain returns when everything that was printed has been copied, or with the reason why
+// it cannot be.
+func (o *Output) Drain(ctx context.Context) error {
+	o.mu.Lock()
+	copied := o.copied
+	o.mu.Unlock()
+	if copied == nil {
+		return nil
+	}
+	select {
+	case err := <-copied:
+		copied <- err // for the next to wait
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Empty reports whether somebody is attached, and nothing has come yet.
+func (o *Output) Empty() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.came != nil && o.came.n.Load() == 0
+}
+
+// Close closes the stream. Twice is fine.
+func (o *Output) Close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.close != nil {
+		o.close()
+		o.close = nil
+	}
+}

@@ -28,9 +28,9 @@ type Clock interface {
 	// It may be called from any goroutine.
 	Now() time.Duration
 
-	// Step runs op under the time limit of one operation, which it enforces
-	// by ending the trial's context, and reports how long op took if it succeeded.
-	// The error is op's, with the name: a metric's, where one spans the step.
+	// Step runs op and reports how long it took if it succeeded. In a trial that is under
+	// the time limit of one operation, enforced by ending the trial's context. The error
+	// is op's, with the name: a metric's, where one spans the step.
 	Step(name string, op func() error) (Span, error)
 
 	// Cleanup runs op at once, outside every measurement, with a context of its own

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tare-bench/tare/internal/affinity"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
 func spin(args []string, stdout, stderr io.Writer) int {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // ErrNothingInCommon is wrapped by Compare's error when the runs have no cell

@@ -3,8 +3,8 @@ package analysis
 import (
 	"math"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // An effect is one cell against the baseline, block by block.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // The metrics of the machine that an analysis looks at. A run that has not

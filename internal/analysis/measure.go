@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // A measure is one metric while it is being analysed: the result, and the

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // inARow is in how many blocks in a row a run must be precise: once may be luck.

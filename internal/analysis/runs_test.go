@@ -8,8 +8,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // A habit is what a run does by itself: the standard deviations of the logarithms of

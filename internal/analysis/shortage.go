@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // Decisive returns how many blocks a run of the plan takes to tell any difference from

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/stat"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // The codes of the warnings that an analysis gives.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/host"
 )
 
 // watchTime is how long doctor looks for what only shows over time.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/kernel/host"
 )
 
 // ExpectedBlock adds up what a trial of each cell took in the newest run that

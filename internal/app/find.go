@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // last is what the newest run is called.

@@ -5,13 +5,13 @@ import (
 	"iter"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/csv"
 	"github.com/tare-bench/tare/internal/report/gobench"
 	"github.com/tare-bench/tare/internal/report/json"
 	"github.com/tare-bench/tare/internal/report/markdown"
 	"github.com/tare-bench/tare/internal/report/text"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // A Style says how a report looks where a format leaves that open.

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // An ImportedRun is one run that an import has read.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/remote"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/host"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/syscalls"
 	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/syscalls"
 )
 
 // machine is this host, as a run needs it.

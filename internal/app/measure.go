@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/schedule"
 )
 

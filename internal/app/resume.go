@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
+	"github.com/tare-bench/tare/internal/kernel/host"
 )
 
 // Resume goes on with a stored run that is incomplete, from the first trial that has no

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/app"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/storetest"
 )
 

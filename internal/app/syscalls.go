@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/syscalls"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/kernel/host"
+	"github.com/tare-bench/tare/internal/kernel/syscalls"
+	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // countCalls begins to count system calls, where the plan asks for it, until the
@@ -68,7 +68,7 @@ func countsInside(p *Planned) error {
 	if slices.ContainsFunc(p.usedInstances(), func(i Instance) bool { return i.Driver == RemoteDriver }) {
 		return fmt.Errorf("%w: the containers are on another machine", bench.ErrUnsupported)
 	}
-	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool { return strings.HasSuffix(m.Name, party.SystemCalls) }) {
+	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool { return strings.HasSuffix(m.Name, supervise.SystemCalls) }) {
 		return nil
 	}
 	return fmt.Errorf("%w: workload %s does not look at what its containers do", bench.ErrUnsupported, w.Name())

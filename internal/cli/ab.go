@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/apachebench"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/report/apachebench"
+	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/workload/http"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/tare-bench/tare/internal/apachebench"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report/apachebench"
 	"github.com/tare-bench/tare/internal/workload/http"
 )
 

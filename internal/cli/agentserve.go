@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/app"
-	"github.com/tare-bench/tare/internal/host"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 func (a *invocation) agentCommand() *cobra.Command {

@@ -3,7 +3,7 @@ package cli
 import (
 	"io"
 
-	"github.com/tare-bench/tare/internal/bucketbench"
+	"github.com/tare-bench/tare/internal/experiment/bucketbench"
 )
 
 // source reads an experiment, or makes one of a file for bucketbench.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 func (a *invocation) checkCommand() *cobra.Command {

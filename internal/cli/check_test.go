@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/storetest"
 )
 

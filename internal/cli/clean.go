@@ -10,7 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 func (a *invocation) cleanCommand() *cobra.Command {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/host"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/kernel/host"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 func (a *invocation) doctorCommand() *cobra.Command {

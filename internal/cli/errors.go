@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // The exit codes, as exitCodes says in words.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
-	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 func (a *invocation) exportCommand() *cobra.Command {

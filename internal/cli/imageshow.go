@@ -10,8 +10,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/inspect"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // writeImages prints what is in images: a column for each.

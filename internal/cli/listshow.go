@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 // shortName is how much of an experiment's name is shown, at least: "lifecycle".

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
-	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 // The list fits on a terminal of 80 columns with what matters most, however many

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/stat"
 )
 
 // Every number of a report follows from what is exported, by docs/report-format.md.

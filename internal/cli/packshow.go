@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // packed is what was packed, as --json prints it.

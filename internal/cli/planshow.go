@@ -9,10 +9,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // How much of a plan people are shown: --json has all of it.

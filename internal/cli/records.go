@@ -8,7 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // recordsTo is where the records of a run go beside the store: nowhere, to stdout, or to

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // Each script is AREA_what.txtar: what a user types, and what must come of it.

@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 func (a *invocation) showCommand() *cobra.Command {

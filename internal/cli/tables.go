@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/bucketbench"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/stat"
+	"github.com/tare-bench/tare/internal/experiment/bucketbench"
+	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 

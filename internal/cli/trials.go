@@ -11,10 +11,10 @@ import (
 	"iter"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/record"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // shownTrial is one trial as --trials prints it.

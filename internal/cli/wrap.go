@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/tare-bench/tare/internal/term"
+import "github.com/tare-bench/tare/internal/text/term"
 
 // lineWidth is how wide lines on stdout may be. What is not a terminal is for programs, and
 // has no limit unless $COLUMNS asks for one.

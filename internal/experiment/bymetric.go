@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
 // byMetric is one number for all metrics, and others for those that are named.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/experiment"
-	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc/yamldoctest"
 )
 
 var fence = regexp.MustCompile("(?ms)^```(yaml|text)\n(.*?)^```$")

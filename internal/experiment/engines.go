@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tare-bench/tare/internal/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
 // An Instance is an engine that the experiment defines, beside the built-in ones.

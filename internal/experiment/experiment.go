@@ -22,7 +22,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
 // An Experiment is what a file says, and the flags laid over it.

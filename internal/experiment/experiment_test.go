@@ -14,6 +14,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc/yamldoctest"
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
@@ -24,8 +26,6 @@ import (
 	"github.com/tare-bench/tare/internal/workload/pull"
 	"github.com/tare-bench/tare/internal/workload/start"
 	"github.com/tare-bench/tare/internal/workload/survey"
-	"github.com/tare-bench/tare/internal/yamldoc"
-	"github.com/tare-bench/tare/internal/yamldoc/yamldoctest"
 )
 
 // A workload declares metrics and options and does nothing.

@@ -1,6 +1,6 @@
 package experiment
 
-import "github.com/tare-bench/tare/internal/yamldoc"
+import "github.com/tare-bench/tare/internal/experiment/yamldoc"
 
 // MaxBytes is the largest file that Parse reads.
 const MaxBytes = yamldoc.MaxBytes

@@ -12,8 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tare-bench/tare/internal/unit"
-	"github.com/tare-bench/tare/internal/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // text is any line of text that is not empty.

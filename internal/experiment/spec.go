@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
 // A setting is one thing that a cell is given: its engine, a field of its

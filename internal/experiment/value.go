@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/yamldoc"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
 // A value says how one kind of value is read, and how its JSON schema

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // Args are the options of a load. The methods note what is wrong with a value,

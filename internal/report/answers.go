@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/analysis"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // answers puts the comparison of one cell with another into sentences, one for each

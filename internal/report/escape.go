@@ -1,6 +1,6 @@
 package report
 
-import "github.com/tare-bench/tare/internal/plain"
+import "github.com/tare-bench/tare/internal/text/plain"
 
 // unitName is a unit as it is shown. One that is longer than any unit is cut,
 // so that it cannot make a column as wide as it likes.

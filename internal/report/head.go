@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // hostParts says what machine it was.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // A marking says which notes a row refers to.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/analysis"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // signs say what the signs of a matrix mean.

@@ -3,7 +3,7 @@ package report
 import (
 	"math"
 
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A scale writes the values of one metric, and what they differ by, wherever a report

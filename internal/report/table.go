@@ -8,8 +8,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // metricTable is what people read first: one metric, a row for each cell.

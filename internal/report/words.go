@@ -6,7 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // sayRun puts one run into words.

@@ -12,7 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 )
 
 // running is a container with its task, from its creation to its removal.

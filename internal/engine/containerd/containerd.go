@@ -27,10 +27,10 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // Config says which containerd to drive, and how.

@@ -13,8 +13,8 @@ import (
 	containerd "github.com/containerd/containerd/v2/client"
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // The limits of removing what resists.

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/containerd"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // A daemon is a containerd of a test's own.

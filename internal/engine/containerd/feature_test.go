@@ -25,7 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/registry/registrytest"
+	"github.com/tare-bench/tare/internal/image/registry/registrytest"
 )
 
 // open returns an engine on the machine's containerd.

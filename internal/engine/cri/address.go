@@ -8,7 +8,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // portsOf are a Spec's ports as a pod publishes them. The interface wants the

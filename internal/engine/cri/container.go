@@ -15,8 +15,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // running is a container of the engine, from its creation to its removal.

@@ -12,11 +12,11 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
 // check reports what of spec this server cannot do.

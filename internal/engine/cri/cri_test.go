@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/engine/cri"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
-	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // What the suite checks only where it is.

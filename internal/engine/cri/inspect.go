@@ -12,9 +12,9 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/readback"
-	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/readback"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
 // verbose is what is needed of what servers tell of a container or a sandbox

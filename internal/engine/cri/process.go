@@ -7,9 +7,9 @@ import (
 	"net"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // Daemons returns the process that listens at the server's socket.

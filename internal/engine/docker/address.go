@@ -14,7 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // Address asks the engine, which gives a container its address and its ports of

@@ -9,9 +9,9 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // The kinds of what a dead run leaves.

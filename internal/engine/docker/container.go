@@ -12,9 +12,9 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/stdstream"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // running is a container of the engine, from its creation to its removal.

@@ -18,10 +18,10 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
 // grace is how long Create waits for the engine's answer after its context has

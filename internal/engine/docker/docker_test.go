@@ -6,7 +6,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
-	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 func TestConformance(t *testing.T) {

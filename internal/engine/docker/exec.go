@@ -9,9 +9,9 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/readback"
-	"github.com/tare-bench/tare/internal/stdstream"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // Exec makes, starts and inspects an exec, each one call. The engine's word

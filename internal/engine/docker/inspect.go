@@ -12,10 +12,10 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/readback"
-	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
 // Inspect asks the engine. Of a container that is not started there is nothing

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // checkPrivileged refuses a privileged container where the engine itself lacks

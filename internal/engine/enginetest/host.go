@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // What this file reads are the host's own files, so that an engine's word is

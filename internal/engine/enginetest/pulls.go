@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/registry"
-	"github.com/tare-bench/tare/internal/registry/registrytest"
+	"github.com/tare-bench/tare/internal/image/registry"
+	"github.com/tare-bench/tare/internal/image/registry/registrytest"
 )
 
 // "Pull fetches … into its own store … Evict removes an image that Pull has

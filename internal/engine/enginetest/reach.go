@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netdev"
-	"github.com/tare-bench/tare/internal/netns"
-	"github.com/tare-bench/tare/internal/netpath"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netns"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // A way is a network with a way to reach a container in it.

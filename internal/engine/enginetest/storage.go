@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // A storage is a word of Spec.Storage, and what an engine has that has it.

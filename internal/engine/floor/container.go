@@ -13,9 +13,9 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/datadir"
-	"github.com/tare-bench/tare/internal/netdev"
+	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // errState is wrapped by the errors of operations that come too early or too late.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // Exec implements bench.Execer with one fork and one exec, and no process

@@ -15,10 +15,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/floor"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 func open(_ testing.TB, s enginetest.Site) bench.Engine {

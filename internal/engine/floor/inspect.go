@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // Inspect implements bench.Container. It asks the kernel about init, which has

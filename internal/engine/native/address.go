@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // Address implements bench.Addresser: the port is the host's own.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 )
 
 // DataDir implements bench.DataKeeper: a directory below Spec.Data, or below

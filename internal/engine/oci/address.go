@@ -5,8 +5,8 @@ import (
 	"net/netip"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netdev"
-	"github.com/tare-bench/tare/internal/netpath"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // Address implements bench.Addresser.

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/userns"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
 // A bundle is the directory that a runtime makes a container of, and the pipes

@@ -12,12 +12,12 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/netdev"
-	"github.com/tare-bench/tare/internal/readback"
-	"github.com/tare-bench/tare/internal/seccomp"
-	"github.com/tare-bench/tare/internal/userns"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/readback"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
+	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
 // version is what config.json says it complies with: the oldest that has what

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // deleteLimit bounds one try to have the runtime delete a container.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // runInSandbox is run for a process that the host does not see. When ctx ends, the

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/proc"
-	"github.com/tare-bench/tare/internal/readback"
-	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
 // Inspect asks the kernel about the container's first process, which exists

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/oci"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 func TestConformance(t *testing.T) {

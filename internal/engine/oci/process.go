@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // A process is the first one of a container: a child of this process by

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/netpath"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // A networking is the part of Podman's word on a container's network that tare

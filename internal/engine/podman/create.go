@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
-	"github.com/tare-bench/tare/internal/seccomp"
+	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
 // grace is how long Create waits for Podman's answer after its context has

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // Gone looks for processes of a container that was removed. Where Podman cannot

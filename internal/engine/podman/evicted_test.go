@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/cgroup/cgrouptest"
 	"github.com/tare-bench/tare/internal/engine/apitest"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/cgroup/cgrouptest"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // What Podman leaves running of a container that it says it has removed is a failed

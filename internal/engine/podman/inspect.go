@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/readback"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // An inspection is the part of Podman's word on a container that tare uses.

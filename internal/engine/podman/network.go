@@ -10,7 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // driver is what the devices are marked with that this package makes.

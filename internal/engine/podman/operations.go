@@ -12,7 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/stdstream"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // own returns the engine's container behind the interface.

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/podman"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // real returns an engine with a service of its own in dir.

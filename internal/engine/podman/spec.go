@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/datadir"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/userns"
+	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
 // A request is the part of Podman's SpecGenerator that tare uses.

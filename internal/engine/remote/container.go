@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/remote"
-	"github.com/tare-bench/tare/internal/stdstream"
 )
 
 // A container is one on the other machine. It lives and dies with the session in

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/affinity"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
 )
 

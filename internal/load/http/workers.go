@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tare-bench/tare/internal/affinity"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
 // workers are the threads of the client, one for each of its CPUs.

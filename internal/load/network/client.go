@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/affinity"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // A target is where a server is reached.

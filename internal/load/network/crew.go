@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tare-bench/tare/internal/affinity"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
 // A crew is the threads of one side of a session.

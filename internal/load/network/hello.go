@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 const banner = "tare-net"

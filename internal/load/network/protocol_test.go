@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/affinity"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 const testToken = "a-token-of-a-test_0123"

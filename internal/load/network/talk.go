@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/affinity"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
 // A talk is what a server and a client say to one another on a control

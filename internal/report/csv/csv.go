@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // Write renders a report, with a line of names first.

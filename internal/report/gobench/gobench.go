@@ -12,7 +12,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // Write writes the successful trials of a run that count, with their primary

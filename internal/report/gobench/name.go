@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/plain"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // unitOf names a metric's values as the Go benchmark format does: what is

@@ -5,8 +5,8 @@ package json
 import (
 	"io"
 
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // Write renders a report, indented, with a newline at its end.

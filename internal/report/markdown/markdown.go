@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // Write renders a report.

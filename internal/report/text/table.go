@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 const (

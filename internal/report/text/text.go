@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plain"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 // Options say what the terminal can do. The zero value is 80 columns without colour.

@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/sqlite"
 	"github.com/tare-bench/tare/internal/store/storetest"
 )

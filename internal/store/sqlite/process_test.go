@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/sqlite"
 	"github.com/tare-bench/tare/internal/store/storetest"
 )

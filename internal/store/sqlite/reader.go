@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // A querier is a database or a transaction.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // A sampleReader reads the samples of one run in their order.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // errSum is the error of reading what is not what was stored.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // Two processes that resume the same run do not mix their samples: the second

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 var _ bench.Store = (*Memory)(nil)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 func testInvalidSamples(t *testing.T, s *suite) {

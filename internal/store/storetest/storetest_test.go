@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/storetest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/record"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 func testRead(_ *testing.T, s *suite) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // New returns the workload.
@@ -40,7 +40,7 @@ func (workload) Metrics() []bench.Metric {
 			rate(cpu.Single+"."+k, k+", one thread", bench.Detail, "The part of cpu.single that is kernel "+k+"."),
 			rate(cpu.All+"."+k, k+", all threads", bench.Detail, "The part of cpu.all that is kernel "+k+"."))
 	}
-	return append(all, party.Counters()...)
+	return append(all, supervise.Counters()...)
 }
 
 func rate(name, title string, role bench.Role, doc string) bench.Metric {
@@ -93,10 +93,10 @@ func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	for _, key := range []string{"time", "threads", "kernels"} {
 		options[key] = t.Params[key]
 	}
-	return party.Stage(t.Engine, party.Job{Spec: t.Spec, Load: party.LoadOf(cpu.Name, options)}), nil
+	return supervise.Stage(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(cpu.Name, options)}), nil
 }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	return party.Work(ctx, t, m)
+	return supervise.Work(ctx, t, m)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/oci"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	load "github.com/tare-bench/tare/internal/load/cpu"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
@@ -153,12 +153,12 @@ func TestThreads(t *testing.T) {
 			{CPUSet: "0"}: "1",
 			{CPUs: 0.5}:   strconv.Itoa(runtime.NumCPU()),
 		} {
-			spec := bench.Spec{Limits: limits, Argv: party.Loads([]string{load.Name, "time=10ms", "kernels=prime"})}
+			spec := bench.Spec{Limits: limits, Argv: supervise.Loads([]string{load.Name, "time=10ms", "kernels=prime"})}
 			if err := e.Prepare(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
 			m := workloadtest.NewMeter(t)
-			p, err := party.Start(t.Context(), e, spec, m, "")
+			p, err := supervise.Start(t.Context(), e, spec, m, "")
 			if err != nil {
 				t.Fatal(err)
 			}

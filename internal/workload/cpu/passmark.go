@@ -16,13 +16,13 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // passMark returns PassMark's PerformanceTest for Linux, by the name under which
 // the host has it.
-func passMark() (party.Program, error) {
-	p := party.Program{Package: "PerformanceTest for Linux from PassMark, and put its directory into PATH"}
+func passMark() (supervise.Program, error) {
+	p := supervise.Program{Package: "PerformanceTest for Linux from PassMark, and put its directory into PATH"}
 	var errs []error
 	for _, p.Name = range []string{"pt_linux_x64", "pt_linux_arm64", passMarkName} {
 		err := p.Find()
@@ -47,7 +47,7 @@ const resultsFile = "results_cpu.yml"
 // A workshop is a directory of the host in which the cell's containers leave
 // their results.
 type workshop struct {
-	*party.Jobs
+	*supervise.Jobs
 	dir string
 }
 
@@ -57,18 +57,18 @@ func newWorkshop(t bench.Task) (bench.Fixture, error) {
 		return nil, err
 	}
 	w := &workshop{dir: dir}
-	w.Jobs = party.Stage(t.Engine, w.job(t))
+	w.Jobs = supervise.Stage(t.Engine, w.job(t))
 	return w, nil
 }
 
 // job runs the CPU tests once, at their shortest; they take as long as they
 // take. On the screen there is a picture, so the numbers are read from the file
 // that it leaves.
-func (w *workshop) job(t bench.Task) party.Job {
+func (w *workshop) job(t bench.Task) supervise.Job {
 	p, _ := passMark() // Check has seen to it
 	spec := w.place(t)
 	spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
-	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", party.Threads(t)}
+	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", supervise.Threads(t)}
 	return p.Job(spec, args, func([]byte) (*load.Report, error) {
 		text, err := takeResults(w.dir)
 		if err != nil {

@@ -9,16 +9,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
-var stressNG = party.Program{Name: "stress-ng", Package: "package stress-ng"}
+var stressNG = supervise.Program{Name: "stress-ng", Package: "package stress-ng"}
 
 // stressJobs multiply matrices: one method, since those of all methods differ
 // too much in length to be counted together. The score is its operations per
 // second of real time.
-func stressJobs(t bench.Task) []party.Job {
-	return twice(t, func(threads, score string) party.Job {
+func stressJobs(t bench.Task) []supervise.Job {
+	return twice(t, func(threads, score string) supervise.Job {
 		args := []string{"--cpu", threads, "--cpu-method", "matrixprod", "--timeout", seconds(t) + "s", "--metrics-brief", "--stdout"}
 		return stressNG.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
 			rate, ok := stressRate(output)

@@ -8,15 +8,15 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
-var sysbench = party.Program{Name: "sysbench", Package: "package sysbench"}
+var sysbench = supervise.Program{Name: "sysbench", Package: "package sysbench"}
 
 // sysbenchJobs look for the primes below 20,000, as is usual: the score is how
 // often in a second.
-func sysbenchJobs(t bench.Task) []party.Job {
-	return twice(t, func(threads, score string) party.Job {
+func sysbenchJobs(t bench.Task) []supervise.Job {
+	return twice(t, func(threads, score string) supervise.Job {
 		args := []string{"cpu", "--cpu-max-prime=20000", "--threads=" + threads, "--time=" + seconds(t), "--events=0", "run"}
 		return sysbench.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
 			rate, ok := sysbenchRate(output)

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/cpu"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A tool is a program of the host that computes in place of the load.
@@ -27,8 +27,8 @@ func tools() []tool {
 	}
 }
 
-func staged(jobs func(bench.Task) []party.Job) func(bench.Task) (bench.Fixture, error) {
-	return func(t bench.Task) (bench.Fixture, error) { return party.Stage(t.Engine, jobs(t)...), nil }
+func staged(jobs func(bench.Task) []supervise.Job) func(bench.Task) (bench.Fixture, error) {
+	return func(t bench.Task) (bench.Fixture, error) { return supervise.Stage(t.Engine, jobs(t)...), nil }
 }
 
 // toolNamed is the tool of a name that was held to its rule.
@@ -39,8 +39,8 @@ func toolNamed(name string) tool {
 
 // twice makes two jobs of a program that is told how many threads to use: one
 // for each score.
-func twice(t bench.Task, job func(threads, score string) party.Job) []party.Job {
-	return []party.Job{job("1", cpu.Single), job(party.Threads(t), cpu.All)}
+func twice(t bench.Task, job func(threads, score string) supervise.Job) []supervise.Job {
+	return []supervise.Job{job("1", cpu.Single), job(supervise.Threads(t), cpu.All)}
 }
 
 // seconds is how long each of two runs of a tool takes: half of the time, in

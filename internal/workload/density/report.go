@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // calm is how long the containers have to come to rest before they are looked at.

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/disk"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // New returns the workload.
@@ -48,7 +48,7 @@ func (workload) Metrics() []bench.Metric {
 			all = append(all, metric(disk.PercentileMetric(name, p), title, "s", bench.Detail, doc))
 		}
 	}
-	return append(all, party.Counters()...)
+	return append(all, supervise.Counters()...)
 }
 
 func metric(name, title, unit string, role bench.Role, doc string) bench.Metric {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/disk"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // runFIO is a trial with the host's fio. A container of tare's own goes before:
@@ -25,7 +25,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	spec := stored(t)
-	dir, err := party.DataDir(t.Engine, spec)
+	dir, err := supervise.DataDir(t.Engine, spec)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if _, err := m.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
 		return err
 	}
-	p, err := party.Start(ctx, t.Engine, spec, m, fio)
+	p, err := supervise.Start(ctx, t.Engine, spec, m, fio)
 	if err != nil {
 		return err
 	}
@@ -51,12 +51,12 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	party.Tell(m, report)
-	party.Record(m, p.Count(ctx))
+	supervise.Tell(m, report)
+	supervise.Record(m, p.Count(ctx))
 	note(m, t, facts)
 	got := p.Applied(ctx, m)
 	got.Data = fuller(began.Data, got.Data)
-	spec.Argv, got.Argv = party.Renamed(spec.Argv, dir, bench.DataDir), party.Renamed(got.Argv, dir, bench.DataDir)
+	spec.Argv, got.Argv = supervise.Renamed(spec.Argv, dir, bench.DataDir), supervise.Renamed(got.Argv, dir, bench.DataDir)
 	return m.Applied(spec, got)
 }
 
@@ -68,7 +68,7 @@ func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]s
 		return nil
 	}
 	spec := stored(t)
-	dir, err := party.DataDir(t.Engine, spec)
+	dir, err := supervise.DataDir(t.Engine, spec)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]s
 	if _, err := c.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
 		return err
 	}
-	p, err := party.Start(ctx, t.Engine, spec, c, "check of fio")
+	p, err := supervise.Start(ctx, t.Engine, spec, c, "check of fio")
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func fuller(began, ended string) string {
 
 // check has the load look at everything, and write nothing.
 func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]string, err error) {
-	p, err := party.Start(ctx, t.Engine, checking(t), c, "check of the disk")
+	p, err := supervise.Start(ctx, t.Engine, checking(t), c, "check of the disk")
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]s
 func checking(t bench.Task) bench.Spec {
 	spec, options := stored(t), optionsOf(t, bench.DataDir)
 	options["patterns"] = "none"
-	spec.Argv = party.Loads(party.LoadOf(disk.Name, options))
+	spec.Argv = supervise.Loads(supervise.LoadOf(disk.Name, options))
 	return spec
 }
 

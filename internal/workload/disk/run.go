@@ -6,18 +6,18 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/disk"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == fio {
-		return party.Stage(t.Engine, party.Job{Spec: checking(t)}), nil
+		return supervise.Stage(t.Engine, supervise.Job{Spec: checking(t)}), nil
 	}
-	return party.Stage(t.Engine, party.Job{
-		Spec: stored(t), Load: party.LoadOf(disk.Name, optionsOf(t, bench.DataDir)),
-		Finish: func(_ context.Context, _ *party.Party, m bench.Meter, r *load.Report) error {
-			party.Tell(m, r)
+	return supervise.Stage(t.Engine, supervise.Job{
+		Spec: stored(t), Load: supervise.LoadOf(disk.Name, optionsOf(t, bench.DataDir)),
+		Finish: func(_ context.Context, _ *supervise.Process, m bench.Meter, r *load.Report) error {
+			supervise.Tell(m, r)
 			note(m, t, r.Facts)
 			return nil
 		},
@@ -29,7 +29,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if t.Params["tool"] == fio {
 		return runFIO(ctx, t, m)
 	}
-	return party.Work(ctx, t, m)
+	return supervise.Work(ctx, t, m)
 }
 
 // The codes of notes. NoteIOUring, NoteIOLibaio and NoteIOThreads tell how requests

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // ab is ApacheBench, of version 2.3. It has one thread and a closed loop. Its
@@ -15,7 +15,7 @@ import (
 // that it writes beside them.
 func ab() *tool {
 	return &tool{
-		Program: party.Program{Name: "ab", Package: "package apache2-utils"},
+		Program: supervise.Program{Name: "ab", Package: "package apache2-utils"},
 		unknown: []string{"rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
 		ask:     askAB,
 		parse:   func(output []byte, _ question) (*load.Report, error) { return parseAB(output) },

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
 // keepApart sees to it that client and server run on CPUs of their own. A server that

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // Name is the workload's.

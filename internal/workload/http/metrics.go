@@ -5,7 +5,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // The metrics that others ask for by name.
@@ -67,7 +67,7 @@ func (workload) Metrics() []bench.Metric {
 			all[i].Role = bench.Primary
 		}
 	}
-	return append(primaryFirst(all), party.Counters()...)
+	return append(primaryFirst(all), supervise.Counters()...)
 }
 
 // times are the metrics of one kind of times.

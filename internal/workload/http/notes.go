@@ -3,7 +3,7 @@ package http
 import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // NoteLoadBound marks a sample in which the client had no CPU time left, and the server
@@ -13,7 +13,7 @@ const NoteLoadBound = "load-bound"
 // Notes implements bench.Noter.
 func (workload) Notes() []bench.Note {
 	return []bench.Note{
-		party.SameCPU(),
+		supervise.SameCPU(),
 		{
 			Code: NoteLoadBound,
 			Text: "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",

@@ -7,14 +7,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // oha has both loops, and says what it found as JSON. It sends requests when they
 // are due, and with --latency-correction times them from then on.
 func oha() *tool {
 	return &tool{
-		Program: party.Program{Name: "oha", Package: "oha (cargo install oha)"},
+		Program: supervise.Program{Name: "oha", Package: "oha (cargo install oha)"},
 		unknown: []string{"ramp", "objective", "percentile", "warmup", "repeat"},
 		ask:     askOha,
 		parse:   func(output []byte, _ question) (*load.Report, error) { return parseOha(output) },

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load/https"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A server that is not there may be elsewhere, and one that has no such page may have
@@ -24,7 +24,7 @@ func TestNotReady(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		err := notReady(https.Ready(ctx, url+"/document", false))
 		cancel()
-		if !errors.Is(err, party.ErrNotReady) || !strings.Contains(err.Error(), advice) || strings.Count(err.Error(), "option") != 1 {
+		if !errors.Is(err, supervise.ErrNotReady) || !strings.Contains(err.Error(), advice) || strings.Count(err.Error(), "option") != 1 {
 			t.Errorf("%v; want %s", err, advice)
 		}
 	}

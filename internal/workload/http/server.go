@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/unit"
+	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A server is one of the kinds that a cell can have.
@@ -102,7 +102,7 @@ func (w workload) stage(ctx context.Context, t bench.Task) (*stage, error) {
 
 // serve decides what the container runs.
 func (w workload) serve(ctx context.Context, s *stage) (err error) {
-	own := party.OwnNetwork(s.server.Network)
+	own := supervise.OwnNetwork(s.server.Network)
 	if s.port, err = s.portFor(s.task.Params["port"], own); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (w workload) serve(ctx context.Context, s *stage) (err error) {
 		options := map[string]string{
 			"root": s.site.content(), "port": strconv.Itoa(int(s.port)), "cpus": affinity.Format(s.cpus.server),
 		}
-		s.server.Argv = party.Loads(party.LoadOf(http.ServerName, options))
+		s.server.Argv = supervise.Loads(supervise.LoadOf(http.ServerName, options))
 	case nginxServer:
 		if s.server.Image == "" {
 			s.server.Image = "host:" + nginx
@@ -184,7 +184,7 @@ func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 		return spec, nil
 	}
 	t.Spec = bench.Spec{Limits: spec.Limits, Security: spec.Security, Runtime: spec.Runtime, Snapshotter: spec.Snapshotter}
-	found, err := party.Reachable(ctx, t, nil)
+	found, err := supervise.Reachable(ctx, t, nil)
 	spec.Network, spec.Reach = found.Network, cmp.Or(found.Reach, spec.Reach)
 	return spec, err
 }

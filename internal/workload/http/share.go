@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // shareOf reads a rate that is a part of what the slowest cell of those compared can
@@ -114,11 +114,11 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 	if err := closed.Reset(ctx); err != nil {
 		return err
 	}
-	var clock party.Outside
+	var clock supervise.Outside
 	defer func() { err = errors.Join(err, clock.Err()) }()
 	r := &rehearsal{}
-	listener := party.Listener{Recorder: r, Err: func(err error) error { r.hear(err); return ctx.Err() }}
-	all, listeners := make(turns, tries), make([]party.Listener, tries)
+	listener := supervise.Listener{Recorder: r, Err: func(err error) error { r.hear(err); return ctx.Err() }}
+	all, listeners := make(turns, tries), make([]supervise.Listener, tries)
 	for i := range all {
 		all[i], listeners[i] = &closed, listener
 	}

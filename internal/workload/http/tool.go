@@ -12,12 +12,12 @@ import (
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A tool is a program of the host that is the client in place of tare's own.
 type tool struct {
-	party.Program
+	supervise.Program
 	unknown []string // options of the workload
 	ask     func(o question) []string
 	parse   func(output []byte, o question) (*load.Report, error)
@@ -75,7 +75,7 @@ func (v *visit) askWith(ctx context.Context, t *tool) (*load.Report, error) {
 	q := question{params: v.task.Params, server: v.at, path: path, threads: max(1, len(v.cpus.client))}
 	spec := v.beside
 	spec.Image, spec.Argv = "host:"+t.Name, append([]string{t.Name}, t.ask(q)...)
-	client, err := party.Start(ctx, v.client, spec, v.clock, "client")
+	client, err := supervise.Start(ctx, v.client, spec, v.clock, "client")
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/load/https"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // Run implements bench.Workload.
@@ -25,7 +25,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
-	return turns{s}.Work(ctx, m, []party.Listener{{Recorder: m, Err: func(err error) error { return err }}})
+	return turns{s}.Work(ctx, m, []supervise.Listener{{Recorder: m, Err: func(err error) error { return err }}})
 }
 
 // A visit is the load of one stage: a server that runs, and where it is reached.
@@ -33,7 +33,7 @@ type visit struct {
 	*stage
 	clock  bench.Clock
 	to     bench.Recorder // of the load that is measured; nil before one is
-	server *party.Party
+	server *supervise.Process
 	port   uint16
 	at     netip.AddrPort
 	rest   *proc.Usage // of the server when it had answered for the first time; nil = not known
@@ -74,9 +74,9 @@ func (v *visit) measure(ctx context.Context) error {
 		v.to.Record(memoryRest, float64(v.rest.PSS))
 	}
 	if v.task.Params["pin"] == "yes" && !v.apart {
-		report.Notes = append(report.Notes, party.NoteSameCPU)
+		report.Notes = append(report.Notes, supervise.NoteSameCPU)
 	}
-	party.Tell(v.to, report)
+	supervise.Tell(v.to, report)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func notReady(err error) error {
 	if _, none := errors.AsType[*url.Error](err); none {
 		advice = "if it listens elsewhere, say where with option port"
 	}
-	return fmt.Errorf("the server was %w (%v): %w: %s", party.ErrNotReady, readyTime, err, advice)
+	return fmt.Errorf("the server was %w (%v): %w: %s", supervise.ErrNotReady, readyTime, err, advice)
 }
 
 // load has the client do its work.
@@ -166,7 +166,7 @@ func (v *visit) ask(ctx context.Context, options map[string]string) (report *loa
 	if spec.Argv, err = v.program(options); err != nil {
 		return nil, err
 	}
-	client, err := party.Start(ctx, v.client, spec, v.clock, "client")
+	client, err := supervise.Start(ctx, v.client, spec, v.clock, "client")
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +181,11 @@ func (v *visit) ask(ctx context.Context, options map[string]string) (report *loa
 // program is the client: the agent or, for what that does not speak, tare itself.
 func (v *visit) program(options map[string]string) ([]string, error) {
 	if !encrypted(v.task) {
-		return party.Loads(party.LoadOf(http.Name, options)), nil
+		return supervise.Loads(supervise.LoadOf(http.Name, options)), nil
 	}
 	options["tls"], options["http2"] = v.task.Params["tls"], v.task.Params["http2"]
 	file, err := os.Executable()
-	return append([]string{file, "agent", "load"}, party.LoadOf("https", options)...), err
+	return append([]string{file, "agent", "load"}, supervise.LoadOf("https", options)...), err
 }
 
 // account reports what the server used.
@@ -213,7 +213,7 @@ func (v *visit) account(r *load.Report, before, after proc.Usage) {
 type watch struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	server *party.Party
+	server *supervise.Process
 	most   int64 // bytes
 }
 

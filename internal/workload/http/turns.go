@@ -5,16 +5,16 @@ import (
 	"reflect"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // turns are stages of one cell that load the same server, one after the other: that
 // of the first.
 type turns []*stage
 
-// Share implements party.Sharer: stages that want the same server can have one
+// Share implements supervise.Sharer: stages that want the same server can have one
 // together.
-func (s *stage) Share(others ...bench.Fixture) (party.Shared, bool) {
+func (s *stage) Share(others ...bench.Fixture) (supervise.Shared, bool) {
 	all := turns{s}
 	for _, o := range others {
 		next, ok := o.(*stage)
@@ -41,7 +41,7 @@ func serverOptions() []string {
 	return []string{"server", "root", "port", "size", "tls", "http2", "pin"}
 }
 
-// Reset implements party.Shared.
+// Reset implements supervise.Shared.
 func (t turns) Reset(ctx context.Context) error {
 	if err := t[0].task.Engine.Prepare(ctx, t[0].server); err != nil {
 		return err
@@ -54,10 +54,10 @@ func (t turns) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Work implements party.Shared.
-func (t turns) Work(ctx context.Context, m bench.Meter, listeners []party.Listener) error {
+// Work implements supervise.Shared.
+func (t turns) Work(ctx context.Context, m bench.Meter, listeners []supervise.Listener) error {
 	first := t[0]
-	server, err := party.Start(ctx, first.task.Engine, first.server, m, "server")
+	server, err := supervise.Start(ctx, first.task.Engine, first.server, m, "server")
 	if err != nil {
 		return err
 	}

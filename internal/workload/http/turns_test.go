@@ -12,7 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	loads "github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 	"github.com/tare-bench/tare/internal/workload/http"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
@@ -60,9 +60,9 @@ func setUp(t *testing.T, e bench.Engine, specs []bench.Spec, given ...map[string
 }
 
 // share has stages share a server.
-func share(t *testing.T, stages []bench.Fixture) party.Shared {
+func share(t *testing.T, stages []bench.Fixture) supervise.Shared {
 	t.Helper()
-	shared, ok := party.Join(stages...)
+	shared, ok := supervise.Join(stages...)
 	if !ok {
 		t.Fatal("not shared")
 	}
@@ -87,11 +87,11 @@ func TestWhoSharesAServer(t *testing.T) {
 		first := map[string]string{"server": "nginx"}
 		second := maps.Clone(first)
 		maps.Copy(second, test.other)
-		if _, ok := party.Join(setUp(t, e, []bench.Spec{{}, test.spec}, first, second)...); ok != test.want {
+		if _, ok := supervise.Join(setUp(t, e, []bench.Spec{{}, test.spec}, first, second)...); ok != test.want {
 			t.Errorf("%s: shared %v, want %v", name, ok, test.want)
 		}
 	}
-	if _, ok := party.Join(setUp(t, e, []bench.Spec{{}}, nil)[0], party.Stage(e)); ok {
+	if _, ok := supervise.Join(setUp(t, e, []bench.Spec{{}}, nil)[0], supervise.Stage(e)); ok {
 		t.Error("shared with what is no server")
 	}
 }
@@ -107,10 +107,10 @@ func TestSharedServer(t *testing.T) {
 	if err := shared.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all, meters, listeners := workloadtest.NewMeter(t), make([]*workloadtest.Meter, len(stages)), make([]party.Listener, len(stages))
+	all, meters, listeners := workloadtest.NewMeter(t), make([]*workloadtest.Meter, len(stages)), make([]supervise.Listener, len(stages))
 	for i := range stages {
 		meters[i] = workloadtest.NewMeter(t)
-		listeners[i] = party.Listener{Recorder: meters[i], Err: as}
+		listeners[i] = supervise.Listener{Recorder: meters[i], Err: as}
 	}
 	if err := shared.Work(t.Context(), all, listeners); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestSharedServerGoesOn(t *testing.T) {
 	does := func(n float64, hear func(error) error) func(error) error {
 		return func(err error) error { e.calls += n; return hear(err) }
 	}
-	err := shared.Work(t.Context(), all, []party.Listener{
+	err := shared.Work(t.Context(), all, []supervise.Listener{
 		{Recorder: first, Err: does(7, as)}, {Recorder: bad, Err: does(1000, func(err error) error { failed = err; return nil })}, {Recorder: last, Err: does(7, as)},
 	})
 	if err != nil || failed == nil || !strings.Contains(failed.Error(), "status 404") || len(bad.Values) > 0 {
@@ -168,7 +168,7 @@ func TestSharedServerGoesOn(t *testing.T) {
 	if first.Values[http.Requests] != 50 || last.Values[http.Requests] != 50 {
 		t.Errorf("the others: %v, %v", first.Values, last.Values)
 	}
-	if a, b := first.Values[party.SystemCalls], last.Values[party.SystemCalls]; a <= 0 || a != b {
+	if a, b := first.Values[supervise.SystemCalls], last.Values[supervise.SystemCalls]; a <= 0 || a != b {
 		t.Errorf("%v system calls in the first load and %v in the last, want the same", a, b)
 	}
 	l, err := net.Listen("tcp4", ":0")
@@ -179,7 +179,7 @@ func TestSharedServerGoesOn(t *testing.T) {
 	good["port"] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	shared = share(t, setUp(t, e, []bench.Spec{{}}, good, good))
 	told := func(err error) error { t.Errorf("somebody is told of %v", err); return err }
-	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []party.Listener{{Recorder: first, Err: told}, {Recorder: last, Err: told}})
+	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []supervise.Listener{{Recorder: first, Err: told}, {Recorder: last, Err: told}})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("%v", err)
 	}

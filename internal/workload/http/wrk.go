@@ -8,13 +8,13 @@ import (
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // wrk has a closed loop, and counts what was answered until its time was over.
 func wrk() *tool {
 	return &tool{
-		Program: party.Program{Name: "wrk", Package: "package wrk"},
+		Program: supervise.Program{Name: "wrk", Package: "package wrk"},
 		unknown: []string{"requests", "rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
 		ask:     askWrk,
 		parse:   func(output []byte, _ question) (*load.Report, error) { return parseWrk(output) },

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // life is one container under way.

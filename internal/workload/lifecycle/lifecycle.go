@@ -9,7 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // The names of the metrics of the usual sequence, which are also those of the

@@ -8,10 +8,10 @@ import (
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/memory"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // New returns the workload.
@@ -37,7 +37,7 @@ func (workload) Metrics() []bench.Metric {
 		name := memory.LatencyOf(size)
 		all = append(all, latency(name, "access within "+name[len(memory.Latency)+1:], bench.Detail, "As "+memory.Latency+", over a part of the array."))
 	}
-	return append(all, party.Counters()...)
+	return append(all, supervise.Counters()...)
 }
 
 func bandwidth(name, title string, role bench.Role, doc string) bench.Metric {
@@ -116,14 +116,14 @@ func (workload) CheckParams(params map[string]string) error {
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == sysbench.Name {
-		return party.Stage(t.Engine, sysbenchJobs(t)...), nil
+		return supervise.Stage(t.Engine, sysbenchJobs(t)...), nil
 	}
-	return party.Stage(t.Engine, party.Job{Spec: t.Spec, Load: party.LoadOf(memory.Name, options(t))}), nil
+	return supervise.Stage(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(memory.Name, options(t))}), nil
 }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	return party.Work(ctx, t, m)
+	return supervise.Work(ctx, t, m)
 }
 
 // options are those of the load.

@@ -10,14 +10,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/memory"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
-var sysbench = party.Program{Name: "sysbench", Package: "package sysbench"}
+var sysbench = supervise.Program{Name: "sysbench", Package: "package sysbench"}
 
 // sysbenchJobs read and write one block over and over, all threads the same one.
-func sysbenchJobs(t bench.Task) []party.Job {
-	job := func(operation, metric string) party.Job {
+func sysbenchJobs(t bench.Task) []supervise.Job {
+	job := func(operation, metric string) supervise.Job {
 		return sysbench.Job(t.Spec, sysbenchArgs(t, operation), func(output []byte) (*load.Report, error) {
 			rate, ok := sysbenchRate(output)
 			if !ok {
@@ -28,7 +28,7 @@ func sysbenchJobs(t bench.Task) []party.Job {
 			return r, nil
 		})
 	}
-	return []party.Job{job("read", memory.Read), job("write", memory.Write)}
+	return []supervise.Job{job("read", memory.Read), job("write", memory.Write)}
 }
 
 func sysbenchArgs(t bench.Task, operation string) []string {
@@ -37,7 +37,7 @@ func sysbenchArgs(t bench.Task, operation string) []string {
 	return []string{
 		"memory", "--memory-oper=" + operation, "--memory-scope=global", "--memory-access-mode=seq",
 		"--memory-block-size=" + strconv.FormatInt(block, 10), "--memory-total-size=" + strconv.FormatInt(total, 10),
-		"--threads=" + party.Threads(t), "--time=3600", "run",
+		"--threads=" + supervise.Threads(t), "--time=3600", "run",
 	}
 }
 

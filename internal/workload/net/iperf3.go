@@ -8,13 +8,13 @@ import (
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // iperf3 measures throughput, and says so as JSON.
 func iperf3() *tool {
 	return &tool{
-		Program: party.Program{Name: "iperf3", Package: "package iperf3"},
+		Program: supervise.Program{Name: "iperf3", Package: "package iperf3"},
 		unknown: []string{"warmup", "batch", "knee"},
 		serve: func(o toolOptions) []string {
 			return []string{"-s", "-p", fmt.Sprint(o.port), "--forceflush"}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // serverPort is where a server listens that has a network of its own.
@@ -54,7 +54,7 @@ type stage struct {
 // setUp decides on what network the server is, and where the client.
 func setUp(ctx context.Context, t bench.Task) (*stage, error) {
 	t.Spec.Storage, t.Spec.Data = "", "" // a server keeps none
-	spec, err := party.Reachable(ctx, t, serverPorts())
+	spec, err := supervise.Reachable(ctx, t, serverPorts())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func setUp(ctx context.Context, t bench.Task) (*stage, error) {
 		s.client, s.beside = t.Engine, spec
 		s.beside.Limits = bench.Limits{}
 	}
-	if party.OwnNetwork(spec.Network) {
+	if supervise.OwnNetwork(spec.Network) {
 		s.server.Ports = serverPorts()
 	}
 	return s, nil
@@ -79,15 +79,15 @@ func (s *stage) port() uint16 {
 
 // jobs are those of a trial with tare's own agent for client and server, who show
 // one another a token.
-func (s *stage) jobs(token, name, protocol string, options map[string]string) *party.Jobs {
+func (s *stage) jobs(token, name, protocol string, options map[string]string) *supervise.Jobs {
 	secret := tokenVariable + "=" + token
 	s.server.Env = append(slices.Clip(s.server.Env), secret)
 	s.beside.Env = []string{secret}
-	return party.Stage(s.task.Engine, party.Job{
+	return supervise.Stage(s.task.Engine, supervise.Job{
 		Role: "server", Spec: s.server, Serves: true,
 		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 is one that is free
 		Prepare: func(ctx context.Context) error { return s.client.Prepare(ctx, s.beside) },
-		Finish: func(ctx context.Context, server *party.Party, m bench.Meter, r *load.Report) error {
+		Finish: func(ctx context.Context, server *supervise.Process, m bench.Meter, r *load.Report) error {
 			port, err := portOf(r)
 			if err != nil {
 				return err

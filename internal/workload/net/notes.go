@@ -3,16 +3,16 @@ package net
 import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/network"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // Notes implements bench.Noter.
-func (rtt) Notes() []bench.Note { return []bench.Note{party.SameCPU()} }
+func (rtt) Notes() []bench.Note { return []bench.Note{supervise.SameCPU()} }
 
 // Notes implements bench.Noter.
 func (throughput) Notes() []bench.Note {
 	return []bench.Note{
-		party.SameCPU(),
+		supervise.SameCPU(),
 		{
 			Code: network.NoteClientBound, Metric: "throughput.rate",
 			Text: "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",

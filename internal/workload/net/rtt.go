@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // NewRTT returns the workload of round trips. Client and server show one another
@@ -42,7 +42,7 @@ func (rtt) Metrics() []bench.Metric {
 			Name: "rtt.lost", Title: "requests without an answer", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
 			Doc: "Datagrams of a trial whose answer did not come in time. They have no time, and are in no other number.",
 		},
-	}, party.Counters()...)
+	}, supervise.Counters()...)
 }
 
 func (rtt) Params() []bench.Param {
@@ -87,5 +87,5 @@ func (rtt) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if s, ok := t.Fixture.(*stage); ok {
 		return s.measureWith(ctx, m, s.tool)
 	}
-	return party.Work(ctx, t, m)
+	return supervise.Work(ctx, t, m)
 }

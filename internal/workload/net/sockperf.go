@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // sockperf measures round trips. It is told how long, and not how many. Its
@@ -16,7 +16,7 @@ import (
 // ping-pong.
 func sockperf() *tool {
 	return &tool{
-		Program: party.Program{Name: "sockperf", Package: "package sockperf"},
+		Program: supervise.Program{Name: "sockperf", Package: "package sockperf"},
 		unknown: []string{"pings", "warmup", "timeout"},
 		serve: func(o toolOptions) []string {
 			args := append([]string{"server", "-i", "0.0.0.0", "-p", fmt.Sprint(o.port)}, sockperfProtocol(o)...)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // NewThroughput returns the workload of bytes per second; its token is as NewRTT's.
@@ -38,7 +38,7 @@ func (throughput) Metrics() []bench.Metric {
 		m("throughput.knee", "highest rate without loss", "B/s", bench.Higher, bench.Ratio, "Highest rate of datagrams offered at which at most 0.1 % were lost, found by bisection."),
 		m("throughput.client_cpu", "CPU of the client", "1", bench.Lower, bench.Difference, "User and system time of the client per second of the time that is measured: 1 is one CPU."),
 		m("throughput.server_cpu", "CPU of the server", "1", bench.Lower, bench.Difference, "User and system time of the server per second of the time that is measured: 1 is one CPU."),
-	}, party.Counters()...)
+	}, supervise.Counters()...)
 }
 
 func (throughput) Params() []bench.Param {
@@ -87,5 +87,5 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if s, ok := t.Fixture.(*stage); ok {
 		return s.measureWith(ctx, m, s.tool)
 	}
-	return party.Work(ctx, t, m)
+	return supervise.Work(ctx, t, m)
 }

@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/affinity"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A tool is a program of the host that measures in place of tare's own: its
 // server in the container, its client beside it.
 type tool struct {
-	party.Program
+	supervise.Program
 	unknown []string                     // options of the workload
 	serve   func(o toolOptions) []string // arguments of the server
 	says    string                       // what the server prints once it listens
@@ -82,7 +82,7 @@ func (t *tool) server(s *stage) error {
 
 // measureWith is a trial with a tool.
 func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
-	server, err := party.Start(ctx, s.task.Engine, s.server, m, "server")
+	server, err := supervise.Start(ctx, s.task.Engine, s.server, m, "server")
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 		return err
 	}
 	argv := append([]string{t.Name}, t.ask(s.options, at[0])...)
-	err = v.ask(ctx, argv, func(ctx context.Context, client *party.Party) error {
+	err = v.ask(ctx, argv, func(ctx context.Context, client *supervise.Process) error {
 		output, err := client.Output(ctx)
 		if err != nil {
 			return err
@@ -106,12 +106,12 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 	if err != nil {
 		return err
 	}
-	party.Record(m, server.Count(ctx))
+	supervise.Record(m, server.Count(ctx))
 	return m.Applied(s.server, server.Applied(ctx, m))
 }
 
 // listens waits until the server says so.
-func (t *tool) listens(ctx context.Context, server *party.Party) error {
+func (t *tool) listens(ctx context.Context, server *supervise.Process) error {
 	text, err := server.Lines(ctx, t.lines)
 	if err == nil && !strings.Contains(string(text), t.says) {
 		err = t.Foreign(strconv.Quote(t.says), text)
@@ -126,7 +126,7 @@ func (v *meeting) tell(t *tool, output []byte) error {
 		return err
 	}
 	if v.options.has("pin", "yes") && v.options.client == "" {
-		report.Notes = append(report.Notes, party.NoteSameCPU)
+		report.Notes = append(report.Notes, supervise.NoteSameCPU)
 	}
 	v.record(report)
 	return nil

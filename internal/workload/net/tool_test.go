@@ -10,7 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/network"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 func read(tb testing.TB, name string) []byte {
@@ -118,7 +118,7 @@ func TestSeconds(t *testing.T) {
 
 // What the loads say is what the report has words for.
 func TestNotes(t *testing.T) {
-	if network.NoteSameCPU != party.NoteSameCPU || network.TokenVariable != tokenVariable {
+	if network.NoteSameCPU != supervise.NoteSameCPU || network.TokenVariable != tokenVariable {
 		t.Error("the load and the workload use different words")
 	}
 }

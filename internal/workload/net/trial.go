@@ -11,14 +11,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A meeting is one trial: a server that runs, and where it is reached.
 type meeting struct {
 	*stage
 	meter  bench.Meter
-	server *party.Party
+	server *supervise.Process
 	port   uint16 // of the server, where it is
 }
 
@@ -57,10 +57,10 @@ func (v *meeting) addresses(ctx context.Context, protocols ...string) ([]netip.A
 }
 
 // ask runs a client until it has reported.
-func (v *meeting) ask(ctx context.Context, argv []string, answer func(context.Context, *party.Party) error) error {
+func (v *meeting) ask(ctx context.Context, argv []string, answer func(context.Context, *supervise.Process) error) error {
 	spec := v.beside
 	spec.Argv = argv
-	client, err := party.Start(ctx, v.client, spec, v.meter, "client")
+	client, err := supervise.Start(ctx, v.client, spec, v.meter, "client")
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (v *meeting) measure(ctx context.Context, name, protocol string, options ma
 	if protocol == "tcp" {
 		options["addr"], options["udp"] = options["udp"], options["addr"]
 	}
-	return v.ask(ctx, party.Loads(party.LoadOf(name, options)), func(ctx context.Context, client *party.Party) error {
+	return v.ask(ctx, supervise.Loads(supervise.LoadOf(name, options)), func(ctx context.Context, client *supervise.Process) error {
 		reports, err := client.Reports(ctx, 1)
 		if err == nil {
 			v.record(reports[0])
@@ -108,7 +108,7 @@ func (v *meeting) measure(ctx context.Context, name, protocol string, options ma
 func (v *meeting) record(r *load.Report) {
 	if _, remote := bench.As[bench.Remoter](v.task.Engine); remote {
 		// CPUs of two machines only have the same numbers.
-		r.Notes = slices.DeleteFunc(r.Notes, func(code string) bool { return code == party.NoteSameCPU })
+		r.Notes = slices.DeleteFunc(r.Notes, func(code string) bool { return code == supervise.NoteSameCPU })
 	}
-	party.Tell(v.meter, r)
+	supervise.Tell(v.meter, r)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image/registry"
 	"github.com/tare-bench/tare/internal/load"
-	"github.com/tare-bench/tare/internal/ready"
-	"github.com/tare-bench/tare/internal/registry"
+	"github.com/tare-bench/tare/internal/supervise/ready"
 )
 
 // options are what an experiment asks for.

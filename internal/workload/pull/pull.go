@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/ready"
-	"github.com/tare-bench/tare/internal/registry"
+	"github.com/tare-bench/tare/internal/image/registry"
+	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/supervise/ready"
 )
 
 // The names of the metrics.
@@ -69,7 +69,7 @@ func (workload) Metrics() []bench.Metric {
 			Name: Plain, Title: "bytes unpacked", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
 			Doc: "Bytes of the archives of the image's layers once they are uncompressed.",
 		},
-	}, party.Counters()...)
+	}, supervise.Counters()...)
 }
 
 // Check implements bench.Workload.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/ready"
-	"github.com/tare-bench/tare/internal/registry"
+	"github.com/tare-bench/tare/internal/image/registry"
+	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/supervise/ready"
 )
 
 // A trial is one pull, and the container after it.
@@ -84,7 +84,7 @@ func (v *trial) start(ctx context.Context) error {
 	v.meter.Record(Create, create.Duration().Seconds())
 	v.meter.Record(Start, (begun - start.Begin).Seconds())
 	v.meter.Record(Cold, (v.pulled.Duration() + create.Duration() + begun - start.Begin).Seconds())
-	party.Record(v.meter, p.Count(ctx))
+	supervise.Record(v.meter, p.Count(ctx))
 	return v.attest(p.Applied(ctx, v.meter))
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/netpath"
-	"github.com/tare-bench/tare/internal/party"
-	"github.com/tare-bench/tare/internal/ready"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/supervise/ready"
 )
 
 // The names of the metrics.
@@ -49,7 +49,7 @@ func (workload) Metrics() []bench.Metric {
 		m(Started, "start", bench.Detail, bench.Difference, "From the call that starts the container to its return."),
 		m(Port, "time until its port accepts", bench.Detail, bench.Ratio,
 			"As the time until ready, until a connection to the port is accepted; of ready: port and http."),
-	}, party.Counters()...)
+	}, supervise.Counters()...)
 }
 
 func (workload) Params() []bench.Param { return ready.Params(ready.Port) }
@@ -102,7 +102,7 @@ func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition)
 // own has the agent be the service.
 func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	port := uint16(ownPort)
-	if !party.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
+	if !supervise.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
 		var err error
 		if port, err = netpath.FreePort(netip.IPv4Unspecified(), "tcp"); err != nil {
 			return c, nil, err
@@ -156,6 +156,6 @@ func (s *service) trial(ctx context.Context, m bench.Meter) error {
 	if seen.Port > 0 {
 		m.Record(Port, since(seen.Port.Seconds()))
 	}
-	party.Record(m, p.Count(ctx))
+	supervise.Record(m, p.Count(ctx))
 	return m.Applied(s.spec, p.Applied(ctx, m))
 }

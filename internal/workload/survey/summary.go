@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // summary is a Recorder that makes one sample of several parts: it adds up what the
@@ -123,7 +123,7 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 // named is a metric of the workload as the survey has it. Counters of the host are
 // those of all parts.
 func (p Part) named(m bench.Metric) bench.Metric {
-	if m.Role == bench.Counter && !strings.HasPrefix(m.Name, party.Inside) {
+	if m.Role == bench.Counter && !strings.HasPrefix(m.Name, supervise.Inside) {
 		return m
 	}
 	m.Name = p.metric(m.Name)
@@ -142,7 +142,7 @@ func (p Part) metric(name string) string {
 	}
 	own, rest, _ := strings.Cut(name, ".")
 	switch {
-	case strings.HasPrefix(name, party.Inside):
+	case strings.HasPrefix(name, supervise.Inside):
 		return begins + "." + name
 	case p.As == "" || rest == "":
 		return name

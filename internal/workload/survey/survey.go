@@ -29,7 +29,7 @@ type Part struct {
 }
 
 // New returns the survey of these parts, in this order. Their metrics have
-// different names, but for counters, which are added up; party's counters of the
+// different names, but for counters, which are added up; supervise's counters of the
 // processes inside get the name of their part.
 func New(parts ...Part) bench.Workload {
 	return survey{name: "survey", doc: "Everything in short form, one after the other in each trial", parts: parts}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 	"github.com/tare-bench/tare/internal/workload/survey"
 )
 
@@ -293,7 +293,7 @@ func (d dish) serve(to bench.Recorder, how string) error {
 	return nil
 }
 
-func (d dish) Share(others ...bench.Fixture) (party.Shared, bool) {
+func (d dish) Share(others ...bench.Fixture) (supervise.Shared, bool) {
 	menu := menu{d}
 	for _, o := range others {
 		next, ok := o.(dish)
@@ -310,7 +310,7 @@ type menu []dish
 
 func (menu) Reset(context.Context) error { return nil }
 
-func (all menu) Work(_ context.Context, m bench.Meter, listeners []party.Listener) error {
+func (all menu) Work(_ context.Context, m bench.Meter, listeners []supervise.Listener) error {
 	var lost error
 	for i, l := range listeners {
 		err := lost
@@ -409,7 +409,7 @@ func courses(t *testing.T, all ...course) {
 			case strings.Contains(step.fails, name):
 				*why = errBurnt
 			case strings.Contains(step.fails, strings.ToUpper(name)):
-				*why = fmt.Errorf("%w: %w", errBurnt, party.ErrNotReady)
+				*why = fmt.Errorf("%w: %w", errBurnt, supervise.ErrNotReady)
 			}
 		}
 		m := &meter{values: map[string]float64{}}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/party"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A part under way in one cell.
@@ -61,7 +61,7 @@ func (r *running) conclude(others bool) {
 	case others:
 		r.inARow++
 	}
-	hopeless := errors.Is(r.failed, bench.ErrUnsupported) || errors.Is(r.failed, party.ErrNotReady) && !r.worked
+	hopeless := errors.Is(r.failed, bench.ErrUnsupported) || errors.Is(r.failed, supervise.ErrNotReady) && !r.worked
 	if hopeless || r.inARow >= patience {
 		r.refused = r.failed
 	}
@@ -81,7 +81,7 @@ func (r *running) setUp(ctx context.Context) error {
 		return err
 	}
 	r.task.Fixture = made
-	if _, ok := party.Join(made); !ok {
+	if _, ok := supervise.Join(made); !ok {
 		return nil
 	}
 	// It may share a container with others, who shall not be refused for it.
@@ -91,7 +91,7 @@ func (r *running) setUp(ctx context.Context) error {
 // A stop is a part in containers of its own, or several parts in one container.
 type stop struct {
 	parts  []*running
-	shared party.Shared // nil for one part
+	shared supervise.Shared // nil for one part
 }
 
 // stops has consecutive parts share a container as far as they can. What failed the
@@ -100,7 +100,7 @@ type stop struct {
 func stops(parts []*running, asUsual bool) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
-		switch shared, ok := party.Join(append(fixtures, r.task.Fixture)...); {
+		switch shared, ok := supervise.Join(append(fixtures, r.task.Fixture)...); {
 		case r.refused != nil && !(asUsual && r.worked):
 		case r.alone && !asUsual:
 			all, fixtures = append(all, stop{parts: []*running{r}}), nil
@@ -159,9 +159,9 @@ func (s stop) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	if s.shared == nil {
 		return r.Workload.Run(ctx, r.task, bench.MeterOf(clock, sum.of(r)))
 	}
-	listeners := make([]party.Listener, len(s.parts))
+	listeners := make([]supervise.Listener, len(s.parts))
 	for i, r := range s.parts {
-		listeners[i] = party.Listener{Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
+		listeners[i] = supervise.Listener{Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
 	}
 	return s.shared.Work(ctx, bench.MeterOf(clock, sum), listeners)
 }

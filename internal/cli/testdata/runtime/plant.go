@@ -15,9 +15,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/cgroup"
-	"github.com/tare-bench/tare/internal/netns"
-	"github.com/tare-bench/tare/internal/proc"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/netns"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // plant puts a cause into the container that is about to be started: it has its

@@ -1,0 +1,167 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// Remove removes the directory with what is in it, but for one with a name, which
+// RemoveNamed and Close remove. Twice is fine.
+func (d *Dir) Remove() error {
+	if d == nil || d.name != "" {
+		return nil
+	}
+	return d.remove()
+}
+
+// RemoveNamed removes the directory that spec has a name for, if it is there.
+func (k *Keeper) RemoveNamed(spec bench.Spec) error {
+	if err := Check(spec); err != nil || spec.DataName == "" || spec.Storage != "bind" {
+		return err
+	}
+	return k.at(spec, spec.DataName).remove()
+}
+
+func (d *Dir) remove() error {
+	if err := removeTree(d.Path); err != nil {
+		return err
+	}
+	return removeFile(d.record)
+}
+
+// removeTree deletes a directory unless something is mounted below it: that
+// would be deleted in the mount.
+func removeTree(dir string) error {
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the kernel names mounts by their real paths
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	dir = filepath.Join(parent, filepath.Base(dir))
+	mounts, err := proc.Mounts("/", 0)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if m.Point == dir || strings.HasPrefix(m.Point, dir+"/") {
+			return fmt.Errorf("remove %s: something is mounted at %s: unmount it and run 'tare clean'", dir, m.Point)
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// removeFile removes a file, a link or an empty directory, if it is there.
+func removeFile(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Close removes the directories of this engine in this run, whose containers
+// are gone.
+func (k *Keeper) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.staged = nil
+	all, err := recorded(k.records, k.run, k.engine)
+	for _, d := range all {
+		err = errors.Join(err, d.Remove())
+	}
+	if err != nil {
+		return err
+	}
+	return removeFile(k.records)
+}
+
+// recorded lists the directories of an engine in a run by their records. Other
+// files are none of them.
+func recorded(records, run, engine string) ([]*Dir, error) {
+	entries, err := os.ReadDir(records)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var found []*Dir
+	for _, e := range entries {
+		d := &Dir{record: filepath.Join(records, e.Name())}
+		if number, err := strconv.Atoi(e.Name()); (err != nil || strconv.Itoa(number) != e.Name()) && !isName(e.Name()) {
+			continue
+		}
+		switch target, err := os.Readlink(d.record); {
+		case err != nil && e.IsDir():
+			d.Path = d.record
+		case err == nil && filepath.IsAbs(target) && filepath.Base(target) == nameOf(run, engine, e.Name()):
+			d.Path = filepath.Clean(target)
+		default:
+			continue
+		}
+		found = append(found, d)
+	}
+	return found, err
+}
+
+// Kind is that of the directories of a dead run.
+const Kind = "data"
+
+// Leftovers lists the directories that dead runs left with an engine of this
+// name: their IDs are their paths. Directories of runs lie beside that of this
+// run.
+func (k *Keeper) Leftovers(dead func(run string) bool) ([]bench.Leftover, error) {
+	entries, err := os.ReadDir(k.runs())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var left []bench.Leftover
+	for _, e := range entries {
+		run := e.Name()
+		if !e.IsDir() || bench.ValidRunID(run) != nil || !dead(run) {
+			continue
+		}
+		all, runErr := recorded(k.recordsOf(run), run, k.engine)
+		err = errors.Join(err, runErr)
+		for _, d := range all {
+			left = append(left, bench.Leftover{Run: run, Engine: k.engine, Kind: Kind, ID: d.Path})
+		}
+	}
+	return left, err
+}
+
+// RemoveLeftover removes one that Leftovers has listed. It is not an error if
+// it is gone.
+func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
+	if err := bench.ValidRunID(l.Run); err != nil {
+		return err
+	}
+	if l.Engine != k.engine || l.Kind != Kind {
+		return fmt.Errorf("%s: not a directory for data of this engine: %s %q", k.engine, l.Kind, l.ID)
+	}
+	records := k.recordsOf(l.Run)
+	all, err := recorded(records, l.Run, k.engine)
+	for _, d := range all {
+		if d.Path == l.ID {
+			err = errors.Join(err, d.Remove())
+		}
+	}
+	if gone := removeFile(records); !errors.Is(gone, unix.ENOTEMPTY) { // the last one takes it along
+		err = errors.Join(err, gone)
+	}
+	return err
+}
+
+func (k *Keeper) runs() string { return filepath.Dir(filepath.Dir(k.records)) }
+
+func (k *Keeper) recordsOf(run string) string {
+	return recordsIn(filepath.Join(k.runs(), run), k.engine)
+}

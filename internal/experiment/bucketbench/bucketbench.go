@@ -1,0 +1,69 @@
+// Package bucketbench reads the files of bucketbench, a benchmark of container
+// engines that is no longer worked on, and makes tare experiments of them. It
+// also writes the two tables that its users know.
+//
+// What a key or command means is taken from what bucketbench's drivers do, not
+// from its documentation. What tare cannot mean in the same way is a Note.
+package bucketbench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
+)
+
+// A Note says what an experiment does not mean in the same way as the file
+// that it was made of.
+type Note struct {
+	Line int    `json:"line,omitempty"` // of that file, from 1; 0 = about all of it
+	Text string `json:"text"`           // one or more sentences, on one line
+}
+
+// String is the note with its line, if it has one.
+func (n Note) String() string {
+	if n.Line == 0 {
+		return n.Text
+	}
+	return fmt.Sprintf("line %d: %s", n.Line, n.Text)
+}
+
+// Recognise reports whether data is a file for bucketbench, valid or not, and
+// no experiment: only the keys at the top are looked at.
+func Recognise(data []byte) bool {
+	root, _, _ := yamldoc.Read("", data, hints()) // one that is broken further down is recognised too
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(root.Fields, func(f yamldoc.Field) bool { return slices.Contains(names, f.Name) })
+	}
+	return has("drivers", "commands") && !has("workload", "factors", "cells")
+}
+
+// Convert reads a file for bucketbench, of version 0.4 or of those of 2017, and
+// returns the experiment that does the same work. name is the file's, for
+// errors and for the comment in the experiment. The notes are in the order of
+// the file. The error is a *yamldoc.Error with everything that is wrong: what
+// is no such file, and what could not have run with bucketbench either.
+func Convert(name string, data []byte) (Experiment, []Note, error) {
+	root, src, err := yamldoc.Read(name, data, hints())
+	if err != nil {
+		return Experiment{}, nil, err
+	}
+	r := &reader{yamldoc.Problems{Source: src}}
+	f := r.file(root)
+	if err := r.Err(); err != nil {
+		return Experiment{}, nil, err
+	}
+	c := converter{reader: r, file: f}
+	e := c.experiment()
+	if err := r.Err(); err != nil {
+		return Experiment{}, nil, err
+	}
+	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
+	e.Source, e.Notes = name, c.notes
+	return e, c.notes, nil
+}
+
+func hints() yamldoc.Hints {
+	return yamldoc.Hints{Second: "bucketbench reads the first one alone: remove the others"}
+}

@@ -1,0 +1,230 @@
+package bucketbench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
+)
+
+// The commands, by the names that bucketbench's tables have for them.
+const (
+	Run    = "run"
+	Pause  = "pause"
+	Resume = "resume"
+	Stop   = "stop"
+	Delete = "delete"
+	Wait   = "wait"
+)
+
+// metrics is a command too, which neither bucketbench nor tare times.
+const metrics = "metrics"
+
+// command returns what a word of the file stands for; empty where bucketbench
+// knows no such word. Upper and lower case are the same.
+func command(word string) string {
+	switch strings.ToLower(word) {
+	case "run", "start":
+		return Run
+	case "pause":
+		return Pause
+	case "unpause", "resume":
+		return Resume
+	case "stop", "kill":
+		return Stop
+	case "remove", "erase", "delete":
+		return Delete
+	case "wait":
+		return Wait
+	case "metrics", "stats":
+		return metrics
+	}
+	return ""
+}
+
+// CommandOf returns the command of which an operation of tare is the whole or
+// a part: create and start together are run. It is empty where there is none.
+func CommandOf(operation string) string {
+	switch operation {
+	case "create", "start":
+		return Run
+	case "pause", "resume", "stop", "wait":
+		return operation
+	case "kill":
+		return Stop
+	case "remove":
+		return Delete
+	}
+	return ""
+}
+
+// A state is what a container is in, between two commands.
+type state string
+
+const (
+	absent  state = "does not exist yet"
+	running state = "runs"
+	paused  state = "is paused"
+	exited  state = "has exited"
+	removed state = "is removed"
+)
+
+// A move is what a command does to a container.
+type move struct {
+	from       []state
+	to         state
+	operations []string // of tare
+}
+
+func moves() map[string]move {
+	run := []state{running}
+	return map[string]move{
+		Run:    {[]state{absent}, running, []string{"create", "start"}},
+		Pause:  {run, paused, []string{"pause"}},
+		Resume: {[]state{paused}, running, []string{"resume"}},
+		Stop:   {run, exited, []string{"stop"}},
+		Wait:   {run, exited, []string{"wait"}},
+		Delete: {[]state{running, paused, exited}, removed, []string{"remove"}},
+	}
+}
+
+// operations turns the commands into a sequence of tare's operations, and
+// notes what they were. What bucketbench could only have failed at is refused.
+func (c *converter) operations() []string {
+	var out []string
+	all, now := moves(), absent
+	for _, w := range c.file.commands {
+		name := command(w.text)
+		m, moves := all[name]
+		switch {
+		case name == "":
+			c.unknownCommand(w)
+		case name == metrics:
+			c.noteMetrics(w)
+		case now == exited && (name == Stop || name == Wait):
+			c.note(w.at, "%s of a container that has exited is left out: there is nothing to do, and bucketbench timed that", yamldoc.Quote(w.text))
+		case moves && !slices.Contains(m.from, now):
+			c.Fail(w.at, fmt.Sprintf("%s cannot come here: the container %s", yamldoc.Quote(w.text), now), wanted(name, now))
+			return nil
+		default:
+			c.noteCommand(w, name, now)
+			out, now = append(out, m.operations...), m.to
+		}
+	}
+	return c.finish(out, now)
+}
+
+// wanted says what could stand before a command.
+func wanted(name string, now state) string {
+	switch {
+	case name == Run:
+		return "each container is run once"
+	case now == absent:
+		return "begin with run"
+	case now == paused:
+		return "write resume before it"
+	case now == running:
+		return "write pause before it"
+	default:
+		return "leave it out"
+	}
+}
+
+// unknownCommand does as bucketbench does.
+func (c *converter) unknownCommand(w word) {
+	hint := ""
+	if strings.EqualFold(w.text, "rm") {
+		hint = ": did you mean remove?"
+	}
+	c.note(w.at, "bucketbench has no command %s and skips it; so does this%s", yamldoc.Quote(w.text), hint)
+}
+
+// finish ends a sequence with remove, as every one of tare's ends.
+func (c *converter) finish(operations []string, now state) []string {
+	last := c.file.commands[len(c.file.commands)-1].at
+	switch {
+	case now == absent:
+		c.Fail(last, "no container is ever run", "begin with run")
+	case now != removed:
+		c.note(last, "nothing removed the containers, until bucketbench cleaned up after the last one. Here each is removed before the next is made, "+
+			"and the rate has that in it")
+		operations = append(operations, "remove")
+	}
+	if !c.stopsGently() {
+		for i, o := range operations {
+			if o == "stop" {
+				operations[i] = "kill"
+			}
+		}
+	}
+	return operations
+}
+
+// noteCommand notes what a command was that it is not here.
+func (c *converter) noteCommand(w word, name string, now state) {
+	switch name {
+	case Stop:
+		c.noteStop(w)
+	case Pause:
+		c.notePause(w)
+	case Wait:
+		c.noteWait(w)
+	case Delete:
+		if refused := c.types(func(t driverType) bool { return t.refuses }); now != exited && refused != "" {
+			c.note(w.at, "%s refused to remove a container that had not exited, and bucketbench counted the time of that; here remove kills it first", refused)
+		}
+	}
+}
+
+// stopsGently reports whether stop is SIGTERM first, in all cells alike. It is
+// not where some driver's was SIGKILL: then a SIGTERM that is ignored would
+// measure the grace. CRI has nothing else than stop.
+func (c *converter) stopsGently() bool {
+	return c.types(func(t driverType) bool { return t.kills }) == "" || c.types(func(t driverType) bool { return t.name == "CRI" }) != ""
+}
+
+func (c *converter) noteStop(w word) {
+	var was []string
+	for _, t := range c.used {
+		if text := "with " + t.name + " " + t.stop; !slices.Contains(was, text) {
+			was = append(was, text)
+		}
+	}
+	is := "kill for every engine: SIGKILL, until the exit is known"
+	if c.stopsGently() {
+		is = fmt.Sprintf("stop for every engine: SIGTERM, SIGKILL after %d s, until the exit is known", c.grace())
+	}
+	c.note(w.at, "stop was %s. Here it is %s", strings.Join(was, "; "), is)
+	c.note(w.at, "the program has to run until stop comes: where it had ended before, bucketbench counted the few milliseconds of a stop that failed or "+
+		"had nothing to do; here that is no failure, has no time, and is said in the report. If the program ends by itself, write wait in place of stop, "+
+		"or argv such as [sleep, \"3600\"]")
+	if !c.stopsGently() {
+		return
+	}
+	hint := "Write kill among the operations to end it at once"
+	if c.types(func(t driverType) bool { return t.name == "CRI" }) != "" {
+		hint = "With CRI there is no other way to end it"
+	}
+	c.note(w.at, "a program that SIGTERM does not end, such as sleep or a shell, took all of the grace in bucketbench; here it has not stopped, and that is a failure. %s", hint)
+}
+
+func (c *converter) notePause(w word) {
+	if c.types(func(t driverType) bool { return t.name == "CRI" }) != "" {
+		c.note(w.at, "CRI cannot pause: bucketbench counted 0 ms; here its cells are not supported")
+	}
+	if silent := c.types(func(t driverType) bool { return t.silent }); silent != "" {
+		c.note(w.at, "with %s, a pause that failed was no error but 0 ms; here it is an error", silent)
+	}
+}
+
+func (c *converter) noteWait(w word) {
+	if not := c.types(func(t driverType) bool { return !t.waits }); not != "" {
+		c.note(w.at, "bucketbench could not wait with %s, and counted 0 ms and an error; here every engine waits", not)
+	}
+	c.note(w.at, "a program that ends with another status than 0 was as good as any; here its container has failed")
+}
+
+func (c *converter) noteMetrics(w word) {
+	c.note(w.at, "%s is left out: it had the engine's statistics read beside the other commands, as a load, and was never timed; tare has no such operation", yamldoc.Quote(w.text))
+}

@@ -1,0 +1,185 @@
+package cgroup
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// maxFile bounds what is read of a kernel file. cgroup.procs of a group at the
+// kernel's limit of 4 million processes is the largest, and is not ours.
+const maxFile = 4 << 20
+
+func readFile(name string) ([]byte, error) { return proc.ReadFile(name, maxFile) }
+
+// A mountEntry is a line of mountinfo that mounts a cgroup hierarchy.
+type mountEntry struct {
+	mount
+	v2          bool
+	controllers []string // of version 1; none for named hierarchies
+}
+
+// entriesOf finds the cgroup hierarchies among mounts.
+func entriesOf(mounts []proc.Mount) []mountEntry {
+	var entries []mountEntry
+	for _, m := range mounts {
+		e := mountEntry{mount: mount{device: m.Device, point: m.Point, base: m.Root}}
+		switch m.Type {
+		case "cgroup2":
+			e.v2 = true
+		case "cgroup":
+			e.controllers = v1Controllers(m.Super)
+		default:
+			continue
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// v1Controllers keeps the controllers among the options of a mount, which also
+// hold ro, rw, xattr, noprefix, name=… and the like.
+func v1Controllers(options string) []string {
+	var found []string
+	for o := range strings.SplitSeq(options, ",") {
+		switch o {
+		case "cpu", "cpuacct", "cpuset", "memory", "pids", "blkio", "devices", "freezer",
+			"hugetlb", "net_cls", "net_prio", "perf_event", "rdma", "misc":
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// parseProcCgroup reads /proc/PID/cgroup: lines ID:CONTROLLER[,CONTROLLER…]:PATH,
+// with no controller for version 2. Named hierarchies are kept by "name=…".
+func parseProcCgroup(text []byte) map[string]string {
+	paths := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for c := range strings.SplitSeq(f[1], ",") {
+			paths[c] = f[2]
+		}
+	}
+	return paths
+}
+
+// parseKeys reads a flat keyed file, such as cpu.stat: lines KEY VALUE. Values
+// that are not whole numbers are left out.
+func parseKeys(text []byte) map[string]int64 {
+	m := map[string]int64{}
+	for line := range bytes.Lines(text) {
+		k, v, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if n, err := strconv.ParseInt(string(v), 10, 64); ok && err == nil {
+			m[string(k)] = n
+		}
+	}
+	return m
+}
+
+// parseInt reads a file that holds one number. "max" is math.MaxInt64, and so
+// is what does not fit: version 1 prints no limit as a huge number.
+func parseInt(text []byte) (int64, error) {
+	s := string(bytes.TrimSpace(text))
+	if s == "max" {
+		return math.MaxInt64, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil && n != math.MaxInt64 {
+		return 0, fmt.Errorf("not a number: %.40q", s)
+	}
+	return n, nil
+}
+
+// parseCPUMax reads cpu.max of version 2, "QUOTA PERIOD" or "max PERIOD" in
+// microseconds, as a number of CPUs; 0 is no limit.
+func parseCPUMax(text []byte) (float64, error) {
+	f := strings.Fields(string(text))
+	if len(f) != 2 {
+		return 0, fmt.Errorf("not a quota and a period: %.40q", text)
+	}
+	quota, err1 := parseInt([]byte(f[0]))
+	period, err2 := parseInt([]byte(f[1]))
+	if err1 != nil || err2 != nil || period <= 0 {
+		return 0, fmt.Errorf("not a quota and a period: %.40q", text)
+	}
+	return quotaCPUs(quota, period), nil
+}
+
+// quotaCPUs turns a quota per period, both in microseconds, into CPUs.
+// No limit is -1 on version 1 and "max" on version 2.
+func quotaCPUs(quota, period int64) float64 {
+	if quota <= 0 || quota == math.MaxInt64 || period <= 0 {
+		return 0
+	}
+	return float64(quota) / float64(period)
+}
+
+// An ioCount is what a group read and wrote on all its devices.
+type ioCount struct{ readBytes, writeBytes, reads, writes int64 }
+
+// parseIOStat reads io.stat of version 2, one device to a line:
+//
+//	8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0
+func parseIOStat(text []byte) ioCount {
+	var io ioCount
+	for field := range strings.FieldsSeq(string(text)) {
+		k, v, _ := strings.Cut(field, "=")
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			continue
+		}
+		switch k {
+		case "rbytes":
+			io.readBytes += n
+		case "wbytes":
+			io.writeBytes += n
+		case "rios":
+			io.reads += n
+		case "wios":
+			io.writes += n
+		}
+	}
+	return io
+}
+
+// parseBlkio reads a blkio.throttle.* file of version 1, one device and
+// operation to a line, such as "8:0 Read 4096", and a total at the end.
+func parseBlkio(text []byte) (read, write int64) {
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		n, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			continue
+		}
+		switch f[1] {
+		case "Read":
+			read += n
+		case "Write":
+			write += n
+		}
+	}
+	return read, write
+}
+
+// parseProcs reads cgroup.procs. It leaves out 0, which stands for a process
+// outside this PID namespace and, given to kill, for the caller's own group.
+func parseProcs(text []byte) []int {
+	var pids []int
+	for field := range bytes.FieldsSeq(text) {
+		if pid, err := strconv.Atoi(string(field)); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

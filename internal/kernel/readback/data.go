@@ -1,0 +1,95 @@
+package readback
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// Data says what bench.DataDir of a process lies on, in the words of
+// bench.Applied: "layer" if it is in the process's root, "tmpfs" if that is
+// mounted there, and otherwise kind if it is the very directory source, in which
+// the engine has what it calls by that name. Another mount is "other", which is
+// no word of a Spec. Without such a directory errors.Is(err, fs.ErrNotExist).
+func Data(pid int, kind, source string) (string, error) {
+	if pid <= 0 { // which is this process for proc.Mounts
+		return "", &fs.PathError{Op: "open", Path: file(pid, "mountinfo"), Err: fs.ErrNotExist}
+	}
+	mounts, err := proc.Mounts("/", pid)
+	if err != nil {
+		return "", err
+	}
+	inside := filepath.Join(file(pid, "root"), bench.DataDir)
+	if info, err := os.Lstat(inside); err != nil {
+		return "", err
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("%s in the container is no directory", bench.DataDir)
+	}
+	at := covering(mounts, bench.DataDir)
+	return dataOn(at, kind, source != "" && SameFile(inside, source)) + " " + at.Type, nil
+}
+
+// DataSeen is Data for drivers whose engine's processes may not be seen from here:
+// then pid is 0, and the engine's word stands, see DataSaid.
+func DataSeen(pid int, kind, source string) (string, error) {
+	if pid == 0 {
+		return DataSaid(kind, source), nil
+	}
+	return Data(pid, kind, source)
+}
+
+// DataSaid is Data of a process that is not there yet: an engine says that
+// bench.DataDir is of that kind, at source on this host where it lies there.
+func DataSaid(kind, source string) string {
+	switch {
+	case kind == "tmpfs":
+		return "tmpfs tmpfs"
+	case source == "":
+		return kind
+	}
+	return strings.TrimSpace(kind + " " + FileSystem(source))
+}
+
+func dataOn(at proc.Mount, kind string, same bool) string {
+	switch {
+	case at.Point == "/":
+		return "layer"
+	case same:
+		return kind
+	case at.Type == "tmpfs":
+		return "tmpfs"
+	default:
+		return "other"
+	}
+}
+
+// FileSystem returns the type of the file system that a path of this process
+// lies on, such as "ext4"; empty if the kernel does not tell.
+func FileSystem(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	mounts, err := proc.Mounts("/", 0)
+	if err != nil {
+		return ""
+	}
+	return covering(mounts, real).Type
+}
+
+// covering returns the mount that an absolute path lies on. Of those at the same
+// place the last one is seen.
+func covering(mounts []proc.Mount, path string) (found proc.Mount) {
+	for _, m := range mounts {
+		below := m.Point == path || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/")
+		if below && len(m.Point) >= len(found.Point) {
+			found = m
+		}
+	}
+	return found
+}

@@ -1,0 +1,79 @@
+package readback
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// FileSystems returns the root of a process, for the driver to tell whether it
+// is the image's, and what is mounted where mounts were asked for, in that
+// order. A mount is found in the words of the one that was asked for if it is
+// the same: a bind mount shows its very source, and a tmpfs has its size in
+// whole pages. One that differs, in being read-only for instance, is found as it
+// is; where nothing is mounted, nothing is found.
+func FileSystems(pid int, asked []bench.Mount) (root proc.Mount, found []bench.Mount, err error) {
+	if pid <= 0 { // which is this process for proc.Mounts
+		return root, nil, &fs.PathError{Op: "open", Path: file(pid, "mountinfo"), Err: fs.ErrNotExist}
+	}
+	mounts, err := proc.Mounts("/", pid)
+	if err != nil {
+		return root, nil, err
+	}
+	visible := make(map[string]proc.Mount, len(mounts))
+	for _, m := range mounts { // a later one hides an earlier one
+		visible[m.Point] = m
+	}
+	for _, want := range asked {
+		if got, ok := visible[filepath.Clean(want.Target)]; ok {
+			found = append(found, asApplied(want, got, filepath.Join(file(pid, "root"), want.Target)))
+		}
+	}
+	return visible["/"], found, nil
+}
+
+// asApplied describes a mount in the words of the one that was asked for,
+// wherever the kernel says that it is the same. It is seen at inside from here.
+func asApplied(want bench.Mount, got proc.Mount, inside string) bench.Mount {
+	m := bench.Mount{Type: got.Type, Target: want.Target, ReadOnly: got.ReadOnly()}
+	if want.Type == "bind" {
+		if SameFile(inside, want.Source) {
+			m.Type, m.Source = "bind", want.Source
+		}
+		return m
+	}
+	if size, ok := got.Option("size"); ok {
+		m.Size = kibibytes(size)
+	}
+	if m.Size >= 0 && pagesFor(m.Size) == pagesFor(want.Size) {
+		m.Size = want.Size
+	}
+	return m
+}
+
+// SameFile reports whether two paths lead to the same file or directory.
+func SameFile(a, b string) bool {
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}
+
+// kibibytes reads a size such as "980k", in bytes; -1 if it cannot.
+func kibibytes(s string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSuffix(s, "k"), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n << 10
+}
+
+// pagesFor is in how many pages a tmpfs keeps n bytes.
+func pagesFor(n int64) int64 {
+	size := int64(os.Getpagesize())
+	return (n + size - 1) / size
+}

@@ -1,0 +1,45 @@
+package record_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/store/record"
+)
+
+// What older versions said of parts in sentences means what it meant; every other note,
+// and what only looks like one of them, stays a note.
+func TestUpgrade(t *testing.T) {
+	apart := func(part, with string) bench.PartOutcome {
+		return bench.PartOutcome{Part: part, Outcome: bench.OK, Apart: &bench.Apart{With: []string{with}, Usual: []string{"few", "many", "rate"}}}
+	}
+	for _, test := range []struct {
+		note  string
+		parts []bench.PartOutcome
+	}{
+		{"host-clock", nil},
+		{"part-failed", nil},
+		{"part-failed: ", nil},
+		{"part-failed-not: disk: no space", nil},
+		{"part-apart: many: somewhere else", nil},
+		{"part-apart: many: in containers for few, usually for few, many", nil},
+		{"partly: pull: not supported here: no registry", []bench.PartOutcome{
+			{Part: "pull", Outcome: bench.Unsupported, Reason: "not supported here: no registry"},
+		}},
+		{"part-failed: disk: create: no space", []bench.PartOutcome{{Part: "disk", Outcome: bench.Failed, Reason: "create: no space"}}},
+		{"part-failed: few (http): refused", []bench.PartOutcome{{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: "refused"}}},
+		{"part-apart: many, rate: in containers for many; rate, usually for few, many, rate", []bench.PartOutcome{apart("many", "many"), apart("rate", "rate")}},
+	} {
+		s := bench.Sample{Notes: []string{"same-cpu", test.note}}
+		record.Upgrade(&s)
+		want := bench.Sample{Notes: []string{"same-cpu", test.note}, Parts: test.parts}
+		if test.parts != nil {
+			want.Notes = want.Notes[:1]
+		}
+		if diff := cmp.Diff(want, s); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", test.note, diff)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package supervise
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+)
+
+// What went backward, of one process of several, is not known; the rest is.
+func TestBackward(t *testing.T) {
+	before := Counts{relayed: 3, strain: cgroup.Strain{LimitHits: 7, Blocks: map[string]cgroup.BlockLimit{"8:0 rbps": {Limit: 1, Done: 9}}}}
+	after := Counts{age: 1, relayed: 2, calls: 5, strain: cgroup.Strain{LimitHits: 5, Blocks: map[string]cgroup.BlockLimit{"8:0 rbps": {Limit: 1, Done: 8}}}}
+	all := []*Counts{after.since(&before), {age: 1, relayed: 10, calls: 1}}
+	want := map[string]float64{
+		Inside + "relay_time": math.NaN(), Inside + "memory_limit": math.NaN(), Inside + "block_limit": math.NaN(),
+		SystemCalls: 6,
+	}
+	seen := 0
+	for _, c := range counters() {
+		v, ok := want[c.Name]
+		if !ok {
+			continue
+		}
+		seen++
+		if got := c.over(all); got != v && !(math.IsNaN(got) && math.IsNaN(v)) {
+			t.Errorf("%s = %v, want %v", c.Name, got, v)
+		}
+	}
+	if seen != len(want) {
+		t.Errorf("%d of %d counters are there", seen, len(want))
+	}
+}

@@ -1,0 +1,172 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A Job is the work of one container in a trial, and how it is heard of: a load
+// of the agent's, or another program.
+type Job struct {
+	Role string     // in errors, such as "server"; it may be empty
+	Spec bench.Spec // of the container; of a load without Image and Argv
+	Load []string   // name and options of a load, see LoadOf; nil = another program
+	// Serves tells that the load goes on once it has reported.
+	Serves bool
+
+	// Prepare has what the work needs beside its container; it may be nil, as may
+	// each of these.
+	Prepare func(context.Context) error
+	// Read waits for the work of another program, and returns what it found.
+	Read func(context.Context, *Process) (*load.Report, error)
+	// Finish makes metrics of what a load reported, where there is more to do than
+	// to Tell it. The process is still there.
+	Finish func(context.Context, *Process, bench.Meter, *load.Report) error
+}
+
+// LoadOf returns a load with its options, as a Job has it.
+func LoadOf(name string, options map[string]string) []string {
+	return append([]string{name}, load.Words(options)...)
+}
+
+// spec is what the engine is asked for.
+func (j *Job) spec() bench.Spec {
+	spec := j.Spec
+	if j.Load != nil {
+		spec.Argv = Loads(j.Load)
+	}
+	return spec
+}
+
+// done waits for the work to be done, the nth load of its process, and reports it.
+func (j *Job) done(ctx context.Context, p *Process, m bench.Meter, nth int) error {
+	report, err := j.report(ctx, p, nth)
+	switch {
+	case err != nil:
+		return err
+	case j.Finish != nil:
+		return j.Finish(ctx, p, m, report)
+	}
+	Tell(m, report)
+	return nil
+}
+
+func (j *Job) report(ctx context.Context, p *Process, nth int) (*load.Report, error) {
+	if j.Load == nil {
+		return j.Read(ctx, p)
+	}
+	reports, err := p.Reports(ctx, nth)
+	if err != nil {
+		return nil, err
+	}
+	return reports[nth-1], nil
+}
+
+// Tell reports what a load found.
+func Tell(to bench.Recorder, r *load.Report) {
+	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
+		to.Record(name, r.Values[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Distributions)) {
+		to.Distribution(name, string(r.Distributions[name]))
+	}
+	for _, note := range r.Notes {
+		to.Note(note)
+	}
+}
+
+// Jobs are what the trials of a cell consist of, each in a container of its own.
+// It is a Fixture that has the engine prepare, before each trial, what the trial
+// will create.
+type Jobs struct {
+	engine bench.Engine
+	jobs   []Job
+}
+
+// Stage returns the jobs of a cell.
+func Stage(e bench.Engine, jobs ...Job) *Jobs { return &Jobs{e, jobs} }
+
+// Reset implements bench.Fixture.
+func (s *Jobs) Reset(ctx context.Context) error {
+	for _, j := range s.jobs {
+		if err := prepare(ctx, s.engine, j.spec(), j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func prepare(ctx context.Context, e bench.Engine, spec bench.Spec, jobs ...Job) error {
+	err := e.Prepare(ctx, spec)
+	for _, j := range jobs {
+		if err == nil && j.Prepare != nil {
+			err = j.Prepare(ctx)
+		}
+	}
+	return err
+}
+
+// Remove implements bench.Fixture.
+func (*Jobs) Remove(context.Context) error { return nil }
+
+// Work does one trial with the Fixture of its cell: the jobs, one after the other.
+// It reports what they find, what the kernel counted for them, and what the engine
+// applied to the first.
+func Work(ctx context.Context, t bench.Task, m bench.Meter) error {
+	f, ok := t.Fixture.(interface {
+		work(context.Context, bench.Meter) error
+	})
+	if !ok {
+		return errors.New("the workload was not set up")
+	}
+	return f.work(ctx, m)
+}
+
+func (s *Jobs) work(ctx context.Context, m bench.Meter) error {
+	var counts []*Counts
+	for i, j := range s.jobs {
+		c, err := s.workOne(ctx, m, j, i == 0)
+		if err != nil {
+			return err
+		}
+		counts = append(counts, c)
+	}
+	Record(m, counts...)
+	return nil
+}
+
+func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (*Counts, error) {
+	spec := j.spec()
+	p, err := Start(ctx, s.engine, spec, m, j.Role)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Cleanup(p.Remove)
+	if err := j.done(ctx, p, m, 1); err != nil {
+		return nil, err
+	}
+	counts := p.Count(ctx)
+	if !attest {
+		return counts, nil
+	}
+	return counts, m.Applied(spec, p.Applied(ctx, m))
+}
+
+// Loads returns the argv of the agent that runs loads, one after the other, each
+// a name followed by its options, and then stays until it is stopped.
+func Loads(loads ...[]string) []string {
+	argv := []string{agent.Path, "load"}
+	for i, l := range loads {
+		if i > 0 {
+			argv = append(argv, agent.LoadSeparator)
+		}
+		argv = append(argv, l...)
+	}
+	return argv
+}

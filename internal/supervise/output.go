@@ -1,0 +1,88 @@
+package supervise
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
+
+// maxErr is how much is kept of what a process says to its standard error.
+const maxErr = 4 << 10
+
+// output keeps the beginning of what a process prints.
+type output struct {
+	limit int
+
+	mu      sync.Mutex
+	bytes   []byte
+	more    bool // than limit
+	wanted  int  // lines
+	reached chan struct{}
+}
+
+func (o *output) open(limit int) { o.limit = limit }
+
+// Write never fails, so that a process that prints without end is drained.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kept := p[:min(len(p), o.limit-len(o.bytes))]
+	o.more = o.more || len(kept) < len(p)
+	o.bytes = append(o.bytes, kept...)
+	o.tell()
+	return len(p), nil
+}
+
+// after returns a channel that is closed once there are n lines, or more text
+// than is kept.
+func (o *output) after(n int) <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	reached := make(chan struct{})
+	o.wanted, o.reached = n, reached
+	o.tell() // they may be there already
+	return reached
+}
+
+func (o *output) tell() {
+	if o.reached != nil && (o.more || lines(o.bytes) >= o.wanted) {
+		close(o.reached)
+		o.reached = nil
+	}
+}
+
+func lines(text []byte) int { return bytes.Count(text, []byte("\n")) }
+
+// whole is the text without a last line that has not ended yet.
+func whole(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
+
+// text returns what was kept so far.
+func (o *output) text() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.bytes)
+}
+
+// overflow returns err if there was more than is kept.
+func (o *output) overflow(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.more {
+		return err
+	}
+	return nil
+}
+
+// said quotes the first line, for the end of an error.
+func (o *output) said() string {
+	if text := o.text(); len(bytes.TrimSpace(text)) > 0 {
+		return "; it said " + firstLine(text)
+	}
+	return ""
+}
+
+// firstLine quotes the beginning of the first line that is not empty.
+func firstLine(text []byte) string {
+	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
+	return fmt.Sprintf("%.200q", line)
+}

@@ -1,0 +1,169 @@
+package ready
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/supervise"
+)
+
+// A Service is a container that was started, and what it has to fulfil.
+type Service struct {
+	*supervise.Process
+	condition Condition
+	engine    bench.Engine
+	clock     bench.Clock
+	ear       *ear // nil unless a line is waited for
+	at        netip.AddrPort
+	proxied   bool // what accepts a connection may be a program before the service
+}
+
+// Start makes and starts the container of spec, which is one of Publish's. If it fails,
+// nothing is left behind. The clock is used until the service is ready.
+func (c Condition) Start(ctx context.Context, e bench.Engine, spec bench.Spec, clock bench.Clock) (*Service, error) {
+	s := &Service{condition: c, engine: e, clock: clock, proxied: spec.Reach == bench.ReachPublished}
+	var hear func() io.Writer
+	if c.how == Log {
+		s.ear = newEar(c.line.Match, clock.Now)
+		hear = s.ear.output
+	}
+	var err error
+	s.Process, err = supervise.StartHeard(ctx, e, spec, clock, "", hear)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.find(ctx, spec); err != nil {
+		clock.Cleanup(s.Remove)
+		return nil, err
+	}
+	return s, nil
+}
+
+// find asks where the service is reached.
+func (s *Service) find(ctx context.Context, spec bench.Spec) error {
+	if !s.condition.Connects() {
+		return nil
+	}
+	addresser, ok := bench.As[bench.Addresser](s.engine)
+	if !ok {
+		return fmt.Errorf("%w: engine %s has no addresses", bench.ErrUnsupported, s.engine.Name())
+	}
+	p := bench.Port{Container: s.condition.port, Protocol: "tcp"}
+	if len(spec.Ports) > 0 {
+		p = spec.Ports[0]
+	}
+	_, err := s.clock.Step("address", func() (err error) {
+		s.at, err = addresser.Address(ctx, s.Container(), p)
+		return err
+	})
+	return err
+}
+
+// Moments are when something was first true, on the Clock; zero where
+// nobody looked.
+type Moments struct {
+	Port  time.Duration // a connection to the port was accepted
+	Ready time.Duration // the condition was fulfilled
+}
+
+// Await waits until the service is ready. A service that ends, or that is not ready
+// in time, is an error.
+func (s *Service) Await(ctx context.Context) (Moments, error) {
+	var seen Moments
+	_, err := s.clock.Step("ready", func() error {
+		return s.While(ctx, func(ctx context.Context) error {
+			limited, cancel := context.WithTimeoutCause(ctx, s.condition.timeout, errTimeout)
+			defer cancel()
+			return s.await(limited, &seen)
+		})
+	})
+	return seen, err
+}
+
+var errTimeout = fmt.Errorf("the service was %w", supervise.ErrNotReady)
+
+// What else to ask, or where.
+var (
+	errPath = errors.New("option path says what is asked for")
+	errPort = errors.New("if it listens elsewhere, say where with option port")
+)
+
+func (s *Service) await(ctx context.Context, seen *Moments) error {
+	switch s.condition.how {
+	case Log:
+		return s.listen(ctx, seen)
+	case Health:
+		return s.poll(ctx, func(ctx context.Context) error { return s.healthy(ctx, seen) })
+	case Port:
+		return s.poll(ctx, func(ctx context.Context) error { return s.accepts(ctx, seen) })
+	case HTTP:
+		return s.poll(ctx, func(ctx context.Context) error { return s.answers(ctx, seen) })
+	}
+	_, started := s.Spans()
+	seen.Ready = started.End
+	return nil
+}
+
+func (s *Service) listen(ctx context.Context, seen *Moments) error {
+	select {
+	case <-s.ear.heard:
+		seen.Ready = s.ear.at
+		return nil
+	case <-ctx.Done():
+		return s.late(ctx, fmt.Errorf("no line that it printed matches %.80q", s.condition.line))
+	}
+}
+
+// late says what was wrong with a service when its time was up, and what to do.
+func (s *Service) late(ctx context.Context, why error) error {
+	cause := context.Cause(ctx)
+	timeout := errors.Is(cause, errTimeout)
+	if timeout {
+		cause = fmt.Errorf("%w (%v)", cause, s.condition.timeout)
+	}
+	if why == nil {
+		return cause
+	}
+	if timeout && s.condition.Connects() && !errors.Is(why, errPath) {
+		why = fmt.Errorf("%w: %w", why, errPort)
+	}
+	return fmt.Errorf("%w: %w", cause, why)
+}
+
+// How often is looked.
+const (
+	soonest = 500 * time.Microsecond
+	latest  = 50 * time.Millisecond
+	part    = 100 // of the time waited
+)
+
+// poll looks until there is no error.
+func (s *Service) poll(ctx context.Context, look func(context.Context) error) error {
+	var last error
+	for began := time.Now(); ; {
+		before := time.Now()
+		err := look(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil { // then it is of the look that was broken off
+			return s.late(ctx, last)
+		}
+		if late, ok := errors.AsType[net.Error](err); last == nil || !ok || !late.Timeout() {
+			last = err // a look that took too long says less than one before it
+		}
+		// As long as the look itself took: it may use as much of the CPU as the service.
+		pause := max(soonest, min(latest, time.Since(began)/part), time.Since(before))
+		select {
+		case <-ctx.Done():
+			return s.late(ctx, last)
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// Ended waits until the process inside has ended, and says how. It is an error
+// always, and nothing else.
+func (p *Process) Ended(ctx context.Context) error { return p.named(p.ended(ctx)) }
+
+// Address is where a client reaches a port of the process over TCP.
+func (p *Process) Address(ctx context.Context, c bench.Clock, port uint16) (at netip.AddrPort, err error) {
+	a, ok := bench.As[bench.Addresser](p.engine)
+	if !ok {
+		return at, fmt.Errorf("%w: engine %s does not tell where its containers are reached", bench.ErrUnsupported, p.engine.Name())
+	}
+	_, err = c.Step("address", func() (err error) {
+		at, err = a.Address(ctx, p.container, bench.Port{Container: port, Protocol: "tcp"})
+		return err
+	})
+	return at, err
+}
+
+// Look reads from the kernel what a packet to a port of the process passes, for
+// Applied. The port must answer, and nothing may be measured meanwhile.
+func (p *Process) Look(ctx context.Context, c bench.Clock, port uint16) error {
+	a, ok := bench.As[bench.Addresser](p.engine)
+	if !ok {
+		return nil
+	}
+	_, err := c.Step("address", func() error {
+		path, err := a.Path(ctx, p.container, bench.Port{Container: port, Protocol: "tcp"})
+		if err == nil {
+			p.Reached(path)
+		}
+		return err
+	})
+	return err
+}
+
+// Use is what the processes inside use now; false where the engine does not tell
+// which they are, or they have ended.
+func (p *Process) Use(ctx context.Context) (proc.Usage, bool) {
+	if !p.find(ctx) {
+		return proc.Usage{}, false
+	}
+	pids, err := proc.Descendants("/", p.first.PID)
+	if err != nil {
+		return proc.Usage{}, false
+	}
+	var sum proc.Usage
+	found := false
+	for _, pid := range pids {
+		if u, err := proc.Use("/", pid); err == nil { // one may have ended
+			sum, found = sum.Plus(u), true
+		}
+	}
+	return sum, found
+}

@@ -91,7 +91,7 @@ func TestDamageIsTold(t *testing.T) {
 // What was stored and exported before there were checksums is read, and said to be unchecked.
 func TestUncheckedIsTold(t *testing.T) {
 	p := newPlace(t)
-	old, err := os.ReadFile("../record/testdata/v1.jsonl")
+	old, err := os.ReadFile("../store/record/testdata/v1.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

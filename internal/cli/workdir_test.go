@@ -19,7 +19,7 @@ func TestKilledWorkIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"pack", "sh", "-o", "-"}, {"pack", "sh", "-o", filepath.Join(out, "sh.tar")}} {
+	for _, args := range [][]string{{"image", "host:sh"}, {"pack", "sh", "-o", filepath.Join(out, "sh.tar")}} {
 		p.killWorking(t, args...)
 	}
 	foreign := filepath.Join(p.dir, "tmp", ".tare-work-of-mine") // has no lock

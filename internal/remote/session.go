@@ -185,7 +185,11 @@ func (s *session) end(ctx context.Context) error {
 	errs := make([]error, len(left)) // goroutines of their own: one that hangs must not keep the others
 	var workers sync.WaitGroup
 	for i, number := range left {
-		workers.Go(func() { errs[i] = s.remove(ctx, number) })
+		workers.Go(func() {
+			if errs[i] = s.remove(ctx, number); errs[i] != nil {
+				errs[i] = s.remove(ctx, number) // what is left after a removal that failed
+			}
+		})
 	}
 	workers.Wait()
 	for _, name := range slices.Sorted(maps.Keys(s.engines)) {

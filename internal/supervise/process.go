@@ -279,5 +279,5 @@ func (p *Process) Remove(ctx context.Context) error {
 	if p.container == nil {
 		return nil
 	}
-	return p.container.Remove(ctx)
+	return bench.Dispose(ctx, p.engine, p.container)
 }

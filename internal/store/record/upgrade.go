@@ -69,7 +69,7 @@ func partsApart(names []string, where string) (all []bench.PartOutcome) {
 
 // containerOf finds the parts with which one is, in containers such as "a, b; c".
 func containerOf(part, containers string) []string {
-	for _, one := range strings.Split(containers, "; ") {
+	for one := range strings.SplitSeq(containers, "; ") {
 		if names := strings.Split(one, ", "); slices.Contains(names, part) {
 			return names
 		}

@@ -185,11 +185,11 @@ func (f *fill) empty() {
 	for len(f.made) > 0 {
 		some := f.made[:min(batch, len(f.made))]
 		f.made = f.made[len(some):]
-		f.meter.Cleanup(func(ctx context.Context) error { return removeAll(ctx, some) })
+		f.meter.Cleanup(func(ctx context.Context) error { return removeAll(ctx, f.engine, some) })
 	}
 }
 
-func removeAll(ctx context.Context, all []bench.Container) error {
+func removeAll(ctx context.Context, e bench.Engine, all []bench.Container) error {
 	errs := make([]error, len(all))
 	slots := make(chan struct{}, helpers)
 	var workers sync.WaitGroup
@@ -197,7 +197,7 @@ func removeAll(ctx context.Context, all []bench.Container) error {
 		slots <- struct{}{}
 		workers.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = c.Remove(ctx)
+			errs[i] = bench.Dispose(ctx, e, c)
 		})
 	}
 	workers.Wait()

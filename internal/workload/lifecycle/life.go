@@ -315,7 +315,7 @@ func (l *life) remove(ctx context.Context) error {
 // leave removes what a life that was cut short leaves.
 func (l *life) leave() {
 	if c := l.container; c != nil {
-		l.clock.Cleanup(c.Remove)
+		l.clock.Cleanup(func(ctx context.Context) error { return bench.Dispose(ctx, l.engine, c) })
 	}
 	if s := l.sandbox; s != nil {
 		l.clock.Cleanup(s.Remove)

@@ -53,7 +53,7 @@ func (c *crowd) Rest(ctx context.Context) error {
 	members := c.members
 	removed := make([]bool, len(members))
 	err := together(len(members), func(i int) error {
-		err := members[i].Remove(ctx)
+		err := bench.Dispose(ctx, c.task.Engine, members[i])
 		removed[i] = err == nil
 		return err
 	})

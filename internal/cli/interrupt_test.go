@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,8 +28,12 @@ func TestInterrupted(t *testing.T) {
 	engines := usable(t, "native", "floor")
 	whole := newPlace(t)
 	whole.must(t, small(engines)...)
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(signal.String(), func(t *testing.T) { interrupted(t, signal, engines, whole.last(t)) })
+	signals := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup, and then tare ignores it too
+		signals = append(signals, syscall.SIGHUP)
+	}
+	for _, s := range signals {
+		t.Run(s.String(), func(t *testing.T) { interrupted(t, s, engines, whole.last(t)) })
 	}
 }
 

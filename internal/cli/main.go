@@ -31,7 +31,7 @@ type invocation struct {
 	env    func(string) string
 	now    func() time.Time
 
-	// interrupted is closed by the first SIGINT or SIGTERM. It ends the
+	// interrupted is closed by the first SIGINT, SIGTERM or SIGHUP. It ends the
 	// command's context too unless the command is graceful; the second does always.
 	interrupted chan struct{}
 	graceful    atomic.Bool
@@ -52,7 +52,7 @@ type globalOptions struct {
 }
 
 // Main runs the command line and returns its exit code. It takes SIGINT and
-// SIGTERM until it returns.
+// SIGTERM, and SIGHUP unless it is ignored, until it returns.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &invocation{
 		stdin: stdin, stdout: newResult(stdout), stderr: stderr,

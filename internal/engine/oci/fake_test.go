@@ -102,6 +102,11 @@ func TestDeleteErrors(t *testing.T) {
 				_, err := exec.LookPath("runc")
 				enginetest.Require(t, "runc", err)
 				e, site := openWith(t, way, imagetest.Library(t))
+				t.Cleanup(func() {
+					if err := e.Close(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
 				c := enginetest.Create(t, e, bench.Spec{Argv: append([]string{agent.Path}, strings.Fields(task)...)})
 				if err := c.Start(t.Context()); err != nil {
 					t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -163,12 +164,15 @@ func oneOf(word, what string, allowed ...string) string {
 	return unless(word == "" || slices.Contains(allowed, word), "%s %.80q: there are %s", what, word, strings.Join(allowed, ", "))
 }
 
+// firstFreePort is the first port that is not the system's.
+const firstFreePort = 1024
+
 // permitPorts keeps clients from the ports that are the system's. The address is the
 // one by which the client has come, whatever it asks for.
 func permitPorts(spec bench.Spec, _ []string) string {
 	for _, p := range spec.Ports {
-		if p.Host != 0 && p.Host < 1024 {
-			return fmt.Sprintf("port %d of the host: use 1024 or higher", p.Host)
+		if p.Host != 0 && p.Host < firstFreePort {
+			return fmt.Sprintf("port %d of the host: use %d or higher", p.Host, firstFreePort)
 		}
 		if refused := oneOf(p.Protocol, "protocol", "tcp", "udp"); refused != "" {
 			return refused
@@ -202,9 +206,19 @@ func answers(argv []string) bool {
 		if name && !slices.Contains(answeringLoads(), word) {
 			return false
 		}
+		if port, ok := strings.CutPrefix(word, "port="); ok && !freePort(port) {
+			return false
+		}
 		name = word == agent.LoadSeparator
 	}
 	return true
+}
+
+// freePort reports whether text is a port that clients may have: in the host's network, a
+// server listens there itself.
+func freePort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && (port == 0 || port >= firstFreePort)
 }
 
 // answeringLoads lists the loads that do nothing but answer: they write no file

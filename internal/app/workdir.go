@@ -29,7 +29,14 @@ func WorkDir(parent string) (dir string, remove func() error, err error) {
 }
 
 // drop deletes the directory where it is, the lock last: it has no name that others ask for.
-func (d *runDir) drop() error { return errors.Join(d.empty(), os.RemoveAll(d.path), d.close()) }
+// As with a run's, nothing may be mounted below it.
+func (d *runDir) drop() error {
+	err := unmounted(d.path)
+	if err == nil {
+		err = errors.Join(d.empty(), os.RemoveAll(d.path))
+	}
+	return errors.Join(err, d.close())
+}
 
 // abandoned locks and lists the directories that WorkDir made for this user and whose
 // process is gone.
@@ -61,12 +68,16 @@ func removeAll(dirs []*runDir) (err error) {
 // cleanWork removes what killed commands left among temporary files.
 func cleanWork(dryRun bool) (found []Leftover, err error) {
 	dirs := abandoned(os.TempDir())
-	for _, d := range dirs {
-		found = append(found, Leftover{Leftover: bench.Leftover{Kind: "directory", ID: d.path}, Removed: !dryRun})
-	}
 	if dryRun {
-		release(dirs)
-		return found, nil
+		defer release(dirs)
 	}
-	return found, removeAll(dirs)
+	for _, d := range dirs {
+		l := Leftover{Leftover: bench.Leftover{Kind: "directory", ID: d.path}}
+		if !dryRun {
+			failed := d.drop()
+			l.Removed, err = failed == nil, errors.Join(err, failed)
+		}
+		found = append(found, l)
+	}
+	return found, err
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
 // A Keeper makes the directories of one engine in one run. Its methods may be
@@ -146,6 +147,10 @@ func (k *Keeper) Make(d *Dir) error {
 	}
 	return nil
 }
+
+// Admit lets the root of a user namespace pass to the directories that lie in the run's own:
+// some runtimes look them up as that root. See userns.Admit.
+func (k *Keeper) Admit() error { return userns.Admit(k.records) }
 
 // there reports whether the directory was made before, at the same place.
 func (d *Dir) there() (bool, error) {

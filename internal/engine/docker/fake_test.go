@@ -278,23 +278,26 @@ func TestWhereTheEngineIs(t *testing.T) {
 }
 
 // An engine with containerd's image store names images by their manifests: the digest of
-// the configuration, which other engines tell, is not known then.
+// the configuration, which other engines tell, is not known then. Of what a run has pulled
+// the manifest is told, by which the registry knows it.
 func TestImageByManifest(t *testing.T) {
 	const byManifest = `"DriverStatus":[["driver-type","io.containerd.snapshotter.v1"]],`
+	const pulled = "127.0.0.1:5000/tare-run-1/docker:1"
 	for name, test := range map[string]struct {
-		image, info, want string
+		ref, image, info, want string
 	}{
-		"its own store":      {`{"Id":"sha256:00ff"}`, ``, "sha256:00ff"},
-		"containerd's":       {`{"Id":"sha256:00ff","Descriptor":{"digest":"sha256:00ff"}}`, ``, ""},
-		"containerd's, 1.47": {`{"Id":"sha256:00ff"}`, byManifest, ""},
+		"its own store":        {"own", `{"Id":"sha256:00ff"}`, ``, "sha256:00ff"},
+		"containerd's":         {"own", `{"Id":"sha256:00ff","Descriptor":{"digest":"sha256:00ff"}}`, ``, ""},
+		"containerd's, 1.47":   {"own", `{"Id":"sha256:00ff"}`, byManifest, ""},
+		"containerd's, pulled": {pulled, `{"Id":"sha256:00ff","Descriptor":{"digest":"sha256:00ff"}}`, ``, "sha256:00ff"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := open(t, apitest.Answers{
-				"GET /info":               apitest.Reply(200, infoWith(test.info+`"MemoryLimit":true`)),
-				"GET /images/own/json":    apitest.Reply(200, test.image),
-				"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},"Config":{}}`),
+				"GET /info":                         apitest.Reply(200, infoWith(test.info+`"MemoryLimit":true`)),
+				"GET /images/" + test.ref + "/json": apitest.Reply(200, test.image),
+				"GET /containers/c1/json":           apitest.Reply(200, `{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},"Config":{}}`),
 			})
-			spec := bench.Spec{Image: "own", Argv: []string{"x"}}
+			spec := bench.Spec{Image: test.ref, Argv: []string{"x"}}
 			if err := e.Prepare(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
@@ -19,8 +20,10 @@ type store struct{ *Engine }
 func (s store) Image(ctx context.Context, ref string) (owned.Stored, error) {
 	found, err := s.client.ImageInspect(ctx, ref)
 	i := owned.Stored{ID: found.ID, Digest: found.ID, Names: found.RepoTags}
-	if s.byManifest(found) {
-		i.Digest = "" // another engine would have another for the same image
+	if s.byManifest(found) && bench.PulledBy(ref) == "" {
+		// Another engine would have another for the same image. What a run has pulled is
+		// nobody else's, and whoever served it knows it by its manifest too.
+		i.Digest = ""
 	}
 	return i, err
 }

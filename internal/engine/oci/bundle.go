@@ -172,8 +172,10 @@ func (b *bundle) keep(k *datadir.Keeper, spec bench.Spec) (err error) {
 	if err := b.data.Remove(); err != nil {
 		return err
 	}
-	b.data, err = k.Take(spec)
-	return err
+	if b.data, err = k.Take(spec); err != nil || b.data == nil || !b.userNS {
+		return err
+	}
+	return k.Admit()
 }
 
 // configure writes config.json for spec, unless it is there already. Telling

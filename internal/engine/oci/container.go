@@ -285,7 +285,11 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
-	return regular, c.command(limited, c.host.null, c.bundle.errors, "delete")
+	args := []string{"delete"}
+	if c.frozen.Load() && c.host.dialect.sandbox {
+		args = append(args, "--force") // a sandbox that was killed while it was paused is "paused" for ever
+	}
+	return regular, c.command(limited, c.host.null, c.bundle.errors, args...)
 }
 
 // kill ends the first process, and with it all others in its PID namespace.

@@ -24,7 +24,7 @@ func TestPlantedDelayIsFound(t *testing.T) {
 	p := newPlace(t)
 	quick, slow := p.runtime(t, "runc.start.0ms"), p.runtime(t, "runc.start.20ms")
 	metrics := []string{"first_instruction", "total", "start"}
-	runs, blocks := 20, 30
+	runs, blocks := 14, 30
 	if testing.Short() {
 		runs, blocks = 1, 15
 	}

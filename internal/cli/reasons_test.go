@@ -202,7 +202,7 @@ func (c *cause) found(t *testing.T, p *place, args []string) {
 // counted wants no more runs to miss the cause, or its size, than chance explains.
 func (c *cause) counted(t *testing.T, p *place, args []string) {
 	t.Helper()
-	const runs = 6
+	const runs = 4
 	unnamed, missed := 0, 0
 	for seed := range runs {
 		d, wrong := c.measure(t, p, args, seed)

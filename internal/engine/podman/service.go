@@ -189,16 +189,31 @@ func (s *service) down(ctx context.Context) {
 		return
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
-	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	limited, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	select {
 	case <-s.exited:
-	case <-ctx.Done():
+	case <-limited.Done():
 		// With its children: an ordinary user's service is one of what was started.
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) // fails only if they have ended
 		<-s.exited
 	}
 	s.cmd = nil
+	s.endOthers(ctx)
+}
+
+// endOthers ends what the program has started in its own place: an ordinary user's service
+// is a second process, which stays where the first one is ended before it passes signals on.
+func (s *service) endOthers(ctx context.Context) {
+	all, err := servicesOf()
+	if err != nil {
+		return // 'tare clean' looks for it, too
+	}
+	for _, other := range all {
+		if other.dir == s.dir {
+			_ = killService(ctx, other.id(), runOfDir(s.dir)) // fails only if it does not die
+		}
+	}
 }
 
 // close ends the service, and removes what it has left in the file system.

@@ -61,6 +61,8 @@ type Engine struct {
 	run    owned.Run
 	images owned.Images[string, loaded] // by reference
 
+	pausing sync.Mutex // held while the image of pods is looked for, and made
+
 	mu     sync.Mutex
 	server *server // nil until it was asked
 }

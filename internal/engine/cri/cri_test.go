@@ -1,15 +1,19 @@
 package cri_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/cri"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
@@ -57,6 +61,29 @@ func TestConformance(t *testing.T) {
 		},
 		Unsupported: unsupported,
 	})
+}
+
+// Who prepares side by side finds one image for pods, made once.
+func TestPauseImageIsMadeOnce(t *testing.T) {
+	config := cri.Config{Name: "cri", Endpoint: os.Getenv("TARE_TEST_CRI")}
+	_, err := cri.New(config).Probe(t.Context())
+	enginetest.Require(t, "cri", err)
+	s := enginetest.NewSite(t, imagetest.Library(t))
+	config.Run, config.Dir, config.Images = s.Run, s.Dir, s.Images
+	config.PauseImage = "tare.test/" + s.Run + "/pause:1"
+	e := cri.New(config)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := e.Prepare(t.Context(), bench.Spec{Argv: []string{agent.Path, "exit", "0"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if err := e.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
 }
 
 // losesOutput knows the containerds that close a container's output before

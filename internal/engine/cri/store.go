@@ -30,6 +30,8 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	if name == "" || s.store == nil {
 		return nil // the server will do what it does without tare
 	}
+	e.pausing.Lock() // pods of a population are prepared side by side
+	defer e.pausing.Unlock()
 	found, err := s.image(ctx, name)
 	if err != nil {
 		return e.failed(ctx, "look for image "+name, err)

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	Color bool // ANSI colours
 	Width int  // columns; 0 = 80, and never fewer than 40
-	// Details shows every detail in full, however many there are.
-	Details bool
+	// All shows everything that is known, not only what people read first.
+	All bool
 }
 
 const (
@@ -35,6 +35,11 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	}
 	opt.Width = max(opt.Width, leastWidth)
 	p := &printer{Writer: bufio.NewWriter(w), Options: opt}
+	if d.Screen.Title != "" && !opt.All {
+		p.screen(d)
+		p.trailer(d.Trailer)
+		return p.Flush()
+	}
 	p.head(d.Head)
 	for _, t := range d.Tables {
 		p.table(&t)
@@ -54,15 +59,12 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	return p.Flush()
 }
 
+// details are in full where everything is asked for; a comparison has no first screen, so
+// that it has them in short.
 func (p *printer) details(d *report.Document) {
 	tables := d.Details
-	switch {
-	case p.Details:
+	if p.All {
 		tables = d.Every
-	case d.Fold != "":
-		p.line("")
-		p.wrap(indent, indent, d.Fold, dim)
-		return
 	}
 	for _, t := range tables {
 		p.table(&t)

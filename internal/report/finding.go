@@ -128,12 +128,12 @@ func (m *Metric) ratio(e *Effect, in scale) Finding {
 		}
 		return Finding{Unconfirmed, signedRange(low-1, high-1) + ", not confirmed", Doubtful}
 	}
-	return m.limited(max(high-1, 0), max(1-low, 0), bound)
+	return m.limited(max(high-1, 0), max(1-low, 0), wide, bound)
 }
 
-// limited words an interval that holds no difference: the share by which there may be more
-// of the metric, and that by which there may be less.
-func (m *Metric) limited(more, less float64, text func(float64) string) Finding {
+// limited words an interval that holds no difference: by how much there may be more of the
+// metric, and by how much less. Beyond most, the bound says nothing.
+func (m *Metric) limited(more, less, most float64, text func(float64) string) Finding {
 	bad := max(more, less)
 	word := ""
 	switch m.Better {
@@ -145,7 +145,7 @@ func (m *Metric) limited(more, less float64, text func(float64) string) Finding 
 		word, _ = m.word(false)
 	}
 	switch {
-	case bad > wide:
+	case bad > most:
 		return Finding{Unknown, "unknown (±" + text(max(more, less)) + ")", Doubtful}
 	case word == "":
 		return Finding{AtMost, "within ±" + text(bad), Plain}
@@ -194,17 +194,13 @@ func (m *Metric) amount(e *Effect, in scale) Finding {
 		s := in.difference(low, high)
 		return Finding{Unconfirmed, signed(s.Number(low)) + " to " + signed(s.Format(high)) + ", not confirmed", Doubtful}
 	}
-	f := m.limited(max(high, 0), max(-low, 0), format)
-	if f.Kind == Unknown { // an amount has no share that would be too much
-		f = Finding{AtMost, "within ±" + format(max(high, -low)), Plain}
-	}
-	return f
+	return m.limited(max(high, 0), max(-low, 0), math.Inf(1), format)
 }
 
 // bound writes a share rounded up, so that a bound stays one: two digits.
 func bound(v float64) string {
 	const least = 0.0001
-	return share(outward(max(v, least), math.Ceil))
+	return share(outward(max(v, least), up))
 }
 
 // outward leaves two digits of a share, whole percents from 10 % on.
@@ -213,7 +209,7 @@ func outward(v float64, round func(float64) float64) float64 {
 		return 0
 	}
 	scale := math.Pow(10, min(1-math.Floor(math.Log10(v)), 4))
-	return round(v*scale*(1+1e-12)-1e-9) / scale
+	return round(v*scale) / scale
 }
 
 // share writes a share in percent with two digits.
@@ -222,9 +218,9 @@ func share(v float64) string { return unit.FormatPercent(roundTo(v)) }
 // shares writes a range of shares, its ends rounded outward.
 func shares(low, high float64) string {
 	if high >= 0.1 {
-		return percent(math.Floor(low*100), 0) + "–" + percent(math.Ceil(high*100), 0) + " %"
+		return percent(down(low*100), 0) + "–" + percent(up(high*100), 0) + " %"
 	}
-	return percent(math.Floor(low*1000)/10, 1) + "–" + percent(math.Ceil(high*1000)/10, 1) + " %"
+	return percent(down(low*1000)/10, 1) + "–" + percent(up(high*1000)/10, 1) + " %"
 }
 
 // signedRange writes a range of changes, such as "+2 to +24 %".
@@ -241,14 +237,18 @@ func signedRange(low, high float64) string {
 		}
 		return "+" + text
 	}
-	return write(math.Floor(low*step)/scale) + " to " + write(math.Ceil(high*step)/scale) + " %"
+	return write(down(low*step)/scale) + " to " + write(up(high*step)/scale) + " %"
 }
+
+// up and down round to whole numbers; what is one but for the last bits stays.
+func up(v float64) float64   { return math.Ceil(v - 1e-9) }
+func down(v float64) float64 { return math.Floor(v + 1e-9) }
 
 func percent(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 
 // factors writes a range of factors, such as "500–850×".
 func factors(low, high float64) string {
-	return factor(low, math.Floor) + "–" + factor(high, math.Ceil) + "×"
+	return factor(low, down) + "–" + factor(high, up) + "×"
 }
 
 // factor leaves two digits of a factor.
@@ -258,6 +258,6 @@ func factor(v float64, round func(float64) float64) string {
 	}
 	digits := 1 - int(math.Floor(math.Log10(v)))
 	scale := math.Pow(10, float64(digits))
-	v = round(v*scale*(1+1e-12)-1e-9) / scale
+	v = round(v*scale) / scale
 	return strconv.FormatFloat(v, 'f', max(digits, 0), 64)
 }

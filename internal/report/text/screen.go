@@ -1,6 +1,7 @@
 package text
 
 import (
+	"io"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
@@ -11,6 +12,15 @@ const (
 	leastFinding = 12 // columns of a finding, where there is no room for more
 	leastLabel   = 12
 )
+
+// WriteFindings renders the tables of what people read first, and no more.
+func WriteFindings(w io.Writer, d *report.Document, opt Options) error {
+	p := newPrinter(w, opt)
+	for i := range d.Screen.Tables {
+		p.findings(&d.Screen.Tables[i])
+	}
+	return p.Flush()
+}
 
 // screen writes what people read first.
 func (p *printer) screen(d *report.Document) {

@@ -30,11 +30,7 @@ const (
 
 // Write renders a report.
 func Write(w io.Writer, d *report.Document, opt Options) error {
-	if opt.Width <= 0 {
-		opt.Width = defaultWidth
-	}
-	opt.Width = max(opt.Width, leastWidth)
-	p := &printer{Writer: bufio.NewWriter(w), Options: opt}
+	p := newPrinter(w, opt)
 	if d.Screen.Title != "" && !opt.All {
 		p.screen(d)
 		p.trailer(d.Trailer)
@@ -75,6 +71,14 @@ func (p *printer) details(d *report.Document) {
 type printer struct {
 	*bufio.Writer
 	Options
+}
+
+func newPrinter(w io.Writer, opt Options) *printer {
+	if opt.Width <= 0 {
+		opt.Width = defaultWidth
+	}
+	opt.Width = max(opt.Width, leastWidth)
+	return &printer{Writer: bufio.NewWriter(w), Options: opt}
 }
 
 // A style is how a piece of text stands out.

@@ -54,6 +54,7 @@ type Result struct {
 	Failures []Failure       // by cell
 	Ways     []Way           // by cell, those without data and client left out
 	Warnings []bench.Warning // those of the header first
+	Trust    Trust
 }
 
 // Incomplete reports whether the run was never finished.
@@ -160,6 +161,15 @@ type Comparison struct {
 	// Blocks estimates how many blocks, in all, would settle what is unclear;
 	// 0 where the verdict is another one or nothing is known.
 	Blocks int
+	// Shift is the same effect in the metric's unit, from the differences within the
+	// blocks; nil where Scale is Difference, over all conditions, and without pairs.
+	Shift *Shift
+}
+
+// A Shift is by how much a cell has more than its baseline, in the metric's unit.
+type Shift struct {
+	Estimate  float64 // Hodges–Lehmann
+	Low, High float64 // of the plain interval at the level of the Comparison; NaN where that has none
 }
 
 // HalfWidth says how precise the estimate is: as a ratio (0.03 = ±3 %), or in
@@ -254,6 +264,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	}
 	r.Reasons = t.reasons(work)
 	r.Warnings = slices.Concat(run.Header.Warnings, warnings(t, r, work, slices.Concat(opt.Notes, bench.Notes())))
+	r.Trust = trust(r, work)
 	return r, nil
 }
 

@@ -68,6 +68,23 @@ func (e *effect) test() {
 	e.cmp.fill(s.Estimate, s.Interval, s.OK, s.P)
 }
 
+// shift says what a ratio is in the metric's unit: from the same pairs, so that it is no
+// product of a ratio and somebody's median.
+func (e *effect) shift(x, baseline []float64) {
+	if e.scale == bench.Difference || len(e.d) == 0 {
+		return
+	}
+	d := make([]float64, len(e.at))
+	for i, block := range e.at {
+		d[i] = x[block] - baseline[block]
+	}
+	s := stat.SignedRank(d, confidence)
+	e.cmp.Shift = &Shift{Estimate: s.Estimate, Low: math.NaN(), High: math.NaN()}
+	if s.OK {
+		e.cmp.Shift.Low, e.cmp.Shift.High = s.Interval.Low, s.Interval.High
+	}
+}
+
 // fill takes over what a test on the scale of distances found.
 func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p float64) {
 	c.Estimate = fromDistance(estimate, c.Scale)

@@ -68,7 +68,9 @@ func (m *measure) compare(g group) *compared {
 	c := &compared{group: g, scale: math.Abs(median(base))}
 	for _, cell := range g.cells {
 		if cell != g.baseline {
-			c.effects = append(c.effects, newEffect(cell, m.column[cell], base, scale))
+			e := newEffect(cell, m.column[cell], base, scale)
+			e.shift(m.column[cell], base)
+			c.effects = append(c.effects, e)
 		}
 	}
 	if g.control >= 0 {

@@ -29,7 +29,7 @@ func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, compariso
 	if comparisons == 0 {
 		return 0, 0, 0
 	}
-	return minPairs, stat.MinPairs(confidence, comparisons), comparisons
+	return MinPairs, stat.MinPairs(confidence, comparisons), comparisons
 }
 
 // A shortage is the metrics that have too few pairs in the same cells.
@@ -47,7 +47,7 @@ func (w *warner) fewPairs() {
 		for _, m := range s.metrics {
 			titles, names = append(titles, m.Title), append(names, m.Name)
 		}
-		blocks, hint := fmt.Sprintf("fewer than %d blocks: there is no 95 %% interval", minPairs), w.more(0, "")
+		blocks, hint := fmt.Sprintf("fewer than %d blocks: there is no 95 %% interval", MinPairs), w.more(0, "")
 		if s.none {
 			blocks, hint = "no block", "a value is missing, or has no ratio: see the other notes, and each trial with tare show "+w.Header.ID+" --trials"
 		}
@@ -82,7 +82,7 @@ func (m *measure) short(n []int, none bool) (cells []int) {
 	for i := range m.result.Conditions {
 		c := m.tables[i]
 		for _, e := range c.effects {
-			if pairs := e.cmp.Pairs; pairs < minPairs && (pairs == 0) == none && n[e.cell] >= minPairs && n[c.baseline] >= minPairs {
+			if pairs := e.cmp.Pairs; pairs < MinPairs && (pairs == 0) == none && n[e.cell] >= MinPairs && n[c.baseline] >= MinPairs {
 				cells = append(cells, e.cell)
 			}
 		}

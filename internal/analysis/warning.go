@@ -46,8 +46,8 @@ const (
 	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
 )
 
-// minPairs is how many pairs, or values, the shortest 95 % interval needs.
-const minPairs = 6
+// MinPairs is how many pairs, or values, the shortest 95 % interval needs.
+const MinPairs = 6
 
 // A warner collects the warnings of one run.
 type warner struct {
@@ -122,7 +122,7 @@ func (w *warner) more(blocks int, what string) string {
 		return "finish the run" // how is said with the warning that it was not
 	case w.End.Reason == bench.StopAllFailed:
 		return "see the failures"
-	case blocks > tooMany*max(w.Blocks, minPairs):
+	case blocks > tooMany*max(w.Blocks, MinPairs):
 		return fmt.Sprintf("at this noise it takes about %s blocks%s: calm the machine first, see tare doctor",
 			unit.Format(float64(roundUp(blocks)), unit.Count), what)
 	case w.End.Reason == bench.StopBudget && blocks > 0:
@@ -209,17 +209,17 @@ func (w *warner) fewSamples() {
 	all := w.successes()
 	for _, g := range w.table.groups {
 		for _, cell := range append(slices.Clone(g.cells), g.control) {
-			if cell < 0 || all[cell] >= minPairs || w.table.absent[cell] {
+			if cell < 0 || all[cell] >= MinPairs || w.table.absent[cell] {
 				continue
 			}
 			cells = append(cells, cell)
-			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < minPairs { // it was for want of blocks
+			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < MinPairs { // it was for want of blocks
 				hint = w.more(max(w.Header.Plan.MinBlocks, w.decisive()), "")
 			}
 		}
 	}
 	if w.Trials.OK > 0 && len(cells) > 0 {
-		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", minPairs, w.names(w.withoutControls(cells))),
+		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", MinPairs, w.names(w.withoutControls(cells))),
 			hint, "", cells...)
 	}
 }
@@ -285,7 +285,7 @@ func (w *warner) primary() []*measure {
 func (w *warner) fewBlocks() {
 	most, family := 0, 0
 	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })
-	if need := stat.MinPairs(confidence, family); most >= minPairs && most < need {
+	if need := stat.MinPairs(confidence, family); most >= MinPairs && most < need {
 		w.add(CodeFewBlocks, fmt.Sprintf("with %d pairs and %d comparisons no difference, however large, could be told from chance", most, family),
 			w.more(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // blocks need not have a pair each
 	}

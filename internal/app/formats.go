@@ -16,9 +16,9 @@ import (
 
 // A Style says how a report looks where a format leaves that open.
 type Style struct {
-	Color   bool // ANSI colours
-	Width   int  // columns; 0 = 80
-	Details bool // every detail in full, however many there are
+	Color bool // ANSI colours
+	Width int  // columns; 0 = 80
+	All   bool // everything that is known, not only what people read first
 }
 
 // A Format is a way to write a report.
@@ -40,7 +40,7 @@ func Formats() []Format {
 }
 
 func writeText(w io.Writer, d *report.Document, s Style) error {
-	return text.Write(w, d, text.Options{Color: s.Color, Width: s.Width, Details: s.Details})
+	return text.Write(w, d, text.Options{Color: s.Color, Width: s.Width, All: s.All})
 }
 
 // unstyled is a format that looks the same everywhere.

@@ -92,17 +92,14 @@ func (a *App) header(ctx context.Context, p *Planned, m machine) bench.Header {
 		h.Engines = append(h.Engines, e.Info)
 	}
 	h.Warnings = append(h.Warnings, a.farWarnings(ctx, p)...)
-	if w := Omitted(p.Plan); w != nil {
-		h.Warnings = append(h.Warnings, *w)
-	}
 	return h
 }
 
-// Omitted says which engines an experiment that takes only a few did not take; nil where
-// it took all.
-func Omitted(p bench.Plan) *bench.Warning {
+// Omitted says which engines an experiment that takes only a few did not take, and how to
+// ask for them; it is empty where it took all.
+func Omitted(p bench.Plan) string {
 	if len(p.LeftOut) == 0 {
-		return nil
+		return ""
 	}
 	var in []string
 	for _, c := range p.Cells {
@@ -110,11 +107,8 @@ func Omitted(p bench.Plan) *bench.Warning {
 			in = append(in, c.Engine)
 		}
 	}
-	return &bench.Warning{
-		Code: "engines-left-out",
-		Text: "also found here, and left out: " + strings.Join(p.LeftOut, ", "),
-		Hint: fmt.Sprintf("add one with --engine %s,%s; --engine auto takes every one", strings.Join(in, ","), p.LeftOut[0]),
-	}
+	return fmt.Sprintf("left out: %s; --engine %s,%s adds one, --engine auto takes all",
+		strings.Join(p.LeftOut, ", "), strings.Join(in, ","), p.LeftOut[0])
 }
 
 // Both appends to two places. The first is the one that counts: the second never has

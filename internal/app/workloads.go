@@ -51,7 +51,7 @@ func ofImages(images func(dir string) *image.Library) bench.Workload {
 
 // known is what an experiment is held to in this build of tare.
 func known() experiment.Known {
-	k := experiment.Known{Workloads: Workloads(), Engines: Names(Builtin()), Rank: rank()}
+	k := experiment.Known{Workloads: Workloads(), Engines: Names(Builtin()), Rank: rank(), Behind: map[string]string{"cri": "containerd"}}
 	for _, d := range drivers() {
 		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
 	}

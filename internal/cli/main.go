@@ -252,6 +252,19 @@ func terminal(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
+// terminalHeight is how many lines a terminal has; 0 for anything else.
+func terminalHeight(w io.Writer) int {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return 0
+	}
+	_, height, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return height
+}
+
 // defaultWidth is the width of what is not a terminal.
 const defaultWidth = 80
 

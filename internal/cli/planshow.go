@@ -61,9 +61,9 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 	}
 	fmt.Fprintln(w)
 	writeCells(w, plan, p)
-	if out := app.Omitted(plan); out != nil {
+	if out := app.Omitted(plan); out != "" {
 		fmt.Fprintln(w)
-		term.WriteWrapped(w, "", out.Text+"; "+out.Hint, width)
+		term.WriteWrapped(w, "", out, width)
 	}
 	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {

@@ -40,14 +40,24 @@ type progress struct {
 	cell     string
 	shown    bool         // a bar is on the screen
 	skipped  map[int]bool // cells whose trials are, and that it was said
+	preview  *preview     // what is known so far; nil where there is no terminal
+	drawn    int          // lines of it on the screen, above the bar
 }
 
 func (a *invocation) newProgress(h bench.Header) *progress {
 	width, tty := terminal(a.stderr)
-	return &progress{out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now(), skipped: map[int]bool{}}
+	p := &progress{
+		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now(), skipped: map[int]bool{},
+	}
+	if tty {
+		color, err := a.color()
+		p.preview = newPreview(h, color && err == nil, terminalHeight(a.stderr))
+	}
+	return p
 }
 
 func (p *progress) observe(e run.Event) {
+	p.observePreview(e)
 	switch e := e.(type) {
 	case run.Began:
 		p.trials, p.done = e.Trials, e.Done
@@ -132,13 +142,20 @@ func (p *progress) show(text string) {
 	}
 }
 
-// end takes the bar off the screen.
+// end takes the bar off the screen, and the table above it.
 func (p *progress) end() {
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.shown = false
+	if !p.shown {
+		return
 	}
+	p.print("\r\x1b[K")
+	if p.drawn > 0 {
+		p.print(fmt.Sprintf("\x1b[%dA\x1b[J", p.drawn))
+	}
+	p.shown, p.drawn = false, 0
 }
+
+// print writes to the terminal. That nobody sees it is no fault of the run.
+func (p *progress) print(text string) { _, _ = io.WriteString(p.out, text) }
 
 // line says block, cell and the longest time that is left.
 func (p *progress) line() string {

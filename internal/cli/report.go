@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,8 +15,8 @@ import (
 
 // formatOptions say how a report is written.
 type formatOptions struct {
-	chosen  map[string]*bool // by the format's name: those that have a flag of their own
-	details bool             // of which there are many
+	chosen map[string]*bool // by the format's name: those that have a flag of their own
+	all    bool             // that is known
 }
 
 // formats are those that have a flag of their own: text is what there is without one, and
@@ -39,7 +38,7 @@ func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 	for _, format := range formats() {
 		o.chosen[format.Name] = f.Bool(format.Name, false, format.Doc)
 	}
-	f.BoolVar(&o.details, "details", false, "show every detail with its interval and verdict, however many there are")
+	f.BoolVar(&o.all, "all", false, "show intervals, percentiles, every metric, and all warnings")
 }
 
 // some reports whether one of these flags is set.
@@ -104,18 +103,16 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 	if err != nil {
 		return err
 	}
-	style := app.Style{Color: color, Width: a.width(), Details: o.details}
+	style := app.Style{Color: color, Width: a.width(), All: o.all}
 	return o.format(a.global.JSON).Write(a.stdout, d, style)
 }
 
-// trailer says where a run was saved and what can be done with it. That it can
-// be resumed, if it can, is said with what ended it.
+// trailer says where a run was saved. What can be done with it, the report says.
 func trailer(r *bench.Run) []string {
-	id := r.Header.ID
 	if r.End == nil {
-		return []string{"saved as " + id + ", incomplete"}
+		return []string{"saved as " + r.Header.ID + ", incomplete"}
 	}
-	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", id, id, id)}
+	return []string{"saved as " + r.Header.ID}
 }
 
 // inWords is a list as a sentence has it: a, b and c.

@@ -56,8 +56,15 @@ func (a *invocation) announce(s app.Sitting) {
 		stops += "; takes at most about " + unit.FormatDuration(app.LongestRun(plan, s.Block))
 	}
 	a.notice("stops %s", stops)
+	if plan.Budget > 0 && s.Block > plan.Budget {
+		a.notice("one block takes about %s, which is longer than the budget: a block that has begun is finished",
+			unit.FormatDuration(s.Block))
+	}
 	if w := app.Undecidable(plan, s.Header.Metrics, s.Block); w != nil {
 		a.notice("%s → %s", w.Text, w.Hint)
+	}
+	if out := app.Omitted(plan); out != "" {
+		a.notice("%s", out)
 	}
 	for _, p := range s.Planned.LeftOut() {
 		a.notice("left out: %s: %s", p.Name, p.Err)

@@ -62,7 +62,7 @@ func (p *planner) withNative(engines []level) []level {
 }
 
 // isAuto reports whether the level stands for engines found: every one, or with
-// "auto-4" the plain process and at most four others.
+// "auto-3" the plain process and at most three others.
 func (l level) isAuto() bool {
 	_, ok := l.autoLimit()
 	return ok
@@ -91,8 +91,12 @@ func autoLimit(name string) (most int, ok bool) {
 // in the order in which they are shown, and those that its limit leaves out.
 func (p *planner) choose(found []string, l level) (in, out []string) {
 	most, _ := l.autoLimit()
-	ranked := slices.DeleteFunc(slices.Clone(p.known.Rank), func(name string) bool { return !slices.Contains(found, name) })
-	chosen := ranked[:min(most, len(ranked))]
+	var chosen []string
+	for _, name := range p.known.Rank {
+		if len(chosen) < most && slices.Contains(found, name) && !slices.Contains(chosen, p.known.Behind[name]) {
+			chosen = append(chosen, name)
+		}
+	}
 	for _, name := range found {
 		if name == native || most == math.MaxInt || slices.Contains(chosen, name) {
 			in = append(in, name)

@@ -62,6 +62,25 @@ func TestAutoLimit(t *testing.T) {
 	}
 }
 
+// The same daemon is not taken twice.
+func TestAutoLimitBehind(t *testing.T) {
+	known := known()
+	known.Engines = append(known.Engines, "containerd", "cri")
+	known.Rank, known.Behind = []string{"containerd", "cri", "runc"}, map[string]string{"cri": "containerd"}
+	for found, want := range map[string]string{
+		"native containerd cri runc": "native containerd runc", "native cri runc floor": "native cri runc",
+	} {
+		known.Found = func() []string { return strings.Fields(found) }
+		p, err := planWith(known, "x.yaml", []byte("workload: lifecycle\ncontrol: false\nfactors: {engine: auto-2}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(cellEngines(p), " "); got != want {
+			t.Errorf("of %s: %s, want %s", found, got, want)
+		}
+	}
+}
+
 func cellEngines(p bench.Plan) (names []string) {
 	for _, c := range p.Cells {
 		names = append(names, c.Engine)

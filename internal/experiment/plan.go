@@ -32,7 +32,10 @@ type Known struct {
 	// Found returns the engines that `engine: auto` stands for, in this order. It is
 	// asked only where the experiment says auto, since finding them costs time.
 	Found func() []string
-	Rank  []string // which engines `engine: auto-4` prefers, best first; native is always in
+	Rank  []string // which engines `engine: auto-3` prefers, best first; native is always in
+	// Behind names, for an engine that is another way to the daemon of a second one, that
+	// second one: where it is taken, auto-3 does not take the same daemon twice.
+	Behind map[string]string
 }
 
 // Plan expands the experiment. Seed is used where neither the file nor a flag

@@ -44,7 +44,10 @@ func New(r *analysis.Result) *Document {
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}
+	d.find()
+	d.Trust = &Trust{Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...), Pairs: r.Trust.Pairs, Needed: r.Trust.Needed}
 	d.sayRun(r)
+	d.sayScreen(r)
 	return d
 }
 
@@ -112,10 +115,14 @@ func newEffect(c *analysis.Comparison, smallest float64) *Effect {
 	if c == nil {
 		return nil
 	}
-	return &Effect{
+	e := &Effect{
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
 		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict), Blocks: c.Blocks, Smallest: smallest,
 	}
+	if s := c.Shift; s != nil {
+		e.Shift = &Shift{Estimate: s.Estimate, Low: number(s.Low), High: number(s.High)}
+	}
+	return e
 }
 
 // number is nil for what JSON cannot write.

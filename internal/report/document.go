@@ -10,6 +10,7 @@ package report
 import (
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -28,17 +29,19 @@ const (
 
 // A Document is everything that a report says.
 type Document struct {
-	Report  int      `json:"report"`      // Version
-	Kind    Kind     `json:"kind"`        // what it is about
-	Unit    string   `json:"unit"`        // what is one value: "trial" or, in a comparison, "run"
-	Runs    []Run    `json:"runs"`        // one, or those that are compared
-	Groups  []Group  `json:"groups"`      // of a comparison; null for one run
-	Metrics []Metric `json:"metrics"`     // primary ones first
-	Reasons []Reason `json:"reasons"`     // counters that differ; association, not proof
-	Failed  []Fail   `json:"failures"`    // trials, or parts of them, that did not succeed; they are in no value
-	Ways    []Way    `json:"ways"`        // how cells were reached and what their data lay on; those without either left out
-	Warned  []Warn   `json:"warnings"`    // what the reader must know
-	Differ  []Differ `json:"differences"` // what is not the same in all runs of a comparison
+	Report  int      `json:"report"`          // Version
+	Kind    Kind     `json:"kind"`            // what it is about
+	Unit    string   `json:"unit"`            // what is one value: "trial" or, in a comparison, "run"
+	Runs    []Run    `json:"runs"`            // one, or those that are compared
+	Groups  []Group  `json:"groups"`          // of a comparison; null for one run
+	Metrics []Metric `json:"metrics"`         // primary ones first
+	Reasons []Reason `json:"reasons"`         // counters that differ; association, not proof
+	Failed  []Fail   `json:"failures"`        // trials, or parts of them, that did not succeed; they are in no value
+	Ways    []Way    `json:"ways"`            // how cells were reached and what their data lay on; those without either left out
+	Warned  []Warn   `json:"warnings"`        // what the reader must know
+	Differ  []Differ `json:"differences"`     // what is not the same in all runs of a comparison
+	Trust   *Trust   `json:"trust,omitempty"` // of one run
+	Next    []Step   `json:"next,omitempty"`  // of one run: at most two
 	Words   `json:"-"`
 }
 
@@ -121,6 +124,8 @@ type Row struct {
 	Low         *float64 `json:"low"`    // of the 95 % interval of the median; null below 6 values
 	High        *float64 `json:"high"`
 	Effect      *Effect  `json:"effect"` // against the baseline; null for the baseline itself
+	// Finding is what is known, in words; it is not there in a comparison.
+	Finding *Finding `json:"finding,omitempty"`
 	// InRun is there in a comparison, for all cells but the baseline of the runs.
 	InRun *InRun `json:"in_run,omitempty"`
 
@@ -153,6 +158,30 @@ type Effect struct {
 	// Smallest is the smallest effect worth knowing: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`
+	// Shift is a ratio's effect in the metric's unit, from the differences within the
+	// blocks; not there for differences, over all conditions, and without pairs.
+	Shift *Shift `json:"shift,omitempty"`
+}
+
+// A Shift is by how much a cell has more than its baseline, in the metric's unit.
+type Shift struct {
+	Estimate float64  `json:"estimate"` // Hodges–Lehmann
+	Low      *float64 `json:"low"`      // of the plain interval; null where there is none
+	High     *float64 `json:"high"`
+}
+
+// Trust says how far the findings of a run can be trusted as a whole.
+type Trust struct {
+	Level  analysis.TrustLevel `json:"level"`  // "high", "medium" or "low"
+	Codes  []string            `json:"codes"`  // of the warnings that lower it, the worst first
+	Pairs  int                 `json:"pairs"`  // blocks of the comparison that has most
+	Needed int                 `json:"needed"` // blocks that a verdict needs; 0 where nothing is compared
+}
+
+// A Step is a command to go on with, and what it gives.
+type Step struct {
+	Command string `json:"command"`
+	Gives   string `json:"gives"`
 }
 
 // A Reason is a counter that differs between a cell and its baseline.
@@ -214,19 +243,27 @@ type Differ struct {
 // Words are the Document as people read it. Nothing in them can move the
 // cursor of a terminal or change its colour.
 type Words struct {
+	Screen   Screen     // what people read first; without a title where there is none
 	Head     [][]string // lines of parts
 	Tables   []Table    // primary metrics
 	Answers  []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
 	Legend   string     // how to read them
 	Details  []Table    // the other metrics in short
 	Every    []Table    // the same in full, a table each: what a terminal shows if it is asked to
-	Fold     string     // what a terminal shows in place of Details where they are many and the plan says what decides; empty otherwise
 	Reasons  []Line
 	Failures []Line
 	Ways     []Line
 	Absent   []Line // cells that their engine cannot do, and why
 	Notes    []Note
 	Trailer  []string // set by the caller: where the run was saved, what to do next
+}
+
+// A Screen is what people read first of a run: what is known, in one table or, under
+// several conditions, one for each metric, and how far to trust it.
+type Screen struct {
+	Title  string
+	Tables []Table
+	Trust  string
 }
 
 // A Table is text in columns.

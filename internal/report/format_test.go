@@ -49,12 +49,13 @@ func documented(t *testing.T) map[string][]string {
 func TestFieldsAreDocumented(t *testing.T) {
 	docs := documented(t)
 	d := report.Document{
+		Trust: &report.Trust{}, Next: make([]report.Step, 1),
 		Runs: make([]report.Run, 1), Groups: make([]report.Group, 1), Reasons: make([]report.Reason, 1),
 		Failed: []report.Fail{{Part: "disk"}}, Warned: make([]report.Warn, 1), Differ: make([]report.Differ, 1),
 	}
 	for section, v := range map[string]any{
 		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{}, "A condition": report.Condition{},
-		"A row": report.Row{InRun: &report.InRun{}}, "A row in its runs": report.InRun{}, "An effect": report.Effect{}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
+		"A row": report.Row{InRun: &report.InRun{}, Finding: &report.Finding{}}, "A finding": report.Finding{}, "Trust": report.Trust{}, "A step": report.Step{}, "A row in its runs": report.InRun{}, "An effect": report.Effect{Shift: &report.Shift{}}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
 		"A difference": d.Differ[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)
@@ -72,7 +73,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		}
 		for _, name := range docs[section] {
 			// These sections have a second table, of values.
-			if _, ok := fields[name]; !ok && section != "An effect" && section != "A warning" {
+			if _, ok := fields[name]; !ok && section != "An effect" && section != "A warning" && section != "A finding" {
 				t.Errorf("section %q has a field %q that is never written", section, name)
 			}
 		}

@@ -157,13 +157,7 @@ func signed(s string) string {
 
 // verdictText writes a verdict in the words of its metric.
 func verdictText(m *Metric, e *Effect) (string, Tone) {
-	less, more := "less", "more"
-	switch {
-	case m.Unit == unit.Seconds:
-		less, more = "faster", "slower"
-	case m.Better == bench.Higher && (m.Unit == unit.PerSecond || m.Unit == unit.BytesPerSecond):
-		less, more = "slower", "faster"
-	}
+	less, more := m.words()
 	switch v := analysis.Verdict(e.Verdict); v {
 	case analysis.Worse, analysis.Better:
 		tone := Bad

@@ -1,12 +1,10 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // sayRun puts one run into words.
@@ -20,18 +18,15 @@ func (d *Document) sayRun(r *analysis.Result) {
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	marks := d.note(r.Warnings)
 	if run.Trials.OK > 0 {
-		details := d.sayMetrics(marks)
-		if details >= foldedDetails && len(r.Header.Plan.Restrict) > 0 {
-			d.Fold = fmt.Sprintf("%d details more: tare show %s --details", details, plain.Line(run.ID))
-		}
+		d.sayMetrics(marks)
 	}
 	d.sayReasons()
 	d.sayWays()
 	d.sayFailures()
 }
 
-// sayMetrics makes the tables, and says how many details there are.
-func (d *Document) sayMetrics(marks *marking) int {
+// sayMetrics makes the tables.
+func (d *Document) sayMetrics(marks *marking) {
 	comparisons := 0
 	var primary, details []Metric
 	for _, m := range d.Metrics {
@@ -59,7 +54,6 @@ func (d *Document) sayMetrics(marks *marking) int {
 	if len(primary) >= manyMetrics {
 		d.sayTogether(primary, comparisons, marks)
 	}
-	return len(details)
 }
 
 // sayTogether shows many metrics at once and, of two cells, in sentences.
@@ -82,13 +76,11 @@ func (d *Document) anyMeasured() bool {
 	return slices.ContainsFunc(d.Metrics, func(m Metric) bool { return m.Role == bench.Primary && m.measured() })
 }
 
-// manyMetrics is from how many primary metrics on they are also shown together,
-// manyDetails from how many on the details are shown as rows, and foldedDetails
-// from how many on a terminal shows them only if it is asked to.
+// manyMetrics is from how many primary metrics on they are also shown together, and
+// manyDetails from how many on the details are shown as rows.
 const (
-	manyMetrics   = 4
-	manyDetails   = 9
-	foldedDetails = 20
+	manyMetrics = 4
+	manyDetails = 9
 )
 
 // spread reports whether it is said how far blocks are apart.

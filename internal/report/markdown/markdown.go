@@ -15,6 +15,7 @@ import (
 // Write renders a report.
 func Write(w io.Writer, d *report.Document) error {
 	p := &printer{bufio.NewWriter(w)}
+	p.screen(d)
 	for _, parts := range d.Head {
 		parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
 		if len(parts) > 0 {
@@ -42,6 +43,18 @@ func Write(w io.Writer, d *report.Document) error {
 	return p.Flush()
 }
 
+// screen writes what people read first.
+func (p *printer) screen(d *report.Document) {
+	if d.Screen.Title == "" {
+		return
+	}
+	p.paragraph("**" + escape(d.Screen.Title) + "**")
+	for i := range d.Screen.Tables {
+		p.rows(&d.Screen.Tables[i])
+	}
+	p.paragraph(escape(d.Screen.Trust))
+}
+
 // A printer writes blocks; its bufio.Writer keeps the first error.
 type printer struct{ *bufio.Writer }
 
@@ -60,6 +73,11 @@ func (p *printer) table(t *report.Table) {
 	if t.Aside != "" {
 		p.paragraph(escape(t.Aside))
 	}
+	p.rows(t)
+}
+
+// rows writes a table without its title.
+func (p *printer) rows(t *report.Table) {
 	var names, rules []string
 	for _, c := range t.Columns {
 		names = append(names, escape(c.Name)+marks(c.Marks))

@@ -76,7 +76,7 @@ func (p *printer) parts(t *report.Table) [][]column {
 	all, sum := p.fitting(t)
 	name := all[0]
 	name.width = min(name.width, max(12, p.Width-sum))
-	if !t.Headed || sum+name.width <= p.Width {
+	if sum+name.width <= p.Width {
 		return [][]column{append([]column{name}, all[1:]...)}
 	}
 	name.width = min(all[0].width, p.Width/3)

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	Color bool // ANSI colours
 	Width int  // columns; 0 = 80, and never fewer than 40
-	// Details shows every detail in full, however many there are.
-	Details bool
+	// All shows everything that is known, not only what people read first.
+	All bool
 }
 
 const (
@@ -30,11 +30,12 @@ const (
 
 // Write renders a report.
 func Write(w io.Writer, d *report.Document, opt Options) error {
-	if opt.Width <= 0 {
-		opt.Width = defaultWidth
+	p := newPrinter(w, opt)
+	if d.Screen.Title != "" && !opt.All {
+		p.screen(d)
+		p.trailer(d.Trailer)
+		return p.Flush()
 	}
-	opt.Width = max(opt.Width, leastWidth)
-	p := &printer{Writer: bufio.NewWriter(w), Options: opt}
 	p.head(d.Head)
 	for _, t := range d.Tables {
 		p.table(&t)
@@ -54,15 +55,12 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	return p.Flush()
 }
 
+// details are in full where everything is asked for; a comparison has no first screen, so
+// that it has them in short.
 func (p *printer) details(d *report.Document) {
 	tables := d.Details
-	switch {
-	case p.Details:
+	if p.All {
 		tables = d.Every
-	case d.Fold != "":
-		p.line("")
-		p.wrap(indent, indent, d.Fold, dim)
-		return
 	}
 	for _, t := range tables {
 		p.table(&t)
@@ -73,6 +71,14 @@ func (p *printer) details(d *report.Document) {
 type printer struct {
 	*bufio.Writer
 	Options
+}
+
+func newPrinter(w io.Writer, opt Options) *printer {
+	if opt.Width <= 0 {
+		opt.Width = defaultWidth
+	}
+	opt.Width = max(opt.Width, leastWidth)
+	return &printer{Writer: bufio.NewWriter(w), Options: opt}
 }
 
 // A style is how a piece of text stands out.

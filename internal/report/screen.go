@@ -1,0 +1,238 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// sideBySide is how many cells beside the baseline have a column each; more have rows.
+const sideBySide = 4
+
+// sayScreen makes what people read first.
+func (d *Document) sayScreen(r *analysis.Result) {
+	run := &d.Runs[0]
+	d.Screen.Title = screenTitle(run, r.Header.Plan.Cells)
+	primary := d.primary()
+	if run.Trials.OK > 0 && len(primary) > 0 {
+		d.Screen.Tables = screenTables(primary)
+	}
+	d.Screen.Trust = d.trustText()
+	d.Next = d.nextSteps(run, primary)
+}
+
+// screenTitle says what was measured, where, and against what.
+func screenTitle(run *Run, cells []bench.Cell) string {
+	s := fmt.Sprintf("%s on %s (%s, Linux %s)", title(run), plain.Line(run.Host.Hostname),
+		unit.FormatCount(run.Host.CPUs, "CPU"), plain.Line(run.Host.Kernel))
+	var baselines []string
+	compared := false
+	for _, c := range cells {
+		if c.Baseline && !slices.Contains(baselines, c.Name) {
+			baselines = append(baselines, c.Name)
+		}
+		compared = compared || !c.Baseline && !c.Control
+	}
+	if compared && len(baselines) == 1 {
+		s += ", against " + plain.Line(baselines[0])
+	}
+	return s
+}
+
+// primary lists the metrics that decide and that this run measures.
+func (d *Document) primary() (all []Metric) {
+	for _, m := range d.Metrics {
+		if m.Role == bench.Primary && (m.measured() || !d.anyMeasured()) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// screenTables chooses the shape: metrics against cells, conditions against cells, or a
+// row for each cell where they are many.
+func screenTables(primary []Metric) []Table {
+	names := matrixCells(primary)
+	conditions := len(primary[0].Conditions)
+	switch {
+	case conditions == 1 && len(names) <= 1+sideBySide:
+		t := screenColumns("", names)
+		t.Groups = []RowGroup{{}}
+		for _, m := range primary {
+			t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow(plain.Line(m.Title), &m.Conditions[0], names))
+		}
+		return []Table{t}
+	case len(names) <= 1+sideBySide:
+		var all []Table
+		for _, m := range primary {
+			all = append(all, screenGrid(&m, names))
+		}
+		return all
+	}
+	var all []Table
+	for _, m := range primary {
+		all = append(all, screenList(&m))
+	}
+	return all
+}
+
+// screenColumns begins a table with a column for the baseline's value and one for each
+// of the other cells.
+func screenColumns(title string, names []string) Table {
+	t := Table{Title: title, Headed: true, Columns: []Column{{Name: title}}}
+	for i, n := range names {
+		t.Columns = append(t.Columns, Column{Name: plain.Line(n), Right: i == 0})
+	}
+	return t
+}
+
+// screenGrid has a row for each condition, and one for all of them together.
+func screenGrid(m *Metric, names []string) Table {
+	t := screenColumns(plain.Line(m.Title), names)
+	t.Groups = []RowGroup{{}}
+	for i := range m.Conditions {
+		c := &m.Conditions[i]
+		t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow(plain.Line(c.Condition), c, names))
+	}
+	if m.Summary != nil {
+		t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow("all together", m.Summary, names))
+	}
+	return t
+}
+
+// screenRow has what is known of each cell by its name.
+func screenRow(label string, c *Condition, names []string) TableRow {
+	row := TableRow{Cells: []string{label}, Tones: []Tone{Plain}}
+	for _, n := range names {
+		f := Finding{}
+		if i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Cell == n }); i >= 0 {
+			f = shownFinding(&c.Rows[i])
+		}
+		row.Cells, row.Tones = append(row.Cells, f.Text), append(row.Tones, f.tone)
+	}
+	return row
+}
+
+// shownFinding is a row's finding; a summary's baseline has none.
+func shownFinding(r *Row) Finding {
+	if r.Finding == nil || r.Effect == nil && r.Median == nil && r.Failed == 0 && !r.Unsupported {
+		return Finding{}
+	}
+	return *r.Finding
+}
+
+// screenList has a row for each cell, under each condition.
+func screenList(m *Metric) Table {
+	t := Table{Title: plain.Line(m.Title), Headed: true, Columns: []Column{{Name: plain.Line(m.Title)}, {}}}
+	for _, c := range m.tables() {
+		g := RowGroup{Title: plain.Line(c.Condition)}
+		if m.Summary != nil && c.Condition == "" {
+			g.Title = "all together"
+		}
+		rows := slices.Clone(c.Rows)
+		slices.SortStableFunc(rows, func(a, b Row) int { return order(a.Effect == nil) - order(b.Effect == nil) })
+		for i := range rows {
+			if f := shownFinding(&rows[i]); f.Text != "" {
+				g.Lines = append(g.Lines, TableRow{Cells: []string{plain.Line(rows[i].Cell), f.Text}, Tones: []Tone{Plain, f.tone}})
+			}
+		}
+		t.Groups = append(t.Groups, g)
+	}
+	return t
+}
+
+// doubts words the warnings that lower trust.
+func doubts() map[string]string {
+	return map[string]string{
+		analysis.CodeControl:    "the same thing measured twice differs from itself",
+		analysis.CodeNoBaseline: "the baseline always failed",
+		analysis.CodeFewSamples: "too few trials succeeded",
+		analysis.CodeFewPairs:   "too few blocks have a value of both",
+		analysis.CodeFewBlocks:  "too few blocks for a verdict",
+		bench.NoteDamaged:       "stored trials are damaged",
+		analysis.CodeFailed:     "some trials failed",
+		analysis.CodePartFailed: "some parts failed",
+		analysis.CodeIncomplete: "the run was not finished",
+		analysis.CodeSteal:      "other virtual machines took CPU time",
+		analysis.CodePressure:   "the machine was busy with other work",
+		analysis.CodeThrottled:  "a CPU quota held the run up",
+		analysis.CodeDrift:      "values drifted during the run",
+		analysis.CodeAlike:      "neighbouring blocks are alike",
+		analysis.CodeResidue:    "settings differed between trials",
+		analysis.CodeOverhead:   "tare itself used too much CPU",
+		analysis.CodeImprecise:  "less precise than asked for",
+	}
+}
+
+// trustText is the line of trust: the level, the worst reason, how many blocks there are
+// against those that a verdict needs, and how many warnings are not told here.
+func (d *Document) trustText() string {
+	t := d.Trust
+	if d.Runs[0].Trials.OK == 0 {
+		return "Nothing was measured."
+	}
+	s := "Trust: " + string(t.Level)
+	told := 0
+	if len(t.Codes) > 0 {
+		told = 1
+		s += ": " + doubts()[t.Codes[0]]
+	}
+	switch {
+	case t.Needed == 0:
+		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
+	default:
+		s += fmt.Sprintf("; %s, a verdict needs %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
+	}
+	if more := len(d.Warned) - told; more > 0 {
+		s += "; " + unit.FormatCount(more, "more warning")
+	}
+	return s
+}
+
+// longest is the longest time that anybody is advised to go on for.
+const longest = 2 * time.Hour
+
+// nextSteps are at most two commands.
+func (d *Document) nextSteps(run *Run, primary []Metric) (steps []Step) {
+	id := plain.Line(shortID(run.ID))
+	wall := time.Duration(run.Wall * float64(time.Second))
+	switch {
+	case run.Stopped == "incomplete":
+		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
+	case run.Blocks == 0 || !unsettled(primary):
+	case 3*wall > longest:
+		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
+	default:
+		blocks, gives := 3*run.Blocks, "halves these limits"
+		if missing := d.Trust.Needed - d.Trust.Pairs; missing > 0 {
+			blocks, gives = missing, "makes verdicts possible"
+		}
+		budget := analysis.BudgetFor(blocks, wall/time.Duration(run.Blocks))
+		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})
+	}
+	gives := "intervals, percentiles, all metrics"
+	if n := len(d.Warned); n > 0 {
+		gives += ", " + unit.FormatCount(n, "warning")
+	}
+	return append(steps, Step{"tare show " + id + " --all", gives})
+}
+
+// unsettled reports whether more blocks could tell more.
+func unsettled(primary []Metric) bool {
+	return slices.ContainsFunc(primary, func(m Metric) bool {
+		return slices.ContainsFunc(m.Conditions, func(c Condition) bool {
+			return slices.ContainsFunc(c.Rows, func(r Row) bool {
+				return r.Finding != nil && slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind)
+			})
+		})
+	})
+}
+
+// shortID is the end of a run's ID, by which it is found in most stores.
+func shortID(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }

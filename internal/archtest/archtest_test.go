@@ -38,7 +38,6 @@ var allowed = map[string][]string{
 	"internal/experiment/yamldoc/yamldoctest": {"internal/experiment/yamldoc", "github.com/google/go-cmp"},
 	"internal/experiment":                     {"internal/bench", "internal/text/unit", "internal/experiment/yamldoc"},
 	"internal/experiment/bucketbench":         {"internal/text/unit", "internal/experiment/yamldoc"},
-	"internal/report/apachebench":             {"internal/load"},
 	"internal/experiment/schemagen":           {"internal/experiment"},
 	"internal/schedule":                       {"internal/bench"},
 	"internal/kernel/proc":                    {"golang.org/x/sys"},
@@ -73,7 +72,7 @@ var allowed = map[string][]string{
 	"internal/engine/cri":                     {"internal/engine/owned", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec", "google.golang.org/grpc", "k8s.io/cri-api"},
 	"internal/engine/enginetest":              {"internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest", "github.com/google/go-cmp"},
 	"internal/engine/apitest":                 {"internal/engine/enginetest"},
-	"internal/workload/*":                     {"internal/kernel/affinity", "internal/bench", "internal/text/unit", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/supervise"},
+	"internal/workload/*":                     {"internal/kernel/affinity", "internal/bench", "internal/text/unit", "internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/supervise"},
 	"internal/workload/http":                  {"internal/image", "internal/kernel/netpath"},
 	"internal/workload/net":                   {"internal/kernel/netpath"},
 	"internal/workload/pull":                  {"internal/image", "internal/image/registry", "internal/supervise/ready"},
@@ -92,7 +91,7 @@ var allowed = map[string][]string{
 	"internal/report/text":                    {"internal/text/term"},
 	"internal/report/gobench":                 {"golang.org/x/perf"},
 	"internal/app":                            {"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*"},
-	"internal/cli":                            {"internal/report/apachebench", "internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*", "internal/analysis/*", "internal/*", "internal/load/https", "internal/workload/http", "internal/workload/lifecycle", "internal/image/inspect", "internal/image/pack", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
+	"internal/cli":                            {"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*", "internal/analysis/*", "internal/*", "internal/load/https", "internal/image/inspect", "internal/image/pack", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
 	"internal/cli/*":                          {"internal/cli", "github.com/spf13/cobra"},
 }
 

@@ -72,7 +72,8 @@ ApacheBench know.`,
 	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
 	cmd.Flags().StringVar(&as, "as", "", "print a run in the form of another `program`: bucketbench, from a run of throughput; ab, from a run of http")
 	cmd.ValidArgsFunction = a.completeRuns
-	completeFlag(cmd, "as", completeFixed(formBucketbench, formAB))
+	names, _, _ := forms()
+	completeFlag(cmd, "as", completeFixed(names...))
 	return cmd
 }
 

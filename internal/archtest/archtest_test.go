@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/workload/pull":                  {"internal/image", "internal/image/registry", "internal/supervise/ready"},
 	"internal/workload/start":                 {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
 	"internal/workload/localtest":             {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},
-	"internal/workload/workloadtest":          {"internal/run", "internal/schedule", "internal/store/storetest"},
+	"internal/workload/workloadtest":          {"internal/run", "internal/schedule", "internal/store/record"},
 	"internal/run":                            {"internal/kernel/affinity", "internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/store/record":                   {"internal/bench", "internal/text/plain"},
 	"internal/store/*":                        {"internal/bench", "internal/store/record"},

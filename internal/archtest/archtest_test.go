@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 	"internal/remote":                         {"internal/bench"},
 	"internal/engine/*":                       {"internal/bench", "internal/image", "internal/agent", "internal/kernel/cgroup", "internal/kernel/proc", "internal/kernel/readback", "internal/engine/datadir", "internal/kernel/seccomp", "internal/kernel/userns", "internal/kernel/netpath", "internal/kernel/netns", "internal/kernel/netdev", "golang.org/x/sys"},
 	"internal/engine/owned":                   {},
-	"internal/engine/oci":                     {"github.com/opencontainers/runtime-spec"},
+	"internal/engine/oci":                     {"github.com/opencontainers/runtime-spec", "github.com/moby/sys", "github.com/containerd/containerd"},
 	"internal/engine/docker":                  {"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs", "github.com/docker/go-connections"},
 	"internal/engine/remote":                  {"internal/engine/stdstream", "internal/remote"},
 	"internal/engine/podman":                  {"internal/engine/owned", "internal/engine/stdstream"},

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/store/storetest"
+	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
 // small is a run of a known set of trials: two blocks, whatever they show.
@@ -86,10 +86,24 @@ func planned(t *testing.T, a *app.App, text string) *app.Planned {
 	return p
 }
 
+func newStore(t *testing.T) bench.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 // What is not a command line plans, measures, stores and concludes too.
 func TestMeasure(t *testing.T) {
 	w := &watcher{}
-	a, store := newApp(t, w), storetest.NewMemory()
+	a, store := newApp(t, w), newStore(t)
 	p := planned(t, a, small)
 	id, err := a.Measure(t.Context(), store, p, app.Options{})
 	if err != nil {
@@ -119,7 +133,7 @@ func TestMeasure(t *testing.T) {
 // A run that is interrupted is gone on with.
 func TestResume(t *testing.T) {
 	w := &watcher{after: 1, interrupt: make(chan struct{})}
-	a, store := newApp(t, w), storetest.NewMemory()
+	a, store := newApp(t, w), newStore(t)
 	p := planned(t, a, small)
 	id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
 	if !errors.Is(err, run.ErrInterrupted) || id == "" {
@@ -150,7 +164,7 @@ func TestMeasureThatDoesNotBegin(t *testing.T) {
 	a := newApp(t, &watcher{})
 	p := planned(t, a, small)
 	full := errors.New("no space left")
-	id, err := a.Measure(t.Context(), storetest.NewMemory(), p, app.Options{
+	id, err := a.Measure(t.Context(), newStore(t), p, app.Options{
 		Create: func(context.Context, bench.Store, bench.Header) (bench.RunWriter, error) { return nil, full },
 	})
 	if id != "" || !errors.Is(err, full) {
@@ -165,7 +179,7 @@ func TestMeasureThatDoesNotBegin(t *testing.T) {
 	if p, err = nowhere.Plan(t.Context(), e, ""); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := nowhere.Measure(t.Context(), storetest.NewMemory(), p, app.Options{}); id != "" || err == nil {
+	if id, err := nowhere.Measure(t.Context(), newStore(t), p, app.Options{}); id != "" || err == nil {
 		t.Errorf("without a state directory: %q, %v", id, err)
 	}
 }

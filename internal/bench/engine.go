@@ -329,6 +329,16 @@ func Dispose(ctx context.Context, e Engine, c Container) error {
 	return err
 }
 
+// Own returns a container as the type of a driver, whose instance has that name. One of
+// another driver is ErrUnsupported.
+func Own[T Container](c Container, engine string) (T, error) {
+	own, ok := c.(T)
+	if !ok {
+		return own, fmt.Errorf("%w: container %s is not of %s", ErrUnsupported, c.ID(), engine)
+	}
+	return own, nil
+}
+
 // As returns the capability T of e, looking through wrappers that have an
 // Unwrap() Engine method.
 func As[T any](e Engine) (T, bool) {

@@ -185,7 +185,7 @@ func (o packOptions) write(ctx context.Context, img *image.Image, tag, work stri
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	err = errors.Join(img.WriteArchive(image.Until(ctx, f), tag), f.Close())
+	err = errors.Join(img.WriteDockerArchive(image.Until(ctx, f), tag), f.Close())
 	if err == nil {
 		err = o.place(made)
 	}
@@ -263,7 +263,7 @@ func (a *invocation) loadOne(ctx context.Context, inst app.Instance, img *image.
 			"write a file with -o, and use it with --image tar:FILE", bench.ErrUnsupported, inst.Name)
 	}
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(img.WriteArchive(w, tag)) }()
+	go func() { w.CloseWithError(img.WriteDockerArchive(w, tag)) }()
 	defer func() { _ = r.Close() }() // ends the writer; it was only read
 	return l.LoadImage(ctx, r, tag, img.Digest())
 }

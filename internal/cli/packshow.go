@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/inspect"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/term"
-	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // packed is what was packed, as --json prints it.
@@ -70,8 +70,8 @@ func (a *invocation) printPacked(p *packed) error {
 	writeFiles(out, p.Files, a.lineWidth())
 	made := p.made()
 	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare and %d links, %s; the layer has %s\n",
-		len(p.Files)-made, made, p.Links, bytesOf(p.Bytes), bytesOf(p.Layer))
-	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(commandLine(p.Argv)))
+		len(p.Files)-made, made, p.Links, bytesText(p.Bytes), bytesText(p.Layer))
+	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(inspect.Words(p.Argv)))
 	if len(p.Ports) > 0 {
 		fmt.Fprintf(out, "ports  %s\n", plain.Line(strings.Join(p.Ports, " ")))
 	}
@@ -109,7 +109,7 @@ func writeFiles(w io.Writer, files []packedFile, width int) {
 		if f.Made {
 			by = strings.TrimPrefix(f.By+", ", ", ") + "written by tare"
 		}
-		rows = append(rows, []string{bytesOf(f.Bytes), f.Path, by})
+		rows = append(rows, []string{bytesText(f.Bytes), f.Path, by})
 	}
 	term.WriteTable(w, rows, width)
 }
@@ -134,18 +134,4 @@ func gathered(files []packedFile) (rows []packedFile) {
 		rows[at].Path = fmt.Sprintf("%s/ (%d files)", strings.TrimSuffix(f.Part, "/"), count[f.Part])
 	}
 	return rows
-}
-
-func bytesOf(n int64) string { return unit.Format(float64(n), "B") }
-
-// commandLine writes words as a shell would read them.
-func commandLine(argv []string) string {
-	var out []string
-	for _, w := range argv {
-		if w == "" || strings.ContainsAny(w, " \t\n\"'\\$;*?&|<>()[]{}~#`!") {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		out = append(out, w)
-	}
-	return strings.Join(out, " ")
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/term"
-	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 func (a *invocation) showCommand() *cobra.Command {
@@ -72,7 +71,8 @@ ApacheBench know.`,
 	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
 	cmd.Flags().StringVar(&as, "as", "", "print a run in the form of another `program`: bucketbench, from a run of throughput; ab, from a run of http")
 	cmd.ValidArgsFunction = a.completeRuns
-	completeFlag(cmd, "as", completeFixed(formBucketbench, formAB))
+	names, _, _ := forms()
+	completeFlag(cmd, "as", completeFixed(names...))
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func memorySize(n int64) string {
 	if n == 0 {
 		return "–"
 	}
-	return unit.Format(float64(n), "B")
+	return bytesText(n)
 }
 
 func (a *invocation) compareCommand() *cobra.Command {
@@ -203,7 +203,9 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 		}
 		runs = append(runs, r)
 	}
-	if key, ok := cutLabel(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool { return hasLabel(r.Header.Plan.Labels, key) }) {
+	if key, ok := cutLabel(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool {
+		return slices.ContainsFunc(r.Header.Plan.Labels, func(l bench.Label) bool { return l.Key == key })
+	}) {
 		return &usageError{fmt.Errorf("none of these runs has the label %q", key), "runs get labels with --label KEY=VALUE; 'tare show RUN --json' lists them"}
 	}
 	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group})
@@ -216,10 +218,6 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 func cutLabel(by string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(by, "label:")
 	return key, ok && key != ""
-}
-
-func hasLabel(labels []bench.Label, key string) bool {
-	return slices.ContainsFunc(labels, func(l bench.Label) bool { return l.Key == key })
 }
 
 func label(labels []bench.Label, key string) string {

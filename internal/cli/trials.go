@@ -2,9 +2,7 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,11 +107,7 @@ func trialRow(h *bench.Header, s *bench.Sample) []string {
 // writeTrialsJSON prints the same list for programs, with every metric.
 func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 	var h *bench.Header
-	before := "[\n  "
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("  ", "  ")
+	list := plain.List{W: w}
 	for event, err := range events {
 		switch {
 		case err != nil:
@@ -121,23 +115,12 @@ func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 		case event.Header != nil:
 			h = event.Header
 		case event.Sample != nil:
-			text.Reset()
-			text.WriteString(before)
-			if err := e.Encode(shown(h, event.Sample)); err != nil {
+			if err := list.Add(shown(h, event.Sample)); err != nil {
 				return err
 			}
-			if _, err := w.Write(plain.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n")))); err != nil {
-				return err
-			}
-			before = ",\n  "
 		}
 	}
-	end := "\n]\n"
-	if before[0] == '[' {
-		end = "[]\n"
-	}
-	_, err := io.WriteString(w, end)
-	return err
+	return list.Close("\n")
 }
 
 func shown(h *bench.Header, s *bench.Sample) shownTrial {

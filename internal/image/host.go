@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,12 +25,6 @@ const hostScheme = "host"
 // programs, and nil for any other image. It must not be changed.
 func (i *Image) Packed() *pack.Set { return i.packed }
 
-// openHost makes the image of a program of this host, by the recipe for it if
-// there is one. The same files give the same digest on every machine.
-func (l *Library) openHost(ctx context.Context, program string) (*Image, error) {
-	return l.pack(ctx, program)
-}
-
 // Pack makes an image of programs of this host: names, or absolute paths. A container
 // runs the first. It lies in the Library's directory. Errors are those of pack.Host.
 func (l *Library) Pack(ctx context.Context, programs ...string) (*Image, error) {
@@ -43,6 +36,8 @@ func (l *Library) Pack(ctx context.Context, programs ...string) (*Image, error) 
 	return i, nil
 }
 
+// pack makes the image by the recipe for the first program, if there is one. The same files
+// give the same digest on every machine.
 func (l *Library) pack(ctx context.Context, programs ...string) (*Image, error) {
 	set, err := pack.Host{MaxBytes: l.limits.Bytes}.Pack(programs...)
 	if err != nil {
@@ -90,31 +85,15 @@ func layerFile(id v1.Hash) string { return id.Hex + ".tar" }
 // writeLayer writes entries into a file of dir that is named by their digest,
 // and so there once.
 func writeLayer(ctx context.Context, dir string, entries []pack.Entry) (id v1.Hash, size int64, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return id, 0, err
-	}
-	f, err := os.CreateTemp(dir, "layer.")
-	if err != nil {
-		return id, 0, err
-	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err == nil {
-			err = os.Rename(f.Name(), filepath.Join(dir, layerFile(id)))
+	err = whole(dir, 0o755, func(f *os.File) (string, error) {
+		sum := sha256.New()
+		out := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
+		if err := errors.Join(pack.WriteLayer(ctx, out, entries), out.Flush()); err != nil {
+			return "", err
 		}
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	sum := sha256.New()
-	out := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<20)
-	if err := errors.Join(pack.WriteLayer(ctx, out, entries), out.Flush()); err != nil {
-		return id, 0, err
-	}
-	id = v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum.Sum(nil))}
-	info, err := f.Stat()
-	if err != nil {
-		return id, 0, fmt.Errorf("%s: %w", f.Name(), err)
-	}
-	return id, info.Size(), nil
+		id = v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum.Sum(nil))}
+		size, err = f.Seek(0, io.SeekCurrent)
+		return layerFile(id), err
+	})
+	return id, size, err
 }

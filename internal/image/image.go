@@ -108,7 +108,7 @@ func (i *Image) Size() int64 { return i.size.Load() }
 // the name tag if that is not empty. Layers are written as they are stored,
 // and verified on the way as far as the source gives a digest of that. Who
 // loads the archive verifies the rest. Those in zstd, which not every engine
-// reads, are written uncompressed.
+// reads, are written uncompressed. The same image and tag give the same bytes.
 func (i *Image) WriteDockerArchive(w io.Writer, tag string) error {
 	if err := i.writeArchive(w, tag); err != nil {
 		return fmt.Errorf("image %s: write archive: %w", i.ref, err)

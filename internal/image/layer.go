@@ -33,8 +33,11 @@ func (l layer) writeTo(tw *tar.Writer, name string, most int64) error {
 		return err
 	}
 	open, size := l.stored, l.size
-	if compression == Zstd {
-		open = func() (io.ReadCloser, error) { return l.uncompressed() }
+	switch compression {
+	case Plain: // it is the same, and is verified even where nobody said what it is as stored
+		open = l.uncompressed
+	case Zstd:
+		open = l.uncompressed
 		if size, err = l.length(most); err != nil {
 			return err
 		}

@@ -163,7 +163,7 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	case scheme == "tar" && path != "":
 		return l.openArchive(ctx, path)
 	case scheme == hostScheme && path != "":
-		return l.openHost(ctx, path)
+		return l.pack(ctx, path)
 	}
 	if err := mistaken(ref); err != nil {
 		return nil, Misspelt{err}

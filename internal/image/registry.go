@@ -228,9 +228,6 @@ func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
 		err := r.patience.retry(ctx, l.size, func(ctx context.Context) error { return r.fetch(ctx, l, file) })
 		if err != nil {
 			return fmt.Errorf("layer %s: %w", l.digest, err)
@@ -239,20 +236,9 @@ func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 	return nil
 }
 
-// fetch writes a layer to a file that is there whole and verified, or not at all.
-func (r *registry) fetch(ctx context.Context, l layer, file string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ".fetch-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err == nil {
-			err = os.Rename(f.Name(), file)
-		}
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	return r.blob(ctx, f, l.digest, l.size)
+// fetch writes a layer to a file, verified.
+func (r *registry) fetch(ctx context.Context, l layer, file string) error {
+	return whole(filepath.Dir(file), 0o755, func(f *os.File) (string, error) {
+		return filepath.Base(file), r.blob(ctx, f, l.digest, l.size)
+	})
 }

@@ -37,7 +37,8 @@ func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name
 	defer unlock()
 	file := filepath.Join(l.dir, "saved", fmt.Sprintf("%x.tar", sha256.Sum256([]byte(owner+"\x00"+name))))
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		if err := l.save(ctx, store, name, file); err != nil {
+		save := func(w io.Writer) error { return store.SaveImage(ctx, name, w) }
+		if err := l.keep(file, fmt.Sprintf("image %q", name), save); err != nil {
 			return nil, err
 		}
 	}
@@ -49,25 +50,28 @@ func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name
 	return img, nil
 }
 
-// save writes an image of a store into a file.
-func (l *Library) save(ctx context.Context, store bench.ImageSaver, name, file string) error {
-	return l.keep(file, fmt.Sprintf("image %q", name), func(w io.Writer) error { return store.SaveImage(ctx, name, w) })
-}
-
 // keep writes a file that is there whole or not at all, and no larger than an image
 // may be. What is the name of its content.
 func (l *Library) keep(file, what string, fill func(io.Writer) error) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	most := 2 * l.limits.Bytes // headers and padding may be as much as small files
+	return whole(filepath.Dir(file), 0o700, func(f *os.File) (string, error) {
+		return filepath.Base(file), fill(&boundedWriter{f, most, fmt.Errorf("%w: %s is larger than %d bytes", ErrHostile, what, most)})
+	})
+}
+
+// whole writes a file in a directory, which it makes. It is there whole or not at all,
+// under the name that fill returns.
+func whole(dir string, mode fs.FileMode, fill func(f *os.File) (name string, err error)) error {
+	if err := os.MkdirAll(dir, mode); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), "new-")
+	f, err := os.CreateTemp(dir, ".new-")
 	if err != nil {
 		return err
 	}
-	most := 2 * l.limits.Bytes // headers and padding may be as much as small files
-	err = fill(&boundedWriter{f, most, fmt.Errorf("%w: %s is larger than %d bytes", ErrHostile, what, most)})
+	name, err := fill(f)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
@@ -88,3 +92,17 @@ func (b *boundedWriter) Write(p []byte) (int, error) {
 	}
 	return b.Writer.Write(p)
 }
+
+// Until is w, until the context has ended.
+func Until(ctx context.Context, w io.Writer) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return w.Write(p)
+	})
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

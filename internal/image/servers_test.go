@@ -73,7 +73,7 @@ func server(t *testing.T, programs ...string) string {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := img.WriteArchive(&out, ""); err != nil {
+	if err := img.WriteDockerArchive(&out, ""); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "image.tar")

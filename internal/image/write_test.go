@@ -1,10 +1,7 @@
 package image_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
 // packed packs a shell.
@@ -31,7 +27,7 @@ func TestWrite(t *testing.T) {
 	img, again := packed(t), packed(t)
 	var one, two bytes.Buffer
 	for out, i := range map[*bytes.Buffer]*image.Image{&one: img, &two: again} {
-		if err := i.WriteArchive(out, "tare.local/sh:1"); err != nil {
+		if err := i.WriteDockerArchive(out, "tare.local/sh:1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,46 +47,6 @@ func TestWrite(t *testing.T) {
 	}
 	if img.Stored() != again.Stored() || img.Stored() <= 0 || int64(one.Len()) < img.Stored() {
 		t.Errorf("%d and %d bytes stored in an archive of %d", img.Stored(), again.Stored(), one.Len())
-	}
-}
-
-// TestArchiveIsALayout unpacks an archive and reads it as a layout.
-func TestArchiveIsALayout(t *testing.T) {
-	img := packed(t)
-	var out bytes.Buffer
-	if err := img.WriteArchive(&out, "tare.local/sh:1"); err != nil {
-		t.Fatal(err)
-	}
-	files := members(t, out.Bytes())
-	delete(files, "manifest.json")
-	if got := resolve(t, image.NewLibrary(t.TempDir()), writeDir(t, files)); got.Digest() != img.Digest() {
-		t.Errorf("digest %s, want %s", got.Digest(), img.Digest())
-	}
-}
-
-// members are the files of an archive.
-func members(t *testing.T, raw []byte) map[string][]byte {
-	t.Helper()
-	files := map[string][]byte{}
-	for tr := tar.NewReader(bytes.NewReader(raw)); ; {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err == nil {
-			files[h.Name], err = io.ReadAll(tr)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestWriteAnother refuses an image that was not made here.
-func TestWriteAnother(t *testing.T) {
-	img := resolve(t, image.NewLibrary(t.TempDir()), saved(t, imagetest.Archive(t, file("a", "1"))))
-	if err := img.WriteArchive(&bytes.Buffer{}, ""); err == nil {
-		t.Error("no error")
 	}
 }
 

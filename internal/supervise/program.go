@@ -57,3 +57,11 @@ func (p Program) Job(spec bench.Spec, args []string, parse func(output []byte) (
 func (p Program) Foreign(want string, output []byte) error {
 	return fmt.Errorf("%s: its output has no %s; is this version another than what tare knows? It begins with %s", p.Name, want, firstLine(output))
 }
+
+// CheckOwn refuses an image or a program for a workload that brings its own.
+func CheckOwn(workload string, spec bench.Spec) error {
+	if (spec.Image != "" && spec.Image != bench.AgentImage) || len(spec.Argv) > 0 {
+		return fmt.Errorf("%w: workload %s brings its own program: leave image and argv out", bench.ErrUnsupported, workload)
+	}
+	return nil
+}

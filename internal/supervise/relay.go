@@ -22,8 +22,7 @@ func relaysSince(began uint64, first int) (pids []int) {
 		if one.Start < began {
 			continue
 		}
-		name, _ := read(one.PID, "comm", 64) // it may have ended
-		if slices.Contains(relays(), strings.TrimSpace(name)) && servesOf(one.PID, first) {
+		if slices.Contains(relays(), proc.Name(one.PID)) && servesOf(one.PID, first) {
 			pids = append(pids, one.PID)
 		}
 	}
@@ -39,32 +38,17 @@ func relays() []string {
 // servesOf reports whether a relay passes packets to an address of a process. One that
 // does not tell is taken for it.
 func servesOf(relay, first int) bool {
-	args, err := read(relay, "cmdline", 64<<10)
-	if err != nil {
+	args := proc.Args(relay)
+	if args == nil {
 		return false // it has ended
 	}
-	to, ok := containerAddress(strings.Split(args, "\x00"))
-	if !ok {
+	// Docker-proxy says it. The table has no addresses but those of IPv4.
+	to, err := netip.ParseAddr(proc.ArgAfter(args, "-container-ip"))
+	if err != nil || !to.Is4() {
 		return true
 	}
-	local, err := read(first, "net/fib_trie", 4<<20)
-	return err != nil || strings.Contains(local, "|-- "+to.String()+"\n")
-}
-
-// containerAddress is where docker-proxy passes packets to, as its arguments say.
-func containerAddress(args []string) (netip.Addr, bool) {
-	i := slices.Index(args, "-container-ip")
-	if i < 0 || i+1 == len(args) {
-		return netip.Addr{}, false
-	}
-	a, err := netip.ParseAddr(args[i+1])
-	return a, err == nil && a.Is4() // the table has no others
-}
-
-// read reads a file of a process.
-func read(pid int, name string, most int) (string, error) {
-	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name), most)
-	return string(text), err
+	local, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(first), "net/fib_trie"), 4<<20)
+	return err != nil || strings.Contains(string(local), "|-- "+to.String()+"\n")
 }
 
 // relayed is the CPU time that they used.

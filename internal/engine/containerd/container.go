@@ -86,7 +86,7 @@ func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
 func (c *running) Start(ctx context.Context) error {
 	err := c.task.Start(ctx)
 	c.output.copy(c.stdout, c.stderr)
-	return c.failed("start", because(ctx, err))
+	return c.failed("start", bench.Because(ctx, err))
 }
 
 func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
@@ -117,7 +117,7 @@ func (c *running) Remove(ctx context.Context) error {
 	if !c.tried {
 		c.tried = true
 		if err := c.delete(ctx); err != nil {
-			return c.failed("remove", because(ctx, err))
+			return c.failed("remove", bench.Because(ctx, err))
 		}
 	} else if err := c.engine.erase(ctx, c.server, c.engine.cfg.Run, c.id, c.image.key.snapshotter); err != nil {
 		return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -86,13 +84,9 @@ func endShims(id string) error {
 // isShim reports whether a process is a shim of the container, by its command
 // line, "containerd-shim-NAME -namespace tare -id ID …".
 func isShim(pid int, id string) bool {
-	text, err := proc.ReadFile(path.Join("/proc", strconv.Itoa(pid), "cmdline"), 4<<10)
-	args := strings.Split(string(text), "\x00")
-	has := func(flag, value string) bool {
-		i := slices.Index(args, flag)
-		return i >= 0 && i+1 < len(args) && args[i+1] == value
-	}
-	return err == nil && strings.HasPrefix(path.Base(args[0]), "containerd-shim-") && has("-namespace", namespace) && has("-id", id)
+	args := proc.Args(pid)
+	return args != nil && strings.HasPrefix(path.Base(args[0]), "containerd-shim-") &&
+		proc.ArgAfter(args, "-namespace") == namespace && proc.ArgAfter(args, "-id") == id
 }
 
 // detach unmounts the root of a container whose shim died before it could.

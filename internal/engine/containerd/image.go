@@ -115,7 +115,7 @@ func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Imag
 			e.cfg.Name, bench.ErrNoImage, ref, space, space, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
-		return found, e.failed("find image "+ref, because(ctx, err))
+		return found, e.failed("find image "+ref, bench.Because(ctx, err))
 	}
 	return found, nil
 }
@@ -147,7 +147,7 @@ func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error 
 		return err
 	}
 	if err := export(ctx, s, found, name, w); err != nil {
-		return e.failed("export image "+name, because(ctx, err))
+		return e.failed("export image "+name, bench.Because(ctx, err))
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 	defer done()
 	ctx = namespaces.WithNamespace(ctx, userNamespace())
 	if _, err := s.client.Import(ctx, archive); err != nil {
-		return e.failed("import image "+name, because(ctx, err))
+		return e.failed("import image "+name, bench.Because(ctx, err))
 	}
 	got, err := s.client.GetImage(ctx, name)
 	if err != nil {
@@ -192,7 +192,7 @@ func (e *Engine) receive(ctx context.Context, s *server, name string, write func
 	defer func() { _ = r.Close() }() // ends the writer; it was only read
 	got, err := s.client.Import(ctx, r, containerd.WithImageLabels(e.labels()))
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, bench.Because(ctx, err)
 	}
 	for _, i := range got {
 		if i.Name == name {
@@ -209,7 +209,7 @@ func (e *Engine) labels() map[string]string { return map[string]string{owned.Lab
 // what its configuration says of their processes.
 func (e *Engine) unpack(ctx context.Context, s *server, key imageKey, img containerd.Image) (*unpacked, error) {
 	if err := img.Unpack(ctx, key.snapshotter); err != nil {
-		return nil, because(ctx, err)
+		return nil, bench.Because(ctx, err)
 	}
 	config, err := img.Config(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	}
 	a, err := c.inspect(ctx)
 	if err != nil {
-		return bench.Applied{}, c.failed("inspect", because(ctx, err))
+		return bench.Applied{}, c.failed("inspect", bench.Because(ctx, err))
 	}
 	c.applied = &a
 	return a, nil

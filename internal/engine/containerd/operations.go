@@ -9,12 +9,11 @@ import (
 	containerd "github.com/containerd/containerd/v2/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 // own returns a container of this engine.
 func (e *Engine) own(c bench.Container) (*running, error) {
-	return owned.Container[*running](c, e.cfg.Name)
+	return bench.Own[*running](c, e.cfg.Name)
 }
 
 // Cgroup returns the path of the container's cgroup.
@@ -51,7 +50,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 		return err
 	}
 	own.setPaused(true) // also if the answer is lost
-	return own.failed("pause", because(ctx, own.task.Pause(ctx)))
+	return own.failed("pause", bench.Because(ctx, own.task.Pause(ctx)))
 }
 
 // Resume thaws the container's processes.
@@ -60,7 +59,7 @@ func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
 	if err != nil {
 		return err
 	}
-	err = because(ctx, own.task.Resume(ctx))
+	err = bench.Because(ctx, own.task.Resume(ctx))
 	if err == nil {
 		own.setPaused(false)
 	}
@@ -79,7 +78,7 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 	if err != nil {
 		return err
 	}
-	return own.failed("signal", because(ctx, own.task.Kill(ctx, s)))
+	return own.failed("signal", bench.Because(ctx, own.task.Kill(ctx, s)))
 }
 
 // Exec makes one more process, starts it, waits for it and deletes it.
@@ -98,10 +97,10 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	process.Args = argv
 	p, err := own.task.Exec(ctx, id, &process, out.creator)
 	if err != nil {
-		return bench.Exit{}, own.failed("exec in", because(ctx, err))
+		return bench.Exit{}, own.failed("exec in", bench.Because(ctx, err))
 	}
 	exit, err := finish(ctx, p, out, stdout, stderr)
-	return exit, own.failed("exec in", errors.Join(because(ctx, err), deleteProcess(ctx, p)))
+	return exit, own.failed("exec in", errors.Join(bench.Because(ctx, err), deleteProcess(ctx, p)))
 }
 
 // finish runs a process to its end.

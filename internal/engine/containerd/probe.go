@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/containerd/containerd/v2/defaults"
@@ -30,7 +27,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}
 	version, err := s.client.Version(ctx)
 	if err != nil {
-		return bench.EngineInfo{}, e.failed("version", because(ctx, err))
+		return bench.EngineInfo{}, e.failed("version", bench.Because(ctx, err))
 	}
 	return bench.EngineInfo{
 		Name: e.cfg.Name, Driver: "containerd", Version: version.Version,
@@ -97,43 +94,16 @@ func (f *firstLine) Write(p []byte) (int, error) {
 // Restart restarts containerd where systemd runs it, and returns when it
 // answers again. Containers that run survive it.
 func (e *Engine) Restart(ctx context.Context) error {
-	const unit = "containerd.service"
-	cannot := func(why string) error {
-		return fmt.Errorf("%w: %s cannot be restarted: %s: use a hook with a command of your own", bench.ErrUnsupported, e.cfg.Name, why)
-	}
+	elsewhere := ""
 	if e.cfg.Address != defaults.DefaultAddress {
-		return cannot("it is at " + e.cfg.Address)
+		elsewhere = e.cfg.Address
 	}
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return cannot("systemd does not run here")
-	}
-	if err := exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", unit).Run(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return cannot("systemd does not run " + unit)
-	}
-	if out, err := exec.CommandContext(ctx, "systemctl", "restart", unit).CombinedOutput(); err != nil {
-		return e.failed("systemctl restart "+unit, fmt.Errorf("%w: %.500q", because(ctx, err), strings.TrimSpace(string(out))))
-	}
-	return e.answers(ctx)
-}
-
-// answers returns when containerd answers. The connection heals by itself.
-func (e *Engine) answers(ctx context.Context) error {
-	for {
-		s, done, err := e.visit(ctx)
+	return e.run.Restart(ctx, "containerd.service", elsewhere, func() error {
+		s, done, err := e.visit(ctx) // the connection heals by itself
 		if err == nil {
 			_, err = s.client.Version(ctx)
 			done()
 		}
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return e.failed("wait until it answers", errors.Join(context.Cause(ctx), err))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return err
+	})
 }

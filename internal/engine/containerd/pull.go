@@ -37,7 +37,7 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 		return err
 	}
 	err = e.images.Pull(ctx, spec.Image,
-		func() error { return because(ctx, e.pull(ctx, s, spec)) },
+		func() error { return bench.Because(ctx, e.pull(ctx, s, spec)) },
 		func(ctx context.Context) error { return errors.Join(e.Evict(ctx, spec), s.collect(ctx)) })
 	if err != nil {
 		return e.failed("pull "+spec.Image, err)

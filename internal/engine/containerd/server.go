@@ -69,7 +69,7 @@ func (e *Engine) connect(ctx context.Context) (*server, error) {
 	}
 	s := &server{client: c, daemon: d, groups: groups}
 	if s.snapshotters, err = snapshotters(ctx, c); err != nil {
-		return nil, errors.Join(e.failed("ask for its plugins", because(ctx, err)), c.Close())
+		return nil, errors.Join(e.failed("ask for its plugins", bench.Because(ctx, err)), c.Close())
 	}
 	return s, nil
 }
@@ -94,14 +94,6 @@ func dial(address string) (*client, error) {
 	)
 }
 
-// because returns why ctx ended, if that is why a call failed.
-func because(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
 // reach looks who listens, and tells a containerd that is not there from one
 // that may not be used.
 func (e *Engine) reach(ctx context.Context) (daemon, error) {
@@ -115,7 +107,7 @@ func (e *Engine) reach(ctx context.Context) (daemon, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return unsupported(err, "is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
 	case err != nil:
-		return daemon{}, e.failed("connect to "+e.cfg.Address, because(ctx, err))
+		return daemon{}, e.failed("connect to "+e.cfg.Address, bench.Because(ctx, err))
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	if os.Geteuid() != 0 {

@@ -93,7 +93,7 @@ func (c *running) Remove(ctx context.Context) error {
 			return err
 		}
 	} else if err := c.engine.deleteContainer(ctx, c.id); err != nil {
-		return c.failed("remove", because(ctx, err))
+		return c.failed("remove", bench.Because(ctx, err))
 	}
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
@@ -115,7 +115,7 @@ func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
 	case err == nil:
 		err = errors.New("the engine says that it has removed the container, and still has it")
 	default:
-		err = because(ctx, err)
+		err = bench.Because(ctx, err)
 	}
 	return own.failed("remove", err)
 }
@@ -135,15 +135,7 @@ func (e *Engine) removeContainer(ctx context.Context, id string) error {
 	if err == nil || gone(err) {
 		return nil
 	}
-	return e.failed("remove "+id, because(ctx, err))
-}
-
-// because replaces the error of a call that its context has ended.
-func because(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return e.failed("remove "+id, bench.Because(ctx, err))
 }
 
 // removal waits for the end of a removal that is under way.

@@ -1,15 +1,11 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
@@ -27,34 +23,16 @@ func containerd(ctx context.Context, daemon int, address string) ([]int, error) 
 		return nil, err
 	}
 	for _, p := range all {
-		if p.Parent == daemon && p.State != 'Z' && nameOf(p.PID) == "containerd" {
+		if p.Parent == daemon && p.State != 'Z' && proc.Name(p.PID) == "containerd" {
 			return []int{p.PID}, nil
 		}
 	}
-	for _, candidate := range []string{address, toldAddress(daemon), containerdSocket} {
+	for _, candidate := range []string{address, proc.ArgAfter(proc.Args(daemon), "--containerd"), containerdSocket} {
 		if candidate != "" {
 			return listener(ctx, daemon, candidate)
 		}
 	}
 	return nil, nil
-}
-
-// toldAddress is what follows --containerd in a daemon's command line.
-func toldAddress(daemon int) string {
-	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(daemon), "cmdline"), 1<<20)
-	if err != nil {
-		return ""
-	}
-	args := strings.Split(string(text), "\x00")
-	for i, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--containerd="); ok {
-			return value
-		}
-		if arg == "--containerd" && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
 }
 
 // listener returns who listens at an address; none if nobody does, and the
@@ -77,13 +55,4 @@ func listener(ctx context.Context, daemon int, address string) ([]int, error) {
 		return nil, nil
 	}
 	return []int{pid}, nil
-}
-
-// nameOf is the name that the kernel has for a process; empty if it has ended.
-func nameOf(pid int) string {
-	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"), 64)
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(text))
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // Config says which engine to drive.
@@ -49,8 +50,7 @@ type Engine struct {
 	manifests atomic.Bool  // it has containerd's image store, which names images by their manifests
 	data      *datadir.Keeper
 
-	network sync.Mutex // held while a network is made or removed
-	macvlan *macvlan   // nil until one was asked for
+	macvlan netdev.Macvlan
 
 	images owned.Loader
 
@@ -144,7 +144,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := errors.Join(e.data.Close(), e.closeNetwork(ctx))
+	err := errors.Join(e.data.Close(), e.macvlan.Close(func() error { return e.removeNetwork(ctx, e.macvlanName()) }))
 	err = errors.Join(err, e.images.Close(func(name string) error { return e.removeImage(ctx, name) }))
 	for name := range e.volumes {
 		err = errors.Join(err, e.removeVolumeOf(ctx, e.cfg.Run, name))

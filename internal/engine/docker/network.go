@@ -11,17 +11,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // driver is what the devices are marked with that this package makes.
 const driver = "docker"
-
-// A macvlan is a network of the engine that a run has made.
-type macvlan struct {
-	name   string
-	parent netdev.Device
-}
 
 // modeOf is a Spec's network in the engine's words. It makes the network that the
 // engine does not have by itself.
@@ -30,66 +23,40 @@ func (e *Engine) modeOf(ctx context.Context, spec bench.Spec) (container.Network
 	case "":
 		return "none", nil
 	case "macvlan":
-		m, err := e.ownMacvlan(ctx)
-		return container.NetworkMode(m.name), err
+		return container.NetworkMode(e.macvlanName()), e.openMacvlan(ctx)
 	}
 	return container.NetworkMode(spec.Network), nil
 }
 
-// ownMacvlan returns the run's macvlan network. It makes it once.
-func (e *Engine) ownMacvlan(ctx context.Context) (macvlan, error) {
-	e.network.Lock()
-	defer e.network.Unlock()
-	if e.macvlan != nil {
-		return *e.macvlan, nil
+// openMacvlan makes the run's macvlan network, once.
+func (e *Engine) openMacvlan(ctx context.Context) error {
+	err := e.macvlan.Open(e.cfg.Run, driver, func(parent string) error {
+		_, err := e.client.NetworkCreate(ctx, e.macvlanName(), client.NetworkCreateOptions{
+			Driver:  "macvlan",
+			Options: map[string]string{"parent": parent, "macvlan_mode": "bridge"},
+			Labels:  map[string]string{owned.Label: e.cfg.Run},
+		})
+		if err != nil {
+			return fmt.Errorf("create network %s: %w", e.macvlanName(), err)
+		}
+		return nil
+	}, func() error { return e.removeNetwork(context.WithoutCancel(ctx), e.macvlanName()) })
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %s: network macvlan: an interface for it takes root to make: run tare with sudo", bench.ErrUnsupported, e.cfg.Name)
+	case err != nil:
+		return e.failed("network macvlan", err)
 	}
-	parent, err := netdev.Parent(e.cfg.Run, driver)
-	if errors.Is(err, fs.ErrPermission) {
-		return macvlan{}, fmt.Errorf("%w: %s: network macvlan: an interface for it takes root to make: run tare with sudo", bench.ErrUnsupported, e.cfg.Name)
-	}
-	if err != nil {
-		return macvlan{}, e.failed("make an interface for a macvlan", err)
-	}
-	m := macvlan{e.prefix + "macvlan", parent}
-	_, err = e.client.NetworkCreate(ctx, m.name, client.NetworkCreateOptions{
-		Driver:  "macvlan",
-		Options: map[string]string{"parent": parent.Name, "macvlan_mode": "bridge"},
-		Labels:  map[string]string{owned.Label: e.cfg.Run},
-	})
-	if err != nil {
-		return macvlan{}, errors.Join(e.failed("create network "+m.name, err), e.removeMacvlan(context.WithoutCancel(ctx), m))
-	}
-	e.macvlan = &m
-	return m, nil
+	return nil
 }
 
-// removeMacvlan removes a network and the interface that it lies on.
-func (e *Engine) removeMacvlan(ctx context.Context, m macvlan) error {
-	if err := e.removeNetwork(ctx, m.name); err != nil {
-		return err
-	}
-	return m.parent.Remove()
-}
+func (e *Engine) macvlanName() string { return e.prefix + "macvlan" }
 
 // removeNetwork removes a network. It is not an error if there is none.
 func (e *Engine) removeNetwork(ctx context.Context, id string) error {
 	if _, err := e.client.NetworkRemove(ctx, id, client.NetworkRemoveOptions{}); err != nil && !gone(err) {
 		return e.failed("remove network "+id, err)
 	}
-	return nil
-}
-
-// closeNetwork removes the network that modeOf made.
-func (e *Engine) closeNetwork(ctx context.Context) error {
-	e.network.Lock()
-	defer e.network.Unlock()
-	if e.macvlan == nil {
-		return nil
-	}
-	if err := e.removeMacvlan(ctx, *e.macvlan); err != nil {
-		return err
-	}
-	e.macvlan = nil
 	return nil
 }
 

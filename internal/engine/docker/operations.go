@@ -11,7 +11,6 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
@@ -31,7 +30,7 @@ var (
 
 // own returns the engine's container behind the interface.
 func (e *Engine) own(c bench.Container) (*running, error) {
-	return owned.Container[*running](c, e.cfg.Name)
+	return bench.Own[*running](c, e.cfg.Name)
 }
 
 // call makes one call about a container.
@@ -40,11 +39,7 @@ func (e *Engine) call(ctx context.Context, c bench.Container, name string, do fu
 	if err != nil {
 		return err
 	}
-	err = do(own.id)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
+	if err := bench.Because(ctx, do(own.id)); err != nil {
 		return own.failed(name, err)
 	}
 	return nil

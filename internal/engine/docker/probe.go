@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -108,39 +106,12 @@ func (e *Engine) Restart(ctx context.Context) error {
 	if e.broken != nil {
 		return e.broken
 	}
-	const unit = "docker.service"
-	cannot := func(why string) error {
-		return fmt.Errorf("%w: %s cannot be restarted: %s: use a hook with a command of your own", bench.ErrUnsupported, e.cfg.Name, why)
+	elsewhere := ""
+	if host := e.client.DaemonHost(); !strings.HasPrefix(host, "unix://") {
+		elsewhere = host
 	}
-	if !strings.HasPrefix(e.client.DaemonHost(), "unix://") {
-		return cannot("it is at " + e.client.DaemonHost())
-	}
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return cannot("systemd does not run here")
-	}
-	if err := exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", unit).Run(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return cannot("systemd does not run " + unit)
-	}
-	if err := exec.CommandContext(ctx, "systemctl", "restart", unit).Run(); err != nil {
-		return e.failed("systemctl restart "+unit, err)
-	}
-	return e.answers(ctx)
-}
-
-// answers returns when the engine answers.
-func (e *Engine) answers(ctx context.Context) error {
-	for {
+	return e.images.Run.Restart(ctx, "docker.service", elsewhere, func() error {
 		_, err := e.client.Ping(ctx, client.PingOptions{})
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return e.failed("wait until it answers", errors.Join(context.Cause(ctx), err))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return err
+	})
 }

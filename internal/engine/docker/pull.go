@@ -35,10 +35,10 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 func (e *Engine) pull(ctx context.Context, ref string) error {
 	answer, err := e.client.ImagePull(ctx, ref, client.ImagePullOptions{})
 	if err != nil {
-		return because(ctx, err)
+		return bench.Because(ctx, err)
 	}
 	defer func() { _ = answer.Close() }() // it was only read
-	return because(ctx, loadError(answer))
+	return bench.Because(ctx, loadError(answer))
 }
 
 // Evict implements bench.Puller.

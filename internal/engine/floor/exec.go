@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/netns"
 )
 
 // Exec implements bench.Execer with one fork and one exec, and no process
@@ -96,24 +96,10 @@ func (x *execution) close() {
 	closeAll(x.ours...)
 }
 
-// start starts the process from a thread that does nothing else and ends with
-// its goroutine. The main thread would not end: it stands for tare in /proc.
+// start starts the process from a thread that does nothing else and ends then. The
+// main thread would not end: it stands for tare in /proc.
 func (x *execution) start() error {
-	started := make(chan error)
-	var enter func()
-	enter = func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			defer runtime.UnlockOSThread()
-			ended := make(chan struct{})
-			go func() { defer close(ended); enter() }() // on another thread, as this one is taken
-			<-ended
-			return
-		}
-		started <- x.startHere()
-	}
-	go enter()
-	err := <-started
+	err := netns.Elsewhere(func() (bool, error) { return false, x.startHere() })
 	closeAll(x.files...)
 	return err
 }

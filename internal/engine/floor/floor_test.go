@@ -71,11 +71,6 @@ func TestOrdinaryUser(t *testing.T) {
 	enginetest.AsOrdinaryUser(t, "TestConformance")
 }
 
-func BenchmarkLifecycle(b *testing.B) {
-	require(b)
-	enginetest.Benchmark(b, enginetest.Options{Open: open})
-}
-
 // TestConformanceCopied runs the suite with copies of the image in place of
 // overlays.
 func TestConformanceCopied(t *testing.T) {

@@ -61,9 +61,9 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 
 // running returns a container of this engine that was started and not removed.
 func (e *Engine) running(c bench.Container) (*container, error) {
-	own, ok := c.(*container)
-	if !ok {
-		return nil, fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
+	own, err := bench.Own[*container](c, e.config.Name)
+	if err != nil {
+		return nil, err
 	}
 	own.mu.Lock()
 	defer own.mu.Unlock()

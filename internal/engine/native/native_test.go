@@ -38,8 +38,6 @@ func TestConformance(t *testing.T) {
 // TestOrdinaryUser runs the suite again as nobody.
 func TestOrdinaryUser(t *testing.T) { enginetest.AsOrdinaryUser(t, "TestConformance") }
 
-func BenchmarkLifecycle(b *testing.B) { enginetest.Benchmark(b, enginetest.Options{Open: open}) }
-
 // run runs a program to its end and returns what it printed.
 func run(t *testing.T, e bench.Engine, argv ...string) (string, bench.Exit, bench.Applied) {
 	t.Helper()

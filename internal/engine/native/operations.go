@@ -88,11 +88,7 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 }
 
 func (e *Engine) own(c bench.Container) (*process, error) {
-	p, ok := c.(*process)
-	if !ok {
-		return nil, fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
-	}
-	return p, nil
+	return bench.Own[*process](c, e.config.Name)
 }
 
 // running returns the process of one that was started and not removed.

@@ -59,10 +59,7 @@ func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	cmd.WaitDelay = time.Second
 	var out limitedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
+	err := bench.Because(ctx, cmd.Run())
 	return out.text, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/containerd/containerd/v2/pkg/cap"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -239,22 +240,9 @@ func maskedPaths() []string {
 }
 
 // capabilityNames names the capabilities of a set as /proc/PID/status has it.
-// Those that came after this list was made are left out, because runtimes
-// refuse names that they do not know.
+// Those that have no name yet are left out, because runtimes refuse names that
+// they do not know.
 func capabilityNames(set uint64) []string {
-	names := []string{
-		"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
-		"LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER",
-		"SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
-		"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP",
-		"MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
-		"CHECKPOINT_RESTORE",
-	}
-	var held []string
-	for bit, name := range names {
-		if set&(1<<bit) != 0 {
-			held = append(held, "CAP_"+name)
-		}
-	}
+	held, _ := cap.FromBitmap(set)
 	return held
 }

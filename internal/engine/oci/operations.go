@@ -2,7 +2,6 @@ package oci
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"syscall"
 
@@ -23,11 +22,7 @@ var (
 
 // own returns the container as one of this package's.
 func (e *Engine) own(c bench.Container) (*container, error) {
-	own, ok := c.(*container)
-	if !ok {
-		return nil, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), e.cfg.Name)
-	}
-	return own, nil
+	return bench.Own[*container](c, e.cfg.Name)
 }
 
 // Pause runs the runtime's pause.

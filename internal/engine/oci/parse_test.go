@@ -108,14 +108,15 @@ func TestUserOf(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"passwd": "root:x:0:0:root:/root:/bin/sh\npostgres:x:70:71::/:/bin/sh\n",
-		"group":  "root:x:0:\nwheel:x:10:root\n",
+		"group":  "root:x:0:\nwheel:x:10:root,postgres\n",
 	} {
 		if err := os.WriteFile(filepath.Join(base, "etc", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for user, want := range map[string]specs.User{
-		"": {}, "70": {UID: 70, GID: 71}, "1000": {UID: 1000}, "postgres": {UID: 70, GID: 71},
+		"": {}, "1000": {UID: 1000},
+		"70": {UID: 70, GID: 71, AdditionalGids: []uint32{10}}, "postgres": {UID: 70, GID: 71, AdditionalGids: []uint32{10}},
 		"1000:2000": {UID: 1000, GID: 2000}, "postgres:wheel": {UID: 70, GID: 10},
 	} {
 		if got, err := userOf(base, user); err != nil || cmp.Diff(want, got) != "" {

@@ -1,7 +1,7 @@
 package oci
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,20 +110,11 @@ func (c *container) sandbox() (*sandbox, error) {
 // sandboxNetwork asks the sandbox itself: the arguments it was started with,
 // and its namespace.
 func sandboxNetwork(pid int) (string, error) {
-	args, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"), 1<<20)
-	if err != nil {
-		return "", err
-	}
 	same, err := readback.SameNamespace("net", pid, readback.Self)
 	if err != nil {
 		return "", err
 	}
-	network := "its own default"
-	for arg := range bytes.SplitSeq(args, []byte{0}) {
-		if value, ok := bytes.CutPrefix(arg, []byte("--network=")); ok {
-			network = string(value)
-		}
-	}
+	network := cmp.Or(proc.ArgAfter(proc.Args(pid), "--network"), "its own default")
 	if network == "none" || network == "host" && same {
 		return network, nil
 	}

@@ -1,67 +1,40 @@
 package oci
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
+	"github.com/moby/sys/user"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // userOf finds the user that an image asks to run as: "", "USER" or
 // "USER:GROUP", each a number or a name in the image's own /etc/passwd and
 // /etc/group.
-func userOf(base, user string) (specs.User, error) {
-	if user == "" {
+func userOf(base, wanted string) (specs.User, error) {
+	if wanted == "" {
 		return specs.User{}, nil
 	}
-	name, group, hasGroup := strings.Cut(user, ":")
-	uid, gid, err := lookUp(base, "etc/passwd", name)
+	found, err := user.GetExecUser(wanted, nil, text(base, "etc/passwd"), text(base, "etc/group"))
 	if err != nil {
-		return specs.User{}, fmt.Errorf("user %q of the image: %w", user, err)
+		return specs.User{}, fmt.Errorf("user %q of the image: %w", wanted, err)
 	}
-	if hasGroup {
-		if gid, _, err = lookUp(base, "etc/group", group); err != nil {
-			return specs.User{}, fmt.Errorf("group %q of the image: %w", group, err)
-		}
+	u := specs.User{UID: uint32(found.Uid), GID: uint32(found.Gid)}
+	for _, id := range found.Sgids {
+		u.AdditionalGids = append(u.AdditionalGids, uint32(id))
 	}
-	return specs.User{UID: uid, GID: gid}, nil
+	return u, nil
 }
 
-// lookUp finds a name or a number in a file whose lines are NAME:…:NUMBER:NUMBER
-// and returns the numbers of its line. A number need not be in the file; its
-// second number is then 0.
-func lookUp(base, file, wanted string) (first, second uint32, err error) {
-	number, notNumber := strconv.ParseUint(wanted, 10, 31)
+// text is a file of the image, which need not have it.
+func text(base, file string) io.Reader {
 	f, err := os.OpenInRoot(base, file) // a link in the image leads nowhere else
 	if err != nil {
-		if notNumber == nil {
-			return uint32(number), 0, nil
-		}
-		return 0, 0, err
+		return strings.NewReader("")
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	lines := bufio.NewScanner(io.LimitReader(f, 1<<20))
-	for lines.Scan() {
-		fields := strings.Split(lines.Text(), ":")
-		if len(fields) < 3 || fields[0] != wanted && fields[2] != wanted {
-			continue
-		}
-		if first, err = identifier(fields[2]); err == nil && len(fields) > 4 {
-			second, err = identifier(fields[3])
-		}
-		return first, second, err
-	}
-	if notNumber == nil {
-		return uint32(number), 0, lines.Err()
-	}
-	return 0, 0, fmt.Errorf("/%s has no %q", file, wanted)
-}
-
-func identifier(s string) (uint32, error) {
-	n, err := strconv.ParseUint(s, 10, 31)
-	return uint32(n), err
+	b, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	return strings.NewReader(string(b))
 }

@@ -4,10 +4,15 @@
 package owned
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
@@ -77,14 +82,36 @@ func (r Run) Missing(ref, fetch string) error {
 		r.Engine, bench.ErrNoImage, ref, fetch, ref, image.NamedElsewhere(ref))
 }
 
-// Container returns a container as the type of a driver, whose instance has that name.
-// One of another driver is bench.ErrUnsupported.
-func Container[T bench.Container](c bench.Container, engine string) (T, error) {
-	own, ok := c.(T)
-	if !ok {
-		return own, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), engine)
+// Restart has systemd restart a unit, and returns when answers finds that it answers again.
+// Elsewhere says where the engine is, if not where that unit would have it.
+func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func() error) error {
+	cannot := func(why string) error {
+		return fmt.Errorf("%w: %s cannot be restarted: %s: use a hook with a command of your own", bench.ErrUnsupported, r.Engine, why)
 	}
-	return own, nil
+	if elsewhere != "" {
+		return cannot("it is at " + elsewhere)
+	}
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		return cannot("systemd does not run here")
+	}
+	if err := exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", unit).Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return cannot("systemd does not run " + unit)
+	}
+	if out, err := exec.CommandContext(ctx, "systemctl", "restart", unit).CombinedOutput(); err != nil {
+		return r.Failed("systemctl restart "+unit, fmt.Errorf("%w: %.500q", bench.Because(ctx, err), strings.TrimSpace(string(out))))
+	}
+	for {
+		err := answers()
+		if err == nil {
+			return nil
+		}
+		if over := bench.Sleep(ctx, 50*time.Millisecond); over != nil {
+			return r.Failed("wait until it answers", errors.Join(over, err))
+		}
+	}
 }
 
 // Leftovers collects what dead runs have left in one engine.

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // root is where the API begins. Every Podman since 4.0 serves this version.
@@ -89,7 +91,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	if err == nil {
 		_, err = io.Copy(io.Discard, r) // read to its end, the connection can be used again
 	}
-	return ended(ctx, err)
+	return bench.Because(ctx, err)
 }
 
 // remove removes an object. It is not an error if there is none. What a service
@@ -125,7 +127,7 @@ func (c *client) do(r *http.Request) (*http.Response, error) {
 		err = wrapped.Err // the caller says which call it was
 	}
 	if err != nil {
-		return nil, ended(r.Context(), err)
+		return nil, bench.Because(r.Context(), err)
 	}
 	if answer.StatusCode < http.StatusBadRequest { // 304: it is so already
 		return answer, nil
@@ -136,14 +138,6 @@ func (c *client) do(r *http.Request) (*http.Response, error) {
 	_ = json.NewDecoder(io.LimitReader(answer.Body, maxError)).Decode(failure)
 	failure.Status = answer.StatusCode
 	return nil, failure
-}
-
-// ended replaces the error of a call that its context has ended.
-func ended(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // hijack makes a call whose connection then carries output. Who gets it closes it.

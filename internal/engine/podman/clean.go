@@ -146,9 +146,8 @@ func servicesOf() ([]serving, error) {
 // serviceOf is the directory of the service that a process is; empty if it is
 // none that a run has started.
 func serviceOf(pid int) string {
-	text, ok := line(pid, "cmdline", "")
-	args := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-	if !ok || filepath.Base(args[0]) != "podman" || !slices.Contains(args, "service") {
+	args := proc.Args(pid)
+	if args == nil || filepath.Base(args[0]) != "podman" || !slices.Contains(args, "service") {
 		return ""
 	}
 	socket, ok := strings.CutPrefix(args[len(args)-1], "unix://")

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
@@ -45,7 +46,7 @@ func (c *client) Receive(ctx context.Context, archive io.Reader) error {
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
 	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
-	return ended(ctx, err)
+	return bench.Because(ctx, err)
 }
 
 // removeImage removes a name, and the image if it has no other.
@@ -76,7 +77,7 @@ func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error 
 		}
 		defer func() { _ = answer.Body.Close() }() // it was only read
 		_, err = io.Copy(w, answer.Body)
-		return ended(ctx, err)
+		return bench.Because(ctx, err)
 	})
 }
 

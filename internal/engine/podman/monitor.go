@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,10 +114,9 @@ func (c *client) tidy() error {
 // monitored is the ID of the container whose monitor a process is, and whether
 // it is that of a further process; empty if it is no monitor.
 func monitored(pid int) (id string, further bool) {
-	text, _ := line(pid, "cmdline", "")
-	args := strings.Split(string(text), "\x00")
-	if i := slices.Index(args, "-c"); filepath.Base(args[0]) == "conmon" && i >= 0 && i+1 < len(args) {
-		return args[i+1], slices.Contains(args, "-e")
+	args := proc.Args(pid)
+	if args == nil || filepath.Base(args[0]) != "conmon" {
+		return "", false
 	}
-	return "", false
+	return proc.ArgAfter(args, "-c"), slices.Contains(args, "-e")
 }

@@ -2,7 +2,6 @@ package podman
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,12 +14,6 @@ import (
 
 // driver is what the devices are marked with that this package makes.
 const driver = "podman"
-
-// A macvlan is a network of Podman's that a run has made.
-type macvlan struct {
-	name   string
-	parent netdev.Device
-}
 
 // checkNetwork reports what of a Spec's network this Podman cannot do.
 func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
@@ -62,47 +55,35 @@ func (e *Engine) connect(ctx context.Context, c *client, spec bench.Spec, r *req
 	if spec.Network != "macvlan" {
 		return nil
 	}
-	m, err := e.ownMacvlan(ctx, c)
-	r.Network.Mode, r.Networks = "bridge", map[string]any{m.name: struct{}{}}
-	return err
+	r.Network.Mode, r.Networks = "bridge", map[string]any{e.macvlanName(): struct{}{}}
+	return e.openMacvlan(ctx, c)
 }
 
-// ownMacvlan returns the run's macvlan network. It makes it once.
-func (e *Engine) ownMacvlan(ctx context.Context, c *client) (macvlan, error) {
-	e.network.Lock()
-	defer e.network.Unlock()
-	if e.macvlan != nil {
-		return *e.macvlan, nil
-	}
+// openMacvlan makes the run's macvlan network, once.
+func (e *Engine) openMacvlan(ctx context.Context, c *client) error {
 	subnet, err := netdev.Subnet()
 	if err != nil {
-		return macvlan{}, e.refuse("network macvlan: %v", err)
+		return e.refuse("network macvlan: %v", err)
 	}
-	parent, err := netdev.Parent(e.cfg.Run, driver)
+	err = e.macvlan.Open(e.cfg.Run, driver, func(parent string) error {
+		err := c.post(ctx, "/networks/create", map[string]any{
+			"name": e.macvlanName(), "driver": "macvlan", "network_interface": parent,
+			"labels":  map[string]string{owned.Label: e.cfg.Run},
+			"subnets": []map[string]string{{"subnet": subnet.String()}},
+			"options": map[string]string{"mode": "bridge"},
+		}, nil)
+		if err != nil {
+			return fmt.Errorf("create network %s: %w", e.macvlanName(), err)
+		}
+		return nil
+	}, func() error { return c.removeNetwork(context.WithoutCancel(ctx), e.macvlanName()) })
 	if err != nil {
-		return macvlan{}, c.failed("make an interface for a macvlan", err)
+		return c.failed("network macvlan", err)
 	}
-	m := macvlan{e.prefix + "macvlan", parent}
-	err = c.post(ctx, "/networks/create", map[string]any{
-		"name": m.name, "driver": "macvlan", "network_interface": parent.Name,
-		"labels":  map[string]string{owned.Label: e.cfg.Run},
-		"subnets": []map[string]string{{"subnet": subnet.String()}},
-		"options": map[string]string{"mode": "bridge"},
-	}, nil)
-	if err != nil {
-		return macvlan{}, errors.Join(c.failed("create network "+m.name, err), c.removeMacvlan(context.WithoutCancel(ctx), m))
-	}
-	e.macvlan = &m
-	return m, nil
+	return nil
 }
 
-// removeMacvlan removes a network and the interface that it lies on.
-func (c *client) removeMacvlan(ctx context.Context, m macvlan) error {
-	if err := c.removeNetwork(ctx, m.name); err != nil {
-		return err
-	}
-	return m.parent.Remove()
-}
+func (e *Engine) macvlanName() string { return e.prefix + "macvlan" }
 
 // removeNetwork removes a network. It is not an error if there is none.
 func (c *client) removeNetwork(ctx context.Context, name string) error {
@@ -114,20 +95,13 @@ func (c *client) removeNetwork(ctx context.Context, name string) error {
 
 // closeNetwork removes the network that connect made.
 func (e *Engine) closeNetwork(ctx context.Context) error {
-	e.network.Lock()
-	defer e.network.Unlock()
-	if e.macvlan == nil {
-		return nil
-	}
-	c, err := e.client(ctx, "")
-	if err != nil {
-		return err
-	}
-	if err := c.removeMacvlan(ctx, *e.macvlan); err != nil {
-		return err
-	}
-	e.macvlan = nil
-	return nil
+	return e.macvlan.Close(func() error {
+		c, err := e.client(ctx, "")
+		if err != nil {
+			return err
+		}
+		return c.removeNetwork(ctx, e.macvlanName())
+	})
 }
 
 // A network is the part of Podman's word on a network that tare uses.

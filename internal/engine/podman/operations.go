@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // own returns the engine's container behind the interface.
 func (e *Engine) own(c bench.Container) (*running, error) {
-	return owned.Container[*running](c, e.cfg.Name)
+	return bench.Own[*running](c, e.cfg.Name)
 }
 
 // tell makes a call about a container that has nothing to send and nothing to
@@ -72,7 +71,7 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	}
 	exit, err := own.exec(ctx, argv, stdout, stderr)
 	if err != nil {
-		return bench.Exit{}, own.failed("exec", ended(ctx, err))
+		return bench.Exit{}, own.failed("exec", bench.Because(ctx, err))
 	}
 	return exit, nil
 }

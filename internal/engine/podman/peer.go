@@ -1,12 +1,12 @@
 package podman
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"path/filepath"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +27,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	defer e.mu.Unlock()
 	var pids []int
 	for _, c := range e.clients {
-		if pid := c.serving(ctx); name(pid) == "podman" {
+		if pid := c.serving(ctx); proc.Name(pid) == "podman" {
 			pids = append(pids, pid)
 		}
 		// What an ordinary user starts goes on as a child in a namespace of its own.
@@ -93,34 +93,14 @@ func (c *client) affordable(ctx context.Context) []rlimit {
 		return nil
 	}
 	var limits []rlimit
+	text, _ := proc.ReadFile(fmt.Sprintf("/proc/%d/limits", pid), 64<<10) // what cannot be told is Podman's choice
 	for kind, label := range map[string]string{"nofile": "Max open files", "nproc": "Max processes"} {
-		text, ok := line(pid, "limits", label)
-		if f := bytes.Fields(text); ok && len(f) > 1 { // soft, hard, unit
-			if hard, err := strconv.ParseUint(string(f[1]), 10, 64); err == nil {
+		_, rest, _ := strings.Cut(string(text), "\n"+label)
+		if f := strings.Fields(rest); len(f) > 1 { // soft, hard, unit
+			if hard, err := strconv.ParseUint(f[1], 10, 64); err == nil {
 				limits = append(limits, rlimit{Type: kind, Hard: hard, Soft: hard})
 			}
 		}
 	}
 	return limits
-}
-
-// name is the name of a process's program; empty if it cannot be told.
-func name(pid int) string {
-	text, _ := line(pid, "comm", "")
-	return string(bytes.TrimSpace(text))
-}
-
-// line reads what follows label on the first line of /proc/PID/FILE that
-// begins with it.
-func line(pid int, file, label string) ([]byte, bool) {
-	text, err := proc.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file), 4<<20)
-	if err != nil {
-		return nil, false
-	}
-	for line := range bytes.Lines(text) {
-		if value, ok := bytes.CutPrefix(line, []byte(label)); ok {
-			return value, true
-		}
-	}
-	return nil, false
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
 // Config says which Podman to drive.
@@ -44,8 +45,7 @@ type Engine struct {
 	number atomic.Int64 // of the last container
 	data   *datadir.Keeper
 
-	network sync.Mutex // held while a network is made or removed
-	macvlan *macvlan   // nil until one was asked for
+	macvlan netdev.Macvlan
 
 	mu      sync.Mutex         // held while a client is opened
 	clients map[string]*client // by runtime; "" has the default one
@@ -113,7 +113,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		return err
 	}
 	if spec.Network == "macvlan" {
-		if _, err := e.ownMacvlan(ctx, c); err != nil {
+		if err := e.openMacvlan(ctx, c); err != nil {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte
 		return nil, fmt.Errorf("%s: podman %s took too long%s: where it always does, start `podman system service -t 0 unix:///PATH` and name it with host=unix:///PATH: %w",
 			e.cfg.Name, args[0], text, context.DeadlineExceeded)
 	case err != nil:
-		return nil, fmt.Errorf("%s: podman %s: %w%s", e.cfg.Name, args[0], ended(ctx, err), text)
+		return nil, fmt.Errorf("%s: podman %s: %w%s", e.cfg.Name, args[0], bench.Because(ctx, err), text)
 	}
 	return out.Bytes(), nil
 }

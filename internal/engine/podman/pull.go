@@ -26,7 +26,7 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 		return err
 	}
 	err = e.images.Pull(ctx, spec.Image,
-		func() error { return ended(ctx, c.pull(ctx, spec.Image)) },
+		func() error { return bench.Because(ctx, c.pull(ctx, spec.Image)) },
 		func(ctx context.Context) error { return e.Evict(ctx, spec) })
 	if err != nil {
 		return c.failed("pull "+spec.Image, err)

@@ -235,9 +235,5 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 }
 
 func (e *Engine) own(c bench.Container) (*container, error) {
-	own, ok := c.(*container)
-	if !ok {
-		return nil, fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
-	}
-	return own, nil
+	return bench.Own[*container](c, e.config.Name)
 }

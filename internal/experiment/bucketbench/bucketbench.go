@@ -1,6 +1,5 @@
 // Package bucketbench reads the files of bucketbench, a benchmark of container
-// engines that is no longer worked on, and makes tare experiments of them. It
-// also writes the two tables that its users know.
+// engines that is no longer worked on, and makes tare experiments of them.
 //
 // What a key or command means is taken from what bucketbench's drivers do, not
 // from its documentation. What tare cannot mean in the same way is a Note.

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
-// The commands, by the names that bucketbench's tables have for them.
+// The commands.
 const (
 	Run    = "run"
 	Pause  = "pause"
@@ -39,22 +39,6 @@ func command(word string) string {
 		return Wait
 	case "metrics", "stats":
 		return metrics
-	}
-	return ""
-}
-
-// CommandOf returns the command of which an operation of tare is the whole or
-// a part: create and start together are run. It is empty where there is none.
-func CommandOf(operation string) string {
-	switch operation {
-	case "create", "start":
-		return Run
-	case "pause", "resume", "stop", "wait":
-		return operation
-	case "kill":
-		return Stop
-	case "remove":
-		return Delete
 	}
 	return ""
 }

@@ -101,12 +101,12 @@ func settings(r *Report) []setting {
 	return all
 }
 
-// Words shows the words of a command so that they can be told apart.
+// Words writes the words of a command as a shell would read them.
 func Words(argv []string) string {
 	var all []string
 	for _, word := range argv {
-		if word == "" || strings.ContainsAny(word, " \t\n\"'") {
-			word = `"` + strings.ReplaceAll(word, `"`, `\"`) + `"`
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$;*?&|<>()[]{}~#`!") {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 		all = append(all, word)
 	}

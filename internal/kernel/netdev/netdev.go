@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 
@@ -61,6 +62,49 @@ func Parent(run, driver string) (Device, error) {
 	pair := netlink.NewVeth(netlink.LinkAttrs{Name: d.Name})
 	pair.PeerName = loose
 	return d, d.add(pair, loose)
+}
+
+// A Macvlan is a network of an engine's own for a run, on an interface that is made here.
+// The zero value is one that was not made yet.
+type Macvlan struct {
+	mu     sync.Mutex
+	parent *Device // nil before and after
+}
+
+// Open makes the interface and has the network made on it, once. If that fails, nothing is
+// left: remove removes what there may be of the network.
+func (m *Macvlan) Open(run, driver string, make func(parent string) error, remove func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.parent != nil {
+		return nil
+	}
+	parent, err := Parent(run, driver)
+	if err != nil {
+		return fmt.Errorf("make an interface for a macvlan: %w", err)
+	}
+	if err := make(parent.Name); err != nil {
+		return errors.Join(err, remove(), parent.Remove())
+	}
+	m.parent = &parent
+	return nil
+}
+
+// Close has the network removed, and removes its interface.
+func (m *Macvlan) Close(remove func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.parent == nil {
+		return nil
+	}
+	if err := remove(); err != nil {
+		return err
+	}
+	if err := m.parent.Remove(); err != nil {
+		return err
+	}
+	m.parent = nil
+	return nil
 }
 
 // add makes a device, marks it, and brings it and what came with it up.

@@ -32,7 +32,7 @@ func In(pid int, do func() error) error {
 	if same(ours, theirs) {
 		return do() // which takes no right
 	}
-	return elsewhere(func() (back bool, err error) {
+	return Elsewhere(func() (back bool, err error) {
 		if err := unix.Setns(int(theirs.Fd()), unix.CLONE_NEWNET); err != nil {
 			return true, &os.PathError{Op: "enter", Path: name, Err: err}
 		}
@@ -48,9 +48,9 @@ func same(a, b *os.File) bool {
 	return err == nil && too == nil && os.SameFile(x, y)
 }
 
-// elsewhere calls do on a thread of its own that is not the first. One that do
+// Elsewhere calls do on a thread of its own that is not the first. One that do
 // has not brought back ends.
-func elsewhere(do func() (back bool, err error)) error {
+func Elsewhere(do func() (back bool, err error)) error {
 	ended := make(chan error, 1)
 	var run func()
 	run = func() {

@@ -2,6 +2,7 @@ package netpath
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,11 +34,7 @@ func eachProcess(do func(pid int) bool) error {
 
 // nameOf is the name that the kernel has for a process.
 func nameOf(pid int) string {
-	text, err := proc.ReadFile(filepath.Join(dirOf(pid), "comm"), 64)
-	if err != nil {
-		return Unknown
-	}
-	return programOf(string(bytes.TrimSpace(text)))
+	return programOf(cmp.Or(proc.Name(pid), Unknown))
 }
 
 // programOf is a program by what a process calls itself. passt and pasta add which
@@ -101,11 +98,7 @@ func deviceIn(text []byte) string {
 // nameIn reports whether an argument of a process is a file that is this network
 // namespace, or a process that is in it.
 func nameIn(pid int, ns os.FileInfo) bool {
-	text, err := proc.ReadFile(filepath.Join(dirOf(pid), "cmdline"), maxFile)
-	if err != nil {
-		return false
-	}
-	for arg := range strings.SplitSeq(string(text), "\x00") {
+	for _, arg := range proc.Args(pid) {
 		_, value, ok := strings.Cut(arg, "=")
 		if !ok {
 			value = arg

@@ -47,6 +47,35 @@ func Runs(root string, pid int) bool {
 	return err == nil && p.State != 'Z'
 }
 
+// Name is the name that the kernel has for a process; empty if it has ended.
+func Name(pid int) string {
+	text, _ := readFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // empty says it
+	return string(bytes.TrimSpace(text))
+}
+
+// Args are the words of a process's command line; none if it has ended, or may not be looked at.
+func Args(pid int) []string {
+	text, err := readFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// ArgAfter is the word that follows another in a command line, also as WORD=VALUE; empty
+// if there is none.
+func ArgAfter(args []string, word string) string {
+	for i, arg := range args {
+		if value, ok := strings.CutPrefix(arg, word+"="); ok {
+			return value
+		}
+		if arg == word && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
 // parseProcess reads /proc/PID/stat. The second column is a name that may hold
 // anything, blanks and brackets too, so columns are counted from its end.
 func parseProcess(text []byte) (p Process, ok bool) {

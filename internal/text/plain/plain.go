@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -56,14 +57,48 @@ func escaped(s string, hidden func(rune) bool) string {
 // without those that only a browser needs. It is one Write, of which the error is
 // returned, as is that of a value that JSON has no form for.
 func WriteJSON(w io.Writer, v any, indent string) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	return write(w, v, "", "", indent, "\n")
+}
+
+// write writes a value between two texts. Lines of it after the first begin with prefix.
+func write(w io.Writer, v any, before, prefix, indent, after string) error {
+	b := bytes.NewBufferString(before)
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
+	e.SetIndent(prefix, indent)
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(JSON(b.Bytes()))
+	text := JSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	_, err := w.Write(append(slices.Clip(text), after...))
+	return err
+}
+
+// A List writes a JSON list as WriteJSON would, but element by element, so that nobody
+// holds all of it. The lines around it begin with Indent.
+type List struct {
+	W      io.Writer
+	Indent string
+	n      int
+}
+
+// Add writes the next element.
+func (l *List) Add(v any) error {
+	before, indent := ",\n", l.Indent+"  "
+	if l.n == 0 {
+		before = "[\n"
+	}
+	l.n++
+	return write(l.W, v, before+indent, indent, "  ", "")
+}
+
+// Close writes the list's end, and what comes after it.
+func (l *List) Close(after string) error {
+	end := "\n" + l.Indent + "]"
+	if l.n == 0 {
+		end = "[]"
+	}
+	_, err := io.WriteString(l.W, end+after)
 	return err
 }
 

@@ -5,7 +5,6 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -52,7 +51,7 @@ func (workload) Params() []bench.Param {
 		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "how long to compute in one trial, a tenth of it to warm up: a duration from 10ms to 10m; tools compute for whole seconds"},
 		{Name: "threads", Default: "all", Valid: validBy("threads"), Doc: "how many threads cpu.all is measured on: a number, or all for as many as there are CPUs to run on"},
 		{Name: "kernels", Default: every(), Valid: validBy("kernels"), Doc: "what to compute: a list; tools compute what they do"},
-		{Name: "tool", Default: "", Valid: validTool, Doc: "sysbench, stress-ng or pt_linux: the host's program, packed into an image of its own, in place of what is built in"},
+		{Name: "tool", Default: "", Valid: bench.OneOf("", "sysbench", "stress-ng", passMarkName), Doc: "sysbench, stress-ng or pt_linux: the host's program, packed into an image of its own, in place of what is built in"},
 	}
 }
 
@@ -63,17 +62,10 @@ func validBy(option string) func(string) error {
 	return func(value string) error { return load.Valid(option, value, cpu.Check) }
 }
 
-func validTool(name string) error {
-	if name != "" && !slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name }) {
-		return fmt.Errorf("%.40q is neither empty nor sysbench, stress-ng or pt_linux", name)
-	}
-	return nil
-}
-
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {
-	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
-		return fmt.Errorf("%w: workload cpu brings its own program: leave image and argv out", bench.ErrUnsupported)
+	if err := supervise.CheckOwn(cpu.Name, t.Spec); err != nil {
+		return err
 	}
 	if name := t.Params["tool"]; name != "" {
 		if t.Params["kernels"] != every() {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os/exec"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
@@ -72,27 +71,20 @@ func (workload) Params() []bench.Param {
 		param("time", "300ms", "how long each pattern is measured for, after a tenth of it to warm up"),
 		param("direct", "auto", "yes: past the page cache; no: through it; auto: past it where the file system can. fsync always goes through it"),
 		param("io", disk.Libaio, "how requests reach the kernel: io_uring, libaio, threads, or auto for the first of them that is allowed; seccomp profiles of engines forbid io_uring, and none libaio"),
-		{Name: "tool", Default: "", Doc: "fio: the host's fio, packed into an image of its own, in place of what is built in", Valid: validTool},
+		{Name: "tool", Default: "", Doc: "fio: the host's fio, packed into an image of its own, in place of what is built in", Valid: bench.OneOf("", fio.Name)},
 	}
 }
 
-const fio = "fio"
-
-func validTool(s string) error {
-	if s != "" && s != fio {
-		return fmt.Errorf("%.40q is neither empty nor fio", s)
-	}
-	return nil
-}
+var fio = supervise.Program{Name: "fio", Package: "package fio"}
 
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {
-	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
-		return fmt.Errorf("%w: workload disk brings its own program: leave image and argv out", bench.ErrUnsupported)
+	if err := supervise.CheckOwn(disk.Name, t.Spec); err != nil {
+		return err
 	}
-	if t.Params["tool"] == fio {
-		if _, err := exec.LookPath(fio); err != nil {
-			return fmt.Errorf("%w: there is no program fio here: install package fio, or leave tool out", bench.ErrUnsupported)
+	if t.Params["tool"] == fio.Name {
+		if err := fio.Find(); err != nil {
+			return err
 		}
 	}
 	_, err := planOf(t, bench.DataDir)

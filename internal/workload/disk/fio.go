@@ -33,11 +33,11 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	spec.Image, spec.Argv = "host:"+fio, fioArgv(plan, facts)
+	spec.Image, spec.Argv = "host:"+fio.Name, fioArgv(plan, facts)
 	if _, err := m.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
 		return err
 	}
-	p, err := supervise.Start(ctx, t.Engine, spec, m, fio)
+	p, err := supervise.Start(ctx, t.Engine, spec, m, fio.Name)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]s
 	if err != nil {
 		return err
 	}
-	spec.Image, spec.Argv = "host:"+fio, tryingArgv(dir, facts)
+	spec.Image, spec.Argv = "host:"+fio.Name, tryingArgv(dir, facts)
 	if _, err := c.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func tryingArgv(dir string, facts map[string]string) []string {
 		direct = "--direct=1"
 	}
 	return []string{
-		fio, "--output-format=json+", "--eta=never", "--name=check", "--filename=" + escaped(path.Join(dir, "tare-fio-check")), "--thread=1",
+		fio.Name, "--output-format=json+", "--eta=never", "--name=check", "--filename=" + escaped(path.Join(dir, "tare-fio-check")), "--thread=1",
 		"--size=65536", "--bs=4096", "--rw=randread", direct, "--ioengine=" + facts[disk.FactIO], "--iodepth=2", "--unlink=1",
 	}
 }
@@ -158,7 +158,7 @@ const (
 
 // fioArgv is the command that does with fio what the load does by itself.
 func fioArgv(plan disk.Plan, facts map[string]string) []string {
-	argv := []string{fio, "--output-format=json+", "--eta=never"}
+	argv := []string{fio.Name, "--output-format=json+", "--eta=never"}
 	file := path.Join(plan.Dir, "tare-fio")
 	job := func(name string, options ...string) {
 		argv = append(argv, "--name="+name, "--filename="+escaped(file), "--thread=1", "--stonewall",

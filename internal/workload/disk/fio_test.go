@@ -33,7 +33,7 @@ func planFor(tb testing.TB, words ...string) disk.Plan {
 // TestRealFIO has the host's fio do what it is asked for, in every way, and
 // reads what it says.
 func TestRealFIO(t *testing.T) {
-	if _, err := exec.LookPath(fio); err != nil {
+	if _, err := exec.LookPath(fio.Name); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	if t.Params["tool"] == fio {
+	if t.Params["tool"] == fio.Name {
 		return supervise.Stage(t.Engine, supervise.Job{Spec: checking(t)}), nil
 	}
 	return supervise.Stage(t.Engine, supervise.Job{
@@ -26,7 +26,7 @@ func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	if t.Params["tool"] == fio {
+	if t.Params["tool"] == fio.Name {
 		return runFIO(ctx, t, m)
 	}
 	return supervise.Work(ctx, t, m)

@@ -178,14 +178,12 @@ func (l *life) wait(ctx context.Context) error {
 	return nil
 }
 
-func (l *life) pause(ctx context.Context) error {
-	e, _ := bench.As[bench.Pauser](l.engine)
-	return l.timed(Pause, func() error { return e.Pause(ctx, l.container) })
-}
-
-func (l *life) resume(ctx context.Context) error {
-	e, _ := bench.As[bench.Pauser](l.engine)
-	return l.timed(Resume, func() error { return e.Resume(ctx, l.container) })
+// by is an operation that is one call of an engine which can do it.
+func by[E any](name string, do func(e E, ctx context.Context, c bench.Container) error) func(*life, context.Context) error {
+	return func(l *life, ctx context.Context) error {
+		e, _ := bench.As[E](l.engine)
+		return l.timed(name, func() error { return do(e, ctx, l.container) })
+	}
 }
 
 func (l *life) exec(ctx context.Context) error {
@@ -276,16 +274,6 @@ func (l *life) terminate(ctx context.Context) error {
 
 func (l *life) stubborn() error {
 	return fmt.Errorf("the first process ignores SIGTERM: it ran on for %v and had to be killed", l.grace)
-}
-
-func (l *life) checkpoint(ctx context.Context) error {
-	e, _ := bench.As[bench.Checkpointer](l.engine)
-	return l.timed(Checkpoint, func() error { return e.Checkpoint(ctx, l.container) })
-}
-
-func (l *life) restore(ctx context.Context) error {
-	e, _ := bench.As[bench.Checkpointer](l.engine)
-	return l.timed(Restore, func() error { return e.Restore(ctx, l.container) })
 }
 
 func (l *life) remove(ctx context.Context) error {

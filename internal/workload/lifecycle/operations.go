@@ -53,14 +53,14 @@ func operations() []operation {
 		{Create, []state{absent}, created, (*life).create, nil},
 		{Start, []state{created}, running, (*life).start, nil},
 		{Wait, run, exited, (*life).wait, nil},
-		{Pause, run, paused, (*life).pause, capability[bench.Pauser]("pauses")},
-		{Resume, []state{paused}, running, (*life).resume, capability[bench.Pauser]("pauses")},
+		{Pause, run, paused, by(Pause, bench.Pauser.Pause), capability[bench.Pauser]("pauses")},
+		{Resume, []state{paused}, running, by(Resume, bench.Pauser.Resume), capability[bench.Pauser]("pauses")},
 		{Exec, run, running, (*life).exec, capability[bench.Execer]("executes further programs in")},
 		{Signal, run, running, (*life).signal, capability[bench.Signaler]("sends signals to")},
 		{Stop, run, exited, (*life).stop, cannotStop},
 		{Kill, run, exited, (*life).kill, capability[bench.Signaler]("sends signals to")},
-		{Checkpoint, run, checkpointed, (*life).checkpoint, cannotCheckpoint},
-		{Restore, []state{checkpointed}, running, (*life).restore, cannotCheckpoint},
+		{Checkpoint, run, checkpointed, by(Checkpoint, bench.Checkpointer.Checkpoint), cannotCheckpoint},
+		{Restore, []state{checkpointed}, running, by(Restore, bench.Checkpointer.Restore), cannotCheckpoint},
 		{Remove, []state{created, running, paused, checkpointed, exited}, removed, (*life).remove, nil},
 	}
 }

@@ -57,7 +57,7 @@ func (workload) Params() []bench.Param {
 		{Name: "size", Default: auto, Valid: validSize, Doc: "of each of the three arrays, such as 64MiB; auto: a power of two, at least four times this host's last-level cache, from 64MiB to 1GiB"},
 		{Name: "threads", Default: "1", Valid: validBy("threads"), Doc: "how many threads move memory at once: a number, or all for as many as there are CPUs to run on; latency has one"},
 		{Name: "pages", Default: memory.Normal, Valid: validBy("pages"), Doc: "normal, transparent (huge pages that the kernel makes) or huge (huge pages that were set aside)"},
-		{Name: "tool", Default: "", Valid: validTool, Doc: "sysbench: the host's sysbench, packed into an image of its own; it gives memory.read and memory.write alone, which then have to decide: --primary memory.read,memory.write"},
+		{Name: "tool", Default: "", Valid: bench.OneOf("", sysbench.Name), Doc: "sysbench: the host's sysbench, packed into an image of its own; it gives memory.read and memory.write alone, which then have to decide: --primary memory.read,memory.write"},
 		{Name: "block", Default: "1MiB", Valid: validBytes, Doc: "what sysbench reads or writes at a time"},
 		{Name: "total", Default: "10GiB", Valid: validBytes, Doc: "how much sysbench reads, and how much it writes"},
 	}
@@ -75,13 +75,6 @@ func validSize(s string) error {
 	return validBy("size")(s)
 }
 
-func validTool(s string) error {
-	if s != "" && s != sysbench.Name {
-		return fmt.Errorf("%.40q is neither empty nor %s", s, sysbench.Name)
-	}
-	return nil
-}
-
 func validBytes(s string) error {
 	_, err := bytesOf(s)
 	return err
@@ -89,8 +82,8 @@ func validBytes(s string) error {
 
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {
-	if (t.Spec.Image != "" && t.Spec.Image != bench.AgentImage) || len(t.Spec.Argv) > 0 {
-		return fmt.Errorf("%w: workload memory brings its own program: leave image and argv out", bench.ErrUnsupported)
+	if err := supervise.CheckOwn(memory.Name, t.Spec); err != nil {
+		return err
 	}
 	if err := (workload{}).CheckParams(t.Params); err != nil {
 		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)

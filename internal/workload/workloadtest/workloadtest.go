@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/schedule"
-	"github.com/tare-bench/tare/internal/store/storetest"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // Trials are trials of one cell. What is left out has a default.
@@ -31,24 +31,37 @@ func (x Trials) Run(t testing.TB) []bench.Sample {
 	t.Helper()
 	x = x.withDefaults()
 	h := x.header()
-	store := storetest.NewMemory()
-	writer, err := store.Create(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = run.Run(t.Context(), run.Options{
+	kept := &keeper{header: h}
+	_, err := run.Run(t.Context(), run.Options{
 		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine}, Client: x.Client, Dir: t.TempDir(),
-		Writer: writer, Machine: still{}, Clock: x.Clock, Now: time.Now,
+		Writer: kept, Machine: still{}, Clock: x.Clock, Now: time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := store.Open(t.Context(), h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Samples
+	return kept.samples
 }
+
+// A keeper keeps the samples of a run, which are such as a store takes.
+type keeper struct {
+	header  bench.Header
+	samples []bench.Sample
+}
+
+// Append implements bench.RunWriter.
+func (k *keeper) Append(_ context.Context, s bench.Sample) error {
+	if err := record.ValidateSample(&k.header, len(k.samples), &s); err != nil {
+		return err
+	}
+	k.samples = append(k.samples, s)
+	return nil
+}
+
+// Finish implements bench.RunWriter.
+func (*keeper) Finish(context.Context, bench.End) error { return nil }
+
+// Close implements bench.RunWriter.
+func (*keeper) Close() error { return nil }
 
 func (x Trials) withDefaults() Trials {
 	if x.N == 0 {

@@ -1,16 +1,16 @@
-package cli_test
+package lifecycle_test
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/storetest"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
 )
 
 // lanes is a run of throughput whose tables can be reckoned in the head: docker
@@ -40,7 +40,7 @@ func lanes() *bench.Run {
 	add(-1, 0, 1000, one("create", 9), one("start", 9))
 	add(0, 0, 4, one("create", 0.001, 0.002), one("start", 0.010, 0.020), one("kill", 0.5, 0.5), one("total", 9), one("exec", 9), one("errors.start", 2))
 	add(1, 0, 6, one("create", 0.003), one("start", 0.030), one("errors.kill", 1), one("errors.start", 1), one("kill", 0.25))
-	add(2, 0, 10)
+	add(2, 0, 10, one("errors.pause", 15), one("wait", 0.012))
 	add(0, 1, 1000, one("create", 9), one("start", 9))
 	add(0, 2, 7.5)
 	run.Samples = append(run.Samples, bench.Sample{
@@ -50,18 +50,21 @@ func lanes() *bench.Run {
 	return run
 }
 
-func TestTablesOfBucketbench(t *testing.T) {
-	p := newPlace(t)
+// tables is how the tables are written.
+func tables(t *testing.T) func(io.Writer, *bench.Run) error {
+	t.Helper()
+	former, ok := lifecycle.NewThroughput().(bench.Former)
+	if !ok {
+		t.Fatal("throughput has no forms")
+	}
+	return former.Forms()[0].Write
+}
+
+func TestTables(t *testing.T) {
 	var b strings.Builder
-	if err := record.Write(&b, lanes()); err != nil {
+	if err := tables(t)(&b, lanes()); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(p.dir, "lanes.jsonl")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.must(t, "import", file)
-	got := p.must(t, "show", "--as", "bucketbench")
 	const want = `
 SUMMARY TIMINGS/THREAD RATES
 
@@ -72,14 +75,22 @@ SUMMARY TIMINGS/THREAD RATES
 DETAILED COMMAND TIMINGS/STATISTICS
   docker network=none:1       Min       Max       Avg    Median    Stddev    Errors
                     run     11.00     33.00     22.00     22.00      8.98         3
+                  pause         -         -         -         -         -        15
+                   wait     12.00     12.00     12.00     12.00      0.00         0
                    stop    250.00    500.00    416.67    500.00    117.85         1
 
 
 `
-	if d := cmp.Diff(want, got.stdout); d != "" {
+	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if !strings.HasPrefix(got.stderr, "tare: trials that did not end well are in no table: 1;") {
-		t.Errorf("stderr %q", got.stderr)
+}
+
+func TestTablesFail(t *testing.T) {
+	full := errors.New("no space left")
+	r, w := io.Pipe()
+	_ = r.CloseWithError(full)
+	if err := tables(t)(w, lanes()); !errors.Is(err, full) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -21,12 +21,12 @@ import (
 func (a *invocation) showBlocks(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != http.Name {
 		return &usageError{
-			fmt.Errorf("run %s is of the workload %s, and ab's block is of http", r.Header.ID, w),
+			fmt.Errorf("run %s has the workload %s; --as ab needs http", r.Header.ID, w),
 			"'tare run http' makes such a run",
 		}
 	}
 	if n := app.FailedTrials(r); n > 0 {
-		a.notice("trials that did not end well are in no block: %d; 'tare show %s --trials' says why", n, r.Header.ID)
+		a.notice("failed trials, which are left out: %d; 'tare show %s --trials' says why they failed", n, r.Header.ID)
 	}
 	shown := 0
 	for i, c := range r.Header.Plan.Cells {
@@ -48,13 +48,13 @@ func (a *invocation) showBlocks(r *bench.Run) error {
 		}
 	}
 	if shown == 0 {
-		return fmt.Errorf("run %s: no trial of it ended well", r.Header.ID)
+		return fmt.Errorf("run %s: no trial succeeded", r.Header.ID)
 	}
 	return nil
 }
 
 // blockOf joins the trials of a cell: what is counted adds up, and all times are
-// in one distribution. It is nil where none ended well.
+// in one distribution. It is nil if none succeeded.
 func blockOf(r *bench.Run, cell int) (*apachebench.Block, error) {
 	c := &r.Header.Plan.Cells[cell]
 	b := &apachebench.Block{
@@ -99,7 +99,7 @@ func softwareOf(c *bench.Cell) string {
 	return strings.TrimSpace(plain.Line(program + " (" + c.Spec.Image + ")"))
 }
 
-// valueOf is a metric of a sample; 0 where it has none.
+// valueOf is a metric of a sample; 0 if it has none.
 func valueOf(r *bench.Run, s *bench.Sample, metric string) float64 {
 	v, _ := s.Value(indexOf(r, metric))
 	return v

@@ -20,8 +20,8 @@ type formatOptions struct {
 	details bool             // of which there are many
 }
 
-// formats are those that have a flag of their own: text is what there is without one, and
-// --json is for everything that tare prints.
+// formats are those that have a flag of their own. Text is the default, and --json is a
+// flag of every command.
 func formats() []app.Format {
 	return slices.DeleteFunc(app.Formats(), func(f app.Format) bool { return f.Name == "text" || f.Name == "json" })
 }
@@ -39,7 +39,7 @@ func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 	for _, format := range formats() {
 		o.chosen[format.Name] = f.Bool(format.Name, false, format.Doc)
 	}
-	f.BoolVar(&o.details, "details", false, "show every detail with its interval and verdict, however many there are")
+	f.BoolVar(&o.details, "details", false, "show all metrics with their intervals and verdicts")
 }
 
 // some reports whether one of these flags is set.
@@ -84,12 +84,12 @@ func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) err
 	d := report.New(result)
 	d.Trailer = trailer
 	if n := damagedTrials(r); n > 0 && o.format(a.global.JSON).Silent {
-		a.notice("run %s: damaged trials that count as failed: %d; 'tare check' names them", r.Header.ID, n)
+		a.notice("run %s: damaged trials, counted as failed: %d; 'tare check' lists them", r.Header.ID, n)
 	}
 	return a.render(d, o)
 }
 
-// damagedTrials counts the trials of which the store has lost what they were.
+// damagedTrials counts the trials whose content the store has lost.
 func damagedTrials(r *bench.Run) (n int) {
 	for i := range r.Samples {
 		if slices.Contains(r.Samples[i].Notes, bench.NoteDamaged) {
@@ -108,8 +108,8 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 	return o.format(a.global.JSON).Write(a.stdout, d, style)
 }
 
-// trailer says where a run was saved and what can be done with it. That it can
-// be resumed, if it can, is said with what ended it.
+// trailer says where a run was saved and what can be done with it. The error that ended an
+// incomplete run says how to resume it.
 func trailer(r *bench.Run) []string {
 	id := r.Header.ID
 	if r.End == nil {
@@ -118,7 +118,7 @@ func trailer(r *bench.Run) []string {
 	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", id, id, id)}
 }
 
-// inWords is a list as a sentence has it: a, b and c.
+// inWords joins a list for a sentence: a, b and c.
 func inWords(words []string) string {
 	if n := len(words) - 1; n > 0 {
 		return strings.Join(words[:n], ", ") + " and " + words[n]

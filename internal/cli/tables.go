@@ -30,15 +30,18 @@ func (a *invocation) showAs(form string, r *bench.Run) error {
 	return a.showTables(r)
 }
 
-// checkForm refuses forms that there are not, and one together with another.
+// checkForm refuses an unknown form, and a form combined with other formats.
 func checkForm(as string, others bool) error {
 	switch {
 	case as == "":
 		return nil
 	case as != formBucketbench && as != formAB:
-		return &usageError{fmt.Errorf("--as %q", as), "the forms are bucketbench and ab"}
+		return &usageError{fmt.Errorf("invalid value %q for --as", as), "the forms are bucketbench and ab"}
 	case others:
-		return &usageError{fmt.Errorf("--as %s is text, and all of it", as), "leave --json, --csv, --markdown, --trials and --applied out; 'tare export RUN -f json' has every value"}
+		return &usageError{
+			fmt.Errorf("--as %s cannot be combined with another format or list", as),
+			"leave out --json, --csv, --markdown, --trials and --applied; 'tare export RUN -f json' has every value",
+		}
 	}
 	return nil
 }
@@ -47,8 +50,8 @@ func checkForm(as string, others bool) error {
 func (a *invocation) showTables(r *bench.Run) error {
 	if w := r.Header.Plan.Workload; w != lifecycle.NewThroughput().Name() {
 		return &usageError{
-			fmt.Errorf("run %s is of the workload %s, and bucketbench's tables are of throughput", r.Header.ID, w),
-			"run a file for bucketbench, or an experiment with workload: throughput",
+			fmt.Errorf("run %s has the workload %s; --as bucketbench needs throughput", r.Header.ID, w),
+			"run a bucketbench file, or an experiment with workload: throughput",
 		}
 	}
 	rows, err := tableRows(r)
@@ -56,7 +59,7 @@ func (a *invocation) showTables(r *bench.Run) error {
 		return fmt.Errorf("run %s: %w", r.Header.ID, err)
 	}
 	if n := app.FailedTrials(r); n > 0 {
-		a.notice("trials that did not end well are in no table: %d; 'tare show %s --trials' says why", n, r.Header.ID)
+		a.notice("failed trials, which are left out: %d; 'tare show %s --trials' says why they failed", n, r.Header.ID)
 	}
 	return bucketbench.Tables(a.stdout, rows)
 }

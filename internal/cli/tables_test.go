@@ -79,7 +79,7 @@ DETAILED COMMAND TIMINGS/STATISTICS
 	if d := cmp.Diff(want, got.stdout); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if !strings.HasPrefix(got.stderr, "tare: trials that did not end well are in no table: 1;") {
+	if !strings.HasPrefix(got.stderr, "tare: failed trials, which are left out: 1;") {
 		t.Errorf("stderr %q", got.stderr)
 	}
 }

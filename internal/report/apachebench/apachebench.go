@@ -30,7 +30,7 @@ type Block struct {
 	KeepAlive          bool
 	Transferred        float64 // bytes of the timely ones
 
-	// How times were spread; nil where that is not known.
+	// How times were spread; nil if that is not known.
 	Connecting, Processing, Waiting, Total *load.Histogram
 }
 

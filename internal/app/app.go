@@ -37,14 +37,14 @@ type Config struct {
 // the same time disturb one another.
 type App struct {
 	config Config
-	state  string // where runs keep what they need while they run; empty where nothing can be run
+	state  string // for temporary data of runs; empty if nothing can be run
 	links  *links
 }
 
-// errNoState is the error of an App that is to run something before At.
-var errNoState = errors.New("there is no state directory")
+// errNoState is the error of an App that is asked to run something before At.
+var errNoState = errors.New("no state directory is set")
 
-// New returns an App that can plan and look, and not run: see At. It must be closed.
+// New returns an App that can plan and read, but not run: see At. It must be closed.
 func New(c Config) *App {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -59,7 +59,7 @@ func New(c Config) *App {
 	return &App{config: c, links: newLinks(c)}
 }
 
-var errNoToken = errors.New("there is no token for other machines")
+var errNoToken = errors.New("no token for other machines is set")
 
 // At returns the same App with a state directory, so that it can run: each run has a
 // directory of its own in it, below "runs". The directory need not exist. It must be on
@@ -91,11 +91,11 @@ type Observer interface {
 	Over()
 	// Swept is told what a trial that failed had left, and what is removed now.
 	Swept(l bench.Leftover)
-	// Silent is told of an engine that cannot be asked what is left with it.
+	// Silent is told of an engine that cannot be asked what runs left behind.
 	Silent(engine string, why error)
 }
 
-// Nobody is an Observer that does not look. Others embed it.
+// Nobody is an Observer that does nothing. Others embed it.
 type Nobody struct{}
 
 var _ Observer = Nobody{}

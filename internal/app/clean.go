@@ -30,8 +30,8 @@ type Cleaning struct {
 	Stored func(ctx context.Context, id string) bool // whether a run is stored, or that is not known; nil = it is not
 }
 
-// Clean removes what dead runs left on this machine, and returns it. What the error is
-// about stays. Found is nil, and not just empty, where nothing was looked at for it.
+// Clean removes what dead runs left on this machine, and returns it. Objects that the
+// error names stay. Found is nil, not just empty, if Clean could not look.
 func (a *App) Clean(ctx context.Context, c Cleaning) (found []Leftover, err error) {
 	dead, err := deadRuns(a.state)
 	defer release(dead)
@@ -100,28 +100,28 @@ func (a *App) toClean(dead, named []string) ([]string, error) {
 			err := fmt.Errorf("%s is not the directory of a run: %w", path, errForeign)
 			return nil, &Problem{Kind: ForeignFiles, Err: err, Run: id}
 		}
-		return nil, fmt.Errorf("run %s is under way", id)
+		return nil, fmt.Errorf("run %s is still running", id)
 	}
 	return named, nil
 }
 
-// unknownRun is the error of naming a run of which nothing is known: it left
-// nothing, has no directory here, be it half gone, and is not stored.
+// unknownRun is the error of naming an unknown run: one that left nothing, has no
+// directory here, not even a half-deleted one, and is not stored.
 func (a *App) unknownRun(ctx context.Context, c Cleaning, half []string, found []Leftover) error {
 	for _, id := range c.Runs {
 		_, err := os.Stat(a.runDir(id))
 		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l Leftover) bool { return l.Run == id })
 		if errors.Is(err, fs.ErrNotExist) && !left && (c.Stored == nil || !c.Stored(ctx, id)) {
-			err := fmt.Errorf("no run %q: it is not stored and left nothing here", id)
+			err := fmt.Errorf("no run %q: it is not stored, and it left nothing here", id)
 			return &Problem{Kind: UnknownRun, Err: err, Run: id}
 		}
 	}
 	return nil
 }
 
-// leftovers asks every engine, built-in or used by a dead run, what is left. The
-// runs whose own engines could not all be asked are unasked: there is an error for
-// them, and their directories have to stay, since nothing else tells of them.
+// leftovers asks every engine, built-in or used by a dead run, what runs left behind. A run
+// is unasked if one of its engines cannot be asked. Then there is an error, and its
+// directory stays, because nothing else remembers its engines.
 func (a *App) leftovers(ctx context.Context, runs []string) (found []Leftover, unasked []string, err error) {
 	found, silent, err := a.leftoversWith(ctx, a.instancesOf(runs), runs)
 	for _, id := range runs {
@@ -130,7 +130,7 @@ func (a *App) leftovers(ctx context.Context, runs []string) (found []Leftover, u
 				unasked = append(unasked, id)
 				err = errors.Join(err, &Problem{
 					Kind: NotAsked, Run: id,
-					Err: fmt.Errorf("%s cannot be asked what run %s left with it: %w", used.Name, id, why),
+					Err: fmt.Errorf("cannot ask %s what run %s left behind: %w", used.Name, id, why),
 				})
 			}
 		}
@@ -195,7 +195,7 @@ func (a *App) ask(ctx context.Context, inst Instance, isDead func(run string) bo
 	}
 	left, err := c.Leftovers(ctx, isDead)
 	if err != nil && !errors.Is(err, bench.ErrUnsupported) {
-		err = fmt.Errorf("look for leftovers of %s: %w", inst.Name, err)
+		err = fmt.Errorf("ask %s what runs left behind: %w", inst.Name, err)
 	}
 	got := answer{err: err}
 	for _, l := range left {
@@ -204,9 +204,8 @@ func (a *App) ask(ctx context.Context, inst Instance, isDead func(run string) bo
 	return got
 }
 
-// sweep removes what a run of this process has left with its engines although
-// each trial cleaned up and the engines are closed: what a daemon had begun when it
-// died, and nobody was told of.
+// sweep removes what a run of this process left behind in its engines although each trial
+// cleaned up and the engines are closed: objects that a daemon was creating when it died.
 func (a *App) sweep(ctx context.Context, p *Planned, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

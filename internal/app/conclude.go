@@ -8,11 +8,11 @@ import (
 	"github.com/tare-bench/tare/internal/run"
 )
 
-// Conclude says how a sitting ended, by what is stored of the run afterwards. Err is the
-// error of Measure or Resume, cut whether their context had ended. What it returns is nil
-// where all went well; ErrTrialsFailed where the run is finished, and trials failed; or
-// says what went wrong. Beside it there may be an error to be told, and no more: of an
-// engine that died the trials tell, but not what it keeps.
+// Conclude says how a sitting ended, from what is stored of the run afterwards. Err is the
+// error of Measure or Resume; cut says whether their context had ended. The outcome is nil
+// if all went well, ErrTrialsFailed if the run is finished but trials failed, or else what
+// went wrong. Beside is a second error that users should see but that does not change the
+// outcome: trials that failed when an engine died do not say what the engine left behind.
 func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	id, n := r.Header.ID, len(r.Samples)
 	switch {
@@ -23,7 +23,7 @@ func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 		if failed := outcomeOf(r); errors.Is(err, errLeftBehind) && failed != nil {
 			return failed, err
 		}
-		return fmt.Errorf("run %s is stored: %w", id, err), nil
+		return fmt.Errorf("run %s is stored, but: %w", id, err), nil
 	case err != nil && n > 0:
 		return &Problem{Kind: Stopped, Err: fmt.Errorf("run %s: %w", id, err), Run: id, Trials: n}, nil
 	case err != nil:
@@ -33,7 +33,7 @@ func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	}
 }
 
-// interruption says that a run was interrupted, and whatever else went wrong.
+// interruption says that a run was interrupted, and what else went wrong.
 func interruption(err error) error {
 	if errors.Is(err, run.ErrInterrupted) {
 		return err
@@ -41,8 +41,8 @@ func interruption(err error) error {
 	return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
 }
 
-// FailedTrials counts the trials of a run that did not end well, those apart that their
-// engine cannot do.
+// FailedTrials counts the trials of a run that did not succeed, without those that their
+// engine does not support.
 func FailedTrials(r *bench.Run) int {
 	n := 0
 	for _, s := range r.Samples {

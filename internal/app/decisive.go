@@ -11,10 +11,10 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// Undecidable warns of a plan that can tell no difference from chance, however large:
-// its blocks are too few for its comparisons, or its budget is, where it is known how
-// long a block takes (0 = it is not). Nil where it can. The comparisons are as many as
-// the workload can have; where some metrics have no value there are fewer.
+// Undecidable warns of a plan that cannot tell even a large difference from chance, because
+// it has too few blocks for its comparisons, or a budget for too few. Block is how long a
+// block takes; 0 = not known. It is nil if there is nothing to warn of. The number of
+// comparisons is the most that the workload can have; metrics without values lower it.
 func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
 	least, need, comparisons := analysis.Decisive(p, metrics)
 	fit := fitting(p, block)
@@ -31,20 +31,20 @@ func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 			unit.FormatDuration(block), unit.FormatDuration(p.Budget))
 		hint += "--budget " + analysis.BudgetFor(need+p.Warmup, block)
 	}
-	can := "may be too few to tell any difference from chance"
+	can := "possibly too few blocks for any verdict"
 	if have < least {
-		can = "cannot tell any difference from chance"
+		can = "too few blocks for any verdict"
 	}
 	return &bench.Warning{
 		Code: analysis.CodeFewBlocks,
-		Text: fmt.Sprintf("%s %s, however large: with up to %s it takes up to %d",
-			what, can, unit.FormatCount(comparisons, "comparison"), need),
-		Hint: strings.TrimSpace(hint) + ", or compare less",
+		Text: fmt.Sprintf("%s: %s, but up to %s need up to %d",
+			can, what, unit.FormatCount(comparisons, "comparison"), need),
+		Hint: "use " + strings.TrimSpace(hint) + ", or compare less",
 	}
 }
 
-// fitting is how many blocks begin within the plan's budget, warm-up apart: one at least,
-// and as many as anybody likes where there is no budget or where it is not known.
+// fitting is how many blocks begin within the plan's budget, without the warm-up: at least
+// one, and no limit if there is no budget or the time of a block is not known.
 func fitting(p bench.Plan, block time.Duration) int {
 	if p.Budget == 0 || block == 0 {
 		return math.MaxInt

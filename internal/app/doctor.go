@@ -125,12 +125,12 @@ func try(ctx context.Context, e bench.Engine) (err error) {
 	}
 	exit, err := c.Wait(limited)
 	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("a container that should end with 0 ended with %d", exit.Code)
+		err = fmt.Errorf("a test container should have exited with 0, but exited with %d", exit.Code)
 	}
 	return err
 }
 
-// DiagnoseAt says what the machine at an address tells about itself.
+// DiagnoseAt asks the machine at an address about itself.
 func (a *App) DiagnoseAt(ctx context.Context, address string) (*Diagnosis, error) {
 	there, err := a.links.to(address).Machine(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ type Site struct {
 }
 
 // Site returns a place for engines: what they make is called after run and lies in dir,
-// which may be empty where they make nothing.
+// which may be empty if they make nothing.
 func (a *App) Site(run, dir string) *Site {
 	return &Site{run: run, dir: dir, Images: image.NewLibrary(dir), link: a.links.to}
 }
@@ -170,7 +170,7 @@ func (s *Site) Engine(i Instance) (bench.Engine, error) {
 	for _, d := range drivers() {
 		known = append(known, d.name)
 	}
-	return nil, &Problem{Kind: NoDriver, Names: known, Err: fmt.Errorf("engine %s: no driver %q", i.Name, i.Driver)}
+	return nil, &Problem{Kind: NoDriver, Names: known, Err: fmt.Errorf("engine %s: unknown driver %q", i.Name, i.Driver)}
 }
 
 // Probed is an engine with what a probe has found out about it.
@@ -181,8 +181,8 @@ type Probed struct {
 	Err    error // why it cannot be used; see bench.ErrUnsupported
 }
 
-// Probe asks every instance, side by side, what it is. An error is that of an instance
-// that there cannot be.
+// Probe asks all instances at the same time what they are. An error means that an
+// instance cannot exist, such as one with an unknown option.
 func (s *Site) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
 	out := make([]Probed, len(all))
 	for i, inst := range all {
@@ -212,7 +212,8 @@ func (s *Site) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
 // slow tells an engine that has not answered in time from one that cannot be used.
 func slow(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: no answer within %v: try again when this machine, or the engine's daemon, has less to do", err, probeTime)
+		return fmt.Errorf("%w: no answer within %v: try again when this machine, or the engine's daemon, is less busy", err,
+			probeTime)
 	}
 	return err
 }

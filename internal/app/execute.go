@@ -65,7 +65,7 @@ func hasFailed(e run.Event) bool {
 }
 
 // errLeftBehind is how a sitting ends that could not clean up after itself.
-var errLeftBehind = errors.New("something is left behind")
+var errLeftBehind = errors.New("tare could not remove everything that it made")
 
 func leftBehind(err error) error {
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 const last = "last"
 
 // FindRun turns what a user calls a run into its ID: an ID, a unique beginning or end of
-// one, or "last" for the newest. Where that does not tell, the error is a Problem.
+// one, or "last" for the newest. If that names no run or several, the error is a Problem.
 func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 	if name == last {
 		return newestRun(ctx, s)
@@ -32,7 +32,7 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	default:
-		err := fmt.Errorf("%q fits %d runs: %s", name, len(found), strings.Join(found, ", "))
+		err := fmt.Errorf("%q matches %d runs: %s", name, len(found), strings.Join(found, ", "))
 		return "", &Problem{Kind: ManyRuns, Err: err, Names: found}
 	}
 }
@@ -52,7 +52,7 @@ func newestRun(ctx context.Context, s bench.Store) (string, error) {
 	}
 	return "", &Problem{
 		Kind: LastUnknown,
-		Err:  fmt.Errorf("which run is the last one is not known, as one cannot be read: %w", err),
+		Err:  fmt.Errorf("cannot tell which run is the last one, because one cannot be read: %w", err),
 	}
 }
 

@@ -33,7 +33,7 @@ type Format struct {
 func Formats() []Format {
 	return []Format{
 		{"text", "print the report as text", false, writeText},
-		{"json", "print the result, and any error, as JSON", false, unstyled(json.Write)},
+		{"json", "print results and errors as JSON", false, unstyled(json.Write)},
 		{"csv", "print the report as CSV, one row for each cell and metric", true, unstyled(csv.Write)},
 		{"markdown", "print the report as Markdown", false, unstyled(markdown.Write)},
 	}
@@ -58,9 +58,9 @@ type Export struct {
 // Exports lists every way to write a run. The first is the one that Import reads.
 func Exports() []Export {
 	return []Export{
-		{"record", "(JSON lines, see docs/format.md) can be imported again", record.WriteEvents},
-		{"json", "is the same as one document", record.WriteDocument},
-		{"gobench", "is what benchstat reads", together(gobench.Write)},
+		{"record", "is JSON lines, which can be imported again (see docs/format.md)", record.WriteEvents},
+		{"json", "is the same as one JSON document", record.WriteDocument},
+		{"gobench", "is the input of benchstat", together(gobench.Write)},
 	}
 }
 

@@ -19,7 +19,7 @@ const hookRest = time.Second
 // middle of what it sets up; when ctx ends, the group is killed.
 func command(ctx context.Context, argv []string) error {
 	if len(argv) == 0 {
-		return errors.New("no command")
+		return errors.New("the hook has no command")
 	}
 	var out tail
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

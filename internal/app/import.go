@@ -20,7 +20,7 @@ type ImportedRun struct {
 
 // Import stores every run of a stream of records, whole or as far as it goes, and returns
 // those that it has stored, also with an error: what came before that stays. A run that is
-// stored already is left as it is; one that is stored in part goes on where it ended.
+// stored already is left as it is; one that is stored in part continues where it ended.
 func Import(ctx context.Context, s bench.Store, r io.Reader) ([]ImportedRun, error) {
 	i := importing{store: s}
 	err := i.read(ctx, record.NewDecoder(r))

@@ -60,7 +60,8 @@ func (l lent) Name() string { return l.dir.id }
 func (l lent) Engine(name string) (bench.Engine, error) {
 	i := slices.IndexFunc(l.offered, func(i Instance) bool { return i.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: engine %.80q is not lent here: there is %s", bench.ErrUnsupported, name, strings.Join(Names(l.offered), ", "))
+		return nil, fmt.Errorf("%w: engine %.80q is not served here; these are: %s", bench.ErrUnsupported, name,
+			strings.Join(Names(l.offered), ", "))
 	}
 	return l.site.Engine(l.offered[i])
 }
@@ -82,20 +83,21 @@ type permission func(spec bench.Spec, images []string) (refused string)
 func permissions() map[string]permission {
 	return map[string]permission{
 		"Image": func(spec bench.Spec, images []string) string {
-			return unless(own(spec) || slices.Contains(images, spec.Image), "image %.100q: --allow-image there adds it", spec.Image)
+			return unless(own(spec) || slices.Contains(images, spec.Image), "image %.100q; --allow-image on that machine "+
+				"allows it", spec.Image)
 		},
 		"Argv": func(spec bench.Spec, _ []string) string {
 			allowed := !own(spec) || len(spec.Argv) == 0 || answers(spec.Argv)
-			return unless(allowed, "%.100q: only what answers over the network is run for others", strings.Join(spec.Argv, " "))
+			return unless(allowed, "%.100q: clients may only start tare's network servers", strings.Join(spec.Argv, " "))
 		},
 		"Env": func(spec bench.Spec, _ []string) string {
-			return unless(!own(spec) || !slices.ContainsFunc(spec.Env, foreign), "an environment for tare's own image")
+			return unless(!own(spec) || !slices.ContainsFunc(spec.Env, foreign), "environment variables for tare's own image")
 		},
 		"Dir": func(spec bench.Spec, _ []string) string {
-			return unless(!own(spec) || spec.Dir == "", "a directory for tare's own image")
+			return unless(!own(spec) || spec.Dir == "", "a working directory for tare's own image")
 		},
 		"Mounts": func(spec bench.Spec, _ []string) string {
-			return unless(len(spec.Mounts) == 0, "files of the host in a container")
+			return unless(len(spec.Mounts) == 0, "mounts of host files")
 		},
 		"Network": func(spec bench.Spec, _ []string) string {
 			return oneOf(spec.Network, "network", "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
@@ -108,7 +110,7 @@ func permissions() map[string]permission {
 			return unless(spec.Storage == "", "storage %.80q", spec.Storage)
 		},
 		"Data": func(spec bench.Spec, _ []string) string {
-			return unless(spec.Data == "", "files of the host in a container")
+			return unless(spec.Data == "", "a data directory of the host")
 		},
 		"DataName": func(spec bench.Spec, _ []string) string {
 			return unless(spec.DataName == "", "data that outlive their container")
@@ -161,7 +163,8 @@ func unless(allowed bool, format string, args ...any) string {
 
 // oneOf allows words, and none.
 func oneOf(word, what string, allowed ...string) string {
-	return unless(word == "" || slices.Contains(allowed, word), "%s %.80q: there are %s", what, word, strings.Join(allowed, ", "))
+	return unless(word == "" || slices.Contains(allowed, word), "%s %.80q; allowed: %s",
+		what, word, strings.Join(allowed, ", "))
 }
 
 // firstFreePort is the first port that is not the system's.
@@ -184,7 +187,7 @@ func permitPorts(spec bench.Spec, _ []string) string {
 func permitLimits(spec bench.Spec, _ []string) string {
 	l := spec.Limits
 	lists := strings.Trim(l.CPUSet, "0123456789-,") == ""
-	return unless(l.CPUs >= 0 && l.Memory >= 0 && l.Pids >= 0 && lists, "limits that are no limits")
+	return unless(l.CPUs >= 0 && l.Memory >= 0 && l.Pids >= 0 && lists, "invalid limits")
 }
 
 func permitSecurity(spec bench.Spec, _ []string) string {
@@ -195,8 +198,8 @@ func permitSecurity(spec bench.Spec, _ []string) string {
 	return oneOf(s.Seccomp, "seccomp", "unconfined", bench.SeccompDocker)
 }
 
-// answers reports whether argv is the agent running loads that only answer what
-// comes over the network.
+// answers reports whether argv is the agent with loads that only answer requests over
+// the network.
 func answers(argv []string) bool {
 	if len(argv) < 3 || argv[0] != agent.Path || argv[1] != "load" {
 		return false

@@ -69,7 +69,7 @@ func (m machine) Settle(ctx context.Context, limit time.Duration) {
 func warming(ctx context.Context, images *image.Library) func() {
 	img, err := images.Resolve(ctx, image.Agent)
 	if err != nil {
-		return func() {} // whoever needs the image will say so
+		return func() {} // a trial that needs the image will fail and say so
 	}
 	root, err := img.Rootfs(ctx)
 	if err != nil {
@@ -86,8 +86,8 @@ func warming(ctx context.Context, images *image.Library) func() {
 
 func (m machine) DropCaches(ctx context.Context) error { return host.DropCaches(ctx) }
 
-// Close closes the kernel's files, which were only read, and has it count no more:
-// without that it would stop when tare ends.
+// Close closes the kernel's files, which were only read, and stops counting, which would
+// otherwise stop when tare ends.
 func (m machine) Close() { _ = errors.Join(m.counters.Close(), m.washout.Close(), m.stopCalls()) }
 
 // mountsBelow lists what is mounted at or below a directory.

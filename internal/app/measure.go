@@ -27,7 +27,7 @@ type Options struct {
 // that has begun ended, Conclude says. The App needs a state directory.
 func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options) (id string, err error) {
 	if p.site.dir != a.runDir(p.site.run) {
-		return "", errors.New("the plan was made without the state directory that it is to run in")
+		return "", errors.New("the plan was made for another state directory")
 	}
 	block := ExpectedBlock(ctx, s, p.Plan)
 	machine, err := openMachine()
@@ -36,7 +36,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	}
 	notes := machine.countCalls(p)
 	defer machine.Close()
-	// Whatever can go wrong before the first trial goes wrong before there is a run.
+	// What can fail before the first trial is done before the run exists.
 	dir, err := a.newRunDir(p.site.run, p.usedInstances())
 	if err != nil {
 		return "", err
@@ -53,8 +53,8 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	return header.ID, errors.Join(err, w.Close())
 }
 
-// begin looks for the images, and begins the run in the store. Where that fails the
-// engines are closed, which were asked for images.
+// begin looks for the images, and begins the run in the store. If that fails it closes the
+// engines, because it may have asked them for images.
 func begin(
 	ctx context.Context, s bench.Store, p *Planned, h *bench.Header, dir string, o Options,
 ) (w bench.RunWriter, err error) {
@@ -107,7 +107,7 @@ func Omitted(p bench.Plan) string {
 			in = append(in, c.Engine)
 		}
 	}
-	return fmt.Sprintf("left out: %s; --engine %s,%s adds one, --engine auto takes all",
+	return fmt.Sprintf("not included: %s; --engine %s,%s adds one, --engine auto includes all",
 		strings.Join(p.LeftOut, ", "), strings.Join(in, ","), p.LeftOut[0])
 }
 

@@ -25,8 +25,8 @@ func nothingMeasured(r *bench.Run) bool {
 	return len(r.Samples) > 0 && !slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.Outcome == bench.OK })
 }
 
-// outcomeOf is the error of a run that is stored whole, for its trials; nil where
-// all is well.
+// outcomeOf is the error for the trials of a run that is stored completely; nil if all
+// is well.
 func outcomeOf(r *bench.Run) error {
 	switch {
 	case nothingMeasured(r):
@@ -38,8 +38,9 @@ func outcomeOf(r *bench.Run) error {
 	}
 }
 
-// refused is the error of a plan of which no cell can be run here, as far as that can be
-// known before there is a run; nil if one can. What hooks may yet provide is left to them.
+// refused is the error of a plan if no cell of it can run here, as far as that is known
+// before the run; nil if one can. A plan with hooks is not refused: they may provide what
+// is missing.
 func (p *Planned) refused(ctx context.Context, dir string) error {
 	if len(p.Plan.Hooks) > 0 {
 		return nil
@@ -69,8 +70,8 @@ func (p *Planned) refused(ctx context.Context, dir string) error {
 	return &Problem{Kind: NothingPossible, Err: &unsupported{text}}
 }
 
-// groundless is the error of a run whose baseline cannot run what it asks for, so
-// that nothing was compared; nil where there is one that can.
+// groundless is the error of a run that compared nothing because no trial of a baseline
+// succeeded; nil if one did.
 func groundless(r *bench.Run) error {
 	without := -1
 	for i, s := range r.Samples {
@@ -89,7 +90,7 @@ func groundless(r *bench.Run) error {
 	return &Problem{Kind: NothingCompared, Err: &unsupported{text}, Run: r.Header.ID}
 }
 
-// nothing is the error of such a run. Its first reason stands for all: the
+// nothing is the error of a run that measured nothing. It has the first reason; the
 // report has the others.
 func nothing(r *bench.Run) error {
 	s, none := firstFailure(r)
@@ -99,7 +100,7 @@ func nothing(r *bench.Run) error {
 	}
 	return &Problem{
 		Kind: NothingMeasured, Run: r.Header.ID,
-		Err: fmt.Errorf("run %s measured nothing, no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
+		Err: fmt.Errorf("run %s measured nothing, because no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// checkImages finds every image of the plan, so that one that is not there, or that
-// does not run here, is told before anything is measured. It asks an engine for what
-// that alone knows, and leaves to another machine what lies there. It warns of images
-// that are the same under several names.
+// checkImages finds every image of the plan, so that one that is missing or does not run
+// here is reported before anything is measured. For names that only an engine knows, it
+// asks the engine; images on another machine are left to that. It warns of images that are
+// the same under several names.
 func (p *Planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 	var refs []string
 	var errs []error
@@ -74,8 +74,8 @@ func (p *Planned) checkStored(ctx context.Context, ref string) error {
 	return err
 }
 
-// meant is the image that was to be named in place of one that is not there: of a kind
-// that is misspelt, or of the host's program of that name. Empty where there is none.
+// meant is the image that was probably meant in place of a missing one: the same with its
+// kind spelt correctly, or the host's program of that name. Empty if there is none.
 func (p *Planned) meant(ctx context.Context, ref string) string {
 	if meant, ok := image.Meant(ref); ok {
 		return meant
@@ -107,8 +107,8 @@ func (p *Planned) OnlyImage() string {
 	return only
 }
 
-// nameOnlyImage calls the cell of such an image what the user calls it. Where nothing
-// varies it has the name of its engine, which nobody asked about.
+// nameOnlyImage names the cell of such an image after the image. As nothing varies, the
+// cell would have the name of its engine, which nobody asked about.
 func (p *Planned) nameOnlyImage() {
 	ref := p.OnlyImage()
 	if ref == "" {
@@ -121,8 +121,8 @@ func (p *Planned) nameOnlyImage() {
 	}
 }
 
-// ImageProblem says of what kind it is that an image of a name cannot be had: a
-// reference to what is not there, or to nothing that tare knows, is a Problem.
+// ImageProblem classifies why an image cannot be had. A reference to something that does
+// not exist, or that tare does not understand, is a Problem.
 func ImageProblem(ref string, err error) error {
 	var dial *net.OpError
 	var misspelt image.Misspelt
@@ -154,7 +154,7 @@ func sameImage(digest string, names []string) bench.Warning {
 	return bench.Warning{
 		Code: "same-image",
 		Text: fmt.Sprintf("%s are the same image, %.19s", strings.Join(names, " and "), digest),
-		Hint: "what differs between them is noise",
+		Hint: "any difference between them is noise",
 	}
 }
 

@@ -92,14 +92,14 @@ func (a *App) replan(ctx context.Context, plan bench.Plan, declared []Instance, 
 	}
 	for _, c := range plan.Cells {
 		if !slices.ContainsFunc(p.Probed, func(e Probed) bool { return e.Name == c.Engine }) {
-			return nil, fmt.Errorf("the run does not say what its engine %q is", c.Engine)
+			return nil, fmt.Errorf("the stored run does not describe its engine %q", c.Engine)
 		}
 	}
 	return p, nil
 }
 
-// checkParams refuses options that contradict one another in every cell: then nothing
-// could run. A plan in which some cells can goes on without the others.
+// checkParams refuses options that contradict one another in every cell, because then
+// nothing could run. If some cells can run, the plan is good.
 func (p *Planned) checkParams() error {
 	w, ok := p.Workload.(bench.ParamChecker)
 	if !ok {
@@ -183,8 +183,8 @@ func (p *Planned) Usable(ctx context.Context) error {
 	return &Problem{Kind: Unusable, Err: errors.Join(errs...), Names: all.found()}
 }
 
-// LeftOut lists the engines that a run over everything found does without. A
-// run over chosen engines leaves nothing out.
+// LeftOut lists the engines that a run over all engines skips because they cannot be used.
+// A run over chosen engines skips none.
 func (p *Planned) LeftOut() []Probed {
 	used := p.engines()
 	var out []Probed

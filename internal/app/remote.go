@@ -45,7 +45,7 @@ func (l *links) to(address string) *far.Link {
 
 func (l *links) target(address string) (remote.Target, error) {
 	if address == "" {
-		return remote.Target{}, &Problem{Kind: NoAddress, Err: errors.New("an engine of another machine needs its address")}
+		return remote.Target{}, &Problem{Kind: NoAddress, Err: errors.New("an engine on another machine needs an address")}
 	}
 	token, err := l.config.Token()
 	return remote.Target{Address: withPort(address), Token: token, Version: l.config.Version}, err
@@ -119,7 +119,7 @@ func movedTo(address string, declared []Instance) ([]Instance, error) {
 		case d.Driver != RemoteDriver:
 			return nil, &Problem{
 				Kind: DeclaredHere, Names: []string{address},
-				Err: fmt.Errorf("engine %s is declared for this machine, and --remote takes those of %s", d.Name, address),
+				Err: fmt.Errorf("engine %s is declared for this machine, but --remote uses the engines of %s", d.Name, address),
 			}
 		case d.Options["at"] == "":
 			declared[i].Options = map[string]string{"at": address, "engine": d.Options["engine"]}

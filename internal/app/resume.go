@@ -68,9 +68,9 @@ func (a *App) retake(ctx context.Context, stored *bench.Run, s *Site) (Sitting, 
 	return Sitting{Header: stored.Header, Planned: p, Done: stored.Samples, machine: m}, nil
 }
 
-// Incomplete opens the run that is meant and can be resumed: by its name as FindRun takes
-// it or, where that is empty, the newest. A run that was imported is nobody's to go on
-// with: its hooks and programs are whatever its file says.
+// Incomplete opens an incomplete run so that it can be resumed: the one with the name, as
+// FindRun takes it, or the newest if the name is empty. A run that was imported cannot be
+// resumed: its hooks and programs would be whatever its file says.
 func Incomplete(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
 	if name == "" {
 		return newestIncomplete(ctx, s)
@@ -107,12 +107,12 @@ func newestIncomplete(ctx context.Context, s bench.Store) (*bench.Run, error) {
 	case imported != "":
 		return nil, isImported(imported)
 	}
-	return nil, &Problem{Kind: NoIncomplete, Err: errors.New("no incomplete run")}
+	return nil, &Problem{Kind: NoIncomplete, Err: errors.New("no run is incomplete")}
 }
 
 // isImported is the error of resuming a run that began elsewhere.
 func isImported(id string) error {
-	err := fmt.Errorf("run %s was imported: it can only be resumed where it began", id)
+	err := fmt.Errorf("run %s was imported: it can be resumed only on the machine where it began", id)
 	return &Problem{Kind: Imported, Err: err, Run: id}
 }
 
@@ -139,13 +139,13 @@ func (a *App) cleanDead(ctx context.Context, id string) error {
 	return nil
 }
 
-// sameMetrics refuses to mix what two versions of tare measure.
+// sameMetrics refuses to mix the metrics of two versions of tare.
 func sameMetrics(stored, now []bench.Metric) error {
 	if slices.EqualFunc(stored, now, func(a, b bench.Metric) bool { return a.Name == b.Name }) {
 		return nil
 	}
 	return &Problem{
 		Kind: OtherMetrics,
-		Err:  errors.New("this run measures other quantities than this version of tare does on this machine"),
+		Err:  errors.New("the run has other metrics than this version of tare measures on this machine"),
 	}
 }

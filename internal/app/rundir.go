@@ -54,11 +54,11 @@ func (a *App) newRunDir(id string, engines []Instance) (*runDir, error) {
 func makeRunDir(state, id string) (*runDir, error) {
 	runs := filepath.Join(state, "runs")
 	if err := makePassable(runs); err != nil {
-		return nil, fmt.Errorf("make the directory of runs: %w", err)
+		return nil, fmt.Errorf("create the directory of runs: %w", err)
 	}
 	temporary, err := os.MkdirTemp(runs, nameless)
 	if err != nil {
-		return nil, fmt.Errorf("make the run's directory: %w", err)
+		return nil, fmt.Errorf("create the run's directory: %w", err)
 	}
 	lock, err := newLock(temporary, id)
 	if err == nil {
@@ -68,7 +68,7 @@ func makeRunDir(state, id string) (*runDir, error) {
 		}
 		err = errors.Join(err, lock.Close())
 	}
-	return nil, errors.Join(fmt.Errorf("make the directory of run %s: %w", id, err), os.RemoveAll(temporary))
+	return nil, errors.Join(fmt.Errorf("create the directory of run %s: %w", id, err), os.RemoveAll(temporary))
 }
 
 // makePassable makes a directory and those above it that are missing, whatever the
@@ -92,11 +92,11 @@ func makePassable(dir string) error {
 	return os.Chmod(dir, 0o711)
 }
 
-// errLocked is the error of locking a directory that somebody else has.
-var errLocked = errors.New("another process has it")
+// errLocked is the error of locking a directory that another process has locked.
+var errLocked = errors.New("another process uses it")
 
 // errForeign is the error of locking a directory that is no run's.
-var errForeign = errors.New("it has no mark of tare's")
+var errForeign = errors.New("it has no mark that tare made it")
 
 // markOf is what the lock of a run's directory holds from its beginning to its end:
 // nothing without it is ever removed, for directories called "runs" are not only tare's.
@@ -145,7 +145,7 @@ func lockDir(path string) (*runDir, error) {
 	return &runDir{id, path, f}, nil
 }
 
-// readMark returns the beginning of a lock file, empty where there is none.
+// readMark returns the beginning of a lock file, empty if there is none.
 func readMark(name string) (string, error) {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -201,7 +201,7 @@ func (d *runDir) close() error { return d.lock.Close() }
 func unmounted(path string) error {
 	mounts, err := mountsBelow(path)
 	if err == nil && len(mounts) > 0 {
-		err = fmt.Errorf("%s is still mounted, so %s stays", mounts[0], path)
+		err = fmt.Errorf("%s is still mounted, so tare does not remove %s", mounts[0], path)
 	}
 	return err
 }

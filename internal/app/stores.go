@@ -44,7 +44,7 @@ var schemePattern = regexp.MustCompile(`^([a-z][a-z0-9+.-]*):`)
 
 // OpenStore opens the store of a name: a file, or a URL whose scheme says what keeps the
 // runs, such as sqlite:FILE. One that does not exist it makes if it may. A name that
-// cannot be a store's is a Problem, NoStore where there is none.
+// cannot be a store's is a Problem, NoStore if there is none.
 func OpenStore(ctx context.Context, name string, mayMake bool) (bench.Store, error) {
 	kinds := stores()
 	scheme, at := kinds[0].scheme, name
@@ -58,7 +58,7 @@ func OpenStore(ctx context.Context, name string, mayMake bool) (bench.Store, err
 	}
 	return nil, &Problem{
 		Kind: NoScheme, Names: StoreSchemes(),
-		Err: fmt.Errorf("store: %q: no store is called %s", name, scheme),
+		Err: fmt.Errorf("store: %q: unknown kind of store %q", name, scheme),
 	}
 }
 
@@ -66,7 +66,7 @@ func OpenStore(ctx context.Context, name string, mayMake bool) (bench.Store, err
 // may begin with "//" and an absolute path then.
 func openSQLite(ctx context.Context, at string, mayMake bool) (bench.Store, error) {
 	if rest, ok := strings.CutPrefix(at, "//"); ok && !filepath.IsAbs(rest) {
-		return nil, &Problem{Kind: NotAFile, Err: fmt.Errorf("store: sqlite:%s names no file of this machine", at)}
+		return nil, &Problem{Kind: NotAFile, Err: fmt.Errorf("store: sqlite:%s is not a file on this machine", at)}
 	}
 	path, err := filepath.Abs(at)
 	if err != nil {
@@ -75,7 +75,7 @@ func openSQLite(ctx context.Context, at string, mayMake bool) (bench.Store, erro
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		// Opened as a database, a device or a pipe would be waited for without an end.
+		// Opening a device or a pipe as a database would never end.
 		return nil, &Problem{Kind: NotAFile, Err: fmt.Errorf("store: %s is %s", path, kindOfFile(info.Mode()))}
 	case errors.Is(err, fs.ErrNotExist) && !mayMake:
 		return nil, &Problem{Kind: NoStore, Err: &noFile{path}}
@@ -93,10 +93,10 @@ func openSQLite(ctx context.Context, at string, mayMake bool) (bench.Store, erro
 // noFile is the error of a store that does not exist, and is not to be made.
 type noFile struct{ path string }
 
-func (e *noFile) Error() string { return "store: there is no file " + e.path }
+func (e *noFile) Error() string { return "store: no such file: " + e.path }
 func (*noFile) Unwrap() error   { return fs.ErrNotExist }
 
-// kindOfFile names what is not a regular file.
+// kindOfFile names a kind of file that is not regular.
 func kindOfFile(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
@@ -115,7 +115,7 @@ type EmptyStore struct{}
 
 var _ bench.Store = EmptyStore{}
 
-// Create refuses: nobody who writes is given this store.
+// Create refuses: commands that write do not get this store.
 func (EmptyStore) Create(context.Context, bench.Header) (bench.RunWriter, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -32,8 +32,8 @@ func (m *machine) countCalls(p *Planned) []bench.Warning {
 	}
 	return []bench.Warning{{
 		Code: codeCounted,
-		Text: "system calls were counted: " + dearer(m.calls),
-		Hint: "leave --syscalls out where the times themselves matter",
+		Text: "system calls were counted, and " + dearer(m.calls),
+		Hint: "leave out --syscalls if the times themselves matter",
 	}}
 }
 
@@ -43,26 +43,26 @@ const (
 	codeNotCounted = "syscalls-not-counted"
 )
 
-// countAgain goes on as a stored run began, which said so: trials that were
-// counted are not to be compared with trials that were not.
+// countAgain counts system calls if the stored run did, as its warnings say: counting
+// changes times, so all trials of a run must be alike.
 func (m *machine) countAgain(p *Planned, said []bench.Warning) error {
 	if !slices.ContainsFunc(said, func(w bench.Warning) bool { return w.Code == codeCounted }) {
 		return nil
 	}
 	for _, now := range m.countCalls(p) {
 		if now.Code == codeNotCounted {
-			return &Problem{Kind: NotCounted, Err: errors.New("the run counted system calls; now " + now.Text)}
+			return &Problem{Kind: NotCounted, Err: errors.New("the run counted system calls, but now " + now.Text)}
 		}
 	}
 	return nil
 }
 
-// dearer says what counting costs.
+// dearer says how much counting slows system calls.
 func dearer(c *syscalls.Counter) string {
-	return fmt.Sprintf("each of this machine takes about %s longer meanwhile", unit.FormatDuration(c.Cost()))
+	return fmt.Sprintf("counting makes every system call of this machine about %s slower", unit.FormatDuration(c.Cost()))
 }
 
-// countsInside refuses containers that nobody here looks into.
+// countsInside refuses containers whose processes tare does not watch.
 func countsInside(p *Planned) error {
 	w := p.Workload
 	if slices.ContainsFunc(p.usedInstances(), func(i Instance) bool { return i.Driver == RemoteDriver }) {
@@ -71,7 +71,7 @@ func countsInside(p *Planned) error {
 	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool { return strings.HasSuffix(m.Name, supervise.SystemCalls) }) {
 		return nil
 	}
-	return fmt.Errorf("%w: workload %s does not look at what its containers do", bench.ErrUnsupported, w.Name())
+	return fmt.Errorf("%w: workload %s does not watch the processes of its containers", bench.ErrUnsupported, w.Name())
 }
 
 // callsFinding says whether system calls can be counted here.
@@ -79,11 +79,11 @@ func callsFinding() host.Finding {
 	f := host.Finding{Name: "syscalls", Status: host.Good}
 	c, err := syscalls.Open()
 	if err == nil {
-		f.Text = "--syscalls can count them: " + dearer(c)
+		f.Text = "--syscalls works; " + dearer(c)
 		err = c.Close()
 	}
 	if err != nil {
-		f.Status, f.Text = host.Note, "--syscalls cannot count them: "+err.Error()
+		f.Status, f.Text = host.Note, "--syscalls does not work: "+err.Error()
 	}
 	return f
 }

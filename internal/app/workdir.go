@@ -16,7 +16,7 @@ const workPrefix = ".tare-work-"
 // one for temporary files, or that of an output, which is on the same file system. It
 // is locked like that of a run. What killed processes left of that kind goes first.
 func WorkDir(parent string) (dir string, remove func() error, err error) {
-	_ = removeAll(abandoned(parent)) // what cannot be removed is in nobody's way, and 'tare clean' says so
+	_ = removeAll(abandoned(parent)) // what cannot be removed does no harm, and 'tare clean' reports it
 	if dir, err = os.MkdirTemp(parent, workPrefix); err != nil {
 		return "", nil, err
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/tare-bench/tare/internal/app"
 )
 
-// advice is what is made of a problem here.
+// advice is what the command line says about a problem.
 type advice struct {
 	usage bool   // it is a mistake in what was typed
 	hint  string // what to do about it; empty where the problem says it
 }
 
-const seeDoctor = "'tare doctor' says which engines can be used here"
+const seeDoctor = "'tare doctor' shows which engines work here"
 
 // adviceFor says what to do about a problem.
 func adviceFor(p *app.Problem) advice {
@@ -28,14 +28,14 @@ func adviceFor(p *app.Problem) advice {
 	case app.NoOption:
 		return advice{true, "its options are: " + names}
 	case app.NoAddress:
-		return advice{true, "at=HOST, or at=HOST:PORT"}
+		return advice{true, "add the option at=HOST or at=HOST:PORT"}
 	case app.DeclaredHere:
-		return advice{true, "declare it there: tare agent serve --engine …; or mix machines without --remote: " +
+		return advice{true, "declare it on that machine: tare agent serve --engine …; or mix machines without --remote: " +
 			"--engine remote,name=there,at=" + names + ",engine=docker"}
 	case app.Unusable:
-		return advice{false, "usable here: --engine " + strings.Join(p.Names, ",") + "; 'tare doctor' says more"}
+		return advice{false, "usable here: --engine " + strings.Join(p.Names, ",") + "; 'tare doctor' shows more"}
 	case app.NothingPossible:
-		return advice{false, seeDoctor + "; 'tare plan' shows what the cells ask for"}
+		return advice{false, seeDoctor + "; 'tare plan' shows what the cells need"}
 	case app.NoImage, app.NoArchive, app.NoLayout, app.NoProgram, app.NoRegistry:
 		return adviceForImage(p)
 	case app.NoRuns, app.NoRun, app.ManyRuns, app.LastUnknown, app.NoScheme, app.NoStore, app.NotAFile, app.NotAStore:
@@ -43,11 +43,11 @@ func adviceFor(p *app.Problem) advice {
 	case app.BadRunID:
 		return advice{true, "'tare list' shows the runs"}
 	case app.UnknownRun:
-		return advice{true, "'tare list' shows the stored runs; clean takes whole IDs"}
+		return advice{true, "'tare list' shows the stored runs; 'tare clean' needs whole IDs"}
 	case app.ForeignFiles:
-		return advice{true, "it stays as it is"}
+		return advice{true, "tare leaves it as it is; remove it yourself if you do not need it"}
 	case app.NotAsked:
-		return advice{false, "'tare clean' again when it runs"}
+		return advice{false, "start the engine, then repeat 'tare clean'"}
 	default:
 		return adviceForRun(p)
 	}
@@ -56,19 +56,19 @@ func adviceFor(p *app.Problem) advice {
 func adviceForRun(p *app.Problem) advice {
 	switch p.Kind {
 	case app.NoState:
-		const other = "--state DIR chooses another place for what runs need while they run"
+		const other = "choose another directory for temporary run data with --state DIR"
 		return advice{false, cmp.Or(generalHint(p.Err), other)}
 	case app.LeftBehind:
 		return advice{false, "'tare clean' removes it"}
 	case app.Interrupted:
 		return advice{false, "tare resume " + p.Run}
 	case app.Stopped:
-		hint := fmt.Sprintf("the %d trials measured are stored; once it is mended: tare resume %s", p.Trials, p.Run)
+		hint := fmt.Sprintf("the %d measured trials are stored; solve the problem, then: tare resume %s", p.Trials, p.Run)
 		return advice{false, hint}
 	case app.NothingMeasured:
-		return advice{false, "mend that and run again; " + seeDoctor}
+		return advice{false, "solve that problem and run again; " + seeDoctor}
 	case app.NothingCompared:
-		return advice{false, "choose another cell to compare with: --baseline CELL"}
+		return advice{false, "choose another baseline: --baseline CELL"}
 	case app.Finished:
 		return advice{true, "tare show " + p.Run}
 	case app.Imported:
@@ -76,7 +76,7 @@ func adviceForRun(p *app.Problem) advice {
 	case app.NoIncomplete:
 		return advice{true, "'tare list' shows the stored runs"}
 	case app.OtherMetrics:
-		return advice{false, "resume it with the version and on the machine that began it, or start a new run"}
+		return advice{false, "resume it on the machine and with the version of tare that began it, or start a new run"}
 	case app.NotCounted:
 		return advice{false, "resume it as the user who began it"}
 	default:
@@ -91,16 +91,16 @@ func adviceForStore(p *app.Problem) advice {
 	case app.NoRun:
 		return advice{true, "'tare list' shows the stored runs; \"last\" means the newest"}
 	case app.ManyRuns:
-		return advice{true, "type more of it"}
+		return advice{true, "type more of the ID"}
 	case app.LastUnknown:
-		return advice{false, "'tare list' shows the others: name one by its ID"}
+		return advice{false, "name a run by its ID; 'tare list' shows the others"}
 	case app.NoScheme:
-		return advice{true, "a store is a file, or a URL of: " + strings.Join(p.Names, ", ") +
-			"; a file that is called so is written ./NAME"}
+		return advice{true, "a store is a file, or a URL that begins with: " + strings.Join(p.Names, ", ") +
+			"; for a file of that name write ./NAME"}
 	case app.NoStore:
-		return advice{true, "--store FILE names a file of stored runs; 'tare run' and 'tare import' make it"}
+		return advice{true, "--store FILE names the file that keeps all runs; 'tare run' and 'tare import' create it"}
 	case app.NotAFile:
-		return advice{true, "--store FILE names a file of stored runs"}
+		return advice{true, "--store FILE names the file that keeps all runs"}
 	default: // NotAStore says it
 		return advice{usage: true}
 	}
@@ -113,9 +113,9 @@ func adviceForImage(p *app.Problem) advice {
 	case app.NoLayout:
 		return advice{true, "name the directory of an OCI image layout"}
 	case app.NoProgram:
-		return advice{true, "is it spelt like that?"}
+		return advice{true, "check how it is spelt"}
 	case app.NoRegistry:
-		return advice{false, "is the registry there, and may it be reached from here?"}
+		return advice{false, "check the name of the registry, and that this machine can reach it"}
 	}
 	if len(p.Names) > 0 {
 		return advice{true, fmt.Sprintf("did you mean %s?", p.Names[0])}

@@ -33,17 +33,17 @@ func TestClassify(t *testing.T) {
 		{problem(app.NoRuns, broken), exitUsage, "'tare run' makes one"},
 		{
 			errors.Join(problem(app.NoRegistry, broken), problem(app.NoLayout, broken)),
-			exitUsage, "is the registry there, and may it be reached from here?",
+			exitUsage, "check the name of the registry, and that this machine can reach it",
 		},
-		{problem(app.NoImage, fmt.Errorf("x: %w", problem(app.NoProgram, broken))), exitUsage, "is it spelt like that?"},
+		{problem(app.NoImage, fmt.Errorf("x: %w", problem(app.NoProgram, broken))), exitUsage, "check how it is spelt"},
 		{problem(app.Interrupted, run.ErrInterrupted), exitInterrupted, "tare resume id"},
 		{
 			problem(app.Stopped, problem(app.LeftBehind, broken)),
-			exitFailed, "the 3 trials measured are stored; once it is mended: tare resume id",
+			exitFailed, "the 3 measured trials are stored; solve the problem, then: tare resume id",
 		},
 		{
 			problem(app.NothingPossible, bench.ErrUnsupported),
-			exitUnsupported, "'tare doctor' says which engines can be used here; 'tare plan' shows what the cells ask for",
+			exitUnsupported, "'tare doctor' shows which engines work here; 'tare plan' shows what the cells need",
 		},
 		{&hintError{problem(app.NoRuns, broken), "do"}, exitUsage, "do"},
 	} {

@@ -14,11 +14,11 @@ import (
 func (a *invocation) agentLoadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "load " + https.Name + " [KEY=VALUE...]",
-		Short:  "Run a load that the agent has no room for, and print its report",
+		Short:  "Run a load that is too large for the agent, and print its report",
 		Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] != https.Name {
-				return &usageError{fmt.Errorf("no load %q", args), "the one load is " + https.Name}
+				return &usageError{fmt.Errorf("unknown load %q", args), "the only load is " + https.Name}
 			}
 			options, err := load.ParseArgs(args[1:])
 			if err != nil {

@@ -21,7 +21,7 @@ import (
 func (a *invocation) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Let tare on another machine use the engines of this one",
+		Short: "Let tare on another machine use this machine's engines",
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -42,36 +42,41 @@ func (a *invocation) agentServeCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Lend this machine's engines to who has the token, until interrupted",
+		Short: "Serve this machine's engines to clients that have the token",
 		Long: `Serve waits for tare on another machine, which measures servers here over the
-network: 'tare run net-rtt --remote HOST'. It makes a token and prints it once,
-unless $TARE_TOKEN or --token-file has one; a file that does not exist is made.
+network: 'tare run net-rtt --remote HOST'. It creates a token and prints it
+once, unless $TARE_TOKEN or --token-file has one. If the token file does not
+exist, it is created.
 
-Connections are encrypted, and only who has the token gets in; keep it like a
-password. It can have this machine run what answers in tare's own measurements of
-networks, in containers and as plain processes that all can reach, and nothing
-else; --allow-image adds images, and what is in them can then be run with any
-arguments. What a client made is removed when its connection ends. Each of this
-is told on stderr.`,
+Connections are encrypted, and clients need the token: keep it like a password.
+With it they can start the servers of tare's own network measurements here, as
+containers and as plain processes, and nothing else. Everybody can reach these
+servers. --allow-image adds images; clients can run any program in them. When a
+connection ends, everything that its client made is removed. All this is logged
+on stderr.`,
 		Example: `  tare agent serve
-  tare agent serve --listen 192.0.2.1:8273 --token-file /etc/tare.token --engine native,docker`,
+  tare agent serve --token-file /etc/tare.token --engine native,docker
+  tare agent serve --listen 192.0.2.1:8273`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", ":"+app.RemotePort, "`address` to be reached at: HOST:PORT, or :PORT for every interface")
-	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, or to put a new one into")
-	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to lend: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance (default: all)")
-	f.StringSliceVar(&o.images, "allow-image", nil, "images that clients may use beside tare's own: `references` with commas")
-	f.IntVar(&o.sessions, "sessions", 1, "how many clients at once: `N`; they disturb one another")
-	f.IntVar(&o.containers, "containers", 64, "how many containers at once for each client: `N`")
+	f.StringVar(&o.listen, "listen", ":"+app.RemotePort, "`address` to listen on: HOST:PORT, or :PORT for every interface")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file` that has the token; if it does not exist, it is created with a "+
+		"new one")
+	f.StringArrayVarP(&o.engines, "engine", "e", nil,
+		"comma-separated `names` of engines to serve; ENGINE,name=N,OPTION=VALUE adds another instance (default: all)")
+	f.StringSliceVar(&o.images, "allow-image", nil, "comma-separated `references` of images that clients may use "+
+		"besides tare's own")
+	f.IntVar(&o.sessions, "sessions", 1, "number of clients at the same time: `N`; they disturb one another")
+	f.IntVar(&o.containers, "containers", 64, "number of containers for each client at the same time: `N`")
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
 	return cmd
 }
 
 func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 	if o.sessions < 1 || o.containers < 1 {
-		return &usageError{errors.New("--sessions and --containers are at least 1"), ""}
+		return &usageError{errors.New("--sessions and --containers must be at least 1"), ""}
 	}
 	offered, err := a.offered(o.engines)
 	if err != nil {
@@ -103,7 +108,7 @@ func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 	return remote.Serve(ctx, l, c)
 }
 
-// offered lists the engines that are lent: all, or those that are named.
+// offered lists the engines to serve: all, or those that are named.
 func (a *invocation) offered(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
@@ -115,32 +120,36 @@ func (a *invocation) offered(flags []string) ([]app.Instance, error) {
 	}
 	for _, name := range chosen {
 		if !slices.Contains(app.Names(all), name) {
-			return nil, &usageError{fmt.Errorf("no engine %q", name), "built in are " + strings.Join(app.Names(app.Builtin()), ", ")}
+			return nil, &usageError{fmt.Errorf("unknown engine %q", name), "built-in engines: " +
+				"" + strings.Join(app.Names(app.Builtin()), ", ")}
 		}
 	}
 	for _, i := range all {
 		if i.Driver == app.RemoteDriver {
-			return nil, &usageError{fmt.Errorf("engine %s is on another machine", i.Name), "serve on that one"}
+			return nil, &usageError{fmt.Errorf("engine %s is on another machine", i.Name),
+				"run 'tare agent serve' on that machine"}
 		}
 		if _, err := a.tare.Site("serve", "").Engine(i); err != nil {
-			return nil, err // an option that there is not
+			return nil, err // such as an unknown option
 		}
 	}
 	return all, nil
 }
 
 // serverToken returns the token that the user has given, or makes one. Made says
-// whether it is to be shown.
+// whether to show it.
 func (a *invocation) serverToken() (t remote.Token, made bool, err error) {
 	switch {
 	case a.tokenFile != "" && missingFile(a.tokenFile):
 		t = remote.NewToken()
 		if err := writeToken(a.tokenFile, t); err != nil {
-			return t, false, &usageError{err, "--token-file names a file with the token in it, or one to be made"}
+			return t, false, &usageError{err, "--token-file needs a file that has the token, or a new file in a directory " +
+				"that exists"}
 		}
 		return t, false, nil
 	case a.tokenFile == "" && a.env(tokenVariable) == "" && a.global.JSON:
-		return t, false, &usageError{errors.New("--json does not print tokens"), "name a --token-file; one that does not exist is made"}
+		return t, false, &usageError{errors.New("--json does not print tokens"),
+			"use --token-file FILE; if it does not exist, it is created"}
 	case a.tokenFile == "" && a.env(tokenVariable) == "":
 		return remote.NewToken(), true, nil
 	}
@@ -157,7 +166,8 @@ func (a *invocation) announceServer(at net.Addr, offered []app.Instance, token r
 		}{at.String(), app.Names(offered)})
 	}
 	name := host.Facts("/").Hostname
-	fmt.Fprintf(a.stdout, "lending %s of %s at %s, until interrupted\n", strings.Join(app.Names(offered), ", "), plain.Line(name), at)
+	fmt.Fprintf(a.stdout, "serving %s of %s on %s; press Ctrl-C to stop\n", strings.Join(app.Names(offered), ", "),
+		plain.Line(name), at)
 	target, whence := reachedAt(at, name)
 	fmt.Fprintf(a.stdout, "%s:\n\n", whence)
 	switch {
@@ -170,8 +180,8 @@ func (a *invocation) announceServer(at net.Addr, offered []app.Instance, token r
 	return a.stdout.err
 }
 
-// reachedAt says by which address a server is reached that listens at one, and from
-// where: by the machine's name only if it listens on every interface.
+// reachedAt returns the address at which clients reach a server, and says from where. It
+// has the machine's name only if the server listens on every interface.
 func reachedAt(at net.Addr, name string) (target, whence string) {
 	whence = "on the other machine"
 	tcp, ok := at.(*net.TCPAddr)
@@ -179,7 +189,7 @@ func reachedAt(at net.Addr, name string) (target, whence string) {
 	case ok && tcp.IP.IsUnspecified():
 		return net.JoinHostPort(name, strconv.Itoa(tcp.Port)), whence
 	case ok && tcp.IP.IsLoopback():
-		whence = "on this machine, or through a tunnel that ends here: nothing else reaches a loopback address"
+		whence = "on this machine, or through a tunnel to it, because this is a loopback address"
 	}
 	return at.String(), whence
 }

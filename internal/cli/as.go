@@ -31,7 +31,7 @@ func checkForm(as string, others bool) error {
 	case of[as] == nil:
 		return &usageError{fmt.Errorf("--as %q", as), "the forms are " + inWords(names)}
 	case others:
-		return &usageError{fmt.Errorf("--as %s is text, and all of it", as), "leave --json, --csv, --markdown, --trials and --applied out; 'tare export RUN -f json' has every value"}
+		return &usageError{fmt.Errorf("--as %s cannot be combined with another format or list", as), "omit --json, --csv, --markdown, --trials and --applied; 'tare export RUN -f json' has every value"}
 	}
 	return nil
 }
@@ -41,12 +41,12 @@ func (a *invocation) showAs(as string, r *bench.Run) error {
 	_, of, all := forms()
 	if is, want := r.Header.Plan.Workload, of[as].Name(); is != want {
 		return &usageError{
-			fmt.Errorf("run %s is of the workload %s, and --as %s is for %s", r.Header.ID, is, as, want),
+			fmt.Errorf("run %s has the workload %s; --as %s needs %s", r.Header.ID, is, as, want),
 			"'tare run " + want + "' makes such a run",
 		}
 	}
 	if n := app.FailedTrials(r); n > 0 {
-		a.notice("trials that did not end well are left out: %d; 'tare show %s --trials' says why", n, r.Header.ID)
+		a.notice("failed trials, which are left out: %d; 'tare show %s --trials' says why", n, r.Header.ID)
 	}
 	if err := all[as].Write(a.stdout, r); err != nil {
 		return fmt.Errorf("run %s: %w", r.Header.ID, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/tare-bench/tare/internal/experiment/bucketbench"
 )
 
-// source reads an experiment, or makes one of a file for bucketbench.
+// source reads an experiment, or converts a bucketbench file to one.
 func (a *invocation) source(name string) (file string, data []byte, err error) {
 	file, data, err = a.experimentSource(name)
 	if err != nil || !bucketbench.Recognise(data) {
@@ -16,35 +16,35 @@ func (a *invocation) source(name string) (file string, data []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	// Whatever is wrong with the experiment is not in a line of the file.
+	// Later errors name lines of the experiment, not of the file.
 	return file + " as an experiment", e.YAML(), nil
 }
 
-// convert makes an experiment of a file for bucketbench, and says what does not
-// mean the same.
+// convert makes an experiment of a bucketbench file, and tells the differences in meaning.
 func (a *invocation) convert(file string, data []byte) (bucketbench.Experiment, error) {
 	e, notes, err := bucketbench.Convert(file, data)
 	switch {
 	case err != nil && !bucketbench.Recognise(data):
-		return e, &usageError{err, "a file for bucketbench has the keys drivers and commands; an experiment of tare's own is run as it is"}
+		return e, &usageError{err, "a bucketbench file has the keys drivers and commands; tare runs its own experiments " +
+			"as they are"}
 	case err != nil:
 		return e, &usageError{err: err}
 	}
-	a.notice("%s is a file for bucketbench; what does not mean the same here:", file)
+	a.notice("%s is a bucketbench file; differences in meaning:", file)
 	for _, n := range notes {
 		a.notice("  %s", n)
 	}
 	return e, nil
 }
 
-// converted is a file for bucketbench as --json prints it.
+// converted is a converted bucketbench file as --json prints it.
 type converted struct {
 	Experiment string             `json:"experiment"` // YAML
-	Notes      []bucketbench.Note `json:"notes"`      // what does not mean the same
+	Notes      []bucketbench.Note `json:"notes"`      // differences in meaning
 }
 
-// importBucketbench writes the experiment that does the work of a file for
-// bucketbench. Nothing is stored: its results are not for import.
+// importBucketbench writes the experiment that does the work of a bucketbench file. It
+// stores nothing: bucketbench's results cannot be imported.
 func (a *invocation) importBucketbench(name, output string) error {
 	file, data, err := a.experimentSource(name)
 	if err != nil {

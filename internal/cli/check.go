@@ -14,11 +14,11 @@ import (
 func (a *invocation) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Check that stored runs are what was stored",
+		Short: "Check stored runs against their checksums",
 		Long: `Check reads the whole store and compares everything in it with its checksum. It
-names each run, and each trial in it, that a disk or a memory has changed; all
-others can be read as before. Runs that an older version stored have no
-checksums, and it says so. It changes nothing.`,
+names each run and each trial that errors of a disk or of memory have changed.
+All others can still be read. Runs that an older version stored have no
+checksums, and check says so. It changes nothing.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.check(cmd.Context(), s) })
@@ -31,11 +31,11 @@ type checkedRun struct {
 	ID      string         `json:"id"`
 	Trials  int            `json:"trials"`
 	Sums    bool           `json:"checksums"`         // whether it has them
-	Damaged []damagedTrial `json:"damaged,omitempty"` // trials that are not what was stored
+	Damaged []damagedTrial `json:"damaged,omitempty"` // trials that do not match their checksums
 	Error   string         `json:"error,omitempty"`   // why it cannot be read to its end
 }
 
-// damagedTrial is one trial that is not what was stored.
+// damagedTrial is one trial that does not match its checksum.
 type damagedTrial struct {
 	Seq    int    `json:"seq"`
 	Block  int    `json:"block"` // from 1; 0 and below while warming up
@@ -45,13 +45,13 @@ type damagedTrial struct {
 // errDamagedStore is how a check ends that found something.
 var errDamagedStore = &hintError{
 	errors.New("the store is damaged"),
-	"everything else in it can be read: 'tare export' what you need into another file, or take a copy from before",
+	"everything else in it can be read: save what you need with 'tare export', or restore a backup",
 }
 
 func (a *invocation) check(ctx context.Context, s bench.Store) error {
 	store, ok := s.(bench.Checker)
 	if !ok {
-		a.notice("no runs yet: 'tare run' makes one")
+		a.notice("no runs yet; 'tare run' makes one")
 		return nil
 	}
 	out := struct {
@@ -97,11 +97,11 @@ func (a *invocation) printChecked(r checkedRun) {
 	case r.Error != "":
 		fmt.Fprintf(a.stdout, "%s: cannot be read: %s\n", plain.Line(r.ID), plain.Line(r.Error))
 	case len(r.Damaged) > 0:
-		fmt.Fprintf(a.stdout, "%s: %d of %d trials are damaged\n", r.ID, len(r.Damaged), r.Trials)
+		fmt.Fprintf(a.stdout, "%s: damaged trials: %d of %d\n", r.ID, len(r.Damaged), r.Trials)
 	case r.Sums:
-		fmt.Fprintf(a.stdout, "%s: %d trials, as they were stored\n", r.ID, r.Trials)
+		fmt.Fprintf(a.stdout, "%s: %d trials, unchanged\n", r.ID, r.Trials)
 	default:
-		fmt.Fprintf(a.stdout, "%s: %d trials, not checked: an older tare stored it, without checksums\n", r.ID, r.Trials)
+		fmt.Fprintf(a.stdout, "%s: %d trials, not checked: an older tare stored it without checksums\n", r.ID, r.Trials)
 	}
 	for _, d := range r.Damaged {
 		fmt.Fprintf(a.stdout, "  trial %d, block %d: %s\n", d.Seq, d.Block, plain.Line(d.Reason))

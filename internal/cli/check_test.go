@@ -48,14 +48,15 @@ func TestDamageIsTold(t *testing.T) {
 		p.must(t, "import", name)
 	}
 	whole := p.must(t, "export", "a").stdout
-	if said := p.must(t, "check"); said.stdout != "b: 8 trials, as they were stored\na: 8 trials, as they were stored\n" {
+	if said := p.must(t, "check"); said.stdout != "b: 8 trials, unchanged\na: 8 trials, unchanged\n" {
 		t.Errorf("a whole store: %s", said.stdout)
 	}
 	p.damage(t, `UPDATE samples SET elapsed = elapsed + 1 WHERE run = 2 AND seq = 5`)
 
 	check := p.tare(t, "check")
 	const place = "samples of run number 2, row 5"
-	if check.code != 1 || !strings.Contains(check.stdout, "b: 1 of 8 trials are damaged\n  trial 5, block 3: ") || !strings.Contains(check.stdout, place) || !strings.Contains(check.stdout, "a: 8 trials, as they were stored\n") {
+	if check.code != 1 || !strings.Contains(check.stdout, "b: damaged trials: 1 of 8\n  trial 5, block 3: "+
+		"") || !strings.Contains(check.stdout, place) || !strings.Contains(check.stdout, "a: 8 trials, unchanged\n") {
 		t.Errorf("check: exit code %d\n%s%s", check.code, check.stdout, check.stderr)
 	}
 	if said := p.tare(t, "check", "--json"); said.code != 1 || !strings.Contains(said.stdout, `"seq": 5`) {
@@ -80,7 +81,8 @@ func TestDamageIsTold(t *testing.T) {
 	}
 
 	p.damage(t, `UPDATE runs SET header = replace(header, 'crun', 'runc') WHERE id = 'b'`)
-	if said := p.tare(t, "export", "last"); said.code != 1 || said.stdout != "" || !strings.Contains(said.stderr, "which run is the last one is not known, as one cannot be read: run b: ") {
+	if said := p.tare(t, "export", "last"); said.code != 1 || said.stdout != "" || !strings.Contains(said.stderr,
+		"cannot tell which run is the last one, because one cannot be read: run b: ") {
 		t.Errorf("export of the last run, which cannot be read: exit code %d\n%s%s", said.code, said.stdout, said.stderr)
 	}
 	if said := p.must(t, "export", "a"); said.stdout != whole {

@@ -19,15 +19,15 @@ func (a *invocation) cleanCommand() *cobra.Command {
 		Use:   "clean [RUN...]",
 		Short: "Remove what killed runs left on this machine, and nothing else",
 		Long: `Clean removes the containers, images, processes, mounts, cgroups and directories
-of runs that ended without cleaning up. A run whose process lives is never
-touched, nor is anything that no run of tare made. Stored results stay.
+of runs that ended without cleaning up. It never touches a run whose process is
+alive, or anything that tare did not make. Stored results stay.
 
 With RUN it also removes objects of a run that has no directory here, such as
-containers left with a daemon. Be sure then that the run is not under way with
-another --state or as another user: that cannot be seen from here.`,
+containers that a daemon still has. First make sure that no tare with another
+--state or of another user is measuring this run: clean cannot see that.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.clean(cmd.Context(), args, dryRun) },
 	}
-	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only say what would be removed")
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only show what would be removed")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func (a *invocation) printCleaned(found []app.Leftover, dryRun bool) error {
 			did = "could not remove"
 		}
 		of := ""
-		if l.Run != "" { // and not of 'tare image' or 'tare pack'
+		if l.Run != "" { // it is empty for 'tare image' and 'tare pack'
 			of = " of run " + l.Run
 		}
 		fmt.Fprintf(a.stdout, "%s %s %s%s\n", did, l.Kind, plain.Line(l.ID), of)

@@ -50,8 +50,8 @@ func completeFixed(words ...string) completer {
 	}
 }
 
-// completeList proposes words for a list of them with commas: after what is there
-// already, those that are not.
+// completeList proposes words for a list with commas: those that the list does not
+// have yet.
 func completeList(words ...string) completer {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1]

@@ -17,7 +17,7 @@ func (a *invocation) conclude(
 		return errors.Join(runErr, err)
 	}
 	if len(stored.Samples) > 0 && !quiet {
-		// That nobody reads it is known in the end, and no error of the run.
+		// A closed stdout is not an error of the run; Main handles it at the end.
 		if err := a.report(stored, format, trailer(stored)); !a.readerGone(err) {
 			runErr = errors.Join(runErr, err)
 		}

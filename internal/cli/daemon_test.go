@@ -190,7 +190,7 @@ func TestDockerDies(t *testing.T) {
 	}
 
 	// As long as it does not answer, clean knows that it does not know.
-	if still := p.tare(t, "clean"); still.code == 0 || !strings.Contains(still.stderr, "mine cannot be asked what run") {
+	if still := p.tare(t, "clean"); still.code == 0 || !strings.Contains(still.stderr, "cannot ask mine what run") {
 		t.Errorf("clean without the daemon: exit code %d\n%s%s", still.code, still.stdout, still.stderr)
 	}
 	d.begin(t)

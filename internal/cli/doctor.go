@@ -21,10 +21,10 @@ func (a *invocation) doctorCommand() *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say which engines can be used here, and what disturbs measurements",
-		Long: `Doctor starts a container with every engine, says why it cannot where it cannot,
-and looks for what on this machine disturbs measurements, each with advice. It
-removes what it made.`,
+		Short: "Show which engines work here and what disturbs measurements",
+		Long: `Doctor starts a container with every engine, and explains why an engine does not
+work. It also looks for what disturbs measurements on this machine, and gives
+advice. It removes everything that it made.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if at != "" {
@@ -33,7 +33,7 @@ removes what it made.`,
 			return a.doctor(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&at, "remote", "", "ask about another machine, where 'tare agent serve' runs: `HOST[:PORT]`")
+	cmd.Flags().StringVar(&at, "remote", "", "examine another machine, where 'tare agent serve' runs: `HOST[:PORT]`")
 	a.addTokenFlag(cmd.Flags())
 	return cmd
 }
@@ -48,12 +48,12 @@ func (a *invocation) doctor(ctx context.Context) error {
 		return err
 	}
 	if d.Untried != "" {
-		a.notice("no container is started, engines are only asked: %s", d.Untried)
+		a.notice("engines were only asked for their versions, without starting a container: %s", d.Untried)
 	}
 	return errors.Join(a.printDiagnosis(d), err)
 }
 
-// farDoctor says what another machine tells about itself.
+// farDoctor shows what another machine says about itself.
 func (a *invocation) farDoctor(ctx context.Context, at string) error {
 	d, err := a.tare.DiagnoseAt(ctx, at)
 	if err != nil {
@@ -98,12 +98,12 @@ func (a *invocation) writeDiagnosis(d *app.Diagnosis) error {
 	}
 	writeDiagnosed(a.stdout, rows, width)
 	if len(d.Dead) > 0 {
-		fmt.Fprintf(a.stdout, "\nDead runs left something behind: %s\n  → tare clean\n", strings.Join(d.Dead, ", "))
+		fmt.Fprintf(a.stdout, "\nKilled runs left something behind: %s\n  → tare clean\n", strings.Join(d.Dead, ", "))
 	}
 	return nil
 }
 
-// where names another machine, and what disturbs measurements there can be seen.
+// where names another machine, and says if nothing disturbs measurements there.
 func where(d *app.Diagnosis) string {
 	switch {
 	case d.Remote == "":
@@ -134,7 +134,7 @@ func writeDiagnosed(w io.Writer, rows []diagnosed, width int) {
 	}
 }
 
-// versionLine is an engine's version with what else matters about it.
+// versionLine is an engine's version with other facts that matter.
 func versionLine(i bench.EngineInfo) string {
 	line := i.Version
 	if i.Away != nil {

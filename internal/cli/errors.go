@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
-// The exit codes, as exitCodes says in words.
+// The exit codes; exitCodes explains them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -29,16 +29,16 @@ const (
 	exitInterrupted = 130
 )
 
-// exitCodes is the rule by which a command ends with one.
+// exitCodes explains the exit codes in the help.
 const exitCodes = `Exit codes:
-  0    done
+  0    success
   1    something failed
-  2    what was typed is wrong: a word, a file, an image or a run that there is not
-  3    measured, and stored, but some trials or parts of them failed
+  2    wrong usage, such as an unknown word, file, image or run
+  3    measured and stored, but some trials or parts of them failed
   4    this machine, or an engine on it, cannot do what was asked
-  130  interrupted; what was measured is kept`
+  130  interrupted; measured trials are kept`
 
-// usageError is a mistake in what the user typed, also a name that fits nothing.
+// usageError is a mistake in what the user typed, such as an unknown name.
 type usageError struct {
 	err  error
 	hint string
@@ -47,19 +47,20 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// mistyped is what is refused for what was typed, and not for what this machine cannot do.
+// mistyped turns an error that wraps bench.ErrUnsupported into a usageError: the mistake is
+// in what was typed, not in this machine.
 func mistyped(err error, hint string) error {
 	return &usageError{errors.New(strings.Replace(err.Error(), bench.ErrUnsupported.Error()+": ", "", 1)), hint}
 }
 
-// flagError says what is wrong with a flag in words that are not the parser's.
+// flagError explains a mistake in a flag better than the parser does.
 func flagError(cmd *cobra.Command, err error) error {
 	var flag *pflag.InvalidValueError
 	var number *strconv.NumError
 	if errors.As(err, &flag) && errors.As(err, &number) {
 		name, usage := pflag.UnquoteUsage(flag.GetFlag())
 		err = fmt.Errorf("--%s %q: %w", flag.GetFlag().Name, flag.GetValue(), number.Err)
-		return &usageError{err, fmt.Sprintf("--%s takes a %s: %s", flag.GetFlag().Name, name, usage)}
+		return &usageError{err, fmt.Sprintf("write --%s %s: %s", flag.GetFlag().Name, name, usage)}
 	}
 	hint := cmd.CommandPath() + " --help lists the flags"
 	var unknown *pflag.NotExistError
@@ -162,15 +163,15 @@ func generalHint(err error) string {
 	var out *outputError
 	switch {
 	case errors.Is(err, syscall.ENOSPC) && errors.As(err, &out):
-		return "there is no room where the output goes: choose another place; what is stored is whole"
+		return "no space is left for the output: choose another place; stored runs are complete"
 	case (errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)) && errors.As(err, &out):
-		return "nothing can be written there: choose another place for --output"
+		return "tare may not write there: choose another place for --output"
 	case errors.Is(err, syscall.ENOSPC):
-		return "the disk is full: free some room; what was measured is kept, and 'tare resume' goes on"
+		return "the disk is full: free some space; measured trials are kept, and 'tare resume' continues the run"
 	case errors.Is(err, syscall.EROFS):
-		return "the file system is read-only: --store FILE and --state DIR choose other places"
+		return "the file system is read-only: choose other places with --store FILE and --state DIR"
 	case errors.Is(err, fs.ErrPermission):
-		return "no permission: run it as root, or choose other places with --store FILE and --state DIR"
+		return "permission denied: run tare as root, or choose other places with --store FILE and --state DIR"
 	default:
 		return ""
 	}

@@ -23,7 +23,7 @@ func (a *invocation) exportCommand() *cobra.Command {
 	var format, output string
 	cmd := &cobra.Command{
 		Use:   "export RUN",
-		Short: "Write a stored run, every value of it",
+		Short: "Export a stored run with all its samples",
 		Long: strings.Join(term.Wrap("Export writes a run as it is stored: every sample of every trial, failures included. "+
 			exportDocs()+` RUN is an ID, a unique beginning or end of one, or "last".`, 79), "\n"),
 		Args: exactlyOne("a run"),
@@ -76,14 +76,15 @@ func (d *damage) watch(events iter.Seq2[record.Event, error]) iter.Seq2[record.E
 	}
 }
 
-// err says that what was exported is not all that was measured.
+// err says that the export lacks something that was measured.
 func (d *damage) err(id string) error {
 	if d.n == 0 {
 		return nil
 	}
 	return &hintError{
-		fmt.Errorf("run %s: damaged trials that are marked as failed in what was exported: %d, the first trial %d: %s", id, d.n, d.first.Trial.Seq, d.first.Reason),
-		"'tare check' names them all",
+		fmt.Errorf("run %s: damaged trials, exported as failed: %d; the first is trial %d: %s",
+			id, d.n, d.first.Trial.Seq, d.first.Reason),
+		"'tare check' lists all of them",
 	}
 }
 
@@ -94,7 +95,8 @@ func exporter(format string) (func(io.Writer, iter.Seq2[record.Event, error]) er
 			return e.Write, nil
 		}
 	}
-	return nil, &usageError{fmt.Errorf("--format %q", format), "the formats are " + inWords(exportNames())}
+	return nil, &usageError{fmt.Errorf("invalid value %q for --format", format),
+		"the formats are " + inWords(exportNames())}
 }
 
 func exportNames() (all []string) {
@@ -133,14 +135,13 @@ func (a *invocation) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE...]",
 		Short: "Store runs that were exported elsewhere",
-		Long: `Import reads the format "record" from files, or from stdin where there are none or the
-file is -, and stores every run in it. A run that is stored already is left as it is;
-one that was imported in part goes on where it ended. What came before a line that
-cannot be read is stored.
+		Long: `Import reads runs in the format "record" and stores them. It reads files, or
+stdin if no file is given or the file is -. A run that is already stored stays
+as it is; one that was imported in part is continued. If a line cannot be read,
+everything before it is stored.
 
-With --from bucketbench it reads a file for that benchmark and writes the tare
-experiment that does the same work. It says what does not mean the same, and
-stores nothing.`,
+With --from bucketbench it converts a bucketbench file to the tare experiment
+that does the same work, and lists differences in meaning. It stores nothing.`,
 		Example: `  ssh server tare run -o - | tare import -
   tare import --from bucketbench old.yaml -o new.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -162,13 +163,14 @@ stores nothing.`,
 	return cmd
 }
 
-// checkImport refuses what a format has no meaning for.
+// checkImport refuses flags and arguments that the format does not use.
 func checkImport(cmd *cobra.Command, from string, args []string) error {
 	switch {
 	case from != "record" && from != "bucketbench":
-		return &usageError{fmt.Errorf("--from %q", from), "the formats are record and bucketbench"}
+		return &usageError{fmt.Errorf("invalid value %q for --from", from), "the formats are record and bucketbench"}
 	case from == "record" && cmd.Flags().Changed("output"):
-		return &usageError{errors.New("--output is for experiments"), "runs are stored: --store FILE says where; experiments come --from bucketbench"}
+		return &usageError{errors.New("--output works only with --from bucketbench"),
+			"imported runs go into the store: --store FILE names another one"}
 	case from == "bucketbench":
 		return atMostOne("a file")(cmd, args)
 	}
@@ -205,8 +207,8 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 	switch {
 	case errors.As(err, &broken) && isDocument(begin):
 		return &hintError{
-			fmt.Errorf("%s: this is the JSON document that 'tare export -f json' writes, which cannot be imported", name),
-			"export the run with -f record, and import that",
+			fmt.Errorf("%s: this is a document of 'tare export -f json', which cannot be imported", name),
+			"export the run with -f record and import that file",
 		}
 	case errors.As(err, &broken):
 		return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
@@ -231,7 +233,7 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 	for _, r := range all {
 		unchecked := ""
 		if !r.Sums {
-			unchecked = ", not checked: an older tare wrote it, without checksums"
+			unchecked = ", not checked: an older tare wrote it without checksums"
 		}
 		fmt.Fprintf(a.stdout, "%s: %s, %d trials%s\n", r.ID, r.Status, r.Samples, unchecked)
 	}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// helpCommand is cobra's, but refuses what is not a command.
+// helpCommand is like cobra's, but refuses unknown commands.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -32,6 +34,15 @@ func helpCommand() *cobra.Command {
 			return out, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+}
+
+// helpWidth is the greatest width of lines of help, on every terminal and in files.
+const helpWidth = 80
+
+// wrapHelp breaks the descriptions of flags into lines.
+func wrapHelp(root *cobra.Command) {
+	wrapped := fmt.Sprintf("FlagUsagesWrapped %d", helpWidth)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", wrapped))
 }
 
 // addCompletion adds cobra's command that writes scripts for shells, and lets

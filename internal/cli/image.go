@@ -20,27 +20,30 @@ func (a *invocation) imageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image REF...",
 		Short: "Show sizes, layers, C library and configuration of images",
-		Long: `Image reads images through and shows their sizes, layers, C library and configuration;
-of several, which layers they share and which settings differ. Nothing in them is run.
+		Long: `Image reads images and shows their sizes, layers, C library and configuration.
+For several images it also shows which layers they share and which settings
+differ. It runs nothing in them.
 
-A reference is docker://REF (in a registry), oci:DIR (an OCI image layout), tar:FILE
-(from 'docker save', or an archive of a layout), host:PROGRAM (a program of this
-host, packed), agent (tare's own), or with --engine a name in that engine's store.`,
+A reference is docker://REF (in a registry), oci:DIR (an OCI image layout),
+tar:FILE (from 'docker save', or an archive of a layout), host:PROGRAM (a
+program of this host, packed), agent (tare's own image) or, with --engine, a
+name in that engine's store.`,
 		Example: `  tare image docker://nginx docker://nginx:alpine
   tare image --engine docker nginx:1.27 host:nginx
   tare image tar:web.tar --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{errors.New("tare image takes the images to look into"), "tare image --help shows how they are named"}
+				return &usageError{errors.New("no images given"), "'tare image --help' explains how to name images"}
 			}
-			if slices.Contains(args, "") { // which is tare's own elsewhere, where none is named
-				return &usageError{errors.New("the name of an image is empty"), "tare image --help shows how they are named"}
+			if slices.Contains(args, "") { // elsewhere an empty name means tare's own image
+				return &usageError{errors.New("an image name is empty"), "'tare image --help' explains how to name images"}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.images(cmd.Context(), args, engine) },
 	}
-	cmd.Flags().StringVarP(&engine, "engine", "e", "", "the engine whose store has images of plain names: `name` of docker, podman, containerd or an instance of them")
+	cmd.Flags().StringVarP(&engine, "engine", "e", "",
+		"`name` of the engine whose store has the image names: docker, podman, containerd, or an instance of them")
 	return cmd
 }
 
@@ -73,7 +76,7 @@ func (a *invocation) images(ctx context.Context, refs []string, engine string) (
 	return writeImages(a.stdout, c, a.width())
 }
 
-// openStore opens the engine whose store is meant; nil if none is.
+// openStore opens the engine whose store is meant; nil if no engine is given.
 func openStore(ctx context.Context, s *app.Site, flag string) (bench.ImageSaver, func() error, error) {
 	none := func() error { return nil }
 	if flag == "" {
@@ -84,7 +87,7 @@ func openStore(ctx context.Context, s *app.Site, flag string) (bench.ImageSaver,
 		return nil, none, err
 	}
 	if len(chosen) != 1 {
-		return nil, none, &usageError{fmt.Errorf("--engine %q", flag), "name one engine"}
+		return nil, none, &usageError{fmt.Errorf("--engine %q is not one engine", flag), "name one engine"}
 	}
 	i := *declare(chosen[0])
 	if len(declared) > 0 {
@@ -97,7 +100,8 @@ func openStore(ctx context.Context, s *app.Site, flag string) (bench.ImageSaver,
 	done := func() error { return app.CloseEngines(ctx, map[string]bench.Engine{i.Name: e}) }
 	store, ok := bench.As[bench.ImageSaver](e)
 	if !ok {
-		return nil, none, errors.Join(&usageError{fmt.Errorf("--engine %s: it has no store of images", i.Name), "docker, podman and containerd have one"}, done())
+		refused := &usageError{fmt.Errorf("engine %s has no image store", i.Name), "docker, podman and containerd have one"}
+		return nil, none, errors.Join(refused, done())
 	}
 	return store, done, nil
 }
@@ -127,9 +131,9 @@ func saved(ctx context.Context, s *app.Site, store bench.ImageSaver, ref string,
 	return s.Images.Saved(ctx, store, "", ref)
 }
 
-// notStored says how else to name an image that is looked for in no store.
+// notStored says how to name an image if no engine was given whose store to look in.
 func notStored(ref string) string {
-	inStore := "say --engine docker if it is in the store of that engine"
+	inStore := "use --engine docker if the image is in docker's store"
 	if meant, ok := image.Meant(ref); ok {
 		return fmt.Sprintf("did you mean %s? Or %s", meant, inStore)
 	}

@@ -17,7 +17,7 @@ import (
 // writeImages prints what is in images: a column for each.
 func writeImages(w io.Writer, c inspect.Comparison, width int) error {
 	term.WriteTable(w, overview(c), width)
-	fmt.Fprintln(w, "\nLayers, from the bottom")
+	fmt.Fprintln(w, "\nLayers, bottom first")
 	term.WriteTable(w, layerRows(c), width)
 	for _, r := range c.Images {
 		for _, n := range r.Notes {
@@ -120,7 +120,7 @@ func libcText(r *inspect.Report) string {
 
 // layerRows has a line for each layer of each image.
 func layerRows(c inspect.Comparison) [][]string {
-	rows := [][]string{{"LAYER", "STORED", "AS", "UNPACKED", "FILES", "IMAGE"}}
+	rows := [][]string{{"LAYER", "STORED", "COMPRESSION", "UNPACKED", "FILES", "IMAGE"}}
 	for i, r := range c.Images {
 		for _, l := range r.Layers {
 			in := fmt.Sprint(i + 1)
@@ -146,9 +146,9 @@ func oneBased(images []int) string {
 	return strings.Join(all, " ")
 }
 
-// writeDifferences lists the settings that are not the same.
+// writeDifferences lists the settings that differ between images.
 func writeDifferences(w io.Writer, c inspect.Comparison, width int) {
-	fmt.Fprintln(w, "\nSettings that differ")
+	fmt.Fprintln(w, "\nDifferent settings")
 	if len(c.Config) == 0 {
 		fmt.Fprintln(w, "  none")
 		return

@@ -79,7 +79,8 @@ func TestInterruptedTwice(t *testing.T) {
 			r.signal(t, syscall.SIGINT)
 			time.Sleep(100 * time.Millisecond) // two at once are one
 			r.signal(t, syscall.SIGINT)
-			if said := r.end(t); said.code != 130 || !strings.Contains(said.stderr, "interrupt again to cut it short") || !strings.Contains(said.stderr, "cutting the trial short") {
+			if said := r.end(t); said.code != 130 || !strings.Contains(said.stderr,
+				"interrupt again to abort it") || !strings.Contains(said.stderr, "aborting the trial") {
 				t.Errorf("exit code %d, want 130, and both signals acknowledged\n%s", said.code, said.stderr)
 			}
 			got := p.last(t)

@@ -17,13 +17,13 @@ func (a *invocation) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the stored runs, newest first",
-		Long: `List shows the stored runs, newest first. CELLS and TRIALS count all that were run:
-the control, which is the baseline once more, and the blocks for warming up too.
-BEGAN is in local time.`,
+		Long: `List shows the stored runs, newest first. CELLS and TRIALS count everything that
+ran, including the control and the warm-up blocks. BEGAN is in local time.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
-				return &usageError{fmt.Errorf("--limit %d", limit), "--limit takes a number of runs, 1 or more; without it all are listed"}
+				return &usageError{fmt.Errorf("invalid value %d for --limit", limit),
+					"write 1 or more; without --limit all runs are listed"}
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.list(cmd.Context(), s, limit) })
 		},
@@ -64,7 +64,7 @@ func (a *invocation) list(ctx context.Context, s bench.Store, limit int) error {
 	return errors.Join(a.printList(runs, unreadable == nil), unreadable)
 }
 
-// printList prints runs, and that there are none where that is known.
+// printList prints runs. It says that there are none only if all could be read.
 func (a *invocation) printList(runs []listed, all bool) error {
 	if a.global.JSON {
 		return a.printJSON(runs)
@@ -73,7 +73,7 @@ func (a *invocation) printList(runs []listed, all bool) error {
 		return nil
 	}
 	if len(runs) == 0 {
-		a.notice("no runs yet: 'tare run' makes one")
+		a.notice("no runs yet; 'tare run' makes one")
 		return nil
 	}
 	writeList(a.stdout, runs, a.lineWidth())
@@ -108,7 +108,7 @@ func none(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{fmt.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), args[0]), cmd.CommandPath() + " --help"}
+	return &usageError{fmt.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), args[0]), seeHelp(cmd)}
 }
 
 // atMostOne allows one argument.
@@ -117,7 +117,8 @@ func atMostOne(what string) cobra.PositionalArgs {
 		if len(args) <= 1 {
 			return nil
 		}
-		return &usageError{fmt.Errorf("%s takes at most %s, got %d arguments", cmd.CommandPath(), what, len(args)), cmd.CommandPath() + " --help"}
+		return &usageError{fmt.Errorf("unexpected argument %q: %s takes only %s", args[1], cmd.CommandPath(), what),
+			seeHelp(cmd)}
 	}
 }
 
@@ -127,6 +128,10 @@ func exactlyOne(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return &usageError{fmt.Errorf("%s takes %s, got %d arguments", cmd.CommandPath(), what, len(args)), cmd.CommandPath() + " --help"}
+		return &usageError{fmt.Errorf("%s takes exactly one argument, %s; got %d", cmd.CommandPath(), what, len(args)),
+			seeHelp(cmd)}
 	}
 }
+
+// seeHelp points to the help of a command.
+func seeHelp(cmd *cobra.Command) string { return "see '" + cmd.CommandPath() + " --help'" }

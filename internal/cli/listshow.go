@@ -13,11 +13,11 @@ import (
 // shortName is how much of an experiment's name is shown, at least: "lifecycle".
 const shortName = 9
 
-// spared are the columns of the list that a narrow terminal does without, the
+// spared are the columns of the list that are left out on a narrow terminal, the
 // first ones first.
 var spared = []string{"HOST", "CELLS"}
 
-// writeList prints runs in the columns that there is room for.
+// writeList prints runs in as many columns as fit.
 func writeList(w io.Writer, runs []listed, width int) {
 	rows := [][]string{{"RUN", "NAME", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS"}}
 	for _, r := range runs {
@@ -33,7 +33,7 @@ func writeList(w io.Writer, runs []listed, width int) {
 	term.WriteTable(w, rows, term.Unlimited)
 }
 
-// failedText counts the trials that failed, and those of which a part did.
+// failedText counts the trials that failed, and those that failed in part.
 func failedText(r listed) string {
 	if r.Partly == 0 {
 		return fmt.Sprint(r.Failed)
@@ -47,9 +47,9 @@ func statusText(r listed) string {
 	case bench.StopPrecision:
 		return "done: precise"
 	case bench.StopBlocks:
-		return "done: blocks"
+		return "done: all blocks"
 	case bench.StopBudget:
-		return "done: time up"
+		return "done: time limit"
 	case bench.StopAllFailed:
 		if r.Failed == 0 {
 			return "nothing ran" // unsupported, or what it needs could not be made

@@ -82,9 +82,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // takeSignals makes the first signal a request and the second one an order.
 func (a *invocation) takeSignals(cancel context.CancelFunc) (stop func()) {
-	// Whoever reads what is printed may go away in the middle of a run. That must
-	// not end it before it has cleaned up: caught, it is an error of the write.
-	// (Ignored instead, it would be ignored in every container too.)
+	// The reader of stdout may close it in the middle of a run. That must not end the
+	// run before it has cleaned up: if the signal is caught, the write returns an error.
+	// (If it were ignored, every container would ignore it too.)
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
@@ -125,8 +125,8 @@ func (a *invocation) takeSignals(cancel context.CancelFunc) (stop func()) {
 	}
 }
 
-// acknowledge says what a signal does to a run. On a terminal there is a "^C" on
-// the line, and maybe a bar.
+// acknowledge says what a signal does to a run. On a terminal it first clears the
+// line, which may show a "^C" and a progress bar.
 func (a *invocation) acknowledge(first bool) {
 	if !a.graceful.Load() {
 		return
@@ -135,14 +135,14 @@ func (a *invocation) acknowledge(first bool) {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
 	if first {
-		a.notice("finishing the trial in flight; interrupt again to cut it short")
+		a.notice("finishing the current trial; interrupt again to abort it")
 	} else {
-		a.notice("cutting the trial short, and cleaning up after it")
+		a.notice("aborting the trial and cleaning up")
 	}
 }
 
-// Command returns the command tree for its reference pages. It is not for
-// running: that is what Main is for.
+// Command returns the command tree for its reference pages. To run commands, use
+// Main.
 func Command() *cobra.Command {
 	return (&invocation{stdout: newResult(io.Discard), stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
 }
@@ -151,13 +151,13 @@ func (a *invocation) root() *cobra.Command {
 	showVersion := false
 	root := &cobra.Command{
 		Use:   "tare",
-		Short: "Measure what containers cost, and say which differences are real",
+		Short: "Measure what containers cost and show which differences are real",
 		Long: `tare measures what containers cost: one engine against another, one image
-against another, and a container against no container at all, and says honestly
+against another, or a container against no container at all. It says honestly
 which differences are real.
 
-  tare run         measure what a container costs on this machine: about two minutes
-  tare doctor      which engines can be used here, and what disturbs measurements
+  tare run         measure what a container costs here, in about two minutes
+  tare doctor      show which engines work here and what disturbs measurements
 
 ` + exitCodes,
 		SilenceErrors:     true,
@@ -181,11 +181,13 @@ which differences are real.
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	g := root.PersistentFlags()
-	g.BoolVar(&a.global.JSON, "json", false, "print the result, and any error, as JSON")
-	g.StringVar(&a.global.Store, "store", "", "`file` of stored runs (default $TARE_STORE, else $XDG_DATA_HOME/tare/tare.db)")
-	g.StringVar(&a.global.State, "state", "", "`directory` for what runs need while they run (default $TARE_STATE, else /var/lib/tare for root)")
+	g.BoolVar(&a.global.JSON, "json", false, "print results and errors as JSON")
+	g.StringVar(&a.global.Store, "store", "", "`file` that keeps all runs (default $TARE_STORE, else "+
+		"$XDG_DATA_HOME/tare/tare.db)")
+	g.StringVar(&a.global.State, "state", "", "`directory` for temporary run data (default $TARE_STATE, else "+
+		"/var/lib/tare for root)")
 	g.StringVar(&a.global.Color, "color", "auto", "`when` to use colour: auto, always, never")
-	g.BoolVar(&a.global.Verbose, "verbose", false, "say more on stderr")
+	g.BoolVar(&a.global.Verbose, "verbose", false, "print more detail to stderr")
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
@@ -193,20 +195,21 @@ which differences are real.
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
+	wrapHelp(root)
 	addCompletion(root)
 	return root
 }
 
-// unknownCommand refuses what is not a command.
+// unknownCommand refuses unknown commands.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{fmt.Errorf("no command %q", args[0]), commandHint(cmd, args[0])}
+	return &usageError{fmt.Errorf("unknown command %q", args[0]), commandHint(cmd, args[0])}
 }
 
-// commandHint says which command was meant: what others call so, or one that is spelt
-// much like it.
+// commandHint says which command was probably meant: one that other programs call so, or
+// one with a similar spelling.
 func commandHint(cmd *cobra.Command, word string) string {
 	var known []string
 	for _, c := range cmd.Commands() {
@@ -218,14 +221,14 @@ func commandHint(cmd *cobra.Command, word string) string {
 	if !cmd.HasParent() {
 		switch word {
 		case "rm", "remove", "delete":
-			return "stored runs are not removed one by one: 'tare list' shows them; " +
-				"'tare clean' removes what killed runs left"
+			return "tare does not delete single runs; 'tare list' shows them, and " +
+				"'tare clean' removes what killed runs left behind"
 		case "ls", "runs":
 			near, ok = "list", true
 		case "inspect", "report":
 			near, ok = "show", true
 		case "init", "new":
-			return "'tare plan NAME --yaml' writes an experiment to begin with"
+			return "'tare plan NAME --yaml' prints an experiment to start from"
 		}
 	}
 	if ok {
@@ -252,7 +255,7 @@ func terminal(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
-// terminalHeight is how many lines a terminal has; 0 for anything else.
+// terminalHeight returns how many lines a terminal has; 0 for anything else.
 func terminalHeight(w io.Writer) int {
 	f, isFile := w.(*os.File)
 	if !isFile {
@@ -265,7 +268,7 @@ func terminalHeight(w io.Writer) int {
 	return height
 }
 
-// defaultWidth is the width of what is not a terminal.
+// defaultWidth is the width if stdout is not a terminal.
 const defaultWidth = 80
 
 // width is how wide text on stdout may be.
@@ -296,7 +299,8 @@ func (a *invocation) color() (bool, error) {
 		_, tty := terminal(a.stdout.Writer)
 		return tty && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", nil
 	default:
-		return false, &usageError{err: fmt.Errorf("--color %q", a.global.Color), hint: "use auto, always or never"}
+		return false, &usageError{err: fmt.Errorf("invalid value %q for --color", a.global.Color),
+			hint: "use auto, always or never"}
 	}
 }
 

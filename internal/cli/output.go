@@ -22,7 +22,7 @@ func (e *outputError) Error() string { return e.err.Error() }
 func (e *outputError) Unwrap() error { return e.err }
 
 // result is stdout, or a file that the user named. It remembers the first
-// error, so that a result that went to a full disk is a failure whoever wrote it.
+// error, so that a result on a full disk is a failure, whichever code wrote it.
 type result struct {
 	io.Writer
 	what string // what cannot be done, for the error
@@ -43,8 +43,7 @@ func (o *result) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// readerGone reports whether whoever read stdout went away, which nobody needs
-// to be told.
+// readerGone reports whether the reader of stdout has closed it. That needs no message.
 func (a *invocation) readerGone(err error) bool {
 	return errors.Is(a.stdout.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE)
 }
@@ -59,20 +58,20 @@ func createFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, flags, 0o644)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil, &usageError{fmt.Errorf("--output: %s is there already", name), "choose another name, or remove it first"}
+		return nil, &usageError{fmt.Errorf("--output: %s already exists", name), "choose another name, or remove it first"}
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
+		return nil, &usageError{fmt.Errorf("--output: %w", err), "create the directory first, or choose another name"}
 	case err != nil:
 		return nil, &outputError{fmt.Errorf("--output: %w", err)}
 	}
 	return f, nil
 }
 
-// outputNamed refuses an output without a name, which is a mistake of the shell's script
-// and means the same as no output to nobody.
+// outputNamed refuses --output with an empty name, such as from a variable that a script
+// has not set. Nobody who writes that wants no output.
 func outputNamed(cmd *cobra.Command) error {
 	if f := cmd.Flags().Lookup("output"); f != nil && f.Changed && f.Value.String() == "" {
-		return &usageError{errors.New("--output has no name"), "name a file, or leave --output out"}
+		return &usageError{errors.New("--output has an empty name"), "name a file, or leave out --output"}
 	}
 	return nil
 }

@@ -34,14 +34,14 @@ func (a *invocation) packCommand() *cobra.Command {
 	var o packOptions
 	cmd := &cobra.Command{
 		Use:   "pack PROGRAM...",
-		Short: "Make an image of programs of this machine, with exactly what they need",
-		Long: `Pack makes an image of programs that are installed here: their dynamic loader,
-their libraries, and what they are known to open. It says what it took, and why.
-The same files give the same image, to the byte.
+		Short: "Make an image of installed programs and exactly what they need",
+		Long: `Pack makes an image of programs that are installed here, with their dynamic
+loader, their libraries and the files that they are known to open. It shows
+what it took and why. The same files give the same image, to the byte.
 
-PROGRAM is a name that is looked for in PATH, /usr/sbin and /sbin, or an absolute
-path. A container runs the first one. What a program needs beside libraries, and how
-it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
+PROGRAM is a name in PATH, /usr/sbin or /sbin, or an absolute path. A container
+runs the first one. A recipe says what else a program needs and how to start it;
+the recipe's name works as PROGRAM, too. There are recipes for
 ` + strings.Join(pack.RecipeNames(), ", ") + `.
 --image host:PROGRAM packs by the same rules.`,
 		Example: `  tare pack nginx -o nginx.tar
@@ -50,7 +50,8 @@ it is run, is in a recipe, whose name does as PROGRAM too. There are recipes for
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "archive to write: a `file` for --image tar:FILE and 'docker load'")
-	f.StringArrayVar(&o.load, "load", nil, "`engines` to load it into, with commas: "+strings.Join(loaders(), ", "))
+	f.StringArrayVar(&o.load, "load", nil, "comma-separated `engines` to load the image into: "+
+		strings.Join(loaders(), ", "))
 	f.StringVar(&o.tag, "tag", "", "`name` of the image (default tare.local/PROGRAM:latest)")
 	completeFlag(cmd, "load", completeList(loaders()...))
 	return cmd
@@ -111,7 +112,7 @@ func packError(err error, work string) error {
 	return err
 }
 
-// strange is what a repository's name does not have.
+// strange matches what the name of a repository may not contain.
 var strange = regexp.MustCompile(`[^a-z0-9]+`)
 
 // name is the full name of the image.
@@ -122,12 +123,12 @@ func (o packOptions) name(program string) (string, error) {
 	}
 	full, err := image.FullName(tag)
 	if err != nil {
-		return "", &usageError{err, "--tag NAME:TAG, such as tare.local/nginx:1"}
+		return "", &usageError{err, "write --tag NAME:TAG, such as tare.local/nginx:1"}
 	}
 	return full, nil
 }
 
-// checkOutput reads --output, and refuses what is there, before anything is packed.
+// checkOutput reads --output, and refuses a file that exists, before anything is packed.
 func (o *packOptions) checkOutput() error {
 	if o.output == "" {
 		return nil
@@ -136,7 +137,7 @@ func (o *packOptions) checkOutput() error {
 	if file == "" || file == "-" || strings.HasPrefix(file, "oci:") || strings.Contains(file, "://") {
 		return &usageError{
 			fmt.Errorf("--output %q is not a file", o.output),
-			"name a file for the archive; --load puts the image into an engine",
+			"name a file for the archive, or use --load to put the image into an engine",
 		}
 	}
 	o.output = filepath.Clean(file)
@@ -148,13 +149,12 @@ func (o *packOptions) checkOutput() error {
 		return notWritable(err)
 	}
 	if _, err := os.Stat(filepath.Dir(o.output)); errors.Is(err, fs.ErrNotExist) {
-		return &usageError{fmt.Errorf("--output: %w", err), "make the directory first, or choose another name"}
+		return &usageError{fmt.Errorf("--output: %w", err), "create the directory first, or choose another name"}
 	}
 	return nil
 }
 
-// workDir makes a directory for what is made on the way: where the image goes, or else
-// among temporary files.
+// workDir makes a directory for temporary files: beside the output, if there is one.
 func (o packOptions) workDir() (dir string, remove func() error, err error) {
 	parent := os.TempDir()
 	if o.output != "" {
@@ -170,7 +170,7 @@ func (o packOptions) workDir() (dir string, remove func() error, err error) {
 func notWritable(err error) error {
 	err = fmt.Errorf("--output: %w", err)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return &hintError{err, "choose a place that you may write to"}
+		return &hintError{err, "choose a directory that you may write to"}
 	}
 	return err
 }
@@ -196,11 +196,11 @@ func (o packOptions) write(ctx context.Context, img *image.Image, tag, work stri
 	return err
 }
 
-// place moves what was written to where it belongs. What has come there meanwhile stays.
+// place moves the finished file to its name. It never overwrites a file of that name.
 func (o packOptions) place(made string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, o.output, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EEXIST) {
-		// Not every file system can, and then the look before has to do.
+		// Not every file system supports this; then a check before the rename must do.
 		if err = o.checkOutput(); err == nil {
 			err = os.Rename(made, o.output)
 		}
@@ -223,16 +223,16 @@ func toLoad(flags []string) ([]app.Instance, error) {
 		i := slices.IndexFunc(all, func(e app.Instance) bool { return e.Name == name })
 		if i < 0 {
 			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(loaders(), e.Driver) })
-			can := "one can load into " + strings.Join(app.Names(all), ", ")
-			return nil, &usageError{fmt.Errorf("--load: no engine %q", name), can}
+			can := "engines that can load images: " + strings.Join(app.Names(all), ", ")
+			return nil, &usageError{fmt.Errorf("--load: unknown engine %q", name), can}
 		}
 		out = append(out, all[i])
 	}
 	return out, nil
 }
 
-// loadInto loads the image into engines, and returns their names. One that
-// cannot take it does not keep the others from it.
+// loadInto loads the image into engines, and returns the names of those that have it. It
+// goes on after an error.
 func (a *invocation) loadInto(
 	ctx context.Context, engines []app.Instance, img *image.Image, tag string,
 ) (loaded []string, err error) {
@@ -259,8 +259,8 @@ func (a *invocation) loadOne(ctx context.Context, inst app.Instance, img *image.
 	defer func() { err = errors.Join(err, app.CloseEngines(ctx, map[string]bench.Engine{inst.Name: e})) }()
 	l, ok := bench.As[bench.ImageLoader](e)
 	if !ok {
-		return fmt.Errorf("%w: %s has no store of images that users name: "+
-			"write a file with -o, and use it with --image tar:FILE", bench.ErrUnsupported, inst.Name)
+		return fmt.Errorf("%w: %s has no image store: write a file with -o, and use it with --image tar:FILE",
+			bench.ErrUnsupported, inst.Name)
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(img.WriteDockerArchive(w, tag)) }()

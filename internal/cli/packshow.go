@@ -41,7 +41,7 @@ type packedFile struct {
 	Part  string `json:"part_of,omitempty"` // the directory that it came with
 }
 
-// describe says what is in the image, and what it is there for.
+// describe lists what is in the image, and why.
 func describe(img *image.Image, tag string) *packed {
 	set := img.Packed()
 	out := &packed{
@@ -69,7 +69,7 @@ func (a *invocation) printPacked(p *packed) error {
 	out := a.stdout
 	writeFiles(out, p.Files, a.lineWidth())
 	made := p.made()
-	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare and %d links, %s; the layer has %s\n",
+	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare, %d links: %s; layer: %s\n",
 		len(p.Files)-made, made, p.Links, bytesText(p.Bytes), bytesText(p.Layer))
 	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(inspect.Words(p.Argv)))
 	if len(p.Ports) > 0 {
@@ -82,10 +82,10 @@ func (a *invocation) printPacked(p *packed) error {
 		fmt.Fprintf(out, "loaded %s into %s\n", plain.Line(p.Tag), engine)
 	}
 	if p.SetID {
-		a.notice("a program is set-user-ID or set-group-ID here, and not in the image")
+		a.notice("a program is set-user-ID or set-group-ID here, but not in the image")
 	}
 	if p.Written == "" && len(p.Loaded) == 0 {
-		a.notice("nothing was written: -o FILE or --load ENGINE keeps the image")
+		a.notice("nothing was written; use -o FILE or --load ENGINE to keep the image")
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func writeFiles(w io.Writer, files []packedFile, width int) {
 	term.WriteTable(w, rows, width)
 }
 
-// gathered makes one of the files that came with a directory, where the first was.
+// gathered joins the files that came with a directory into one row, in place of the first.
 func gathered(files []packedFile) (rows []packedFile) {
 	row := map[string]int{}
 	count := map[string]int{}

@@ -37,40 +37,49 @@ type planOptions struct {
 // shortParams are the options of workloads that have a flag of their own.
 func shortParams() []bench.Param {
 	return []bench.Param{
-		{Name: "count", Doc: "how many containers: short for --param count=`N`"},
-		{Name: "pings", Doc: "how many requests a trial sends: short for --param pings=`N`"},
-		{Name: "size", Doc: "of a file, a datagram or a block, as the workload says: short for --param size=`N`"},
-		{Name: "tool", Doc: "the `program` that measures, in place of what is built in: short for --param tool=NAME"},
+		{Name: "count", Doc: "number of containers: short for --param count=`N`"},
+		{Name: "pings", Doc: "requests per trial: short for --param pings=`N`"},
+		{Name: "size", Doc: "size of the workload's file, datagram or block: short for --param size=`N`"},
+		{Name: "tool", Doc: "`program` of this host to measure with: short for --param tool=NAME"},
 	}
 }
 
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	o.flags, o.short = f, map[string]*string{}
-	f.StringArrayVarP(&o.engines, "engine", "e", nil, "engines to compare: `names` with commas; ENGINE,name=N,OPTION=VALUE declares another instance")
-	f.StringVar(&o.remote, "remote", "", "take the engines of another machine, where 'tare agent serve' runs: `HOST[:PORT]`")
-	f.StringSliceVar(&o.images, "image", nil, "images to compare: `references` with commas")
-	f.StringSliceVar(&o.networks, "network", nil, "networks to compare: `words` with commas, such as native,host,bridge,published")
-	f.StringSliceVar(&o.storages, "storage", nil, "what data lies on, to compare: `words` with commas, such as layer,volume,bind,tmpfs")
-	f.StringArrayVar(&o.factors, "factor", nil, "any factor and its levels: `NAME=LEVEL,LEVEL`")
+	f.StringArrayVarP(&o.engines, "engine", "e", nil,
+		"comma-separated `names` of engines to compare; ENGINE,name=N,OPTION=VALUE adds another instance")
+	f.StringVar(&o.remote, "remote", "", "use the engines of another machine, where 'tare agent serve' runs: "+
+		"`HOST[:PORT]`")
+	f.StringSliceVar(&o.images, "image", nil, "comma-separated `references` of images to compare")
+	f.StringSliceVar(&o.networks, "network", nil,
+		"comma-separated `names` of networks to compare, such as native,host,bridge,published")
+	f.StringSliceVar(&o.storages, "storage", nil,
+		"comma-separated `names` of storage to compare, such as layer,volume,bind,tmpfs")
+	f.StringArrayVar(&o.factors, "factor", nil, "any factor with its levels: `NAME=LEVEL,LEVEL`")
 	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
 	for _, p := range shortParams() {
 		o.short[p.Name] = f.String(p.Name, "", p.Doc)
 	}
-	f.StringVar(&o.concurrency, "concurrency", "", "how many lanes of containers side by side, each level a condition: `N,N`")
-	f.StringArrayVar(&o.labels, "label", nil, "a label to keep with the run: `KEY=VALUE`")
-	f.StringVar(&o.overrides.Baseline, "baseline", "", "what the others are compared with: a `cell`, or FACTOR=LEVEL")
-	f.StringVar(&o.overrides.Blocks, "blocks", "", "how many blocks: `N`, or MIN..MAX; fewer where the budget is used up first")
-	f.StringSliceVar(&o.overrides.Precision, "precision", nil, "stop when every primary comparison is known this well, such as `3%`, or METRIC=3%; or off")
+	f.StringVar(&o.concurrency, "concurrency", "", "numbers of concurrent containers, each a condition: `N,N`")
+	f.StringArrayVar(&o.labels, "label", nil, "a label to store with the run: `KEY=VALUE`")
+	f.StringVar(&o.overrides.Baseline, "baseline", "", "`cell` to compare the others with, or FACTOR=LEVEL")
+	f.StringVar(&o.overrides.Blocks, "blocks", "", "number of blocks: `N`, or MIN..MAX; fewer if --budget ends the run "+
+		"first")
+	f.StringSliceVar(&o.overrides.Precision, "precision", nil,
+		"stop when every primary comparison is this precise, such as `3%`, or METRIC=3%; or off")
 	f.StringVar(&o.overrides.Budget, "budget", "", "stop after this `time`, such as 2m; or off")
-	f.StringSliceVar(&o.overrides.Smallest, "smallest", nil, "the smallest effect worth knowing, such as `1%`, or METRIC=5%; or auto")
-	f.StringVar(&o.overrides.Washout, "washout", "", "longest `time` to let the machine settle between trials; or off")
+	f.StringSliceVar(&o.overrides.Smallest, "smallest", nil,
+		"smallest difference that matters, such as `1%`, or METRIC=5%; or auto")
+	f.StringVar(&o.overrides.Washout, "washout", "", "longest `time` to wait between trials until the machine is "+
+		"quiet; or off")
 	f.StringVar(&o.overrides.Trial, "trial-timeout", "", "longest `time` for one trial")
 	f.StringVar(&o.overrides.Operation, "operation-timeout", "", "longest `time` for one operation")
-	f.StringSliceVar(&o.overrides.Primary, "primary", nil, "the `metrics` that decide, with commas")
-	f.IntVar(&o.warmup, "warmup", 0, "`blocks` to run first and not to count")
-	f.Uint64Var(&o.seed, "seed", 0, "`number` that decides the order of trials")
-	f.BoolVar(&o.overrides.Syscalls, "syscalls", false, "count the system calls of containers too, as a reason; every one of the machine is slower meanwhile")
-	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline twice to learn the noise floor")
+	f.StringSliceVar(&o.overrides.Primary, "primary", nil, "comma-separated `metrics` that decide")
+	f.IntVar(&o.warmup, "warmup", 0, "number of warm-up `blocks`, which run first and are not counted")
+	f.Uint64Var(&o.seed, "seed", 0, "`number` that determines the order of trials")
+	f.BoolVar(&o.overrides.Syscalls, "syscalls", false,
+		"also count the system calls of containers, as a reason; slows every system call of this machine")
+	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline a second time to measure the noise")
 }
 
 // imageExperiment compares the images that are its arguments.
@@ -91,7 +100,7 @@ func (o *planOptions) take(args []string) (experiment string, err error) {
 		return defaultExperiment, nil
 	}
 	if len(args) > 1 && len(o.images) > 0 {
-		return "", &usageError{errors.New("images are given twice"), "name them as arguments, or with --image"}
+		return "", &usageError{errors.New("images are given twice"), "name them either as arguments or with --image"}
 	}
 	o.images = append(o.images, args[1:]...)
 	return args[0], nil
@@ -149,7 +158,7 @@ func pairs(flag string, values []string) ([]bench.Label, error) {
 	for _, v := range values {
 		key, value, ok := strings.Cut(v, "=")
 		if !ok || key == "" {
-			return nil, &usageError{fmt.Errorf("--%s %q", flag, v), "write NAME=VALUE"}
+			return nil, &usageError{fmt.Errorf("invalid value %q for --%s", v, flag), "write NAME=VALUE"}
 		}
 		out = append(out, bench.Label{Key: key, Value: value})
 	}
@@ -174,7 +183,7 @@ func (a *invocation) plan(ctx context.Context, t *app.App, name string, o planOp
 		return nil, err
 	}
 	for _, l := range e.Excluded(p.Plan) {
-		a.notice("%s is left out: %s", l.Value, whyExcluded(l, p.Plan, name))
+		a.notice("%s is skipped: %s", l.Value, whyExcluded(l, p.Plan, name))
 	}
 	return p, err
 }
@@ -183,7 +192,7 @@ func (a *invocation) plan(ctx context.Context, t *app.App, name string, o planOp
 // the reason: not in stdin, which has been read.
 func whyExcluded(l bench.Label, plan bench.Plan, name string) string {
 	if experiment.Ignored(l, plan) {
-		return fmt.Sprintf("a plain process has no choice of %s; name an engine that has, such as floor", l.Key)
+		return fmt.Sprintf("a plain process has no %s to choose; name an engine that makes containers, such as floor", l.Key)
 	}
 	why := fmt.Sprintf("no cell of the experiment has %s: %s", l.Key, l.Value)
 	if name == "-" {
@@ -231,17 +240,17 @@ func (a *invocation) experimentSource(name string) (file string, data []byte, er
 	return name, data, nil
 }
 
-// noExperiment is the error of a name that is none, and of no file.
+// noExperiment is the error of a name that is neither that of a built-in experiment nor of a file.
 func noExperiment(name string) error {
 	var known []string
 	for _, b := range experiment.Builtins() {
 		known = append(known, b.Name)
 	}
-	hint := "built in are " + strings.Join(known, ", ") + "; or give a YAML file"
+	hint := "built-in experiments: " + strings.Join(known, ", ") + "; or give a YAML file"
 	if near, ok := experiment.Nearest(name, known); ok {
 		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}
-	return &usageError{fmt.Errorf("no experiment %q", name), hint}
+	return &usageError{fmt.Errorf("unknown experiment %q", name), hint}
 }
 
 func (a *invocation) planCommand() *cobra.Command {
@@ -249,13 +258,13 @@ func (a *invocation) planCommand() *cobra.Command {
 	var asYAML bool
 	cmd := &cobra.Command{
 		Use:   "plan [EXPERIMENT|FILE] [IMAGE]...",
-		Short: "Show what a run would do: cells, order, duration; run nothing",
-		Long: `Plan expands an experiment and shows its cells, the order in which they would
-run, and how long that may take. Nothing is measured.
+		Short: "Show what a run would do, without running it",
+		Long: `Plan expands an experiment. It shows the cells, the order of the trials, and how
+long they may take. It measures nothing.
 
-With --yaml it prints the experiment itself, to start one of your own from: as it
-is written, so that no other flag goes with it. A file for bucketbench is planned,
-and printed, as the experiment that does its work.`,
+With --yaml it prints the experiment as it is written, as a start for one of
+your own. No other flag can be combined with --yaml. A bucketbench file is
+converted to an experiment first.`,
 		Example: "  tare plan lifecycle --yaml > mine.yaml",
 		Args:    experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -286,7 +295,11 @@ func (a *invocation) printSource(name string, flags *pflag.FlagSet) error {
 		}
 	})
 	if len(others) > 0 {
-		return &usageError{fmt.Errorf("--yaml prints the experiment as it is written, and %s would change it", strings.Join(others, ", ")), "leave that out, and change what is printed"}
+		return &usageError{
+			fmt.Errorf("--yaml prints the experiment as it is written, so it cannot be combined with %s",
+				strings.Join(others, ", ")),
+			"use --yaml alone, and edit what it prints",
+		}
 	}
 	_, data, err := a.source(name)
 	if err == nil {

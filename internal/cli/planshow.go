@@ -30,7 +30,7 @@ type plannedRun struct {
 	// there are none.
 	ExpectedBlock time.Duration `json:"expected_block_ns,omitempty"`
 	Most          time.Duration `json:"most_ns,omitempty"` // 0 = no limit is known
-	// Warning says why no difference can be told from chance, and what would do; nil where it can.
+	// Warning says why there can be no verdict, and what helps; nil if there can be one.
 	Warning *bench.Warning `json:"warning,omitempty"`
 }
 
@@ -65,7 +65,7 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 		fmt.Fprintln(w)
 		term.WriteWrapped(w, "", out, width)
 	}
-	fmt.Fprintf(w, "\norder, the first blocks of %d:\n", plan.MaxBlocks)
+	fmt.Fprintf(w, "\norder in the first blocks, of %d:\n", plan.MaxBlocks)
 	for i, order := range s.Schedule[:min(len(s.Schedule), plan.Warmup+shownBlocks)] {
 		var cells []string
 		for _, c := range order[:min(len(order), shownOrder)] {
@@ -102,7 +102,7 @@ func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) {
 		case c.Baseline:
 			role = "baseline"
 		case c.Control:
-			role = "control: the baseline again, for the noise"
+			role = "control: the baseline again, to measure noise"
 		}
 		rows = append(rows, []string{c.Name, engineVersion(c.Engine, p), c.Condition, role})
 	}
@@ -125,7 +125,8 @@ func engineVersion(name string, p *app.Planned) string {
 func stopRule(p bench.Plan, metrics []bench.Metric) string {
 	var rules []string
 	if precision := asked(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
-		rules = append(rules, fmt.Sprintf("once every primary comparison is known to %s (at least %s)", precision, unit.FormatCount(p.MinBlocks, "block")))
+		rules = append(rules, fmt.Sprintf("when every primary comparison is precise to %s (after at least %s)", precision,
+			unit.FormatCount(p.MinBlocks, "block")))
 	}
 	if p.Budget > 0 {
 		rules = append(rules, "after "+unit.FormatDuration(p.Budget))
@@ -134,7 +135,7 @@ func stopRule(p bench.Plan, metrics []bench.Metric) string {
 	return strings.Join(rules, ", or ")
 }
 
-// asked says how precise a plan wants its primary metrics; empty where it does not.
+// asked says how precise a plan wants its primary metrics; empty if precision does not stop it.
 func asked(p bench.Plan, metrics []bench.Metric) string {
 	least, largest := p.Precisions(metrics)
 	switch {
@@ -143,7 +144,7 @@ func asked(p bench.Plan, metrics []bench.Metric) string {
 	case least == largest:
 		return "±" + unit.FormatPercent(least)
 	default:
-		return "±" + unit.FormatPercent(least) + " to ±" + unit.FormatPercent(largest) + ", as was asked of each metric"
+		return "±" + unit.FormatPercent(least) + " to ±" + unit.FormatPercent(largest) + ", depending on the metric"
 	}
 }
 
@@ -153,10 +154,10 @@ func duration(s plannedRun) string {
 	if s.Most > 0 {
 		text = "at most about " + unit.FormatDuration(s.Most)
 	} else {
-		text = "a time that nothing limits"
+		text = "as long as it needs: there is no time limit"
 	}
 	if s.ExpectedBlock > 0 {
-		return fmt.Sprintf("%s; one block takes about %s, as in earlier runs here", text, unit.FormatDuration(s.ExpectedBlock))
+		return fmt.Sprintf("%s; a block took about %s in earlier runs here", text, unit.FormatDuration(s.ExpectedBlock))
 	}
-	return text + "; how long a block takes is known after the first run here"
+	return text + "; no estimate for a block yet: nothing like it has run here"
 }

@@ -77,8 +77,8 @@ func (p *progress) observe(e run.Event) {
 	}
 }
 
-// measure begins the time that the budget is for, or goes on with it: preparations are
-// not in it.
+// measure starts or continues the time that counts against the budget. Preparations do not
+// count.
 func (p *progress) measure() {
 	switch {
 	case !p.measures:
@@ -112,7 +112,7 @@ func (p *progress) failed(s bench.Sample) {
 	}
 	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)), hanging(s.Reason))
 	if p.failures == mostFails {
-		fmt.Fprintln(p.out, "further failures are counted, not shown; 'tare show' has them all")
+		fmt.Fprintln(p.out, "further failures are counted but not shown here; 'tare show' lists all")
 	}
 }
 
@@ -126,7 +126,7 @@ func (p *progress) showTrial() {
 	p.show(p.where() + ", " + left)
 }
 
-// show puts a line on the screen; where that is no terminal, a line now and then.
+// show puts a line on the terminal, or prints one every heartbeat if there is no terminal.
 func (p *progress) show(text string) {
 	text = plain.Line(text)
 	switch {
@@ -174,9 +174,8 @@ func (p *progress) where() string {
 }
 
 // ahead returns how much of the run is done, and how long the rest may take:
-// by the budget or by the planned blocks, whichever comes first. A block that is
-// begun is ended, however long that takes. Enough
-// precision may end it earlier, which is why it is the most.
+// by the budget or by the planned blocks, whichever comes first. A block that has begun
+// is finished, however long that takes. The run may end earlier, when it is precise enough.
 func (p *progress) ahead() (fraction float64, left string) {
 	spent := p.now().Sub(p.began)
 	fraction = float64(p.done+p.ended) / float64(max(p.trials, 1))
@@ -192,7 +191,7 @@ func (p *progress) ahead() (fraction float64, left string) {
 		return fraction, "? left"
 	}
 	if rest = rest.Round(time.Second); rest <= 0 {
-		return min(fraction, 1), "what is begun is ended"
+		return min(fraction, 1), "finishing the current block"
 	}
 	return min(fraction, 1), "≤ " + unit.FormatDuration(rest) + " left"
 }

@@ -19,7 +19,8 @@ const tokenVariable = "TARE_TOKEN"
 
 // addTokenFlag adds the flag of commands that talk to another machine.
 func (a *invocation) addTokenFlag(f *pflag.FlagSet) {
-	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token that 'tare agent serve' printed (default: the token is in $TARE_TOKEN)")
+	f.StringVar(&a.tokenFile, "token-file", "",
+		"`file` with the token that 'tare agent serve' printed (default: the token in $TARE_TOKEN)")
 }
 
 // token returns the token that the user has been given. No error repeats it.
@@ -33,16 +34,17 @@ func (a *invocation) token() (remote.Token, error) {
 	}
 	t, err := remote.ParseToken(text)
 	if err != nil {
-		return t, &usageError{err, "put the token that 'tare agent serve' printed into $TARE_TOKEN, or into a file and name it with --token-file"}
+		return t, &usageError{err, "put the token that 'tare agent serve' printed into $TARE_TOKEN, or into a file for " +
+			"--token-file"}
 	}
 	return t, nil
 }
 
-// readToken reads a file that nobody else may read.
+// readToken reads a file that only its owner may read.
 func readToken(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return "", &usageError{err, "--token-file names a file with the token in it"}
+		return "", &usageError{err, "--token-file needs a file that contains the token"}
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
@@ -50,7 +52,8 @@ func readToken(name string) (string, error) {
 		return "", err
 	}
 	if others := info.Mode().Perm() & 0o077; others != 0 && info.Mode().IsRegular() {
-		return "", &usageError{fmt.Errorf("%s: others may read the token (mode %04o)", name, info.Mode().Perm()), "chmod 600 " + name}
+		return "", &usageError{fmt.Errorf("%s: other users can read the token (mode %04o)", name, info.Mode().Perm()),
+			"chmod 600 " + name}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	return string(text), err
@@ -61,18 +64,18 @@ func remoteHint(err error) string {
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &dial) && dial.Op == "dial" && strings.HasPrefix(dial.Net, "tcp"):
-		return "is 'tare agent serve' running there, and may its port be reached through the firewalls between?"
+		return "check that 'tare agent serve' runs there, and that no firewall blocks its port"
 	case errors.Is(err, remote.ErrToken):
-		return "use the token that 'tare agent serve' printed there when it began"
+		return "use the token that 'tare agent serve' printed there when it started"
 	case errors.Is(err, remote.ErrVersion):
 		return "install the same version of tare on both machines"
 	case errors.Is(err, remote.ErrBusy):
-		return "wait until the other run is through; 'tare agent serve --sessions N' takes several at once"
+		return "wait until the other run ends; 'tare agent serve --sessions N' allows several at a time"
 	}
 	return ""
 }
 
-// writeToken keeps a token in a new file that nobody else may read.
+// writeToken writes a token to a new file that only its owner may read.
 func writeToken(name string, t remote.Token) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

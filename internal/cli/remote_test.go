@@ -56,7 +56,7 @@ func lend(t *testing.T, p *place, args ...string) *lender {
 	}
 	lines := bufio.NewScanner(out)
 	for (l.address == "" || !strings.Contains(lines.Text(), "--remote")) && lines.Scan() {
-		if m := regexp.MustCompile(` at (\S+), until`).FindStringSubmatch(lines.Text()); m != nil {
+		if m := regexp.MustCompile(` on (\S+); press`).FindStringSubmatch(lines.Text()); m != nil {
 			l.address = m[1]
 		}
 		if m := regexp.MustCompile(`export TARE_TOKEN=(\w+)$`).FindStringSubmatch(lines.Text()); m != nil {
@@ -198,11 +198,12 @@ func TestRemoteRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"run", "lifecycle", "--remote", l.address, "--engine", "native", "--blocks", "6"}, 4, "would include the network"},
-		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "docker", "--network", "host", "--blocks", "6"}, 4, "is not lent here: there is native, floor"},
+		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "docker", "--network", "host", "--blocks", "6"}, 4,
+			"is not served here; these are: native, floor"},
 		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "runc,binary=/bin/sh", "--blocks", "6"}, 2, "tare agent serve --engine"},
-		{[]string{"run", "net-rtt", "--engine", "remote,name=there,engine=native", "--blocks", "6"}, 2, "needs its address"},
+		{[]string{"run", "net-rtt", "--engine", "remote,name=there,engine=native", "--blocks", "6"}, 2, "needs an address"},
 		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "native", "--network", "native", "--param", "size=24", "--blocks", "6", "--token-file", "none"}, 2, "no such file"},
-		{[]string{"run", "net-rtt", "--remote", "127.0.0.1:1"}, 1, "is 'tare agent serve' running there"},
+		{[]string{"run", "net-rtt", "--remote", "127.0.0.1:1"}, 1, "check that 'tare agent serve' runs there"},
 		{[]string{"doctor", "--remote", "127.0.0.1:1"}, 1, "connection refused"},
 	} {
 		said := p.tare(t, test.args...)

@@ -19,8 +19,8 @@ type formatOptions struct {
 	all    bool             // that is known
 }
 
-// formats are those that have a flag of their own: text is what there is without one, and
-// --json is for everything that tare prints.
+// formats are those that have a flag of their own. Text is the default, and --json is a
+// flag of every command.
 func formats() []app.Format {
 	return slices.DeleteFunc(app.Formats(), func(f app.Format) bool { return f.Name == "text" || f.Name == "json" })
 }
@@ -38,7 +38,7 @@ func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 	for _, format := range formats() {
 		o.chosen[format.Name] = f.Bool(format.Name, false, format.Doc)
 	}
-	f.BoolVar(&o.all, "all", false, "show intervals, percentiles, every metric, and all warnings")
+	f.BoolVar(&o.all, "all", false, "show all metrics, intervals, percentiles and warnings")
 }
 
 // some reports whether one of these flags is set.
@@ -83,12 +83,12 @@ func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) err
 	d := report.New(result)
 	d.Trailer = trailer
 	if n := damagedTrials(r); n > 0 && o.format(a.global.JSON).Silent {
-		a.notice("run %s: damaged trials that count as failed: %d; 'tare check' names them", r.Header.ID, n)
+		a.notice("run %s: damaged trials, counted as failed: %d; 'tare check' lists them", r.Header.ID, n)
 	}
 	return a.render(d, o)
 }
 
-// damagedTrials counts the trials of which the store has lost what they were.
+// damagedTrials counts the trials whose content the store has lost.
 func damagedTrials(r *bench.Run) (n int) {
 	for i := range r.Samples {
 		if slices.Contains(r.Samples[i].Notes, bench.NoteDamaged) {
@@ -115,7 +115,7 @@ func trailer(r *bench.Run) []string {
 	return []string{"saved as " + r.Header.ID}
 }
 
-// inWords is a list as a sentence has it: a, b and c.
+// inWords joins a list for a sentence: a, b and c.
 func inWords(words []string) string {
 	if n := len(words) - 1; n > 0 {
 		return strings.Join(words[:n], ", ") + " and " + words[n]

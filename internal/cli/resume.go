@@ -13,10 +13,10 @@ func (a *invocation) resumeCommand() *cobra.Command {
 	var format formatOptions
 	cmd := &cobra.Command{
 		Use:   "resume [RUN]",
-		Short: "Go on with a run that was interrupted or killed",
-		Long: `Resume finishes a run under the same plan, seed and schedule, from the first
-trial that has no sample. It first removes what the killed run left. Without RUN
-it takes the newest incomplete one.`,
+		Short: "Continue a run that was interrupted or killed",
+		Long: `Resume finishes a run with the same plan, seed and schedule. It first removes
+what the killed run left behind, and then begins with the first trial that has
+no sample. Without RUN it takes the newest incomplete run.`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(a.global.JSON); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// defaultExperiment is what 'tare run' does with nothing else said.
+// defaultExperiment is what 'tare run' does without arguments.
 const defaultExperiment = "quick"
 
 func (a *invocation) runCommand() *cobra.Command {
@@ -23,19 +23,20 @@ func (a *invocation) runCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "run [EXPERIMENT|FILE] [IMAGE]...",
-		Short: "Measure, and say which differences are real",
-		Long: `Run executes an experiment: a built-in one by name, or a YAML file. With nothing
-else said it measures what a container costs on this machine, to start and in CPU,
-memory, disk and network, with a plain process and at most four of the engines
-found here, in about two minutes. A file for bucketbench is run as the experiment that
-does its work, and what does not mean the same is said first.
+		Short: "Measure, and show which differences are real",
+		Long: `Run executes an experiment: a built-in one by name, or one from a YAML file.
+Without arguments it measures what a container costs on this machine: start-up,
+CPU, memory, disk and network, for a plain process and at most four of the
+engines found here, in about two minutes. A bucketbench file is converted and
+run; differences in meaning are printed first.
 
-Built in are these. Each stops once it knows enough, or when its time is used up, which
---budget changes; 'tare plan' says more.
+These are the built-in experiments with their time limits. Each stops earlier
+when its results are precise enough. --budget changes the limit, and 'tare plan'
+shows more.
 
 ` + builtinList() + `
-A run that is interrupted keeps what it has measured: see 'tare resume'. It ends with
-exit code 3 where some trials failed; 'tare --help' lists the others.`,
+An interrupted run keeps what it has measured, and 'tare resume' continues it.
+The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 		Example: `  tare run
   tare run lifecycle --engine native,runc,docker --budget 1m
   tare run image host:nginx tar:shop.tar
@@ -45,7 +46,8 @@ exit code 3 where some trials failed; 'tare --help' lists the others.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := o.take(args)
 			if err == nil && name == imageExperiment && len(o.images) == 0 {
-				err = &usageError{errors.New("which images?"), "tare run image REF REF: see tare image --help for how they are named"}
+				err = &usageError{errors.New("no images given"), "write tare run image REF REF; 'tare image --help' explains " +
+					"how to name images"}
 			}
 			if err != nil {
 				return err
@@ -56,7 +58,8 @@ exit code 3 where some trials failed; 'tare --help' lists the others.`,
 	o.addFlags(cmd.Flags())
 	a.addTokenFlag(cmd.Flags())
 	format.addFlags(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the run's records to `file` as they come as well; - for stdout instead of the table")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "also write records to `file` during the run; - prints them "+
+		"instead of the report")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
 	return cmd
@@ -88,7 +91,7 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 		return err
 	}
 	if ref := p.OnlyImage(); ref != "" {
-		a.notice("%s is the only image: it is measured, and compared with nothing; to compare, name two: tare run image %s OTHER", ref, ref)
+		a.notice("%s is the only image, so it is compared with nothing; to compare two: tare run image %s OTHER", ref, ref)
 	}
 	return a.withStore(ctx, func(s bench.Store) error {
 		records := recordsTo{a: a, name: output}

@@ -23,15 +23,14 @@ func (a *invocation) showCommand() *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
-		Short: "Show what a stored run says",
+		Short: "Show the report of a stored run",
 		Long: `Show analyses a stored run again and prints its report. RUN is an ID, a unique
-part of one, or "last", which is also the default.
+beginning or end of one, or "last", which is the default.
 
-With --trials it lists every trial, with --applied what the engines really
-applied to the containers of each cell. With --as bucketbench it prints the two
-tables of that program: rates by number of threads, and the times of each command.
-With --as ab it prints, for each cell of a run of http, the block that users of
-ApacheBench know.`,
+--trials lists every trial. --applied shows the settings that the engines
+really applied to the containers of each cell. --as bucketbench prints the two
+tables of that program: rates by number of threads, and times by command. --as
+ab prints ApacheBench's summary for each cell of an http run.`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(a.global.JSON); err != nil {
@@ -68,21 +67,25 @@ ApacheBench know.`,
 	}
 	format.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
-	cmd.Flags().BoolVar(&applied, "applied", false, "show what was applied in each cell")
-	cmd.Flags().StringVar(&as, "as", "", "print a run in the form of another `program`: bucketbench, from a run of throughput; ab, from a run of http")
+	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
+	cmd.Flags().StringVar(&as, "as", "",
+		"print the run in the form of another `program`: bucketbench (throughput runs) or ab (http runs)")
 	cmd.ValidArgsFunction = a.completeRuns
 	names, _, _ := forms()
 	completeFlag(cmd, "as", completeFixed(names...))
 	return cmd
 }
 
-// alone refuses lists together with what is not theirs.
+// alone refuses a list combined with another list or with a format of reports.
 func alone(format formatOptions, trials, applied bool) error {
 	switch {
 	case trials && applied:
-		return &usageError{errors.New("--trials and --applied are two lists"), "ask for one, then for the other"}
+		return &usageError{errors.New("--trials and --applied cannot be combined"), "use one, then the other"}
 	case (trials || applied) && format.some():
-		return &usageError{errors.New(inWords(formatFlags()) + " are for reports"), "--json prints --trials and --applied for programs"}
+		return &usageError{
+			errors.New("--trials and --applied cannot be combined with " + inWords(formatFlags())),
+			"for output that programs read, use --json",
+		}
 	}
 	return nil
 }
@@ -134,20 +137,22 @@ func (a *invocation) compareCommand() *cobra.Command {
 	var by string
 	cmd := &cobra.Command{
 		Use:   "compare RUN RUN...",
-		Short: "Compare runs that were made apart: two days, two hosts",
-		Long: `Compare sets runs against the first one, or runs of several hosts against those of
-the first host. Such runs were not interleaved: host, day and neighbours are
+		Short: "Compare separate runs, such as those of two days or two hosts",
+		Long: `Compare sets runs against the first one, or runs of several hosts against those
+of the first host. Such runs were not interleaved: host, day and neighbours are
 confounded with what is compared, and the report says so. To compare engines or
 images, put them into one run instead.
 
-One run of each shows a shift and no verdict, because a run has an effect of its
-own. Several runs of each, made in turn and told apart by a label, have verdicts:
+One run on each side shows a shift but no verdict, because each run has an
+effect of its own. Several runs on each side have verdicts. Make them in turn,
+and tell the sides apart with a label:
 
   tare run --label side=before; tare run --label side=after   # six times
   tare compare RUN... --by label:side`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return &usageError{fmt.Errorf("%s takes two runs or more, got %d", cmd.CommandPath(), len(args)), "'tare list' shows the stored runs"}
+				return &usageError{fmt.Errorf("%s needs at least two runs, got %d", cmd.CommandPath(), len(args)),
+					"'tare list' shows the stored runs"}
 			}
 			return nil
 		},
@@ -164,7 +169,7 @@ own. Several runs of each, made in turn and told apart by a label, have verdicts
 		},
 	}
 	format.addFlags(cmd.Flags())
-	cmd.Flags().StringVar(&by, "by", "auto", "what runs are `grouped` by: auto, host, run, or label:KEY")
+	cmd.Flags().StringVar(&by, "by", "auto", "how to `group` runs: auto, host, run or label:KEY")
 	cmd.ValidArgsFunction = a.completeRuns
 	completeFlag(cmd, "by", completeFixed("auto", "host", "run", "label:"))
 	return cmd
@@ -183,7 +188,7 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	case isLabel:
 		return func(h *bench.Header) string { return label(h.Plan.Labels, key) }, nil
 	default:
-		return nil, &usageError{fmt.Errorf("--by %q", by), "use auto, host, run or label:KEY"}
+		return nil, &usageError{fmt.Errorf("invalid value %q for --by", by), "use auto, host, run or label:KEY"}
 	}
 }
 
@@ -199,14 +204,17 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 			return err
 		}
 		if slices.ContainsFunc(runs, func(o *bench.Run) bool { return o.Header.ID == r.Header.ID }) {
-			return &usageError{fmt.Errorf("run %s is named twice", r.Header.ID), "'tare list' shows the stored runs"}
+			return &usageError{fmt.Errorf("run %s is given twice", r.Header.ID), "'tare list' shows the stored runs"}
 		}
 		runs = append(runs, r)
 	}
 	if key, ok := cutLabel(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool {
 		return slices.ContainsFunc(r.Header.Plan.Labels, func(l bench.Label) bool { return l.Key == key })
 	}) {
-		return &usageError{fmt.Errorf("none of these runs has the label %q", key), "runs get labels with --label KEY=VALUE; 'tare show RUN --json' lists them"}
+		return &usageError{
+			fmt.Errorf("none of these runs has the label %q", key),
+			"'tare run --label KEY=VALUE' sets a label; 'tare show RUN --json' lists those of a run",
+		}
 	}
 	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group})
 	if err != nil {

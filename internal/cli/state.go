@@ -22,7 +22,7 @@ func (a *invocation) here() (*app.App, error) {
 	return a.tare.At(dir)
 }
 
-// stateDir is where runs keep what they need while they run.
+// stateDir is the directory for temporary data of runs.
 func (a *invocation) stateDir() (string, error) {
 	switch {
 	case a.global.State != "":
@@ -51,7 +51,8 @@ func (a *invocation) xdg(variable, below string) (string, error) {
 	}
 	home := a.env("HOME")
 	if home == "" {
-		return "", &hintError{fmt.Errorf("no place for files: neither $%s nor $HOME is set", variable), "use --store FILE and --state DIR"}
+		return "", &hintError{fmt.Errorf("no directory for files: neither $%s nor $HOME is set", variable),
+			"use --store FILE and --state DIR"}
 	}
 	return filepath.Join(home, below, "tare"), nil
 }
@@ -61,10 +62,9 @@ func (a *invocation) withStore(ctx context.Context, f func(bench.Store) error) e
 	return a.withStoreOr(ctx, true, f)
 }
 
-// withRuns opens the store for what only reads it, or goes on with what is
-// there: a store that does not exist is not made. The default one, and that of
-// $TARE_STORE, has no runs then; one that the user names for this command is a
-// mistake.
+// withRuns opens the store for commands that need stored runs. It does not make a store
+// that is missing. If that is the default store or the one of $TARE_STORE, it has no runs;
+// if it is named with --store, that is a mistake.
 func (a *invocation) withRuns(ctx context.Context, f func(bench.Store) error) error {
 	return a.withStoreOr(ctx, false, f)
 }
@@ -82,7 +82,7 @@ func (a *invocation) withStoreOr(ctx context.Context, mayMake bool, f func(bench
 	case isKind(err, app.NotAStore) && a.global.Store == "": // nobody has typed it
 		return errors.Unwrap(err)
 	case errors.As(err, &place) && generalHint(err) == "":
-		return &hintError{err, "--store FILE keeps runs elsewhere"}
+		return &hintError{err, "choose another file with --store FILE"}
 	case err != nil:
 		return err
 	}

@@ -25,15 +25,15 @@ type shownTrial struct {
 	Values  map[string]float64 `json:"values,omitempty"` // by metric, in its unit
 }
 
-// showTrials lists the trials of a stored run, of which it never holds all: a run
-// may have a million.
+// showTrials lists the trials of a stored run. It never holds all of them in memory:
+// a run may have a million.
 func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) error {
 	b := bufio.NewWriter(a.stdout)
 	if a.global.JSON {
 		return errors.Join(writeTrialsJSON(b, record.Stored(ctx, s, id)), b.Flush())
 	}
-	// Once for the widths of the columns, and once to print them. A run that is
-	// under way may have grown between.
+	// The first pass finds the widths of the columns, the second prints. In between, a
+	// running run may have grown.
 	var widths []int
 	for row, err := range trialRows(record.Stored(ctx, s, id)) {
 		if err != nil {
@@ -52,8 +52,7 @@ func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) e
 	return b.Flush()
 }
 
-// widened is how wide columns must be for a row too. What stands last in it is
-// nothing's column.
+// widened makes columns wide enough for another row. Its last cell needs no width.
 func widened(widths []int, row []string) []int { return term.Widen(widths, row[:len(row)-1]) }
 
 // trialRows are the primary metrics of each trial, or why it has none, below a head.

@@ -17,7 +17,7 @@ type watcher struct {
 
 var _ app.Observer = (*watcher)(nil)
 
-// Begins says what is about to be measured, and what is left out.
+// Begins says what is about to be measured, and what is skipped.
 func (w *watcher) Begins(s app.Sitting) {
 	w.graceful.Store(true)
 	w.announce(s)
@@ -32,11 +32,11 @@ func (w *watcher) Over() {
 }
 
 func (w *watcher) Swept(l bench.Leftover) {
-	w.verbose("left by a trial that failed: %s %s of %s", l.Kind, l.ID, l.Engine)
+	w.verbose("removing what a failed trial left behind: %s %s of %s", l.Kind, l.ID, l.Engine)
 }
 
 func (w *watcher) Silent(engine string, why error) {
-	w.verbose("%s cannot be asked what is left with it: %v", engine, why)
+	w.verbose("cannot ask %s what was left behind: %v", engine, why)
 }
 
 func (a *invocation) announce(s app.Sitting) {
@@ -67,6 +67,6 @@ func (a *invocation) announce(s app.Sitting) {
 		a.notice("%s", out)
 	}
 	for _, p := range s.Planned.LeftOut() {
-		a.notice("left out: %s: %s", p.Name, p.Err)
+		a.notice("skipped: %s: %s", p.Name, p.Err)
 	}
 }

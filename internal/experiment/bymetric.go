@@ -13,7 +13,7 @@ type byMetric struct {
 	one []entry[float64]
 }
 
-// of returns what is said of a metric that is named.
+// of returns the value of a metric that is named.
 func (b *byMetric) of(metric string) (said entry[float64], named bool) {
 	i := slices.IndexFunc(b.one, func(e entry[float64]) bool { return e.name == metric })
 	if i < 0 {

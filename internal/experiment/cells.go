@@ -43,7 +43,7 @@ func (p *planner) cells() []bench.Cell {
 		}
 		p.checkNames(cells)
 		p.setBaseline(cells)
-		if p.file.control.or(len(cells) > 1) { // one alone is compared with nothing
+		if p.file.control.or(len(cells) > 1) { // a single cell has nothing to compare
 			cells = append(cells, controlOf(cells))
 		}
 		all = append(all, cells...)
@@ -51,9 +51,9 @@ func (p *planner) cells() []bench.Cell {
 	if len(all) == 0 {
 		hint := "the experiment excludes every combination: " + p.exclusions()
 		if !slices.ContainsFunc(p.known.Engines, func(name string) bool { return name != native }) {
-			hint = "no engine that makes containers was found here: tare doctor says what it looked for"
+			hint = "no engine that makes containers was found here; 'tare doctor' shows why"
 		}
-		p.Fail(p.widest(), "no cell is left to run", hint)
+		p.Fail(p.widest(), "no cell is left", hint)
 	}
 	return all
 }
@@ -161,13 +161,13 @@ func (p *planner) matrixCells(condition []choice) []bench.Cell {
 	return cells
 }
 
-// isolation are the factors of which a plain process has no choice: levels of
-// what keeps a container apart.
+// isolation are the factors that do not apply to a plain process: they describe how a
+// container is isolated.
 func isolation() []string {
 	return []string{"network", "storage", "runtime", "snapshotter", "seccomp", "userns", "read_only", "no_new_privileges", "privileged"}
 }
 
-// choices leaves out what a plain process has no choice of.
+// choices leaves out the factors that do not apply to a plain process.
 func choices(chosen []choice) []choice {
 	return slices.DeleteFunc(slices.Clone(chosen), func(c choice) bool {
 		return !c.level.named && slices.Contains(isolation(), c.factor)
@@ -325,7 +325,7 @@ func (p *planner) checkNames(cells []bench.Cell) {
 		if seen[c.Name] {
 			hint := "give one of them another name"
 			if c.Name == controlName {
-				hint = "tare calls its second baseline so; give the cell another name, or write control: false"
+				hint = "tare uses this name for its second baseline; rename the cell, or write control: false"
 			}
 			p.Fail(p.placeOf(c.Name), fmt.Sprintf("two cells are called %s", yamldoc.Quote(c.Name)), hint)
 			return
@@ -380,12 +380,13 @@ func (p *planner) setBaseline(cells []bench.Cell) {
 	}
 	switch {
 	case len(matching) > 1:
-		p.Fail(b.at, fmt.Sprintf("the baseline fits %d cells%s", len(matching), where), "name one of: "+strings.Join(matching, ", "))
+		p.Fail(b.at, fmt.Sprintf("the baseline matches %d cells%s", len(matching), where),
+			"name one of: "+strings.Join(matching, ", "))
 	case len(matching) == 0:
 		cells[0].Baseline = true // so that what follows has one
 		what := "no cell has the levels of the baseline"
 		if b.cell != "" {
-			what = fmt.Sprintf("there is no cell %s for the baseline", yamldoc.Quote(b.cell))
+			what = fmt.Sprintf("the baseline names cell %s, which does not exist", yamldoc.Quote(b.cell))
 		}
 		p.Fail(b.at, what+where, suggest(b.cell, "cells", names))
 	}

@@ -32,7 +32,7 @@ type instance struct {
 // instances reads {NAME: {driver: DRIVER, OPTION: VALUE}}.
 func instances() value[[]instance] {
 	option := anyText()
-	one := value[instance]{"an engine, a mapping with its driver", schema{
+	one := value[instance]{"an engine (a mapping with its driver)", schema{
 		"type": "object", "required": []string{"driver"}, "additionalProperties": option.schema,
 		"properties": schema{"driver": schema{"type": "string", "description": "The kind of engine."}},
 	}, func(r *reader, n yamldoc.Node) (instance, bool) { return r.instance(n, option) }}
@@ -49,7 +49,7 @@ func instances() value[[]instance] {
 func (r *reader) instance(n yamldoc.Node, option value[string]) (instance, bool) {
 	i := instance{Instance: Instance{Options: map[string]string{}}, optionAt: map[string]yamldoc.Place{}}
 	if n.Kind != yamldoc.Mapping {
-		r.WrongKind(n, "an engine, a mapping with its driver,")
+		r.WrongKind(n, "an engine (a mapping with its driver)")
 		return i, false
 	}
 	for _, f := range n.Fields {
@@ -68,7 +68,7 @@ func (r *reader) instance(n yamldoc.Node, option value[string]) (instance, bool)
 	return i, i.Driver != ""
 }
 
-// checkInstances holds the instances to the drivers that there are.
+// checkInstances checks the instances against the known drivers.
 func (p *planner) checkInstances() {
 	names := make([]string, len(p.known.Drivers))
 	for i, d := range p.known.Drivers {
@@ -78,7 +78,7 @@ func (p *planner) checkInstances() {
 		if _, err := parseIdentifier(i.Name); err != nil {
 			p.Fail(i.at, err.Error(), "")
 		} else if _, reserved := autoLimit(i.Name); reserved {
-			p.Fail(i.at, fmt.Sprintf("an engine cannot be called %q", i.Name), "it stands for engines found")
+			p.Fail(i.at, fmt.Sprintf("an engine cannot be called %q", i.Name), "this name stands for the engines that are found")
 		}
 		d := slices.Index(names, i.Driver)
 		if d < 0 {

@@ -35,8 +35,8 @@ func isPlain(c choice, cells []bench.Cell) bool {
 	return c.level.name == "host" && onlyPlain(cells)
 }
 
-// Ignored reports whether a level is Excluded because a plain process, of which all cells
-// of the plan are, has no choice of that factor.
+// Ignored reports whether a level is Excluded because all cells of the plan are plain
+// processes, to which the factor does not apply.
 func Ignored(l bench.Label, plan bench.Plan) bool {
 	return slices.Contains(isolation(), l.Key) && onlyPlain(plan.Cells)
 }

@@ -121,7 +121,7 @@ func (p *planner) expandAuto(levels []level) []level {
 		}
 		found := p.known.Found()
 		if len(found) == 0 {
-			p.Fail(l.at, "no engine was found on this machine", "`tare doctor` says why; or name engines instead of auto")
+			p.Fail(l.at, "no engine was found on this machine", "`tare doctor` shows why; or name engines instead of auto")
 		}
 		in, left := p.choose(found, l)
 		p.leftOut = append(p.leftOut, left...)
@@ -140,7 +140,8 @@ func (p *planner) checkConflicts() {
 		for _, l := range f.levels {
 			for _, s := range l.settings {
 				if o, ok := owner[s.path]; ok && o != f.name {
-					p.Fail(s.at, fmt.Sprintf("factors %q and %q both set %s", o, f.name, strings.TrimPrefix(s.path, "params.")), "a cell can have only one of them: set it in one factor")
+					p.Fail(s.at, fmt.Sprintf("factors %q and %q both set %s", o, f.name, strings.TrimPrefix(s.path, "params.")),
+						"set it in only one factor")
 					return
 				}
 				owner[s.path] = f.name
@@ -176,7 +177,7 @@ func (p *planner) isUnknownFactor(f factor) bool {
 	known := append(factorNames(), p.paramNames()...)
 	hint := suggest(f.name, "factors", known)
 	if _, near := Nearest(f.name, known); !near {
-		hint += "; the levels of a factor of your own are mappings: {name: NAME, …}"
+		hint += "; levels of your own factors are mappings: {name: NAME, …}"
 	}
 	p.Fail(f.at, fmt.Sprintf("unknown factor %s", yamldoc.Quote(f.name)), hint)
 	return true
@@ -208,7 +209,7 @@ func (p *planner) checkOption(name string, s setting) {
 	case !ok:
 		hint := suggest(name, "its options", p.paramNames())
 		if len(p.workload.Params()) == 0 {
-			hint = "it has none"
+			hint = "it has no options"
 		}
 		p.Fail(s.name, fmt.Sprintf("workload %q has no option %s", p.workload.Name(), yamldoc.Quote(name)), hint)
 	case param.Valid != nil:
@@ -273,8 +274,8 @@ func (p *planner) checkPicks() {
 	}
 }
 
-// unknownPick notes a factor that there is not. Cells alone have an engine
-// without a factor of that name.
+// unknownPick notes an unknown factor. If there are only written-out cells, they have
+// an engine without a factor of that name.
 func (p *planner) unknownPick(k pick, all []factor) {
 	if k.factor == "engine" {
 		return

@@ -40,7 +40,7 @@ func Parse(name string, data []byte) (*Experiment, error) {
 		return nil, err
 	}
 	r := newReader(src)
-	f, _ := object("an experiment, a mapping of keys to values,", fileKeys()).read(r, root) // what is wrong with it is in r
+	f, _ := object("an experiment (a mapping of keys to values)", fileKeys()).read(r, root) // what is wrong with it is in r
 	if err := r.Err(); err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func TestText(t *testing.T) {
 		{"UTF-16, the other way round", "\xfe\xff\x00w", "x.yaml: the file is UTF-16"},
 		{"UTF-16 and enormous", "\xff\xfe" + strings.Repeat("#", experiment.MaxBytes), "x.yaml: the file is larger than 64 KiB"},
 		{"Latin-1", "workload: lifecycle\ndoc: gr\xf6\xdfer\n", "x.yaml:2:8: byte 0xf6 is not UTF-8"},
-		{"NUL", "workload: life\x00cycle\n", "x.yaml:1:15: there is a NUL byte here"},
+		{"NUL", "workload: life\x00cycle\n", "x.yaml:1:15: NUL bytes are not allowed"},
 		{"escape", "workload: \x1b[31m\n", "x.yaml:1:11: control character U+001B is not allowed"},
 		{"lone CR", "workload: lifecycle\rbudget: 2m\n", "x.yaml:1:20: control character U+000D"},
 		{"column after CRLF", "workload: lifecycle\r\nbudget: 2\r\n", "x.yaml:2:9: duration \"2\" has no unit"},

@@ -48,33 +48,58 @@ func fileKeys() []key[file] {
 		fieldOf("doc", "One sentence: the question that it answers.", "doc: What does the bridge cost at start?", text(), func(f *f) *string { return &f.doc }),
 		must(fieldOf("workload", "What is executed and measured, such as `lifecycle`.", "workload: lifecycle", located(text()), func(f *f) *at[string] { return &f.workload })),
 		factorsKey("factors", "What is compared: the cross product of these levels. Default: `engine: auto`.", "factors: {engine: [docker, podman], network: [none, host]}", func(f *f) *[]factor { return &f.factors }),
-		factorsKey("conditions", "What is not compared, but under which the comparison is repeated, each time with a baseline of its own.", "conditions: {cpus: [1, 2]}", func(f *f) *[]factor { return &f.conditions }),
+		factorsKey("conditions", "Factors that are not compared: the comparison is repeated at each of their levels, each "+
+			"time with its own baseline.", "conditions: {cpus: [1, 2]}", func(f *f) *[]factor { return &f.conditions }),
 		fieldOf("exclude", "Combinations of levels to leave out of the cross product.", "exclude: [{engine: native, network: [bridge]}]", listOf(exclusionValue()), func(f *f) *[]exclusion { return &f.exclude }),
 		cellsKey(),
-		fieldOf("engines", "Engine instances beside the built-in ones. An instance named like a built-in engine takes its place.", "engines: {patched: {driver: oci, binary: /usr/local/bin/runc-patched}}", instances(), func(f *f) *[]instance { return &f.engines }),
+		fieldOf("engines", "Engine instances in addition to the built-in ones. An instance with the name of a built-in "+
+			"engine replaces it.", "engines: {patched: {driver: oci, binary: /usr/local/bin/runc-patched}}", instances(),
+			func(f *f) *[]instance { return &f.engines }),
 		fieldOf("baseline", "What the other cells are compared with: levels, or the name of a cell. Default: the first plain process (engine `native`), else the first cell.", "baseline: {engine: runc}", baselineValue(), func(f *f) *baseline { return &f.baseline }),
-		settingsKey("spec", "What every container is given.", "spec: {memory: 64MiB, network: host}", plainKeys(specKeys())),
+		settingsKey("spec", "Settings of every container.", "spec: {memory: 64MiB, network: host}", plainKeys(specKeys())),
 		settingsOf(paramsKey()),
-		fieldOf("primary", "The metrics that decide: by them the run's precision is judged. Fewer need fewer blocks. Default: as the workload declares.", "primary: [total]", listOf(located(text())), func(f *f) *[]at[string] { return &f.primary }),
-		fieldOf("blocks", "How many blocks: a range `MIN..MAX`, or `N` whatever the precision. It ends earlier where `budget` is used up. The least of a range is raised where fewer could not settle all comparisons. Default: `10..500`.", "blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
-		byMetricKey("precision", "Stop when every primary comparison is known as precisely as this, or `off`; for all metrics, or for each that is named. For a metric that `smallest` names it is half of that, unless `precision` says something of it, or of all. Default: `3%`.", "precision: 3%", or(share(), "off", 0), func(f *f) *byMetric { return &f.precision }),
-		fieldOf("budget", "Stop after the block in which this time is used up, or `off`; one block is always measured. Default: `2m`.", "budget: 2m", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.budget }),
-		byMetricKey("smallest", "The smallest effect worth knowing, of all metrics, or of each that is named; `auto` is the larger of 1 % and the noise floor. Default: `auto`.", "smallest: {total: 2%}", or(share(), "auto", 0), func(f *f) *byMetric { return &f.smallest }),
-		fieldOf("warmup", "Blocks that are run first, stored and never analysed. Default: `1`.", "warmup: 1", located(count(0, 1000)), func(f *f) *at[int64] { return &f.warmup }),
-		fieldOf("control", "Run the baseline twice in each block, to know the noise floor; where there is nothing to compare, only if this is written. Default: `true`.", "control: true", located(boolean()), func(f *f) *at[bool] { return &f.control }),
-		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it. Default: `{trial: 60s, operation: 30s}`.", "timeouts: {trial: 60s, operation: 30s}", object("a mapping of trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
+		fieldOf("primary", "The metrics that decide when the run is precise enough. Fewer metrics need fewer blocks. "+
+			"Default: those of the workload.", "primary: [total]", listOf(located(text())),
+			func(f *f) *[]at[string] { return &f.primary }),
+		fieldOf("blocks", "Number of blocks: a range `MIN..MAX`, or `N` whatever the precision. The run ends earlier if "+
+			"`budget` is used up. tare raises `MIN` if so few blocks could not settle all comparisons. Default: `10..500`.",
+			"blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
+		byMetricKey("precision", "Stop when every primary comparison is this precise, or `off`: one value for all "+
+			"metrics, or one for each named metric. A metric that `smallest` names gets half of that value, unless "+
+			"`precision` names the metric or is one value for all. Default: `3%`.", "precision: 3%", or(share(), "off", 0),
+			func(f *f) *byMetric { return &f.precision }),
+		fieldOf("budget", "Time limit, or `off`. The run stops after the block in which it is reached; one block is "+
+			"always measured. Default: `2m`.", "budget: 2m", located(or(duration(), "off", 0)),
+			func(f *f) *at[time.Duration] { return &f.budget }),
+		byMetricKey("smallest", "The smallest difference that matters: one value for all metrics, or one for each named "+
+			"metric. `auto` is the larger of 1 % and the noise. Default: `auto`.", "smallest: {total: 2%}",
+			or(share(), "auto", 0), func(f *f) *byMetric { return &f.smallest }),
+		fieldOf("warmup", "Number of warm-up blocks, which run first and are stored but not analysed. Default: `1`.",
+			"warmup: 1", located(count(0, 1000)), func(f *f) *at[int64] { return &f.warmup }),
+		fieldOf("control", "Run the baseline twice in each block to measure the noise. If there is nothing to compare, "+
+			"this must be written to have an effect. Default: `true`.", "control: true", located(boolean()),
+			func(f *f) *at[bool] { return &f.control }),
+		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it. Default: `{trial: 60s, "+
+			"operation: 30s}`.", "timeouts: {trial: 60s, operation: 30s}",
+			object("a mapping with trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
 		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.", "washout: 200ms", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.washout }),
-		fieldOf("seed", "Decides the order of trials. Default: drawn anew for each run, and stored with it.", "seed: 42", located(seed()), func(f *f) *at[uint64] { return &f.seed }),
-		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. Every system call of the machine is slower meanwhile. Default: `false`.", "syscalls: true", located(boolean()), func(f *f) *at[bool] { return &f.syscalls }),
-		fieldOf("hooks", "What happens on the host around trials, never timed.", "hooks: [{when: before-trial, do: drop-caches}]", listOf(hook()), func(f *f) *[]bench.Hook { return &f.hooks }),
-		fieldOf("labels", "Your own notes, kept with the run.", "labels: {ticket: X-1}", labels(), func(f *f) *[]bench.Label { return &f.labels }),
+		fieldOf("seed", "Determines the order of trials. Default: a random number for each run, which is stored with it.",
+			"seed: 42", located(seed()), func(f *f) *at[uint64] { return &f.seed }),
+		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. This slows every system "+
+			"call of the machine. Default: `false`.", "syscalls: true", located(boolean()),
+			func(f *f) *at[bool] { return &f.syscalls }),
+		fieldOf("hooks", "Actions on the host around trials. They are never timed.",
+			"hooks: [{when: before-trial, do: drop-caches}]", listOf(hook()), func(f *f) *[]bench.Hook { return &f.hooks }),
+		fieldOf("labels", "Your own notes, stored with the run.", "labels: {ticket: X-1}", labels(),
+			func(f *f) *[]bench.Label { return &f.labels }),
 	}
 }
 
 func timeoutKeys() []key[timeouts] {
 	limit := located(duration())
 	return []key[timeouts]{
-		fieldOf("trial", "For one trial, its cleaning up not included.", "trial: 60s", limit, func(t *timeouts) *at[time.Duration] { return &t.trial }),
+		fieldOf("trial", "For one trial, without its cleanup.", "trial: 60s", limit,
+			func(t *timeouts) *at[time.Duration] { return &t.trial }),
 		fieldOf("operation", "For one measured operation.", "operation: 30s", limit, func(t *timeouts) *at[time.Duration] { return &t.operation }),
 	}
 }
@@ -100,7 +125,7 @@ func settingsOf(k key[[]setting]) key[file] {
 
 func hook() value[bench.Hook] {
 	type h = bench.Hook
-	v := object("a hook, a mapping with when and do", []key[h]{
+	v := object("a hook (a mapping with when and do)", []key[h]{
 		must(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf("time", bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
 		must(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
 		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()), func(h *h) *[]string { return &h.Argv }),
@@ -110,7 +135,7 @@ func hook() value[bench.Hook] {
 		case command && h.Argv == nil:
 			r.Fail(n.At, "a command hook needs argv", "write argv: [program, argument]")
 		case !command && h.Argv != nil:
-			r.Fail(n.At, fmt.Sprintf("hook %q runs no command", h.Do), "leave argv out, or write do: command")
+			r.Fail(n.At, fmt.Sprintf("hook %q runs no command", h.Do), "leave out argv, or write do: command")
 		default:
 			return true
 		}
@@ -128,7 +153,7 @@ func labels() value[[]bench.Label] {
 	})
 }
 
-// belongs says where a key is known that was written in the wrong place.
+// belongs says where a key belongs that was written in the wrong place.
 func belongs(name string, here []string) (hint string, ok bool) {
 	top := keyNames(fileKeys())
 	if slices.Contains(top, name) && !slices.Equal(here, top) {
@@ -138,7 +163,8 @@ func belongs(name string, here []string) (hint string, ok bool) {
 		switch {
 		case k.name != name:
 		case k.factor:
-			return fmt.Sprintf("%q belongs below factors, where it is compared, or below spec, where it is the same for all", name), name != "engine"
+			return fmt.Sprintf("%q belongs below factors (to compare its levels) or below spec (one value for all cells)",
+				name), name != "engine"
 		default:
 			return fmt.Sprintf("%q belongs below spec", name), true
 		}

@@ -70,7 +70,8 @@ func factorsKey(name, doc, example string, into func(*file) *[]factor) key[file]
 			}
 			for _, field := range n.Fields {
 				if _, twice := findFactor(f.factors, field.Name); twice {
-					r.Fail(field.At, fmt.Sprintf("%q is compared and a condition at once", field.Name), "keep it in factors or in conditions")
+					r.Fail(field.At, fmt.Sprintf("%q is both a factor and a condition", field.Name),
+						"keep it in factors or in conditions")
 					continue
 				}
 				r.readKey(field, func() { *into(f) = append(*into(f), r.factor(field, factor{})) })
@@ -89,7 +90,7 @@ func (r *reader) factor(f yamldoc.Field, old factor) factor {
 	items := f.Value.Items
 	switch {
 	case f.Value.Kind == yamldoc.Mapping:
-		r.Fail(f.Value.At, "a list of levels is wanted here, not a mapping", "write [one, another], or - before each level")
+		r.Fail(f.Value.At, "expected a list of levels, but got a mapping", "write [one, another], or - before each level")
 		return out
 	case f.Value.Kind == yamldoc.Scalar:
 		items = []yamldoc.Node{f.Value}
@@ -142,8 +143,8 @@ func (r *reader) level(factor string, n yamldoc.Node) level {
 	return out
 }
 
-// wordName is what a level is called that is one word of an option. The empty
-// word, such as no tool, asks for what there is without it.
+// wordName is the name of a level that is one word of an option. The empty word,
+// such as no tool, stands for the default.
 func wordName(word string) string { return cmp.Or(word, "default") }
 
 func joinTexts(items []yamldoc.Node) string {
@@ -172,7 +173,7 @@ func (r *reader) namedLevel(n yamldoc.Node) level {
 func (r *reader) levelName(l level) {
 	const most = 200
 	if _, err := parseText(l.name); (l.name != "" && err != nil) || len(l.name) > most {
-		r.Fail(l.at, "the level has no name that fits into a table", "write {name: NAME, …: value}")
+		r.Fail(l.at, "the level needs a short name, for tables", "write {name: NAME, …: value}")
 	}
 }
 
@@ -252,7 +253,8 @@ type cell struct {
 // cellsKey reads cells. They may name levels of the factors read before.
 func cellsKey() key[file] {
 	return key[file]{
-		name: "cells", doc: "Cells beside the cross product, each with a name. With no factors, there is no cross product.",
+		name: "cells", doc: "Cells in addition to the cross product, each with a name. Without factors there is no cross " +
+			"product.",
 		example: "cells: [{name: small, engine: docker, memory: 32MiB}]",
 		want:    "a list of cells", schema: schema{"type": "array", "items": defined("cell"), "minItems": 1},
 		read: func(r *reader, n yamldoc.Node, f *file) {
@@ -270,7 +272,7 @@ func cellsKey() key[file] {
 func (r *reader) cell(n yamldoc.Node, factors []factor) cell {
 	c := cell{at: n.At}
 	if n.Kind != yamldoc.Mapping {
-		r.WrongKind(n, "a cell, a mapping with a name,")
+		r.WrongKind(n, "a cell (a mapping with a name)")
 		return c
 	}
 	if f, ok := n.Field("name"); ok {

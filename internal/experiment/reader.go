@@ -7,9 +7,9 @@ const MaxBytes = yamldoc.MaxBytes
 
 func readYAML(name string, data []byte) (yamldoc.Node, yamldoc.Source, error) {
 	return yamldoc.Read(name, data, yamldoc.Hints{
-		TooLarge: "an experiment is a page of text",
+		TooLarge: "an experiment is about one page of text",
 		Empty:    "`tare plan quick --yaml` prints an experiment to start from",
-		Second:   "put each experiment into a file of its own",
+		Second:   "write each experiment into its own file",
 	})
 }
 

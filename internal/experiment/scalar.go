@@ -38,7 +38,7 @@ func parseText(s string) (string, error) {
 func anyText() value[string] {
 	return word("text", schema{"type": []string{"string", "number", "boolean"}}, func(s string) (string, error) {
 		if strings.ContainsRune(s, 0) {
-			return "", errors.New("there is a NUL byte in the text")
+			return "", errors.New("the text contains a NUL byte")
 		}
 		return s, nil
 	})
@@ -130,7 +130,7 @@ func size() value[int64] {
 		}
 		n, err := unit.ParseBytes(s)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("size %s is nothing", yamldoc.Quote(s))
+			err = fmt.Errorf("size %s must be greater than zero", yamldoc.Quote(s))
 		}
 		return n, err
 	})
@@ -142,7 +142,7 @@ func duration() value[time.Duration] {
 	return word("a duration such as 30s", s, func(s string) (time.Duration, error) {
 		d, err := unit.ParseDuration(s)
 		if err == nil && d == 0 {
-			err = fmt.Errorf("duration %s is no time at all", yamldoc.Quote(s))
+			err = fmt.Errorf("duration %s must be greater than zero", yamldoc.Quote(s))
 		}
 		return d, err
 	})
@@ -160,17 +160,17 @@ func share() value[float64] {
 	})
 }
 
-// imageRef is a reference to an image. What a name means in an engine's own
-// store is for the engine to say.
+// imageRef is a reference to an image. Names in an engine's own store are checked by
+// the engine.
 func imageRef() value[string] {
 	v := text()
 	return word(v.want, v.schema, func(s string) (string, error) {
 		scheme, name, _ := strings.Cut(s, ":")
 		switch {
 		case name == "" && (scheme == "oci" || scheme == "tar" || scheme == "host"):
-			return "", fmt.Errorf("%s is not complete: want oci:DIR, tar:FILE or host:PROGRAM", yamldoc.Quote(s))
+			return "", fmt.Errorf("%s is incomplete: write oci:DIR, tar:FILE or host:PROGRAM", yamldoc.Quote(s))
 		case s == "docker://":
-			return "", fmt.Errorf("%s is not complete: want docker://REF", yamldoc.Quote(s))
+			return "", fmt.Errorf("%s is incomplete: write docker://REF", yamldoc.Quote(s))
 		case scheme == "host" && strings.Contains(name, "/") && !path.IsAbs(name):
 			return "", fmt.Errorf("%s is neither the name of a program nor an absolute path", yamldoc.Quote(name))
 		}
@@ -199,8 +199,8 @@ type blocks struct{ min, max at[int64] }
 func blockRange() value[blocks] {
 	number := located(count(1, maxBlocks))
 	pair := object("a mapping of min and max", []key[blocks]{
-		fieldOf("min", "Never stop before this many.", "min: 10", number, func(b *blocks) *at[int64] { return &b.min }),
-		fieldOf("max", "Stop here at the latest.", "max: 500", number, func(b *blocks) *at[int64] { return &b.max }),
+		fieldOf("min", "The least number of blocks.", "min: 10", number, func(b *blocks) *at[int64] { return &b.min }),
+		fieldOf("max", "The largest number of blocks.", "max: 500", number, func(b *blocks) *at[int64] { return &b.max }),
 	})
 	want := "a number of blocks such as 20, or a range such as 10..500"
 	s := schema{"anyOf": []any{number.schema, schema{"type": "string", "pattern": `^[0-9]+\.\.[0-9]+$`}, pair.schema}}
@@ -222,7 +222,7 @@ func blockRange() value[blocks] {
 	}}
 	return checked(v, func(r *reader, n yamldoc.Node, b *blocks) bool {
 		if b.min.set && b.max.set && b.min.value > b.max.value {
-			r.Fail(n.At, fmt.Sprintf("the least number of blocks, %d, is above the most, %d", b.min.value, b.max.value), "")
+			r.Fail(n.At, fmt.Sprintf("the least number of blocks, %d, is above the largest, %d", b.min.value, b.max.value), "")
 			return false
 		}
 		return true

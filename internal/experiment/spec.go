@@ -70,27 +70,40 @@ func specKeys() []specKey {
 		bareFactorOf(set("argv", "Program and arguments; there is no shell. Default: the image's own.", "argv: [/usr/bin/true]", listOf(anyText()), func(s *s) *[]string { return &s.Argv })),
 		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(), func(s *s) *[]string { return &s.Env }),
 		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(), func(s *s) *string { return &s.Dir }),
-		set("mounts", "File systems made visible inside.", "mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()), func(s *s) *[]bench.Mount { return &s.Mounts }),
+		set("mounts", "File systems to mount inside.",
+			"mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()), func(s *s) *[]bench.Mount { return &s.Mounts }),
 		bareFactorOf(networkKey()),
-		set("ports", "Ports inside that a client outside reaches. They are published on the host with `network: published`, `slirp4netns` and `pasta` alone.", "ports: [{container: 80, protocol: tcp}]", listOf(port()), func(s *s) *[]bench.Port { return &s.Ports }),
-		set("data", "The host's directory below which a plain process, or `storage: bind`, keeps its data: the disk that is measured. Default: the run's own.", "data: /srv/scratch", absolutePath(), func(s *s) *string { return &s.Data }),
+		set("ports", "Ports inside that clients outside can reach. Only `network: published`, `slirp4netns` and `pasta` "+
+			"publish them on the host.", "ports: [{container: 80, protocol: tcp}]", listOf(port()),
+			func(s *s) *[]bench.Port { return &s.Ports }),
+		set("data", "Directory of the host for the data of plain processes and of `storage: bind`; it determines which "+
+			"disk is measured. Default: the run's own directory.", "data: /srv/scratch", absolutePath(),
+			func(s *s) *string { return &s.Data }),
 		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", "layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
 		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
 		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
 		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", or(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),
-		factorOf(set("cpuset", "CPUs that it may run on, as the kernel lists them.", "cpuset: 0-1", or(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
-		factorOf(set("memory", "Memory limit. Swap is not limited by it.", "memory: 64MiB", or(size(), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Memory })),
+		factorOf(set("cpuset", "CPUs that the container may use, written as the kernel does.", "cpuset: 0-1",
+			or(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
+		factorOf(set("memory", "Memory limit; it does not limit swap.", "memory: 64MiB", or(size(), "unlimited", 0),
+			func(s *s) *int64 { return &s.Limits.Memory })),
 		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", or(count(1, 1<<22), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Pids })),
-		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter; `docker` is the default profile of Docker and containerd, the same one in every engine, also in runtimes that have none of their own.", "seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
-		factorOf(set("userns", "A user namespace of its own.", "userns: true", boolean(), func(s *s) *bool { return &s.Security.UserNS })),
-		factorOf(set("read_only", "A root file system that cannot be written to.", "read_only: true", boolean(), func(s *s) *bool { return &s.Security.ReadOnly })),
-		factorOf(set("no_new_privileges", "Programs inside gain no privileges by set-user-ID and the like.", "no_new_privileges: true", boolean(), func(s *s) *bool { return &s.Security.NoNewPrivileges })),
-		factorOf(set("privileged", "Every privilege that the engine has to give.", "privileged: true", boolean(), func(s *s) *bool { return &s.Security.Privileged })),
+		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter; `docker` is "+
+			"the default profile of Docker and containerd, for every engine, even for runtimes without a profile of their own.",
+			"seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
+		factorOf(set("userns", "Use a separate user namespace.", "userns: true", boolean(),
+			func(s *s) *bool { return &s.Security.UserNS })),
+		factorOf(set("read_only", "Mount the root file system read-only.", "read_only: true", boolean(),
+			func(s *s) *bool { return &s.Security.ReadOnly })),
+		factorOf(set("no_new_privileges", "Programs inside gain no privileges from set-user-ID and the like.",
+			"no_new_privileges: true", boolean(), func(s *s) *bool { return &s.Security.NoNewPrivileges })),
+		factorOf(set("privileged", "Every privilege that the engine can give.", "privileged: true", boolean(),
+			func(s *s) *bool { return &s.Security.Privileged })),
 	}
 }
 
-// networks says what each word for a network asks for: the kind, and the way by
-// which a client reaches it where there are several.
+// networks says what each word for a network means: the kind and, if there are several
+// ways to reach the container, the way.
 func networks() []struct{ word, kind, reach string } {
 	return []struct{ word, kind, reach string }{
 		{"none", "none", ""},
@@ -113,7 +126,10 @@ func networkKey() specKey {
 	v := oneOf("network", append(words, native)...)
 	return specKey{key: key[[]setting]{
 		name: "network", example: "network: host", want: v.want, schema: v.schema,
-		doc: "`none` (a namespace of its own with loopback only; the default), `host`, `bridge` (clients connect to the container's address), `published` (a bridge; clients connect to a port of the host), `peer` (a bridge; the client is a container beside it), `macvlan`, `slirp4netns` or `pasta`. Among the levels of a factor, `native` is the plain process.",
+		doc: "`none` (a separate namespace with only loopback; the default), `host`, `bridge` (clients connect to the " +
+			"container's address), `published` (a bridge; clients connect to a port of the host), `peer` (a bridge; the " +
+			"client is a second container), `macvlan`, `slirp4netns` or `pasta`. As a level of a factor, `native` is the " +
+			"plain process.",
 		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			word, ok := v.read(r, n)
 			if !ok {
@@ -164,21 +180,22 @@ func environment() value[[]string] {
 
 func mount() value[bench.Mount] {
 	type m = bench.Mount
-	v := object("a mount, a mapping with type and target", []key[m]{
+	v := object("a mount (a mapping with type and target)", []key[m]{
 		must(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("type", "bind", "tmpfs"), func(m *m) *string { return &m.Type })),
 		fieldOf("source", "The host's file or directory, for a bind mount.", "source: /srv/data", absolutePath(), func(m *m) *string { return &m.Source }),
-		must(fieldOf("target", "Where it is inside.", "target: /data", absolutePath(), func(m *m) *string { return &m.Target })),
-		fieldOf("read_only", "It cannot be written to.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
-		fieldOf("size", "Of a tmpfs.", "size: 64MiB", size(), func(m *m) *int64 { return &m.Size }),
+		must(fieldOf("target", "Its path inside the container.", "target: /data", absolutePath(),
+			func(m *m) *string { return &m.Target })),
+		fieldOf("read_only", "Mount it read-only.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
+		fieldOf("size", "The size of a tmpfs.", "size: 64MiB", size(), func(m *m) *int64 { return &m.Size }),
 	})
 	return checked(v, func(r *reader, n yamldoc.Node, m *m) bool {
 		switch {
 		case m.Type == "bind" && m.Source == "":
 			r.Fail(n.At, "a bind mount needs a source", "write source: /a/directory/of/the/host")
 		case m.Type == "bind" && m.Size != 0:
-			r.Fail(n.At, "a bind mount has no size", "only a tmpfs has")
+			r.Fail(n.At, "a bind mount has no size", "only a tmpfs has one")
 		case m.Type == "tmpfs" && m.Source != "":
-			r.Fail(n.At, "a tmpfs has no source", "only a bind mount has")
+			r.Fail(n.At, "a tmpfs has no source", "only a bind mount has one")
 		default:
 			return true
 		}
@@ -189,7 +206,7 @@ func mount() value[bench.Mount] {
 func port() value[bench.Port] {
 	type p = bench.Port
 	number := convert(count(1, 65535), func(n int64) uint16 { return uint16(n) })
-	v := object("a port, a mapping with container", []key[p]{
+	v := object("a port (a mapping with container)", []key[p]{
 		must(fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container })),
 		fieldOf("host", "The port on the host's loopback. Default: chosen by the engine.", "host: 8080", number, func(p *p) *uint16 { return &p.Host }),
 		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("protocol", "tcp", "udp"), func(p *p) *string { return &p.Protocol }),
@@ -226,7 +243,8 @@ func engineKey() specKey {
 func paramsKey() key[[]setting] {
 	v := named("a mapping of options to values", paramValue())
 	return key[[]setting]{
-		name: "params", doc: "Options of the workload. A list, such as a sequence of operations, may be written as a list.", example: "params: {size: 64}",
+		name: "params", doc: "Options of the workload. An option with several words, such as a sequence of operations, " +
+			"may be a list.", example: "params: {size: 64}",
 		want: v.want, schema: v.schema,
 		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			options, _ := v.read(r, n) // what is wrong with it has been noted
@@ -263,7 +281,7 @@ func paramValue() value[paramText] {
 		words, ok := listOf(one).read(r, n)
 		for i, w := range words {
 			if strings.Contains(w, ",") {
-				r.Fail(n.Items[i].At, fmt.Sprintf("%s has a comma, which separates the words of a list", yamldoc.Quote(w)), "")
+				r.Fail(n.Items[i].At, fmt.Sprintf("%s contains a comma, which separates the words of a list", yamldoc.Quote(w)), "")
 				ok = false
 			}
 		}

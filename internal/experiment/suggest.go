@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suggest says what an unknown word may have meant: the nearest known one, or
-// else all of them after what they are, such as "engines: runc, crun".
+// suggest says what an unknown word may have meant: the nearest known one or, if none
+// is near, all of them after their kind, such as "engines: runc, crun".
 func suggest(word string, what string, known []string) string {
 	if best, ok := Nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %q?", best)

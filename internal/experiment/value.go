@@ -38,8 +38,8 @@ func word[T any](want string, s schema, parse func(string) (T, error)) value[T] 
 	}}
 }
 
-// oneOf makes a value of a word that is one of a few. What it is one of is for
-// the error: "network".
+// oneOf makes a value of one of a few words. What names their kind in errors, such
+// as "network".
 func oneOf[T ~string](what string, words ...T) value[T] {
 	names := make([]string, len(words))
 	for i, w := range words {
@@ -56,7 +56,7 @@ func oneOf[T ~string](what string, words ...T) value[T] {
 				return w, true
 			}
 		}
-		r.Fail(n.At, fmt.Sprintf("unknown %s %s", what, yamldoc.Quote(n.Text)), suggest(n.Text, "known are", names))
+		r.Fail(n.At, fmt.Sprintf("unknown %s %s", what, yamldoc.Quote(n.Text)), suggest(n.Text, "known", names))
 		return "", false
 	}}
 }
@@ -98,7 +98,7 @@ func listOf[T any](item value[T]) value[[]T] {
 	s := schema{"type": "array", "items": item.schema, "minItems": 1}
 	return value[[]T]{"a list, each item " + item.want, s, func(r *reader, n yamldoc.Node) ([]T, bool) {
 		if n.Kind == yamldoc.Scalar {
-			r.Fail(n.At, "a list is wanted here, not a single value", fmt.Sprintf("write [%s]", n.Text))
+			r.Fail(n.At, "expected a list, but got a single value", fmt.Sprintf("write [%s]", n.Text))
 			return nil, false
 		}
 		if n.Kind != yamldoc.List {
@@ -106,7 +106,7 @@ func listOf[T any](item value[T]) value[[]T] {
 			return nil, false
 		}
 		if len(n.Items) == 0 {
-			r.Fail(n.At, "the list is empty", "leave the key out, or name something")
+			r.Fail(n.At, "the list is empty", "leave out the key, or add an item")
 			return nil, false
 		}
 		var out []T
@@ -175,7 +175,7 @@ func object[T any](what string, keys []key[T]) value[T] {
 // readKey refuses a key without a value, and otherwise reads it.
 func (r *reader) readKey(f yamldoc.Field, read func()) {
 	if f.Value.Kind == yamldoc.Null {
-		r.Fail(f.At, fmt.Sprintf("key %q has no value", f.Name), "leave it out, or give it one")
+		r.Fail(f.At, fmt.Sprintf("key %q has no value", f.Name), "leave out the key, or give it a value")
 		return
 	}
 	read()
@@ -183,7 +183,7 @@ func (r *reader) readKey(f yamldoc.Field, read func()) {
 
 func (r *reader) unknownKey(f yamldoc.Field, known []string) {
 	hint := ""
-	if !r.Full() { // otherwise nobody reads what was meant
+	if !r.Full() { // otherwise the hint would not be kept
 		hint = meant(f.Name, known)
 	}
 	r.Fail(f.At, fmt.Sprintf("unknown key %s", yamldoc.Quote(f.Name)), hint)

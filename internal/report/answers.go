@@ -9,9 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// answers puts the comparison of one cell with another into sentences, one for each
-// metric that decides. Of more cells, or under several conditions, tables say it
-// better: nil.
+// answers puts the comparison of two cells into sentences, one for each primary metric. It
+// is nil for more cells or several conditions: tables show those better.
 func answers(primary []Metric) (all []Line) {
 	for i := range primary {
 		m := &primary[i]
@@ -27,8 +26,8 @@ func answers(primary []Metric) (all []Line) {
 	return all
 }
 
-// two are the rows of a condition that has a baseline and one other cell; nil where
-// it has not.
+// two are the rows of a condition if it has a baseline and one other cell, and nil
+// otherwise.
 func (c *Condition) two() (base, other *Row) {
 	if len(c.Rows) != 2 {
 		return nil, nil
@@ -75,10 +74,10 @@ func answer(m *Metric, base, other *Row) string {
 	case analysis.Same:
 		return fmt.Sprintf("%s is the same within %s, %s", name, margin(m, e), by)
 	case analysis.Unreliable:
-		return name + " cannot be told: the baseline differs from itself"
+		return name + " has no verdict, because the control differs from the baseline"
 	}
 	if e.Blocks > 0 {
-		by += fmt.Sprintf(", until about %s", unit.FormatCount(e.Blocks, "block"))
+		by += fmt.Sprintf(", needs about %s", unit.FormatCount(e.Blocks, "block"))
 	}
-	return fmt.Sprintf("%s is not settled within %s, %s", name, margin(m, e), by)
+	return fmt.Sprintf("%s is unclear (margin %s): %s", name, margin(m, e), by)
 }

@@ -28,7 +28,7 @@ func TestAnswerWithoutInterval(t *testing.T) {
 		{Cell: "docker", N: 4, Median: value(1.1e-3), Effect: &Effect{Scale: bench.Ratio, Verdict: "unclear", Pairs: 4, Estimate: value(1.1), Smallest: 0.05}},
 	}
 	m := Metric{Unit: "s", Conditions: []Condition{{Rows: rows}}}
-	const want = "docker is not settled within ±5 %, +10.0 %, only 4 pairs"
+	const want = "docker is unclear (margin ±5 %): +10.0 %, only 4 pairs"
 	if got := answer(&m, &rows[0], &rows[1]); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -19,7 +19,7 @@ func aside(m *Metric) string {
 		parts = append(parts, "more is better")
 	}
 	if m.Smallest > 0 {
-		parts = append(parts, "worth knowing: "+unit.FormatPercent(m.Smallest))
+		parts = append(parts, "margin ±"+unit.FormatPercent(m.Smallest))
 	}
 	if len(m.Conditions) == 1 {
 		parts = append(parts, variation(m, &m.Conditions[0])...)
@@ -27,8 +27,8 @@ func aside(m *Metric) string {
 	return strings.Join(parts, " · ")
 }
 
-// variation says what differences are to be held against: the noise and, where it
-// is known, how far the blocks are apart.
+// variation says how much values vary without a real difference: the noise and, if it is
+// known, how far the blocks are apart.
 func variation(m *Metric, c *Condition) []string {
 	var parts []string
 	if s := noise(m, c); s != "" {
@@ -44,7 +44,7 @@ func variation(m *Metric, c *Condition) []string {
 	return parts
 }
 
-// noise says how far apart the same thing came out.
+// noise says how precisely the machine can compare the baseline with itself.
 func noise(m *Metric, c *Condition) string {
 	n := c.Noise
 	switch {
@@ -55,7 +55,7 @@ func noise(m *Metric, c *Condition) string {
 	case (n.Low == nil || n.High == nil) && m.comparisons() == 0: // and nothing that it could hide
 		return ""
 	case n.Low == nil || n.High == nil:
-		return "noise not known"
+		return "noise unknown"
 	case n.Scale == bench.Difference:
 		return "noise ±" + m.difference((*n.High-*n.Low)/2)
 	default:

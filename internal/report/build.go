@@ -172,7 +172,7 @@ func NewComparison(c *analysis.Contrast) *Document {
 	return d
 }
 
-// newInRun describes what a cell is against its own run's baseline; nil where it has none.
+// newInRun describes what a cell is against its own run's baseline; nil if it has none.
 func newInRun(r *analysis.ContrastRow, v *analysis.Values) *InRun {
 	if r.Baseline == "" {
 		return nil

@@ -18,7 +18,7 @@ func (d *Document) sayComparison() {
 	for i := range d.Groups {
 		letters = append(letters, letter(i))
 	}
-	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A", "one value is one run"}}
+	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A", "each value is one run"}}
 	run := 0
 	for i, g := range d.Groups {
 		for range g.Runs {
@@ -47,7 +47,7 @@ func (d *Document) sayComparison() {
 	}
 	if intervals(d.Tables) {
 		d.Legend = legend(primary, d.Tables,
-			"changes are of each run of one side against each of the other, not of the medians")
+			"changes come from pairs of runs, one of each group, not from the medians")
 	}
 	for _, w := range d.Warned {
 		d.Notes = append(d.Notes, Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)})
@@ -73,7 +73,7 @@ func runHead(letter string, r *Run) []string {
 }
 
 // inRun is the metric in another view: what cells differ by from the baseline of their
-// own run; nil where none does.
+// own run; nil if none does.
 func (m *Metric) inRun() *Metric {
 	in := *m
 	in.Conditions = nil
@@ -174,7 +174,7 @@ func (row *TableRow) addEffect(m *Metric, base, r *Row, in scale) {
 		text = effectText(r.Effect, in)
 		verdict, row.Tone = verdictText(m, r.Effect)
 		if analysis.Verdict(r.Effect.Verdict) == analysis.TooFewRuns && base.N == 1 && r.N == 1 {
-			verdict = "one run each: cannot tell"
+			verdict = "one run each: no verdict"
 		}
 	}
 	row.Cells = append(row.Cells, text[0])

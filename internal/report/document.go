@@ -35,7 +35,7 @@ type Document struct {
 	Runs    []Run    `json:"runs"`            // one, or those that are compared
 	Groups  []Group  `json:"groups"`          // of a comparison; null for one run
 	Metrics []Metric `json:"metrics"`         // primary ones first
-	Reasons []Reason `json:"reasons"`         // counters that differ; association, not proof
+	Reasons []Reason `json:"reasons"`         // counters that differ; a correlation, not a proof of a cause
 	Failed  []Fail   `json:"failures"`        // trials, or parts of them, that did not succeed; they are in no value
 	Ways    []Way    `json:"ways"`            // how cells were reached and what their data lay on; those without either left out
 	Warned  []Warn   `json:"warnings"`        // what the reader must know
@@ -94,7 +94,7 @@ type Metric struct {
 	Role       bench.Role      `json:"role"` // in this plan
 	Scale      bench.Scale     `json:"scale"`
 	Doc        string          `json:"doc"`
-	Smallest   float64         `json:"smallest"` // effect worth knowing that was asked for, as a ratio: 0.05 = ±5 %; 0 = none was
+	Smallest   float64         `json:"smallest"` // the smallest difference that matters, if given, as a ratio: 0.05 = ±5 %; 0 = not given
 	Conditions []Condition     `json:"conditions"`
 	Summary    *Condition      `json:"summary"` // over all conditions; null where there is only one, and in a comparison
 }
@@ -155,7 +155,7 @@ type Effect struct {
 	Adjusted *float64    `json:"adjusted"` // P after Holm's adjustment
 	Verdict  string      `json:"verdict"`  // an analysis.Verdict
 	Blocks   int         `json:"blocks"`   // estimated to settle what is unclear; 0 = not known
-	// Smallest is the smallest effect worth knowing: a ratio, 0.01 = ±1 %, or
+	// Smallest is the smallest difference that matters: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`
 	// Shift is a ratio's effect in the metric's unit, from the differences within the

@@ -44,8 +44,8 @@ func cellNames(cells []bench.Cell) string {
 	return strings.Join(names, ", ") + control
 }
 
-// programs names those of the host that measured in place of what is built in,
-// where they did so in every cell: else the cells' names tell.
+// programs names the programs of the host that measured in place of the built-in ones, if
+// they did so in every cell. Otherwise the cells' names say it.
 func programs(cells []bench.Cell) []string {
 	names := []string{}
 	if len(cells) == 0 {
@@ -64,7 +64,7 @@ func programs(cells []bench.Cell) []string {
 	return names
 }
 
-// title is what was measured and, where it was not tare itself, by what.
+// title is what was measured and, if tare itself did not measure it, with which programs.
 func title(r *Run) string {
 	if len(r.Programs) == 0 {
 		return plain.Line(r.Experiment)
@@ -72,7 +72,7 @@ func title(r *Run) string {
 	return plain.Line(r.Experiment + " by " + strings.Join(r.Programs, ", "))
 }
 
-// runParts says how long it went on and why it ended: h is the header of r.
+// runParts says how long the run took and why it ended; h is the header of r.
 func runParts(r *Run, h *bench.Header) []string {
 	wall := time.Duration(r.Wall * float64(time.Second))
 	parts := []string{
@@ -85,14 +85,14 @@ func runParts(r *Run, h *bench.Header) []string {
 	case bench.StopBlocks:
 		return append(parts, "stopped: all blocks done")
 	case bench.StopBudget:
-		return append(parts, "stopped: time used up")
+		return append(parts, "stopped: time limit reached")
 	case bench.StopAllFailed:
 		if r.Trials.Failed+r.Trials.TimedOut+r.Trials.Warmup == 0 {
 			return append(parts, "stopped: no cell could run")
 		}
 		return append(parts, "stopped: every cell failed")
 	default:
-		return append(parts, "not finished")
+		return append(parts, "incomplete")
 	}
 }
 
@@ -100,7 +100,7 @@ func runParts(r *Run, h *bench.Header) []string {
 func precise(h *bench.Header) string {
 	least, largest := h.Plan.Precisions(h.Metrics)
 	if least < largest {
-		return "as precise as was asked of each metric"
+		return "every metric precise enough"
 	}
 	return "±" + unit.FormatPercent(largest) + " reached"
 }

@@ -59,8 +59,9 @@ func TestStopped(t *testing.T) {
 func TestPrecise(t *testing.T) {
 	metrics := []bench.Metric{{Name: "total", Role: bench.Primary}, {Name: "start", Role: bench.Primary}, {Name: "exit", Role: bench.Detail}}
 	for want, margins := range map[string][][]bench.Margin{
-		"stopped: ±3 % reached":                           {nil, {{Metric: "total", Smallest: 0.06, Precision: 0.03}}, {{Metric: "exit", Precision: 0.5}}},
-		"stopped: as precise as was asked of each metric": {{{Metric: "total", Precision: 0.05}}},
+		"stopped: ±3 % reached": {nil, {{Metric: "total", Smallest: 0.06, Precision: 0.03}}, {{Metric: "exit",
+			Precision: 0.5}}},
+		"stopped: every metric precise enough": {{{Metric: "total", Precision: 0.05}}},
 	} {
 		for _, m := range margins {
 			h := &bench.Header{Plan: bench.Plan{Precision: 0.03, Margins: m}, Metrics: metrics}

@@ -27,7 +27,7 @@ func (m *Metric) tables() []Condition {
 	return append(slices.Clone(m.Conditions), *m.Summary)
 }
 
-// legend says in one line how to read the tables, whose ratios are of what ratios says.
+// legend says in one line how to read the tables; ratios says what their ratios compare.
 func legend(comparisons int, tables []Table, ratios string) string {
 	var parts []string
 	switch {
@@ -35,15 +35,15 @@ func legend(comparisons int, tables []Table, ratios string) string {
 	case comparisons == 0:
 		parts = append(parts, "[ ] 95 % interval of the median")
 	case comparisons == 1:
-		parts = append(parts, "[ ] is the 95 % interval of the comparison with the baseline")
+		parts = append(parts, "[ ] 95 % interval of the comparison with the baseline")
 	default:
-		parts = append(parts, "[ ] is each one's 95 % interval")
+		parts = append(parts, "[ ] 95 % interval")
 	}
 	if comparisons > 0 {
 		parts = append(parts, ratios)
 	}
 	if comparisons > 1 {
-		parts = append(parts, fmt.Sprintf("differences allow for all %d comparisons (Holm)", comparisons))
+		parts = append(parts, fmt.Sprintf("verdicts are adjusted for %d comparisons (Holm)", comparisons))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -60,7 +60,7 @@ func (m *marking) columns(t *Table, rows []Row) {
 	}
 }
 
-// note numbers the warnings that tables can refer to. One about all that there is
+// note numbers the warnings that tables can refer to. A warning about everything
 // marks nothing.
 func (d *Document) note(all []bench.Warning) *marking {
 	shown := d.shown()

@@ -87,12 +87,12 @@ func nameIn(cell, condition string) string {
 	return analysis.CellName(&bench.Cell{Name: cell, Condition: condition})
 }
 
-// sayWays says how packets went and where data lay.
+// sayWays says which path packets took and where data were stored.
 func (d *Document) sayWays() {
 	for _, w := range d.Ways {
 		l := Line{Name: plain.Line(nameIn(w.Cell, w.Condition))}
 		if len(w.Path) > 0 {
-			l.Text = append(l.Text, "packets by "+plain.Line(strings.Join(w.Path, " → ")))
+			l.Text = append(l.Text, "packets through "+plain.Line(strings.Join(w.Path, " → ")))
 		}
 		if w.Data != "" {
 			l.Text = append(l.Text, "data on "+plain.Line(w.Data))
@@ -101,7 +101,7 @@ func (d *Document) sayWays() {
 	}
 }
 
-// sayAbsent adds a cell that is not supported to those that are not for the same reason.
+// sayAbsent adds an unsupported cell to the others that have the same reason.
 func (d *Document) sayAbsent(name, why string) {
 	for i := range d.Words.Absent {
 		if l := &d.Words.Absent[i]; l.Text[0] == why {

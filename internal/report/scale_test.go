@@ -87,7 +87,7 @@ func TestOneUnitInARow(t *testing.T) {
 	}
 }
 
-// TestOneUnitInAReport checks that a value is written alike at a glance and in the table
+// TestOneUnitInAReport checks that a value is written alike in the summary and in the table
 // of its metric, whatever the other cells have.
 func TestOneUnitInAReport(t *testing.T) {
 	run := survey()
@@ -108,7 +108,7 @@ func TestOneUnitInAReport(t *testing.T) {
 			}
 			checked++
 			if glance, own := row.Cells[1], table.Groups[0].Lines[0].Cells[1]; glance != own {
-				t.Errorf("%s: %s at a glance, %s in its table", table.Title, glance, own)
+				t.Errorf("%s: %s in the summary, %s in its table", table.Title, glance, own)
 			}
 		}
 	}

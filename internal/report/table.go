@@ -45,7 +45,7 @@ func metricTable(m Metric, marks *marking) Table {
 	return t
 }
 
-// baseRow is the row that the others are compared with; nil where there is none.
+// baseRow is the row that the others are compared with; nil if there is none.
 func (c *Condition) baseRow() *Row {
 	i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Effect == nil })
 	if i < 0 {
@@ -112,7 +112,7 @@ func metricRow(m *Metric, r *Row, in scale, axis axis, marks *marking) TableRow 
 	return row
 }
 
-// medianInterval is shown where there is nothing to compare with.
+// medianInterval is shown if there is nothing to compare with.
 func medianInterval(m *Metric, r *Row, in scale) string {
 	if m.comparisons() > 0 || r.Low == nil || r.High == nil || r.Median == nil {
 		return ""
@@ -177,7 +177,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "same (" + margin(m, e) + ")", Plain
 	case analysis.Unclear:
 		if e.Blocks > 0 {
-			return "unclear until ~" + unit.FormatCount(e.Blocks, "block"), Doubtful
+			return "unclear, needs ~" + unit.FormatCount(e.Blocks, "block"), Doubtful
 		}
 		return "unclear", Doubtful
 	case analysis.Unreliable:
@@ -185,7 +185,7 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 	case analysis.NotCompared:
 		return "not compared", Doubtful
 	case analysis.TooFewRuns:
-		return "too few runs: cannot tell", Doubtful
+		return "too few runs: no verdict", Doubtful
 	default:
 		return plain.Line(e.Verdict), Plain
 	}

@@ -43,9 +43,9 @@ func (d *Document) sayMetrics(marks *marking) {
 	for _, m := range primary {
 		d.Tables = append(d.Tables, metricTable(m, marks))
 	}
-	d.Legend = legend(comparisons, d.Tables, "ratios are of pairs within a block, not of the medians")
+	d.Legend = legend(comparisons, d.Tables, "changes come from pairs within a block, not from the medians")
 	if slices.ContainsFunc(primary, func(m Metric) bool { return m.spread() }) {
-		d.Legend += "; blocks ±: how far the baseline's trials differ from block to block (half of the distance between their quartiles)"
+		d.Legend += "; blocks ±: how much the baseline differs between blocks (half the interquartile range)"
 	}
 	d.Details = detailTables(details, marks)
 	for _, m := range details {
@@ -62,9 +62,9 @@ func (d *Document) sayTogether(primary []Metric, comparisons int, marks *marking
 	if d.Answers == nil && comparisons == 0 {
 		return
 	}
-	glance := matrix("at a glance", signs, primary, marks)
+	glance := matrix("summary", signs, primary, marks)
 	if d.Answers != nil {
-		// They say what the tables would, and leave their notes to the glance.
+		// The sentences say what the tables would, so the summary has the notes.
 		marks.columns(&glance, primary[0].Conditions[0].Rows)
 		d.Details, d.Every, d.Tables = slices.Concat(d.Tables, d.Details), slices.Concat(d.Tables, d.Every), nil
 	}
@@ -83,7 +83,7 @@ const (
 	manyDetails = 9
 )
 
-// spread reports whether it is said how far blocks are apart.
+// spread reports whether the tables show how far blocks are apart.
 func (m *Metric) spread() bool {
 	return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Spread != nil })
 }

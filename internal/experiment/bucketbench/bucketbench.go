@@ -1,8 +1,8 @@
 // Package bucketbench reads the files of bucketbench, a benchmark of container
 // engines that is no longer worked on, and makes tare experiments of them.
 //
-// What a key or command means is taken from what bucketbench's drivers do, not
-// from its documentation. What tare cannot mean in the same way is a Note.
+// The meaning of keys and commands comes from what bucketbench's drivers do, not
+// from its documentation. A Note names each difference in meaning.
 package bucketbench
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
-// A Note says what an experiment does not mean in the same way as the file
-// that it was made of.
+// A Note is a difference in meaning between an experiment and the file that it was
+// made from.
 type Note struct {
 	Line int    `json:"line,omitempty"` // of that file, from 1; 0 = about all of it
 	Text string `json:"text"`           // one or more sentences, on one line
@@ -28,8 +28,8 @@ func (n Note) String() string {
 	return fmt.Sprintf("line %d: %s", n.Line, n.Text)
 }
 
-// Recognise reports whether data is a file for bucketbench, valid or not, and
-// no experiment: only the keys at the top are looked at.
+// Recognise reports whether data is a bucketbench file, valid or not, and not an
+// experiment. It looks only at the keys at the top.
 func Recognise(data []byte) bool {
 	root, _, _ := yamldoc.Read("", data, hints()) // one that is broken further down is recognised too
 	has := func(names ...string) bool {
@@ -64,5 +64,5 @@ func Convert(name string, data []byte) (Experiment, []Note, error) {
 }
 
 func hints() yamldoc.Hints {
-	return yamldoc.Hints{Second: "bucketbench reads the first one alone: remove the others"}
+	return yamldoc.Hints{Second: "bucketbench reads only the first one: remove the others"}
 }

@@ -200,8 +200,8 @@ func TestBounds(t *testing.T) {
 	one := "  - {type: Docker, threads: 1, iterations: 1}\n"
 	for _, tt := range []struct{ name, data, want string }{
 		{"bytes", strings.Repeat("#", yamldoc.MaxBytes+1), "the file is larger than 64 KiB"},
-		{"drivers", valid + strings.Repeat(one, 21), "x.yaml:24:5: at most 20 drivers"},
-		{"commands", "commands: [" + strings.Repeat("run, ", 99) + "]", "at most 98 commands"},
+		{"drivers", valid + strings.Repeat(one, 21), "x.yaml:24:5: the file has more than 20 drivers"},
+		{"commands", "commands: [" + strings.Repeat("run, ", 99) + "]", "the file has more than 98 commands"},
 		{"threads", strings.Replace(valid+one, "threads: 1", "threads: 1001", 1), "not a whole number from 1 to 1000"},
 		{"image", "image: " + strings.Repeat("x", 901), "longer than 900 characters"},
 		{"problems", valid + one + strings.Repeat("k", 1) + ": 1\n" + numbered(500), "and 491 more"},

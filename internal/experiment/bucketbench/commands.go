@@ -73,8 +73,8 @@ func moves() map[string]move {
 	}
 }
 
-// operations turns the commands into a sequence of tare's operations, and
-// notes what they were. What bucketbench could only have failed at is refused.
+// operations turns the commands into a sequence of tare's operations, and notes the
+// differences. It refuses what could only have failed in bucketbench.
 func (c *converter) operations() []string {
 	var out []string
 	all, now := moves(), absent
@@ -87,7 +87,8 @@ func (c *converter) operations() []string {
 		case name == metrics:
 			c.noteMetrics(w)
 		case now == exited && (name == Stop || name == Wait):
-			c.note(w.at, "%s of a container that has exited is left out: there is nothing to do, and bucketbench timed that", yamldoc.Quote(w.text))
+			c.note(w.at, "%s of a container that has exited is skipped: bucketbench timed it, although there is nothing to do",
+				yamldoc.Quote(w.text))
 		case moves && !slices.Contains(m.from, now):
 			c.Fail(w.at, fmt.Sprintf("%s cannot come here: the container %s", yamldoc.Quote(w.text), now), wanted(name, now))
 			return nil
@@ -103,7 +104,7 @@ func (c *converter) operations() []string {
 func wanted(name string, now state) string {
 	switch {
 	case name == Run:
-		return "each container is run once"
+		return "run each container only once"
 	case now == absent:
 		return "begin with run"
 	case now == paused:
@@ -121,18 +122,19 @@ func (c *converter) unknownCommand(w word) {
 	if strings.EqualFold(w.text, "rm") {
 		hint = ": did you mean remove?"
 	}
-	c.note(w.at, "bucketbench has no command %s and skips it; so does this%s", yamldoc.Quote(w.text), hint)
+	c.note(w.at, "bucketbench has no command %s and skips it; tare does the same%s", yamldoc.Quote(w.text), hint)
 }
 
-// finish ends a sequence with remove, as every one of tare's ends.
+// finish ends a sequence with remove, because every sequence of tare's ends so.
 func (c *converter) finish(operations []string, now state) []string {
 	last := c.file.commands[len(c.file.commands)-1].at
 	switch {
 	case now == absent:
-		c.Fail(last, "no container is ever run", "begin with run")
+		c.Fail(last, "no command runs a container", "begin with run")
 	case now != removed:
-		c.note(last, "nothing removed the containers, until bucketbench cleaned up after the last one. Here each is removed before the next is made, "+
-			"and the rate has that in it")
+		c.note(last, "bucketbench removed the containers only after the last one. Here each container is removed before "+
+			"the next one is created, "+
+			"and the rate includes that")
 		operations = append(operations, "remove")
 	}
 	if !c.stopsGently() {
@@ -145,7 +147,7 @@ func (c *converter) finish(operations []string, now state) []string {
 	return operations
 }
 
-// noteCommand notes what a command was that it is not here.
+// noteCommand notes how a command differs from bucketbench's.
 func (c *converter) noteCommand(w word, name string, now state) {
 	switch name {
 	case Stop:
@@ -156,14 +158,15 @@ func (c *converter) noteCommand(w word, name string, now state) {
 		c.noteWait(w)
 	case Delete:
 		if refused := c.types(func(t driverType) bool { return t.refuses }); now != exited && refused != "" {
-			c.note(w.at, "%s refused to remove a container that had not exited, and bucketbench counted the time of that; here remove kills it first", refused)
+			c.note(w.at, "%s refused to remove a container that had not exited, and bucketbench counted the time of the "+
+				"refusal; here remove kills it first", refused)
 		}
 	}
 }
 
-// stopsGently reports whether stop is SIGTERM first, in all cells alike. It is
-// not where some driver's was SIGKILL: then a SIGTERM that is ignored would
-// measure the grace. CRI has nothing else than stop.
+// stopsGently reports whether stop sends SIGTERM first, in all cells alike. It does not if
+// some driver sent SIGKILL: then an ignored SIGTERM would measure the grace period. CRI
+// has only stop.
 func (c *converter) stopsGently() bool {
 	return c.types(func(t driverType) bool { return t.kills }) == "" || c.types(func(t driverType) bool { return t.name == "CRI" }) != ""
 }
@@ -171,26 +174,29 @@ func (c *converter) stopsGently() bool {
 func (c *converter) noteStop(w word) {
 	var was []string
 	for _, t := range c.used {
-		if text := "with " + t.name + " " + t.stop; !slices.Contains(was, text) {
+		if text := "for " + t.name + ", " + t.stop; !slices.Contains(was, text) {
 			was = append(was, text)
 		}
 	}
-	is := "kill for every engine: SIGKILL, until the exit is known"
+	is := "kill for every engine: SIGKILL, timed until the exit is known"
 	if c.stopsGently() {
-		is = fmt.Sprintf("stop for every engine: SIGTERM, SIGKILL after %d s, until the exit is known", c.grace())
+		is = fmt.Sprintf("stop for every engine: SIGTERM, SIGKILL after %d s, timed until the exit is known", c.grace())
 	}
-	c.note(w.at, "stop was %s. Here it is %s", strings.Join(was, "; "), is)
-	c.note(w.at, "the program has to run until stop comes: where it had ended before, bucketbench counted the few milliseconds of a stop that failed or "+
-		"had nothing to do; here that is no failure, has no time, and is said in the report. If the program ends by itself, write wait in place of stop, "+
-		"or argv such as [sleep, \"3600\"]")
+	c.note(w.at, "in bucketbench stop was, %s. Here it is %s", strings.Join(was, "; "), is)
+	c.note(w.at, "the program must run until stop. If it had ended before, bucketbench counted the few milliseconds of "+
+		"a stop that failed or "+
+		"did nothing; here such a stop is not timed and not a failure, and the report mentions it. For a program that "+
+		"ends by itself, write wait in place of stop, "+
+		"or set argv, such as [sleep, \"3600\"]")
 	if !c.stopsGently() {
 		return
 	}
-	hint := "Write kill among the operations to end it at once"
+	hint := "To end it at once, use the operation kill"
 	if c.types(func(t driverType) bool { return t.name == "CRI" }) != "" {
 		hint = "With CRI there is no other way to end it"
 	}
-	c.note(w.at, "a program that SIGTERM does not end, such as sleep or a shell, took all of the grace in bucketbench; here it has not stopped, and that is a failure. %s", hint)
+	c.note(w.at, "a program that SIGTERM does not end, such as sleep or a shell, took the whole grace period in "+
+		"bucketbench; here that is a failure. %s", hint)
 }
 
 func (c *converter) notePause(w word) {
@@ -198,7 +204,7 @@ func (c *converter) notePause(w word) {
 		c.note(w.at, "CRI cannot pause: bucketbench counted 0 ms; here its cells are not supported")
 	}
 	if silent := c.types(func(t driverType) bool { return t.silent }); silent != "" {
-		c.note(w.at, "with %s, a pause that failed was no error but 0 ms; here it is an error", silent)
+		c.note(w.at, "with %s, bucketbench counted a failed pause as 0 ms; here it is an error", silent)
 	}
 }
 
@@ -206,7 +212,7 @@ func (c *converter) noteWait(w word) {
 	if not := c.types(func(t driverType) bool { return !t.waits }); not != "" {
 		c.note(w.at, "bucketbench could not wait with %s, and counted 0 ms and an error; here every engine waits", not)
 	}
-	c.note(w.at, "a program that ends with another status than 0 was as good as any; here its container has failed")
+	c.note(w.at, "bucketbench accepted any exit status of the program; here only 0 is a success")
 }
 
 func (c *converter) noteMetrics(w word) {

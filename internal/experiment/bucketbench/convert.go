@@ -18,7 +18,7 @@ type converter struct {
 	notes []Note
 }
 
-// note notes what is different, where it comes first.
+// note adds a difference, unless it has been noted before.
 func (c *converter) note(at yamldoc.Place, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(c.notes, func(n Note) bool { return n.Text == text }) {
@@ -61,7 +61,8 @@ func (c *converter) experimentName() string {
 	name := foreign.ReplaceAllString(w.text, "-")
 	name = strings.Trim(name[:min(len(name), 64)], "._-")
 	if name != w.text {
-		c.note(w.at, "the name %s is written %s, in the letters that names have here", yamldoc.Quote(w.text), yamldoc.Quote(name))
+		c.note(w.at, "the name %s becomes %s, with the characters that tare allows in names", yamldoc.Quote(w.text),
+			yamldoc.Quote(name))
 	}
 	return name
 }
@@ -76,7 +77,8 @@ func (c *converter) image() string {
 		name = fullName(name)
 	}
 	if c.types(func(t driverType) bool { return t.driver != "oci" }) != "" {
-		c.note(w.at, "tare fetches no images: before the run, %s has to be in the store of each engine that has one", yamldoc.Quote(name))
+		c.note(w.at, "tare does not pull images: before the run, pull %s into the store of each engine that has one",
+			yamldoc.Quote(name))
 	}
 	if bundles := c.types(func(t driverType) bool { return t.bundle }); bundles != "" {
 		c.noteBundles(bundles)
@@ -90,10 +92,12 @@ func (c *converter) noteBundles(bundles string) {
 	if !c.file.rootfs.set() {
 		at, dir = c.file.image.at, "at rootfs"
 	}
-	c.note(at, "%s ran the bundle %s, as its config.json says; here all engines run the image", bundles, dir)
+	c.note(at, "%s ran the bundle %s with its config.json; here all engines run the image", bundles, dir)
 	if c.types(func(t driverType) bool { return t.driver == "oci" }) != "" {
-		c.note(at, "tare's OCI runtimes take the image from a file, and their cells are not supported until it is in one, such as "+
-			"by `docker save %s -o /srv/image.tar`, and `--image tar:/srv/image.tar`, which every engine here can load", c.file.image.text)
+		c.note(at, "tare's OCI runtimes need the image in a file; without it their cells are not supported. Make one, "+
+			"such as "+
+			"with `docker save %s -o /srv/image.tar`, and use `--image tar:/srv/image.tar`, which every engine here can load",
+			c.file.image.text)
 	}
 }
 
@@ -120,13 +124,14 @@ func (c *converter) argv() []string {
 		return nil
 	}
 	if strings.ContainsAny(w.text, `'"\`) {
-		c.note(w.at, "bucketbench splits the command at spaces and knows no quotes; so does this")
+		c.note(w.at, "bucketbench splits the command at spaces and ignores quotes; tare does the same")
 	}
 	if bundles := c.types(func(t driverType) bool { return t.bundle }); bundles != "" {
-		c.note(w.at, "%s had no use for command; here every engine runs it", bundles)
+		c.note(w.at, "%s ignored command; here every engine runs it", bundles)
 	}
 	if docker := c.types(func(t driverType) bool { return t.driver == "docker" }); docker != "" {
-		c.note(w.at, "with %s, an entry point of the image stayed before the command; argv replaces it: write it first, if the image has one", docker)
+		c.note(w.at, "with %s, the command followed the image's entry point; argv replaces the entry point, so write it "+
+			"first if the image has one", docker)
 	}
 	return strings.Fields(w.text)
 }
@@ -140,8 +145,9 @@ func (c *converter) network() string {
 	}
 	if docker != "" {
 		i := slices.IndexFunc(c.used, func(t driverType) bool { return t.driver == "docker" })
-		c.note(c.file.drivers[i].kind.at, "Docker gave its containers a bridge network, which takes its time; here they have none, like those of the other engines, "+
-			"unless its level says network: bridge")
+		c.note(c.file.drivers[i].kind.at, "Docker gave its containers a bridge network, which takes time; here they have "+
+			"no network, like those of the other engines, "+
+			"unless their level sets network: bridge")
 	}
 	return ""
 }
@@ -157,7 +163,7 @@ func (c *converter) engines() []Engine {
 			return o.Driver == e.Driver && o.Value == e.Value && o.Iterations == e.Iterations
 		})
 		if same >= 0 {
-			c.note(d.kind.at, "to tare this is the engine of line %d once more: it is left out", lines[same])
+			c.note(d.kind.at, "for tare this is the same engine as on line %d, so it is skipped", lines[same])
 			out[same].Threads = max(out[same].Threads, e.Threads)
 			continue
 		}
@@ -171,7 +177,8 @@ func (c *converter) engine(d driver, t driverType) Engine {
 	e := Engine{Name: t.engine, Driver: t.driver, Value: t.client, Iterations: d.iterations.value, Threads: d.threads.value}
 	switch {
 	case d.client.set() && t.option == "":
-		c.note(d.client.at, "%s is left out: %s", yamldoc.Quote(d.client.text), "tare asks the daemon at its usual socket; another is an option of the engine")
+		c.note(d.client.at, "%s is ignored: %s", yamldoc.Quote(d.client.text),
+			"tare uses the usual socket of the daemon; an option of the engine sets another")
 	case d.client.set():
 		e.Value = address(t.option, d.client.text)
 	}
@@ -207,35 +214,39 @@ func freeName(name string, taken []Engine) string {
 	}
 }
 
-// noteDriver notes the type, and the keys that nothing here stands for.
+// noteDriver notes differences of the type, and the keys that tare ignores.
 func (c *converter) noteDriver(d driver, t driverType) {
 	if t.note != "" {
 		c.note(d.kind.at, "%s: %s", t.name, t.note)
 	}
 	if d.logDriver.set() && t.driver == "docker" {
-		c.note(d.logDriver.at, "the log driver %s and its options are left out: tare leaves logging as the engine is configured. Engines that log differently "+
-			"can be compared as two daemons", yamldoc.Quote(d.logDriver.text))
+		c.note(d.logDriver.at, "the log driver %s and its options are ignored: tare does not change how an engine logs. "+
+			"To compare log drivers, "+
+			"use two daemons", yamldoc.Quote(d.logDriver.text))
 	}
 	if d.cgroupPath.set() {
-		c.note(d.cgroupPath.at, "cgroupPath %s is left out: it said where --overhead looks for the daemon, and tare takes no path for that", yamldoc.Quote(d.cgroupPath.text))
+		c.note(d.cgroupPath.at, "cgroupPath %s is ignored: it told --overhead where to find the daemon, and tare needs no "+
+			"path for that", yamldoc.Quote(d.cgroupPath.text))
 	}
 	reads := slices.ContainsFunc(c.file.commands, func(w word) bool { return command(w.text) == metrics })
 	if at := d.streamStats.at; reads && at.Line > 0 {
-		c.note(at, "streamStats goes with metrics and is left out like it")
+		c.note(at, "streamStats belongs to metrics and is ignored like it")
 	}
 	if at := d.statsInterval.at; reads && at.Line > 0 {
-		c.note(at, "statsIntervalSec goes with metrics and is left out like it")
+		c.note(at, "statsIntervalSec belongs to metrics and is ignored like it")
 	}
 }
 
-// noteFile notes what is different in every file.
+// noteFile notes the differences that every file has.
 func (c *converter) noteFile() {
 	if d := c.file.detached; d.at.Line > 0 && !d.value {
-		c.note(d.at, "bucketbench ran every container detached, whatever this says; so does this")
+		c.note(d.at, "bucketbench ran every container detached, whatever this key says; tare does the same")
 	}
-	c.note(yamldoc.Place{}, "bucketbench ran each driver and number of threads once, one after the other; here all of them run in every block, in random order, until enough is known")
-	c.note(yamldoc.Place{}, "results of bucketbench cannot be set beside new ones: it cut times to whole milliseconds, and counted those of commands that had failed. "+
-		"Here a failed operation is counted and never timed")
+	c.note(yamldoc.Place{}, "bucketbench ran each driver and number of threads once, one after the other; here all of "+
+		"them run in every block, in random order, until the results are precise enough")
+	c.note(yamldoc.Place{}, "do not compare results with those of bucketbench: it cut times to whole milliseconds, and "+
+		"included the times of failed commands. "+
+		"Here a failed operation is counted but never timed")
 }
 
 // The bounds of an experiment's matrix, with room for baselines and controls.
@@ -254,11 +265,13 @@ func (c *converter) concurrency(engines []Engine) []int {
 	}
 	if len(out) > maxLevels || len(out)*(len(engines)+1) > maxCells {
 		out = doubles(engines, most.value)
-		c.note(most.at, "1 to %d are too many for one experiment: these are the doubles, and the number of each driver", most.value)
+		c.note(most.at, "1 to %d threads are too many levels for one experiment: it has the powers of two, and the number "+
+			"of each driver", most.value)
 	}
 	if most.value > 1 {
-		c.note(most.at, "bucketbench of 2017 to 2022, and later with --legacy, ran 1 to %d threads one after the other, and so does this; of 2023 and later it runs %d alone: "+
-			"for that, leave the other levels of concurrency out", most.value, most.value)
+		c.note(most.at, "bucketbench until 2022, and later with --legacy, ran 1 to %d threads, one number after the "+
+			"other; tare does the same. Since 2023 it runs only %d: "+
+			"for that, remove the other levels of concurrency", most.value, most.value)
 	}
 	return out
 }

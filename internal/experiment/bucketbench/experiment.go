@@ -45,8 +45,8 @@ type Engine struct {
 // notes as a comment.
 func (e Experiment) YAML() []byte {
 	w := &writer{}
-	w.comment("Written by tare, from " + e.Source + ", a file for bucketbench.")
-	w.comment("What it does not mean in the same way, by the lines of that file:")
+	w.comment("Written by tare from the bucketbench file " + e.Source + ".")
+	w.comment("Differences in meaning, by the lines of that file:")
 	w.line("#")
 	for _, n := range e.Notes {
 		w.comment("- " + n.String())

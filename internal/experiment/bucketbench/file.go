@@ -42,7 +42,7 @@ type driver struct {
 	statsInterval number
 }
 
-// A word is one line of text; its line is 0 where there is none.
+// A word is one line of text; its line is 0 if there is none.
 type word struct {
 	text string
 	at   yamldoc.Place
@@ -144,7 +144,7 @@ func (r *reader) file(root yamldoc.Node) file {
 	}
 	switch {
 	case !f.image.set():
-		r.Fail(root.At, `key "image" is missing`, "bucketbench wants one for every driver: write image: alpine:latest")
+		r.Fail(root.At, `key "image" is missing`, "bucketbench needs it for every driver: write image: alpine:latest")
 	case len(f.drivers) == 0:
 		r.Fail(root.At, `key "drivers" is missing`, "name at least one: {type: Docker, threads: 3, iterations: 10}")
 	case len(f.commands) == 0:
@@ -159,7 +159,7 @@ func (r *reader) drivers(n yamldoc.Node) []driver {
 		return nil
 	}
 	if len(n.Items) > maxDrivers {
-		r.Fail(n.Items[maxDrivers].At, fmt.Sprintf("at most %d drivers", maxDrivers), "split the file")
+		r.Fail(n.Items[maxDrivers].At, fmt.Sprintf("the file has more than %d drivers", maxDrivers), "split the file")
 		return nil
 	}
 	var out []driver
@@ -197,7 +197,7 @@ func (r *reader) commands(n yamldoc.Node) []word {
 		return nil
 	}
 	if len(n.Items) > maxCommands {
-		r.Fail(n.Items[maxCommands].At, fmt.Sprintf("at most %d commands", maxCommands), "")
+		r.Fail(n.Items[maxCommands].At, fmt.Sprintf("the file has more than %d commands", maxCommands), "")
 		return nil
 	}
 	var out []word

@@ -26,10 +26,12 @@ type driverType struct {
 }
 
 // cliNote is about the types that started a program for each command.
-const cliNote = "each command was a start of the docker program, whose own time is in bucketbench's numbers; tare asks the daemon itself"
+const cliNote = "each command started the docker program, whose own time is in bucketbench's numbers; tare talks to " +
+	"the daemon directly"
 
 // runtimeNote is about the types that started an OCI runtime.
-const runtimeNote = "run was one start of the runtime; here create and start are two, as an engine above it does it"
+const runtimeNote = "run started the runtime once; here create and start are two calls, as engines above a runtime " +
+	"make them"
 
 // types lists every type.
 func types() []driverType {
@@ -37,7 +39,7 @@ func types() []driverType {
 	runtime := func(name, binary, note string) driverType {
 		return driverType{
 			name: name, engine: binary, driver: "oci", option: "binary", client: binary,
-			bundle: true, kills: true, refuses: true, stop: "SIGKILL, whose effect was not waited for", note: note,
+			bundle: true, kills: true, refuses: true, stop: "SIGKILL, without waiting for the exit", note: note,
 		}
 	}
 	return []driverType{
@@ -46,15 +48,18 @@ func types() []driverType {
 		{name: "Containerd", engine: "containerd", driver: "containerd", option: "address", kills: true, stop: "SIGKILL, the exit, and the removal of the task", waits: true},
 		{
 			name: "Ctr", engine: "containerd", driver: "containerd", bundle: true, kills: true, stop: "`ctr containers kill`",
-			note: "each command was a start of ctr, by subcommands that ctr lost with containerd 1.0, and remove was a second kill; tare asks containerd itself",
+			note: "each command started ctr, with subcommands that ctr no longer has since containerd 1.0, and remove was a " +
+				"second kill; tare talks to containerd directly",
 		},
 		runtime("Runc", "runc", runtimeNote),
 		runtime("CRun", "crun", runtimeNote),
-		runtime("Youki", "youki", runtimeNote+"; run had no --detach, so that with a youki which stays it lasted until the program had ended"),
+		runtime("Youki", "youki", runtimeNote+"; run had no --detach, so with a youki that stays in the foreground it "+
+			"lasted until the program had ended"),
 		{
 			name: "CRI", engine: "cri", driver: "cri", option: "endpoint", grace: second, stop: "StopContainer without grace, and the end of the pod",
-			note: "run was CreateContainer alone: no container was ever started. The pod was made before it, in no number. Image and program were those of contrib/container_config.json. " +
-				"Here the container of this image is started, and its pod has a number of its own",
+			note: "run was only CreateContainer: no container was ever started. The pod was created before it, untimed. " +
+				"Image and program were those of contrib/container_config.json. " +
+				"Here a container of this image is started, and its pod has a metric of its own",
 		},
 	}
 }

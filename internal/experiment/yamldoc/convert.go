@@ -64,9 +64,9 @@ func (r *reader) node(n ast.Node, depth int) Node {
 func unsupported(what string) (message, hint string) {
 	switch what {
 	case "anchor", "alias":
-		return "anchors and aliases (& and *) are not supported", "write the value out; quote it if it begins with & or *"
+		return "anchors and aliases (& and *) are not supported", "write the whole value; quote it if it begins with & or *"
 	case "tag":
-		return "tags (!) are not supported", "leave it out; quote the value if it begins with !"
+		return "tags (!) are not supported", "leave out the tag; quote the value if it begins with !"
 	}
 	return fmt.Sprintf("YAML %s is not supported here", what), ""
 }
@@ -83,7 +83,7 @@ func (r *reader) fields(values []*ast.MappingValueNode, depth int) []Field {
 		}
 		name := v.Key.GetToken().Value
 		if line, ok := first[name]; ok {
-			r.Fail(at, fmt.Sprintf("key %s is given twice", Quote(name)), fmt.Sprintf("it is on line %d already", line))
+			r.Fail(at, fmt.Sprintf("key %s is given twice", Quote(name)), fmt.Sprintf("it is already on line %d", line))
 			continue
 		}
 		first[name] = at.Line

@@ -33,17 +33,16 @@ func (p *Problems) Fail(at Place, message, hint string) {
 	p.kept = append(p.kept, problem)
 }
 
-// WrongKind notes that a list stands where a word should, and the like. want
-// is what should stand there.
+// WrongKind notes a node of the wrong kind, such as a list in place of a word. want
+// is what is expected.
 func (p *Problems) WrongKind(n Node, want string) {
-	p.Fail(n.At, fmt.Sprintf("%s is wanted here, not %s", want, n.Kind), "")
+	p.Fail(n.At, fmt.Sprintf("expected %s, but got %s", want, n.Kind), "")
 }
 
-// Count is how often something was found wrong.
+// Count is the number of problems found.
 func (p *Problems) Count() int { return len(p.kept) + p.more }
 
-// Full reports whether further problems are only counted: what is said of them
-// is not kept.
+// Full reports whether further problems are only counted, and their texts not kept.
 func (p *Problems) Full() bool { return len(p.kept) == maxKept }
 
 // Err returns an *Error with what was found, or nil. A long hint, which lists

@@ -41,7 +41,7 @@ func TestProblems(t *testing.T) {
 		{File: "x.yaml", Message: "a flag", Flag: "--blocks"},
 		{File: "x.yaml", Line: 2, Column: 1, Width: 2, Source: "k1: v", Message: "second"},
 		{File: "x.yaml", Line: 2, Column: 5, Width: 1, Source: "k1: v", Message: "third", Hint: "a hint"},
-		{File: "x.yaml", Line: 3, Column: 5, Width: 1, Source: "k2: v", Message: "text is wanted here, not a list"},
+		{File: "x.yaml", Line: 3, Column: 5, Width: 1, Source: "k2: v", Message: "expected text, but got a list"},
 	}}
 	if diff := cmp.Diff(error(want), p.Err()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

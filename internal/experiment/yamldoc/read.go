@@ -60,7 +60,7 @@ func (r *reader) text(data []byte) (string, bool) {
 }
 
 // unreadable finds the first character of a line that no text has, and returns
-// its column and the line from there on; column 0 where there is none.
+// its column and the line from there on; column 0 if there is none.
 func unreadable(line string) (column int, rest string) {
 	column = 1
 	for i, c := range line {
@@ -73,14 +73,14 @@ func unreadable(line string) (column int, rest string) {
 	return 0, ""
 }
 
-// noText says what is wrong with the first character of text.
+// noText says why the first character of text is not allowed.
 func noText(text string) string {
 	c, size := utf8.DecodeRuneInString(text)
 	switch {
 	case c == utf8.RuneError && size == 1:
 		return fmt.Sprintf("byte 0x%02x is not UTF-8", text[0])
 	case c == 0:
-		return "there is a NUL byte here"
+		return "NUL bytes are not allowed"
 	}
 	return fmt.Sprintf("control character %U is not allowed", c)
 }
@@ -125,7 +125,7 @@ func deepBracket(tokens token.Tokens) *token.Token {
 }
 
 func (r *reader) tooDeep(at Place) {
-	r.Fail(at, fmt.Sprintf("nested deeper than %d levels", maxDepth), "")
+	r.Fail(at, fmt.Sprintf("the file is nested deeper than %d levels", maxDepth), "")
 }
 
 // syntax notes what the YAML parser complains about.
@@ -137,9 +137,9 @@ func (r *reader) syntax(err error) {
 		at = tokenPlace(e.GetToken())
 		at.Width = 1
 	}
-	hint := "look near here for a wrong indentation, a colon without a space after it, or a quote or bracket that is not closed"
+	hint := "check the indentation near here, the space after each colon, and that quotes and brackets are closed"
 	if line, _ := r.Source.line(at.Line); strings.Contains(indent(line), "\t") {
-		message, hint = "a tab cannot indent YAML", "use spaces"
+		message, hint = "YAML cannot be indented with tabs", "use spaces"
 		at.Column = strings.IndexByte(line, '\t') + 1
 	}
 	r.Fail(at, message, hint)

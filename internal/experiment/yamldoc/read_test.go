@@ -97,7 +97,8 @@ func TestText(t *testing.T) {
 		{"folded", "a: >-\n  One\n  sentence.\n", "a mapping @1:1+1\na @1:1+1: \"One sentence.\" @1:4+2\n"},
 		{"column after CRLF", "a: b\r\nc: d\r\n", "a mapping @1:1+1\na @1:1+1: \"b\" @1:4+1\nc @2:1+1: \"d\" @2:4+1\n"},
 		{"Latin-1", "a: b\nc: gr\xf6\xdfer\n", "x.yaml:2:6: byte 0xf6 is not UTF-8\n  2 | c: gr��er\n    |      ^\n    = save the file as UTF-8 text"},
-		{"NUL", "ä: b\x00\n", "x.yaml:1:5: there is a NUL byte here\n  1 | ä: b?\n    |     ^\n    = save the file as UTF-8 text"},
+		{"NUL", "ä: b\x00\n", "x.yaml:1:5: NUL bytes are not allowed\n  1 | ä: b?\n    |     ^\n    = save the file as " +
+			"UTF-8 text"},
 		{"lone CR", "a: b\rc: d\n", "x.yaml:1:5: control character U+000D is not allowed\n  1 | a: b?c: d\n    |     ^\n    = save the file as UTF-8 text"},
 		{"empty", "", "x.yaml: the file is empty\n    = write something"},
 		{"a comment", "# nothing\n", "x.yaml: the file is empty\n    = write something"},
@@ -123,9 +124,9 @@ func TestBounds(t *testing.T) {
 	for _, tt := range []struct{ name, data, want string }{
 		{"bytes", strings.Repeat("#", yamldoc.MaxBytes+1), "x.yaml: the file is larger than 64 KiB\n    = write less"},
 		{"tokens", strings.Repeat("a: ", 1<<14), "x.yaml: the file has 32768 YAML tokens; at most 20000 are read"},
-		{"brackets", strings.Repeat("[", 19000), "x.yaml:1:17: nested deeper than 16 levels"},
-		{"list", strings.Repeat("- ", 9000) + "a", "x.yaml:1:35: nested deeper than 16 levels"},
-		{"mapping", "a: " + strings.Repeat("{b: ", 30), "x.yaml:1:68: nested deeper than 16 levels"},
+		{"brackets", strings.Repeat("[", 19000), "x.yaml:1:17: the file is nested deeper than 16 levels"},
+		{"list", strings.Repeat("- ", 9000) + "a", "x.yaml:1:35: the file is nested deeper than 16 levels"},
+		{"mapping", "a: " + strings.Repeat("{b: ", 30), "x.yaml:1:68: the file is nested deeper than 16 levels"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := read(tt.data); !strings.HasPrefix(got, tt.want) {
@@ -138,13 +139,14 @@ func TestBounds(t *testing.T) {
 // TestUnsupported reads YAML that no node stands for.
 func TestUnsupported(t *testing.T) {
 	for data, want := range map[string]string{ // the beginning
-		"a: &x b\n":     "x.yaml:1:4: anchors and aliases (& and *) are not supported\n  1 | a: &x b\n    |    ^\n    = write the value out",
+		"a: &x b\n": "x.yaml:1:4: anchors and aliases (& and *) are not supported\n  1 | a: &x b\n    |    ^\n    = " +
+			"write the whole value",
 		"a: *x\n":       "x.yaml:1:4: anchors and aliases (& and *) are not supported\n",
 		"a: !!str b\n":  "x.yaml:1:4: tags (!) are not supported\n",
 		"<<: {a: b}\n":  "x.yaml:1:1: this cannot be a key\n  1 | <<: {a: b}\n    | ^^\n    = a key is a plain word",
 		"? a\n: b\n":    "x.yaml:1:1: this cannot be a key\n",
 		"\xff\xfea\x00": "x.yaml: the file is UTF-16\n    = save it as UTF-8",
-		"a: \x00\n":     "x.yaml:1:4: there is a NUL byte here\n",
+		"a: \x00\n":     "x.yaml:1:4: NUL bytes are not allowed\n",
 		"a: \xe9\n":     "x.yaml:1:4: byte 0xe9 is not UTF-8\n",
 		"a: \x1b[1m\n":  "x.yaml:1:4: control character U+001B is not allowed\n",
 	} {

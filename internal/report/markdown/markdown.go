@@ -32,10 +32,10 @@ func Write(w io.Writer, d *report.Document) error {
 	for _, t := range d.Details {
 		p.table(&t)
 	}
-	p.lines("What else differs per trial (association, not proof)", d.Words.Reasons)
-	p.lines("Ways, as the kernel has them", d.Words.Ways)
+	p.lines("Also different (correlation, not cause)", d.Words.Reasons)
+	p.lines("Network and storage paths, as the kernel sees them", d.Words.Ways)
 	p.lines("Not supported", d.Words.Absent)
-	p.lines("Failures (they are in no number above)", d.Words.Failures)
+	p.lines("Failures (excluded from all numbers above)", d.Words.Failures)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {
 		p.paragraph(escape(plain.Line(s)))

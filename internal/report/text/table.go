@@ -199,7 +199,7 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 	p.line(line + tail)
 }
 
-// toned writes a row each cell of which has a colour.
+// toned writes a row in which each cell has its own colour.
 func (p *printer) toned(cols []column, r *report.TableRow, name string) {
 	var line strings.Builder
 	line.WriteString(indent + indent)

@@ -1,5 +1,5 @@
-// Package text renders a report for a terminal. Nothing is ever cut off: what
-// does not fit goes on in the next line.
+// Package text renders a report for a terminal. It cuts nothing off: what does not
+// fit continues on the next line.
 package text
 
 import (
@@ -46,10 +46,10 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 		p.wrap(indent, indent, d.Legend, dim)
 	}
 	p.details(d)
-	p.lines("what else differs per trial (association, not proof)", d.Words.Reasons)
-	p.lines("ways, as the kernel has them", d.Words.Ways)
+	p.lines("also different (correlation, not cause)", d.Words.Reasons)
+	p.lines("network and storage paths, as the kernel sees them", d.Words.Ways)
 	p.lines("not supported", d.Words.Absent)
-	p.lines("failures (they are in no number above)", d.Words.Failures)
+	p.lines("failures (excluded from all numbers above)", d.Words.Failures)
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()
@@ -151,7 +151,7 @@ func (p *printer) items(first, next string, parts []string, between, atEnd strin
 	}
 }
 
-// flush writes one line of which all but the indentation has a style.
+// flush writes one line in a style, except for its indentation.
 func (p *printer) flush(line string, how style) {
 	body := strings.TrimLeft(line, " ")
 	p.line(line[:len(line)-len(body)] + p.paint(body, how))

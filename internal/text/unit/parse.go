@@ -41,7 +41,7 @@ func ParseBytes(s string) (int64, error) {
 	case !n.IsInt():
 		return bad("is not a whole number of bytes")
 	case !n.Num().IsInt64():
-		return bad("is larger than any memory")
+		return bad("is too large")
 	}
 	return n.Num().Int64(), nil
 }

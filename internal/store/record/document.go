@@ -15,19 +15,19 @@ import (
 // documentKind is the value of "tare" in a document.
 const documentKind = "run"
 
-// A document is a run as one JSON value, for programs that would rather read
-// that than lines. Its parts are those of the lines.
+// A document is a run as one JSON value, for programs that prefer it to lines. Its parts are the
+// same as those of the lines.
 //
 //	{"tare": "run", "version": 1, "header": {}, "samples": [], "resumptions": [], "end": {}}
 //
-// It is written part by part, as the run is read; end is null where that is incomplete.
+// It is written part by part while the run is read; end is null if the run is incomplete.
 type document struct {
 	w     io.Writer
-	parts int // of the list that is being written
+	parts int // of the present list so far
 }
 
-// WriteDocument writes a run as one JSON document with everything that is
-// stored of it. It cannot be imported again; Write's lines can.
+// WriteDocument writes a run as one JSON document with all stored data. It cannot be imported; the
+// lines of Write can.
 func WriteDocument(w io.Writer, events iter.Seq2[Event, error]) error {
 	d := document{w: w}
 	var header *bench.Header
@@ -60,7 +60,7 @@ func WriteDocument(w io.Writer, events iter.Seq2[Event, error]) error {
 	return d.finish(resumptions, end)
 }
 
-// begin writes what comes before the first sample.
+// begin writes the part before the first sample.
 func (d *document) begin(h *bench.Header) (m metrics, err error) {
 	if err := ValidateHeader(h); err != nil {
 		return m, err
@@ -75,7 +75,7 @@ func (d *document) begin(h *bench.Header) (m metrics, err error) {
 	return m, errors.Join(err, d.text(",\n  \"samples\": ["))
 }
 
-// finish writes what comes behind the last sample.
+// finish writes the part after the last sample.
 func (d *document) finish(resumptions []bench.Resumption, end *bench.End) error {
 	if err := errors.Join(d.close(), d.text(",\n  \"resumptions\": [")); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (d *document) close() error {
 	return d.text(end)
 }
 
-// value writes a value that begins so far from the left.
+// value writes a value with prefix as the indentation.
 func (d *document) value(v any, prefix string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -16,8 +16,8 @@ import (
 
 var _ bench.Store = (*Memory)(nil)
 
-// Memory is a Store that forgets, for tests of what uses a Store. It follows
-// the same contract, and fails where a test asks it to.
+// Memory is a Store in memory, for tests of code that uses a Store. It follows the same contract,
+// and fails if a test asks it to.
 type Memory struct {
 	mu     sync.Mutex
 	runs   map[string]*bench.Run
@@ -201,7 +201,7 @@ func (w *memoryWriter) change(ctx context.Context, f func(*bench.Run) error) err
 	case run.End != nil:
 		err = bench.ErrFinished
 	case len(run.Samples) != w.next:
-		err = fmt.Errorf("trial %d is next here, but %d are stored", w.next, len(run.Samples))
+		err = fmt.Errorf("this process expects trial %d next, but %d trials are stored", w.next, len(run.Samples))
 	default:
 		err = f(run)
 	}

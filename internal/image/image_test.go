@@ -326,7 +326,7 @@ func TestResolveForeign(t *testing.T) {
 func TestResolveRefusesNothing(t *testing.T) {
 	for ref, want := range map[string]string{
 		"oci:": "it needs a directory: oci:DIR", "tar:": "it needs a file: tar:FILE",
-		"host:": "it needs a program: host:PROGRAM", "docker:": "it needs a name: docker://REF", "docker://": "want docker://",
+		"host:": "it needs a program: host:PROGRAM", "docker:": "it needs a name: docker://REF", "docker://": "use docker://",
 	} {
 		_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), ref)
 		if err == nil || errors.Is(err, image.ErrForeign) || !strings.Contains(err.Error(), `image "`+ref+`": `) || !strings.Contains(err.Error(), want) {

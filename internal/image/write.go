@@ -35,7 +35,7 @@ func (i *Image) WriteArchive(w io.Writer, tag string) error {
 // writeMembers writes the files of an OCI image layout, and docker's manifest.
 func (i *Image) writeMembers(tw *tar.Writer, tag string) error {
 	if i.packed == nil {
-		return errors.New("it is not of programs of this host")
+		return errors.New("the image is not made of programs of this host")
 	}
 	m := v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
@@ -80,7 +80,7 @@ func writeLayerBlob(tw *tar.Writer, l layer) error {
 	return writeFile(tw, blobName(l.diffID), verified(r, l.diffID, l.file), l.size)
 }
 
-// saveManifest is what "docker save" tells of the same files.
+// saveManifest is the manifest of "docker save" for the same files.
 func (i *Image) saveManifest(tag string) tarball.Manifest {
 	m := tarball.Descriptor{Config: blobName(i.digest)}
 	if tag != "" {
@@ -94,8 +94,8 @@ func (i *Image) saveManifest(tag string) tarball.Manifest {
 	return tarball.Manifest{m}
 }
 
-// naming says how an image is called in the words of containerd, and of those
-// who know only the part after the colon.
+// naming are the annotations with an image's name: containerd's, and the one of tools that know
+// only the part after the colon.
 func naming(tag string) map[string]string {
 	if tag == "" {
 		return nil
@@ -120,7 +120,7 @@ func writeJSON(tw *tar.Writer, name string, v any) error {
 	return writeBytes(tw, name, raw)
 }
 
-// Until is w, until the context has ended.
+// Until returns a writer to w that fails once the context has ended.
 func Until(ctx context.Context, w io.Writer) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {

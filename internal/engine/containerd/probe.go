@@ -17,7 +17,7 @@ import (
 
 // Probe asks containerd for its version, and the runtime for its own.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("it does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("containerd does not answer"))
 	defer cancel()
 	s, done, err := e.visit(ctx)
 	if err != nil {
@@ -41,11 +41,10 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}, nil
 }
 
-// cgroupOf is the version and who manages the groups, such as "v2 cgroupfs".
+// cgroupOf is the version of control groups and their manager, such as "v2 cgroupfs".
 func cgroupOf(s *server) string { return string(s.groups.Version()) + " cgroupfs" }
 
-// runtimeFacts say which runtime is the default, and its version where it can
-// be asked.
+// runtimeFacts are the default runtime, and its version if the runtime reports one.
 func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
 	facts := []bench.Label{{Key: "runtime", Value: r.name}, {Key: "shim", Value: r.shim}}
 	program := r.binary
@@ -62,8 +61,8 @@ func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
 	return facts
 }
 
-// versionOf is what an OCI runtime calls its version, "NAME version NUMBER" on
-// its first line; empty if it does not say.
+// versionOf is the version that an OCI runtime prints, "NAME version NUMBER" on its first line;
+// empty if it prints none.
 func versionOf(ctx context.Context, binary string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -71,7 +70,7 @@ func versionOf(ctx context.Context, binary string) string {
 	cmd.WaitDelay = time.Second
 	var out firstLine
 	cmd.Stdout = &out
-	_ = cmd.Run() // what it has printed decides
+	_ = cmd.Run() // only the printed text matters
 	words := bytes.Fields(out.text)
 	if len(words) < 3 || string(words[1]) != "version" {
 		return ""
@@ -94,18 +93,19 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Restart restarts containerd where systemd runs it, and returns when it
-// answers again. Containers that run survive it.
+// Restart restarts containerd if systemd manages it, and returns when it answers again. Running
+// containers survive a restart.
 func (e *Engine) Restart(ctx context.Context) error {
 	const unit = "containerd.service"
 	cannot := func(why string) error {
-		return fmt.Errorf("%w: %s cannot be restarted: %s: use a hook with a command of your own", bench.ErrUnsupported, e.cfg.Name, why)
+		return fmt.Errorf("%w: restart of %s: %s: restart it with a command hook", bench.ErrUnsupported, e.cfg.Name,
+			why)
 	}
 	if e.cfg.Address != defaults.DefaultAddress {
-		return cannot("it is at " + e.cfg.Address)
+		return cannot("tare can restart only the default containerd, and this one is at " + e.cfg.Address)
 	}
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return cannot("systemd does not run here")
+		return cannot("this machine does not run systemd")
 	}
 	if err := exec.CommandContext(ctx, "systemctl", "--quiet", "is-active", unit).Run(); err != nil {
 		if ctx.Err() != nil {
@@ -119,7 +119,7 @@ func (e *Engine) Restart(ctx context.Context) error {
 	return e.answers(ctx)
 }
 
-// answers returns when containerd answers. The connection heals by itself.
+// answers returns when containerd answers. The client reconnects by itself.
 func (e *Engine) answers(ctx context.Context) error {
 	for {
 		s, done, err := e.visit(ctx)
@@ -132,7 +132,7 @@ func (e *Engine) answers(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return e.failed("wait until it answers", errors.Join(context.Cause(ctx), err))
+			return e.failed("wait for an answer after the restart", errors.Join(context.Cause(ctx), err))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// driver is what the devices are marked with that this package makes.
+// driver is this package's mark on the devices that it makes.
 const driver = "docker"
 
 // A macvlan is a network of the engine that a run has made.
@@ -23,8 +23,8 @@ type macvlan struct {
 	parent netdev.Device
 }
 
-// modeOf is a Spec's network in the engine's words. It makes the network that the
-// engine does not have by itself.
+// modeOf is the engine's name for a Spec's network. It makes the macvlan network, which the engine
+// does not provide by itself.
 func (e *Engine) modeOf(ctx context.Context, spec bench.Spec) (container.NetworkMode, error) {
 	switch spec.Network {
 	case "":
@@ -36,7 +36,7 @@ func (e *Engine) modeOf(ctx context.Context, spec bench.Spec) (container.Network
 	return container.NetworkMode(spec.Network), nil
 }
 
-// ownMacvlan returns the run's macvlan network. It makes it once.
+// ownMacvlan returns the run's macvlan network, which it makes once.
 func (e *Engine) ownMacvlan(ctx context.Context) (macvlan, error) {
 	e.network.Lock()
 	defer e.network.Unlock()
@@ -45,7 +45,8 @@ func (e *Engine) ownMacvlan(ctx context.Context) (macvlan, error) {
 	}
 	parent, err := netdev.Parent(e.cfg.Run, driver)
 	if errors.Is(err, fs.ErrPermission) {
-		return macvlan{}, fmt.Errorf("%w: %s: network macvlan: an interface for it takes root to make: run tare with sudo", bench.ErrUnsupported, e.cfg.Name)
+		return macvlan{}, fmt.Errorf("%w: %s: network macvlan: only root can make the interface that it needs: run "+
+			"tare with sudo", bench.ErrUnsupported, e.cfg.Name)
 	}
 	if err != nil {
 		return macvlan{}, e.failed("make an interface for a macvlan", err)
@@ -63,7 +64,7 @@ func (e *Engine) ownMacvlan(ctx context.Context) (macvlan, error) {
 	return m, nil
 }
 
-// removeMacvlan removes a network and the interface that it lies on.
+// removeMacvlan removes a network and the interface that it uses.
 func (e *Engine) removeMacvlan(ctx context.Context, m macvlan) error {
 	if err := e.removeNetwork(ctx, m.name); err != nil {
 		return err
@@ -93,8 +94,7 @@ func (e *Engine) closeNetwork(ctx context.Context) error {
 	return nil
 }
 
-// networkOf is a network mode in the words of a Spec: that of a network is its
-// driver.
+// networkOf is a network mode as a Spec names it: a named network is called by its driver.
 func (e *Engine) networkOf(ctx context.Context, m container.NetworkMode) (string, error) {
 	switch m {
 	case "none", "host", "bridge":

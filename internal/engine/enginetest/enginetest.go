@@ -3,8 +3,8 @@
 //
 // A driver's whole test is its configuration: Run checks, against the real
 // engine, each sentence of the contracts of bench.Engine and bench.Container.
-// What an engine cannot do it declares; it must then refuse it, and a declared
-// shortcoming that turns out to work is a failure too.
+// A driver declares the features that its engine lacks. The engine must then refuse them, and a
+// declared lack that turns out to work is a failure too.
 package enginetest
 
 import (
@@ -22,11 +22,10 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A Feature is something that a Spec can ask for and not every engine has.
+// A Feature is a capability that not every engine has.
 type Feature string
 
-// The features. Each is something to ask for in a bench.Spec, but for Layer,
-// and CompleteOutput, which no Spec mentions.
+// The features. A bench.Spec can ask for each of them, except for Layer and CompleteOutput.
 const (
 	NetworkNone     Feature = "network none"
 	NetworkHost     Feature = "network host"
@@ -61,8 +60,8 @@ const (
 	AnyImage Feature = "any image"
 	// Layer is a writable root of its own for each container.
 	Layer Feature = "writable layer"
-	// CompleteOutput is all of it: a server that loses the end of long output
-	// under load is known to, and nothing here can bring that back.
+	// CompleteOutput: all output arrives. Some servers are known to lose the end of long output
+	// under load.
 	CompleteOutput Feature = "complete output"
 )
 
@@ -83,8 +82,8 @@ type Options struct {
 	// not clean up after the dead: they do that by themselves.
 	Remote bool
 
-	// Stumbles, which may be nil, reports whether it is a known fault of the engine
-	// that a first Remove has failed so. The next one must succeed.
+	// Stumbles, which may be nil, reports whether the error of a first Remove is a known fault of
+	// the engine. The next Remove must succeed.
 	Stumbles func(err error) bool
 
 	// Sandboxed engines run the processes inside on a kernel of its own. What

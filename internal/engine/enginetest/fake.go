@@ -49,7 +49,7 @@ type FakeConfig struct {
 	Seed   uint64               // of the latencies
 	Takes  map[Op]time.Duration // typical latency of each operation; nothing if missing
 	Jitter float64              // latencies are drawn evenly from ± this part of the typical one; below 1
-	Faults []Fault              // all that match a call happen, in this order
+	Faults []Fault              // all that match a call take effect, in this order
 	Images []string             // references that exist beside the agent's
 
 	// Now is the host's clock, by which programs inside mark their
@@ -66,16 +66,15 @@ type FakeConfig struct {
 // A Fault is what goes wrong in a call.
 type Fault struct {
 	Op    Op
-	Call  int           // the how-manieth call of Op, from 1; 0 means each
+	Call  int           // number of the call of Op, from 1; 0 means each call
 	Delay time.Duration // added to the latency; Forever hangs
 	Deaf  bool          // the delay does not end with the call's context; with Forever, never
 	Err   error         // the call's error, after the delay; nil to go on as usual
 }
 
-// A Fake is a bench.Engine that makes nothing, and takes the time it is told
-// to. It uses timers, channels and no other process, so that it works inside
-// testing/synctest. Latencies depend on the seed, the container's number and
-// the operation, and not on what runs at the same time.
+// A Fake is a bench.Engine that makes no containers, and takes the configured times. It uses
+// timers, channels and no other process, so that it works inside testing/synctest. Latencies depend
+// on the seed, the container's number and the operation, and not on what runs at the same time.
 //
 // Programs are tasks of the agent: mark, mark hold, exit, echo, env, print,
 // spew, sleep, hold, tick and stubborn do as the agent does; every other task

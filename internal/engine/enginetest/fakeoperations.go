@@ -131,7 +131,7 @@ func (f *Fake) operate(ctx context.Context, op Op, c bench.Container, do func(ow
 func (f *Fake) own(c bench.Container) (*fakeContainer, error) {
 	own, ok := c.(*fakeContainer)
 	if !ok || own.fake != f {
-		return nil, errors.New(c.ID() + " is another engine's")
+		return nil, errors.New(c.ID() + " belongs to another engine")
 	}
 	return own, nil
 }

@@ -18,7 +18,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 		_, err := e.groups()
 		return fmt.Errorf("%s: pause: %w", e.config.Name, err)
 	}
-	own.frozen.Store(true) // whatever comes of it
+	own.frozen.Store(true) // even if it fails
 	return own.groups.Freeze(ctx, own.group)
 }
 
@@ -63,7 +63,7 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 func (e *Engine) running(c bench.Container) (*container, error) {
 	own, ok := c.(*container)
 	if !ok {
-		return nil, fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
+		return nil, fmt.Errorf("%s: container %s belongs to another engine", e.config.Name, c.ID())
 	}
 	own.mu.Lock()
 	defer own.mu.Unlock()

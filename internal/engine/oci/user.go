@@ -11,9 +11,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// userOf finds the user that an image asks to run as: "", "USER" or
-// "USER:GROUP", each a number or a name in the image's own /etc/passwd and
-// /etc/group.
+// userOf finds the user that an image asks to run as: "", "USER" or "USER:GROUP", each a number or
+// a name in the image's own /etc/passwd and /etc/group.
 func userOf(base, user string) (specs.User, error) {
 	if user == "" {
 		return specs.User{}, nil
@@ -21,22 +20,21 @@ func userOf(base, user string) (specs.User, error) {
 	name, group, hasGroup := strings.Cut(user, ":")
 	uid, gid, err := lookUp(base, "etc/passwd", name)
 	if err != nil {
-		return specs.User{}, fmt.Errorf("user %q of the image: %w", user, err)
+		return specs.User{}, fmt.Errorf("user %q, which the image asks for: %w", user, err)
 	}
 	if hasGroup {
 		if gid, _, err = lookUp(base, "etc/group", group); err != nil {
-			return specs.User{}, fmt.Errorf("group %q of the image: %w", group, err)
+			return specs.User{}, fmt.Errorf("group %q, which the image asks for: %w", group, err)
 		}
 	}
 	return specs.User{UID: uid, GID: gid}, nil
 }
 
-// lookUp finds a name or a number in a file whose lines are NAME:…:NUMBER:NUMBER
-// and returns the numbers of its line. A number need not be in the file; its
-// second number is then 0.
+// lookUp finds a name or a number in a file with lines NAME:…:NUMBER:NUMBER and returns the two
+// numbers. If wanted is a number that is not in the file, the second number is 0.
 func lookUp(base, file, wanted string) (first, second uint32, err error) {
 	number, notNumber := strconv.ParseUint(wanted, 10, 31)
-	f, err := os.OpenInRoot(base, file) // a link in the image leads nowhere else
+	f, err := os.OpenInRoot(base, file) // a link in the image cannot lead out of it
 	if err != nil {
 		if notNumber == nil {
 			return uint32(number), 0, nil
@@ -58,7 +56,7 @@ func lookUp(base, file, wanted string) (first, second uint32, err error) {
 	if notNumber == nil {
 		return uint32(number), 0, lines.Err()
 	}
-	return 0, 0, fmt.Errorf("/%s has no %q", file, wanted)
+	return 0, 0, fmt.Errorf("/%s in the image has no entry %q", file, wanted)
 }
 
 func identifier(s string) (uint32, error) {

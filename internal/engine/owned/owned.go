@@ -1,6 +1,6 @@
-// Package owned keeps account of what a run has in an engine that keeps objects of its
-// own: their label and their names, the images that the engine has because of the run,
-// and what dead runs have left. A driver does the calls; see Store.
+// Package owned tracks the objects that a run has in an engine's own store: their label and names,
+// the images that the run has put there, and the leftovers of dead runs. A driver makes the calls;
+// see Store.
 package owned
 
 import (
@@ -16,25 +16,25 @@ import (
 // Label is on every object; its value is the run's ID.
 const Label = "tare.run"
 
-// repository begins the names of all images that tare loads. No registry can have that
-// name, so that an engine never asks one for them.
+// repository begins the names of all images that tare loads. No registry can have that name, so an
+// engine never tries to fetch them.
 const repository = "tare.local/"
 
-// A Run is the share of a run that one engine instance has.
+// A Run is one engine instance in one run.
 type Run struct {
 	ID     string // of the run
 	Engine string // name of the instance
 }
 
-// Prefix returns what begins the names of objects. It is another one each time: a run
-// that is resumed after a crash must not meet its old names.
+// Prefix returns a prefix for the names of objects. It is new each time, so that a run that is
+// resumed after a crash never meets its old names.
 func (r Run) Prefix() string {
 	var nonce [3]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
 	return fmt.Sprintf("%s-%s-%s-", r.ID, r.Engine, hex.EncodeToString(nonce[:]))
 }
 
-// ImageName is the run's name for an image of which short tells which it is.
+// ImageName is the run's name for an image; short identifies the image.
 func (r Run) ImageName(short string) string {
 	return repository + r.ID + "/" + r.Engine + "/" + short + ":latest"
 }
@@ -43,7 +43,7 @@ func (r Run) ImageName(short string) string {
 func (r Run) NameOf(img *image.Image) (string, error) {
 	short := strings.TrimPrefix(img.Digest(), "sha256:")
 	if len(short) < 12 {
-		return "", fmt.Errorf("image %s: not a digest: %q", img.Ref(), img.Digest())
+		return "", fmt.Errorf("image %s: %q is not a digest", img.Ref(), img.Digest())
 	}
 	if img.Ref() == image.Agent {
 		return r.ImageName("agent"), nil
@@ -51,8 +51,8 @@ func (r Run) NameOf(img *image.Image) (string, error) {
 	return r.ImageName(short[:12]), nil
 }
 
-// RunOf is the run in the name of an image that one has loaded or pulled; empty if none
-// has.
+// RunOf is the ID of the run that has loaded or pulled an image, from the image's name; empty if no
+// run has.
 func RunOf(name string) string {
 	if run := bench.PulledBy(name); run != "" {
 		return run
@@ -65,36 +65,36 @@ func RunOf(name string) string {
 	return run
 }
 
-// Failed says which call of the engine failed.
+// Failed adds to an error which call of the engine failed.
 func (r Run) Failed(call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", r.Engine, call, err)
 }
 
-// Missing says that the engine has no image of that name. Fetch is the command that
+// Missing is the error that the engine has no image with that name. fetch is the command that
 // fetches one, such as "docker pull".
 func (r Run) Missing(ref, fetch string) error {
 	return fmt.Errorf("%s %w %q: fetch it first with `%s %s`, or %s",
 		r.Engine, bench.ErrNoImage, ref, fetch, ref, image.NamedElsewhere(ref))
 }
 
-// Container returns a container as the type of a driver, whose instance has that name.
-// One of another driver is bench.ErrUnsupported.
+// Container returns a container as the driver's own type. engine is the name of the driver's
+// instance. For a container of another driver, the error wraps bench.ErrUnsupported.
 func Container[T bench.Container](c bench.Container, engine string) (T, error) {
 	own, ok := c.(T)
 	if !ok {
-		return own, fmt.Errorf("%w: container %s is not of %s", bench.ErrUnsupported, c.ID(), engine)
+		return own, fmt.Errorf("%w: container %s does not belong to %s", bench.ErrUnsupported, c.ID(), engine)
 	}
 	return own, nil
 }
 
-// Leftovers collects what dead runs have left in one engine.
+// Leftovers collects the objects that dead runs have left in one engine.
 type Leftovers struct {
 	Engine string                // name of the instance
-	Dead   func(run string) bool // whether a run is
+	Dead   func(run string) bool // reports whether a run is dead
 	Found  []bench.Leftover
 }
 
-// Add adds an object if its run is dead. A run without a valid ID is none of tare's.
+// Add adds an object if its run is dead. It ignores runs without a valid ID, which are not tare's.
 func (l *Leftovers) Add(run, kind, id string) {
 	if bench.ValidRunID(run) == nil && l.Dead(run) {
 		l.Found = append(l.Found, bench.Leftover{Run: run, Engine: l.Engine, Kind: kind, ID: id})

@@ -62,8 +62,8 @@ func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err e
 	}
 	most := max(harmless, maxRatio*info.Size())
 	return plain, l.keep(plain, "its decompressed content", func(w io.Writer) error {
-		bounded := &boundedWriter{w, most, fmt.Errorf("%w: the archive has %d bytes, but more than %d decompressed, "+
-			"which is more than %d times as much: it may be a compression bomb", ErrHostile, info.Size(), most,
+		bounded := &boundedWriter{w, most, fmt.Errorf("%w: the archive has %d bytes, but more than %d decompressed: "+
+			"more than %d times as much may be a compression bomb", ErrHostile, info.Size(), most,
 			maxRatio)}
 		return expand(Until(ctx, bounded), f)
 	})

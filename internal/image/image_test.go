@@ -370,7 +370,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"manifest changed", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): theirManifest}, image.ErrDigest, digest(ourManifest).Hex},
 		{"configuration changed", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): ourManifest, blob(ours): theirs}, image.ErrDigest, digest(ours).Hex},
 		{"digest missing", map[string][]byte{"index.json": index(v1.Descriptor{MediaType: types.OCIManifestSchema1})}, nil, "digest"},
-		{"layer elsewhere", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, foreign)), blob(foreign): foreign, blob(ours): ours}, nil, "another place"},
+		{"layer elsewhere", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, foreign)), blob(foreign): foreign, blob(ours): ours}, nil, "stored elsewhere"},
 		{"layers without end", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, many)), blob(many): many, blob(ours): ours}, image.ErrHostile, "1001 layers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

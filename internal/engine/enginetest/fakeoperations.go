@@ -14,7 +14,7 @@ import (
 )
 
 // Pause implements bench.Pauser. A container that is paused prints nothing and
-// does not exit. What it sleeps for goes by all the same.
+// does not exit. The time of its sleep passes meanwhile.
 func (f *Fake) Pause(ctx context.Context, c bench.Container) error {
 	return f.operate(ctx, OpPause, c, func(own *fakeContainer) error {
 		own.mu.Lock()
@@ -40,7 +40,7 @@ func (f *Fake) Resume(ctx context.Context, c bench.Container) error {
 	})
 }
 
-// paused is asked with c.mu held.
+// paused must be called with c.mu held.
 func (c *fakeContainer) paused() bool {
 	select {
 	case <-c.thawed:

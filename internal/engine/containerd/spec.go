@@ -40,8 +40,8 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	case datadir.Check(spec) != nil:
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case !slices.Contains(s.snapshotters, snapshotter):
-		return refuse("snapshotter %q does not work here: use one of %s", snapshotter, strings.Join(s.snapshotters,
-			", "))
+		return refuse("snapshotter %q does not work here: use one of %s",
+			snapshotter, strings.Join(s.snapshotters, ", "))
 	case seccomp.Check(spec.Security) != nil:
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:

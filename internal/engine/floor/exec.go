@@ -41,7 +41,7 @@ func (c *container) exec(ctx context.Context, argv []string, stdout, stderr io.W
 	switch {
 	case c.plan.userNS:
 		return bench.Exit{}, fmt.Errorf("%w: exec in a user namespace: a thread of tare cannot enter it: run tare as "+
-			"root and without user_ns", bench.ErrUnsupported)
+			"root and without userns", bench.ErrUnsupported)
 	case len(argv) == 0:
 		return bench.Exit{}, errors.New("no program given")
 	case ctx.Err() != nil:

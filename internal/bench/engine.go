@@ -329,12 +329,12 @@ func Dispose(ctx context.Context, e Engine, c Container) error {
 	return err
 }
 
-// Own returns a container as the type of a driver, whose instance has that name. One of
-// another driver is ErrUnsupported.
+// Own returns a container as the driver's own type. engine is the name of the driver's instance.
+// For a container of another driver, the error wraps ErrUnsupported.
 func Own[T Container](c Container, engine string) (T, error) {
 	own, ok := c.(T)
 	if !ok {
-		return own, fmt.Errorf("%w: container %s is not of %s", ErrUnsupported, c.ID(), engine)
+		return own, fmt.Errorf("%w: container %s does not belong to %s", ErrUnsupported, c.ID(), engine)
 	}
 	return own, nil
 }

@@ -143,7 +143,7 @@ func TestImportGoesOn(t *testing.T) {
 	third.must(t, "import", third.write(t, "part.jsonl", strings.Join(lines[:20], "")))
 	before := third.must(t, "export", "a").stdout
 	said := third.tare(t, "import", third.write(t, "different.jsonl", b.String()))
-	if said.code != 1 || !strings.Contains(said.stderr, "differs from this one where trial 4 is due") {
+	if said.code != 1 || !strings.Contains(said.stderr, "differs from this file before trial 4") {
 		t.Errorf("another run of that name: exit code %d, %s", said.code, said.stderr)
 	}
 	if third.must(t, "export", "a").stdout != before {
@@ -157,7 +157,7 @@ func TestImportUpToDamage(t *testing.T) {
 	name, lines := p.records(t, "a", 40)
 	broken := strings.Replace(strings.Join(lines, ""), `"seq":30`, `"seq":31`, 1)
 	said := p.tare(t, "import", p.write(t, "broken.jsonl", broken))
-	if said.code != 1 || !strings.Contains(said.stderr, "run a, where trial 30 is due") || !strings.Contains(said.stdout, "a: incomplete, 30 trials") {
+	if said.code != 1 || !strings.Contains(said.stderr, "run a, at trial 30") || !strings.Contains(said.stdout, "a: incomplete, 30 trials") {
 		t.Errorf("exit code %d: %s%s", said.code, said.stdout, said.stderr)
 	}
 	if said := p.must(t, "import", name); !strings.Contains(said.stdout, "a: imported, 40 trials") {

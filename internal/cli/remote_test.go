@@ -214,7 +214,7 @@ func TestRemoteRefused(t *testing.T) {
 	for token, want := range map[string]string{
 		"":                            "$TARE_TOKEN",
 		"short":                       "characters",
-		"anothertokenofthesamelength": "the token is not the one of the other side",
+		"anothertokenofthesamelength": "token rejected",
 	} {
 		p.env = []string{"TARE_TOKEN=" + token}
 		said := p.tare(t, l.asked()...)
@@ -293,7 +293,7 @@ func TestClientKilled(t *testing.T) {
 	session := l.session(t)
 	r.signal(t, syscall.SIGKILL)
 	r.end(t)
-	l.until(t, "nothing of it is left")
+	l.until(t, "everything that it made is removed")
 	if left := append(l.directories(t), processes([]string{session})...); len(left) > 0 {
 		t.Errorf("left by the session: %q", left)
 	}

@@ -7,15 +7,15 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// ConfigFile is the image's whole configuration, in a copy of its own.
+// ConfigFile is a copy of the image's whole configuration.
 func (i *Image) ConfigFile() (*v1.ConfigFile, error) {
 	return v1.ParseConfigFile(bytes.NewReader(i.raw))
 }
 
-// A Layer is what can be told of a layer without reading it.
+// A Layer is what is known about a layer without reading it.
 type Layer struct {
-	DiffID      string // digest of its archive, uncompressed: two images share a layer if this is the same
-	Stored      int64  // bytes, compressed as the image is
+	DiffID      string // digest of its uncompressed archive: layers with the same one are shared
+	Stored      int64  // bytes, as stored in the image
 	Compression Compression
 }
 
@@ -32,6 +32,6 @@ func (i *Image) Layers() ([]Layer, error) {
 	return all, nil
 }
 
-// OpenLayer opens the archive of a layer, uncompressed; 0 is the bottom one. It
-// is verified at its end, and not bounded.
+// OpenLayer opens the archive of a layer, uncompressed; 0 is the bottom one. Its digest is verified
+// at its end. Its length is not limited.
 func (i *Image) OpenLayer(n int) (io.ReadCloser, error) { return i.layers[n].uncompressed() }

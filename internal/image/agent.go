@@ -20,8 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/image/pack"
 )
 
-// The directory always holds a README, so that this compiles before the agent
-// was built.
+// The directory always contains a README, so that this compiles before the agent is built.
 //
 //go:embed agentbin
 var agentFiles embed.FS
@@ -32,13 +31,13 @@ func AgentBinary() ([]byte, error) {
 	name := "tare-agent-linux-" + runtime.GOARCH
 	b, err := agentFiles.ReadFile(path.Join("agentbin", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("this binary was built without %s inside: build it with 'make build'", name)
+		return nil, fmt.Errorf("this binary of tare does not contain %s: build tare with 'make build'", name)
 	}
 	return b, err
 }
 
-// openAgent makes the image of the agent. The same binary gives the same
-// digest on every machine: nothing in it comes from here or now.
+// openAgent makes the image of the agent. The same binary gives the same digest on every machine,
+// because nothing in the image depends on the machine or the time.
 func (l *Library) openAgent(ctx context.Context) (*Image, error) {
 	binary, err := l.agent()
 	if err != nil {
@@ -77,7 +76,7 @@ func configOf(process v1.Config, layer v1.Hash) v1.ConfigFile {
 	}
 }
 
-// agentLayer packs the agent and what programs and engines expect around it.
+// agentLayer packs the agent and the files that programs and engines expect.
 func agentLayer(ctx context.Context, binary []byte) ([]byte, error) {
 	program := pack.Entry{Path: agent.Path, Mode: 0o755, Size: int64(len(binary)), Data: binary}
 	entries := append(pack.Base(), program)

@@ -9,8 +9,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// WithArgv returns an image of the same files that runs another program by
-// default. It has a digest of its own, and no reference means it.
+// WithArgv returns an image with the same files that runs another program by default. It has a
+// digest of its own, and no reference names it.
 func (i *Image) WithArgv(argv ...string) (*Image, error) {
 	config, err := v1.ParseConfigFile(bytes.NewReader(i.raw))
 	if err != nil {

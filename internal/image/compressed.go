@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// uncompressed is a file with the content of another that may be compressed as a
-// whole: the same, or one below the library's directory. The members of an archive
-// can be found only in that.
+// uncompressed returns an uncompressed version of a file: the file itself, or one below the
+// library's directory if the file is compressed as a whole. Members of an archive can be found only
+// in an uncompressed file.
 func (l *Library) uncompressed(ctx context.Context, file string) (plain string, err error) {
 	f, _, err := regular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {
@@ -38,13 +38,14 @@ func (l *Library) uncompressed(ctx context.Context, file string) (plain string, 
 		}
 		return plain, nil
 	default:
-		return "", fmt.Errorf("%s: it is compressed with %s, which tare does not read: unpack it first, or use gzip or zstd", file, c)
+		return "", fmt.Errorf("%s: compressed with %s, which tare cannot read: decompress it first, or use gzip or "+
+			"zstd", file, c)
 	}
 }
 
-// expanded is a file with what is compressed in another, made once for all libraries
-// of one directory. Of a file that has changed it is another one, for an Image reads
-// its archive as long as it lives.
+// expanded returns a file with the decompressed content of f. It is made once for all libraries of
+// one directory. If f has changed, it is a new file, because an existing Image still reads the old
+// one.
 func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -57,16 +58,18 @@ func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err e
 	key := fmt.Sprintf("%s\x00%d\x00%d", path, info.Size(), info.ModTime().UnixNano())
 	plain = filepath.Join(l.dir, "archives", fmt.Sprintf("%x.tar", sha256.Sum256([]byte(key))))
 	if _, err := os.Stat(plain); err == nil {
-		return plain, nil // whole: keep renamed it into place
+		return plain, nil // complete, because keep renames it into place
 	}
 	most := max(harmless, maxRatio*info.Size())
-	return plain, l.keep(plain, "what is in it", func(w io.Writer) error {
-		bounded := &boundedWriter{w, most, fmt.Errorf("%w: an archive of %d bytes holds more than %d, which is more than %d times as much: a compression bomb", ErrHostile, info.Size(), most, maxRatio)}
+	return plain, l.keep(plain, "its decompressed content", func(w io.Writer) error {
+		bounded := &boundedWriter{w, most, fmt.Errorf("%w: the archive has %d bytes, but more than %d decompressed: "+
+			"more than %d times as much may be a compression bomb", ErrHostile, info.Size(), most,
+			maxRatio)}
 		return expand(Until(ctx, bounded), f)
 	})
 }
 
-// expand writes what is compressed.
+// expand writes the decompressed content of stored.
 func expand(w io.Writer, stored io.ReadCloser) error {
 	r, err := decompress(stored)
 	if err != nil {

@@ -32,14 +32,14 @@ func TestCompressedArchives(t *testing.T) {
 	}{
 		{"gzip", gzipped(t, plain), "", nil, 1},
 		{"zstd", zipped(t, plain), "", nil, 1},
-		{"xz", append([]byte("\xfd7zXZ\x00"), plain...), "image.tar.gz: it is compressed with xz, which tare does not read: unpack it first, or use gzip or zstd", nil, 0},
+		{"xz", append([]byte("\xfd7zXZ\x00"), plain...), "image.tar.gz: compressed with xz, which tare cannot read: decompress it first, or use gzip or zstd", nil, 0},
 		{"bzip2", []byte("BZh9"), "compressed with bzip2, which", nil, 0},
-		{"gzip, cut", gzipped(t, plain)[:60], "image.tar.gz ends in the middle: it was cut off; make or copy it again", nil, 0},
-		{"zstd, cut", zipped(t, plain)[:60], "image.tar.gz ends in the middle: it was cut off", nil, 0},
-		{"gzip of what was cut", gzipped(t, plain[:600]), "image.tar.gz ends in the middle: it was cut off", nil, 1},
+		{"gzip, cut", gzipped(t, plain)[:60], "image.tar.gz is truncated: make or copy it again", nil, 0},
+		{"zstd, cut", zipped(t, plain)[:60], "image.tar.gz is truncated", nil, 0},
+		{"gzip of what was cut", gzipped(t, plain[:600]), "image.tar.gz is truncated", nil, 1},
 		{"gzip of nothing", gzipped(t, nil), "neither manifest.json nor index.json", nil, 1},
 		{"gzip of text", gzipped(t, bytes.Repeat([]byte("text"), 512)), "not a tar archive", nil, 1},
-		{"bomb", gzipped(t, make([]byte, 3_000_000)), "larger than 2000000 bytes", image.ErrHostile, 0},
+		{"bomb", gzipped(t, make([]byte, 3_000_000)), "more than 2000000 bytes", image.ErrHostile, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			name, dir := filepath.Join(t.TempDir(), "image.tar.gz"), t.TempDir()

@@ -14,7 +14,7 @@ import (
 // A Compression is how a layer is stored.
 type Compression string
 
-// The compressions that images use. Others are refused by name.
+// The compressions of images. Errors name the others.
 const (
 	Plain Compression = "none"
 	Gzip  Compression = "gzip"
@@ -23,10 +23,10 @@ const (
 	xz    Compression = "xz"
 )
 
-// maxMagic is how many first bytes tell them apart.
+// maxMagic is how many of the first bytes distinguish them.
 const maxMagic = 6
 
-// compressionOf tells a compression by its first bytes.
+// compressionOf recognises a compression by its first bytes.
 func compressionOf(head []byte) Compression {
 	for _, c := range []struct {
 		magic string
@@ -41,12 +41,12 @@ func compressionOf(head []byte) Compression {
 	return Plain
 }
 
-// maxWindow bounds the memory for what zstd looks back at: the most that its
-// program uses unless it is told otherwise.
+// maxWindow limits the memory for zstd's window, in bytes. The program zstd uses at most this much
+// by default.
 const maxWindow = 128 << 20
 
-// decompress returns the content of what is compressed, or not. Closing it
-// closes stored.
+// decompress returns the uncompressed content of stored, which may be uncompressed itself. Closing
+// it closes stored.
 func decompress(stored io.ReadCloser) (io.ReadCloser, error) {
 	r := bufio.NewReaderSize(stored, 64<<10)
 	head, err := r.Peek(maxMagic)
@@ -66,7 +66,7 @@ func decompress(stored io.ReadCloser) (io.ReadCloser, error) {
 	case Plain:
 		return &closing{r, stored.Close}, nil
 	default:
-		return nil, fmt.Errorf("it is compressed with %s: images use gzip, zstd or nothing", c)
+		return nil, fmt.Errorf("compressed with %s: tare reads only gzip, zstd and uncompressed layers", c)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// EachLayer hands the archive of every layer, uncompressed, to use, the bottom one
-// first. It has been verified once EachLayer returns without an error. All together
-// are held to the Library's limit of bytes.
+// EachLayer calls use with the uncompressed archive of every layer, the bottom one first. The
+// content is verified only when EachLayer returns without an error. All layers together may not
+// exceed the Library's limit of bytes.
 func (i *Image) EachLayer(ctx context.Context, use func(archive io.Reader) error) error {
 	w := &walker{limits: i.lib.limits}
 	for _, l := range i.layers {
@@ -29,6 +29,6 @@ func (w *walker) hand(ctx context.Context, l layer, use func(io.Reader) error) e
 	if err := use(bounded); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, bounded) // the digest is that of the whole file
+	_, err = io.Copy(io.Discard, bounded) // the digest covers the whole file
 	return err
 }

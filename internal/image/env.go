@@ -2,9 +2,9 @@ package image
 
 import "strings"
 
-// MergeEnv joins environments, KEY=VALUE. A later value of a variable replaces
-// an earlier one in its place: programs differ in which of two they would take.
-// It is never nil, which some would take for their own environment.
+// MergeEnv joins environments, KEY=VALUE. A later value of a variable replaces an earlier one in
+// its place, because programs differ in which of two values they use. The result is never nil,
+// which some functions take as "this process's environment".
 func MergeEnv(envs ...[]string) []string {
 	merged := []string{}
 	at := map[string]int{}

@@ -21,12 +21,12 @@ import (
 // hostScheme begins a reference to a program of this host.
 const hostScheme = "host"
 
-// Packed returns what was taken from this host for the image of one of its
-// programs, and nil for any other image. It must not be changed.
+// Packed returns what an image of a host's program was made from; nil for any other image. The
+// caller must not change it.
 func (i *Image) Packed() *pack.Set { return i.packed }
 
 // Pack makes an image of programs of this host: names, or absolute paths. A container
-// runs the first. It lies in the Library's directory. Errors are those of pack.Host.
+// runs the first. The image's files are in the Library's directory. Errors are those of pack.Host.
 func (l *Library) Pack(ctx context.Context, programs ...string) (*Image, error) {
 	i, err := l.pack(ctx, programs...)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *Library) pack(ctx context.Context, programs ...string) (*Image, error) 
 	return i, nil
 }
 
-// Stored is the number of bytes of all layers as they are stored.
+// Stored is the size of all layers as they are stored, in bytes.
 func (i *Image) Stored() (size int64) {
 	for _, l := range i.layers {
 		size += l.size
@@ -82,8 +82,8 @@ func (i *Image) Stored() (size int64) {
 
 func layerFile(id v1.Hash) string { return id.Hex + ".tar" }
 
-// writeLayer writes entries into a file of dir that is named by their digest,
-// and so there once.
+// writeLayer writes entries into a file of dir. The file's name is its digest, so the same layer is
+// there only once.
 func writeLayer(ctx context.Context, dir string, entries []pack.Entry) (id v1.Hash, size int64, err error) {
 	err = whole(dir, 0o755, func(f *os.File) (string, error) {
 		sum := sha256.New()

@@ -54,11 +54,11 @@ func TestOddArchives(t *testing.T) {
 		{"as it should be", good, ""},
 		{"twice the same name", plainArchive(t, file("l", "another")), "does not match its digest"},
 		{"twice the same", append(bytes.TrimRight(bytes.Clone(good), "\x00"), plainArchive(t)...), "not a tar archive"},
-		{"cut in a header", good[:1100], "ends in the middle: it was cut off; make or copy it again"},
-		{"cut in a file", good[:len(good)-3000], "it was cut off"},
+		{"cut in a header", good[:1100], "is truncated: make or copy it again"},
+		{"cut in a file", good[:len(good)-3000], "is truncated"},
 		{"less than a header", good[:100], "not a tar archive"},
 		{"a checksum of lies", append([]byte("x"), good[1:]...), "not a tar archive"},
-		{"a size of lies", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), octal(claimed))...), "it was cut off"},
+		{"a size of lies", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), octal(claimed))...), "is truncated"},
 		{"a negative size", append(bytes.Clone(good[:at]), resize(bytes.Clone(good[at:]), strings.Repeat("\xff", 12))...), "not a tar archive"},
 		{"a link to itself", plainArchive(t, hardlink("l", "l")), "file does not exist"},
 		{"links in a circle", plainArchive(t, hardlink("l", "m"), hardlink("m", "n"), symlink("n", "l")), "file does not exist"},
@@ -227,7 +227,7 @@ func TestCompressionBombs(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		_, err := rootfs(t, image.NewLibrary(dir), archiveOf(t, archive))
-		if !errors.Is(err, image.ErrHostile) || !strings.Contains(err.Error(), "200 times as much: a compression bomb") {
+		if !errors.Is(err, image.ErrHostile) || !strings.Contains(err.Error(), "200 times as much may be a compression bomb") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(left) > 0 {

@@ -1,11 +1,10 @@
-// Package image reads container images from local files and registries and
-// turns them into what engines need: a root file system or an archive to load.
-// Tare's own image, whose only program is the agent, is made here from the
-// binary that is embedded in tare.
+// Package image reads container images from local files and registries and turns them into what
+// engines need: a root file system or an archive to load. It also makes tare's own image, whose
+// only program is the agent, from the binary that is embedded in tare.
 //
-// Images come from anywhere, so everything read from one is bounded, every
-// digest is verified, and nothing is written outside the directory it is
-// unpacked to. See Limits and Image.Rootfs.
+// Images come from anywhere. So everything that is read from one is limited, every digest is
+// verified, and nothing is written outside the directory to which the image is unpacked. See Limits
+// and Image.Rootfs.
 package image
 
 import (
@@ -31,11 +30,11 @@ type Image struct {
 	lib    *Library
 	ref    string
 	source source
-	raw    []byte // the configuration, as it is hashed
+	raw    []byte // the configuration, in the bytes that the digest covers
 	digest v1.Hash
 	config v1.Config
 	layers []layer   // bottom first
-	packed *pack.Set // what was taken from this host; nil unless it is an image of its program
+	packed *pack.Set // see Packed; nil for other images
 	pinned string    // see Pinned
 
 	size atomic.Int64
@@ -45,14 +44,14 @@ type Image struct {
 func newImage(src source, raw []byte, files []layer) (*Image, error) {
 	config, err := v1.ParseConfigFile(bytes.NewReader(raw))
 	if err != nil {
-		return nil, fmt.Errorf("image configuration: %w", err)
+		return nil, fmt.Errorf("the image's configuration: %w", err)
 	}
 	if err := checkPlatform(config.OS, config.Architecture); err != nil {
 		return nil, err
 	}
 	ids := config.RootFS.DiffIDs
 	if len(ids) != len(files) {
-		return nil, fmt.Errorf("image configuration names %d layers, but the image has %d", len(ids), len(files))
+		return nil, fmt.Errorf("the image's configuration lists %d layers, but the image has %d", len(ids), len(files))
 	}
 	for i := range files {
 		files[i].source, files[i].diffID = src, ids[i]
@@ -68,14 +67,13 @@ func newImage(src source, raw []byte, files []layer) (*Image, error) {
 func (i *Image) Ref() string { return i.ref }
 
 // Digest identifies the image: the digest of its configuration, "sha256:…".
-// It is what engines call the image's ID, and it stays the same however the
-// image is packed.
+// Engines call it the image's ID. It does not depend on how the image is stored.
 func (i *Image) Digest() string { return i.digest.String() }
 
 // Env is the image's environment, KEY=VALUE.
 func (i *Image) Env() []string { return slices.Clone(i.config.Env) }
 
-// WorkingDir is the image's working directory, "/" if it names none.
+// WorkingDir is the image's working directory; "/" if the image sets none.
 func (i *Image) WorkingDir() string {
 	if i.config.WorkingDir == "" {
 		return "/"
@@ -83,8 +81,8 @@ func (i *Image) WorkingDir() string {
 	return i.config.WorkingDir
 }
 
-// User is the user that the image asks to run as, in its own words, such as
-// "1000:1000" or "postgres"; empty for root.
+// User is the user that the image asks to run as, as the image writes it, such as "1000:1000" or
+// "postgres"; empty for root.
 func (i *Image) User() string { return i.config.User }
 
 // Argv returns the program and arguments of a container of spec: spec's own,
@@ -95,20 +93,19 @@ func (i *Image) Argv(spec bench.Spec) ([]string, error) {
 	}
 	argv := slices.Concat(i.config.Entrypoint, i.config.Cmd)
 	if len(argv) == 0 {
-		return nil, fmt.Errorf("image %s has neither entry point nor command: say what to run in it", i.ref)
+		return nil, fmt.Errorf("image %s has neither entry point nor command: name the command to run", i.ref)
 	}
 	return argv, nil
 }
 
-// Size is the number of bytes in the files of all layers, also of those that a
-// higher layer replaces. It is 0 until Rootfs has unpacked them.
+// Size is the size of the files of all layers in bytes, including files that a higher layer
+// replaces. It is 0 until Rootfs has unpacked them.
 func (i *Image) Size() int64 { return i.size.Load() }
 
 // WriteDockerArchive writes the image in the format of "docker save", under
-// the name tag if that is not empty. Layers are written as they are stored,
-// and verified on the way as far as the source gives a digest of that. Who
-// loads the archive verifies the rest. Those in zstd, which not every engine
-// reads, are written uncompressed. The same image and tag give the same bytes.
+// the name tag if that is not empty. Layers are written as they are stored, and verified if the
+// source has a digest of the stored form; otherwise the program that loads the archive verifies
+// them. zstd layers are written uncompressed, because not every engine reads zstd.
 func (i *Image) WriteDockerArchive(w io.Writer, tag string) error {
 	if err := i.writeArchive(w, tag); err != nil {
 		return fmt.Errorf("image %s: write archive: %w", i.ref, err)
@@ -154,17 +151,14 @@ func writeFile(tw *tar.Writer, name string, r io.Reader, size int64) error {
 	return err
 }
 
-// Rootfs returns a directory that holds the image's files, unpacked below the
-// library's directory. It is unpacked once and shared by all containers of
-// the image, so it must not be written to.
+// Rootfs returns a directory with the image's files, unpacked below the library's directory. All
+// containers of the image share this directory, so nobody may write to it.
 //
-// Owner and mode of each file, setuid bits too, are the image's if tare runs as root;
-// otherwise everything belongs to the user, without setuid bits, and
-// directories can be entered and written by the user so that they can be
-// removed. Modification times of files are kept; so are file capabilities,
-// if tare runs as root. Other extended attributes are not. An image that
-// contains a device, a FIFO or a socket is refused, and so is one that
-// reaches out of its root in any way.
+// If tare runs as root, each file has the owner and mode of the image, including setuid bits.
+// Otherwise everything belongs to the user, without setuid bits, and the user can enter and write
+// directories, to be able to remove them. Modification times of files are kept, and for root also
+// file capabilities; other extended attributes are not. Rootfs refuses an image that contains a
+// device, a FIFO or a socket, or that reaches out of its root in any way.
 func (i *Image) Rootfs(ctx context.Context) (string, error) {
 	dir, size, err := i.lib.unpacked(ctx, i)
 	if err != nil {

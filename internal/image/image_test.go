@@ -326,7 +326,7 @@ func TestResolveForeign(t *testing.T) {
 func TestResolveRefusesNothing(t *testing.T) {
 	for ref, want := range map[string]string{
 		"oci:": "it needs a directory: oci:DIR", "tar:": "it needs a file: tar:FILE",
-		"host:": "it needs a program: host:PROGRAM", "docker:": "it needs a name: docker://REF", "docker://": "want docker://",
+		"host:": "it needs a program: host:PROGRAM", "docker:": "it needs a name: docker://REF", "docker://": "use docker://",
 	} {
 		_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), ref)
 		if err == nil || errors.Is(err, image.ErrForeign) || !strings.Contains(err.Error(), `image "`+ref+`": `) || !strings.Contains(err.Error(), want) {
@@ -370,7 +370,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"manifest changed", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): theirManifest}, image.ErrDigest, digest(ourManifest).Hex},
 		{"configuration changed", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): ourManifest, blob(ours): theirs}, image.ErrDigest, digest(ours).Hex},
 		{"digest missing", map[string][]byte{"index.json": index(v1.Descriptor{MediaType: types.OCIManifestSchema1})}, nil, "digest"},
-		{"layer elsewhere", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, foreign)), blob(foreign): foreign, blob(ours): ours}, nil, "another place"},
+		{"layer elsewhere", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, foreign)), blob(foreign): foreign, blob(ours): ours}, nil, "stored elsewhere"},
 		{"layers without end", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, many)), blob(many): many, blob(ours): ours}, image.ErrHostile, "1001 layers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

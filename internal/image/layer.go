@@ -12,8 +12,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// ErrDigest is wrapped by the error for content that is not what its digest
-// says.
+// ErrDigest means that content does not match its digest.
 var ErrDigest = errors.New("content does not match its digest")
 
 // A layer is one file of a source: a tar archive, compressed or not.
@@ -21,12 +20,12 @@ type layer struct {
 	source source
 	file   string
 	size   int64   // as stored
-	digest v1.Hash // as stored; zero where the source does not say
+	digest v1.Hash // as stored; zero if the source does not tell
 	diffID v1.Hash // uncompressed
 }
 
-// writeTo adds the layer to an archive, as it is stored. Only what is
-// compressed with zstd is unpacked, at most most bytes: docker 20.10 cannot.
+// writeTo adds the layer to an archive, as it is stored. Only zstd is decompressed, to at most most
+// bytes, because docker 20.10 cannot read it.
 func (l layer) writeTo(tw *tar.Writer, name string, most int64) error {
 	compression, err := l.compression()
 	if err != nil {
@@ -50,7 +49,7 @@ func (l layer) writeTo(tw *tar.Writer, name string, most int64) error {
 	return writeFile(tw, name, r, size)
 }
 
-// length reads the layer to learn how long it is, uncompressed.
+// length reads the layer to learn its uncompressed length.
 func (l layer) length(most int64) (int64, error) {
 	r, err := l.uncompressed()
 	if err != nil {
@@ -64,8 +63,7 @@ func (l layer) length(most int64) (int64, error) {
 	return n, err
 }
 
-// uncompressed opens the layer's archive. What is read from it is verified
-// when its end is reached.
+// uncompressed opens the layer's archive. The digest is verified when the end is reached.
 func (l layer) uncompressed() (io.ReadCloser, error) {
 	stored, err := l.stored()
 	if err != nil {
@@ -78,7 +76,7 @@ func (l layer) uncompressed() (io.ReadCloser, error) {
 	return verified(r, l.diffID, l.file), nil
 }
 
-// compression is how the layer is stored, by its first bytes.
+// compression returns how the layer is compressed, by its first bytes.
 func (l layer) compression() (Compression, error) {
 	r, err := l.stored()
 	if err != nil {
@@ -100,7 +98,8 @@ func (l layer) stored() (io.ReadCloser, error) {
 		return nil, fmt.Errorf("layer: %w", err)
 	}
 	if size != l.size {
-		return nil, errors.Join(fmt.Errorf("layer %s: %w: %d bytes instead of %d", l.file, ErrDigest, size, l.size), r.Close())
+		return nil, errors.Join(fmt.Errorf("layer %s: %w: it has %d bytes, but should have %d", l.file, ErrDigest,
+			size, l.size), r.Close())
 	}
 	if l.digest == (v1.Hash{}) {
 		return r, nil
@@ -108,8 +107,8 @@ func (l layer) stored() (io.ReadCloser, error) {
 	return verified(r, l.digest, l.file), nil
 }
 
-// verified returns r with an error instead of its end if what was read is not
-// what want says.
+// verified returns a reader of r that ends with an error if the content does not have the digest
+// want.
 func verified(r io.ReadCloser, want v1.Hash, name string) io.ReadCloser {
 	return &verifier{ReadCloser: r, sum: sha256.New(), want: want, name: name}
 }
@@ -126,7 +125,7 @@ func (v *verifier) Read(p []byte) (int, error) {
 	v.sum.Write(p[:n])
 	if errors.Is(err, io.EOF) {
 		if got := hex.EncodeToString(v.sum.Sum(nil)); v.want.Algorithm != "sha256" || got != v.want.Hex {
-			return n, fmt.Errorf("%s: %w: sha256:%s instead of %s", v.name, ErrDigest, got, v.want)
+			return n, fmt.Errorf("%s: %w: sha256:%s, but should be %s", v.name, ErrDigest, got, v.want)
 		}
 	}
 	return n, err

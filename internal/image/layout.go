@@ -15,14 +15,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// ErrPlatform is wrapped by the error for an image of another operating
-// system or architecture.
+// ErrPlatform means that an image is for another operating system or architecture.
 var ErrPlatform = errors.New("no image for linux/" + runtime.GOARCH)
 
-// maxNesting bounds indexes within indexes. Real ones have two.
+// maxNesting limits the depth of indexes within indexes. Real images have at most two.
 const maxNesting = 4
 
-// maxLayers bounds the layers of an image. Engines stop at 127.
+// maxLayers limits the layers of an image. Engines allow 127.
 const maxLayers = 1000
 
 func checkPlatform(os, arch string) error {
@@ -30,13 +29,13 @@ func checkPlatform(os, arch string) error {
 	case os == "linux" && arch == runtime.GOARCH:
 		return nil
 	case os == "" && arch == "":
-		return fmt.Errorf("%w: it does not say what it is for", ErrPlatform)
+		return fmt.Errorf("%w: the image does not name its platform", ErrPlatform)
 	}
-	return fmt.Errorf("%w: it is for %s/%s", ErrPlatform, os, arch)
+	return fmt.Errorf("%w: the image is for %s/%s", ErrPlatform, os, arch)
 }
 
-// openArchive opens an archive of either format. Newer dockers write both
-// into one; then docker's own counts, which names fewer files.
+// openArchive opens an archive of either format. Newer versions of docker write both formats into
+// one archive. Then docker's own counts, which has fewer files.
 func (l *Library) openArchive(ctx context.Context, file string) (*Image, error) {
 	plain, err := l.uncompressed(ctx, file)
 	if err != nil {
@@ -50,7 +49,8 @@ func (l *Library) openArchive(ctx context.Context, file string) (*Image, error) 
 		return openDockerSave(a)
 	}
 	if _, ok := a.members["index.json"]; !ok {
-		return nil, fmt.Errorf("%s holds neither manifest.json nor index.json: want what 'docker save' writes, or an OCI image layout", file)
+		return nil, fmt.Errorf("%s contains neither manifest.json nor index.json: use an archive from 'docker save' "+
+			"or an OCI image layout", file)
 	}
 	return openLayout(a)
 }
@@ -66,7 +66,7 @@ func openDockerSave(src source) (*Image, error) {
 		return nil, fmt.Errorf("manifest.json: %w", err)
 	}
 	if len(images) != 1 {
-		return nil, fmt.Errorf("the archive holds %d images: save exactly one", len(images))
+		return nil, fmt.Errorf("the archive contains %d images: save exactly one", len(images))
 	}
 	config, err := readDocument(src, images[0].Config)
 	if err != nil {
@@ -90,8 +90,7 @@ func tooManyLayers(n int) error {
 	return fmt.Errorf("%w: %d layers, more than %d", ErrHostile, n, maxLayers)
 }
 
-// dockerLayer describes a layer of "docker save", whose manifest tells nothing
-// but the file's name.
+// dockerLayer describes a layer of "docker save". That manifest has only the file's name.
 func dockerLayer(src source, file string) (layer, error) {
 	r, size, err := src.open(file)
 	if err != nil {
@@ -104,7 +103,7 @@ func dockerLayer(src source, file string) (layer, error) {
 func openLayout(src source) (*Image, error) {
 	raw, err := readDocument(src, "index.json")
 	if err != nil {
-		return nil, fmt.Errorf("no OCI image layout, which 'tare pack -o oci:DIR' writes: %w", err)
+		return nil, fmt.Errorf("not an OCI image layout, such as 'tare pack -o oci:DIR' writes: %w", err)
 	}
 	f := finder{
 		files: src, seen: make(map[v1.Hash]bool),
@@ -118,16 +117,16 @@ func openLayout(src source) (*Image, error) {
 
 // A finder collects the images below an index that run here.
 type finder struct {
-	files  source                              // where the layers are, or will be
-	read   func(v1.Descriptor) ([]byte, error) // a document, verified
-	seen   map[v1.Hash]bool                    // one image may have several names, and indexes may share what they list
+	files  source                              // where the layers are or will be
+	read   func(v1.Descriptor) ([]byte, error) // reads and verifies a document
+	seen   map[v1.Hash]bool                    // an image may have several names, and indexes may share entries
 	images []*Image
-	plain  []*Image // those of them for every CPU of the architecture
+	plain  []*Image // those of the images for every CPU of the architecture
 	others []string // platforms that do not run here
 }
 
-// only returns the one image that was found. An index may have more of them for
-// newer CPUs; what engines take as a rule, and what runs everywhere, is the plain one.
+// only returns the one image that was found. An index may have further ones for newer CPUs. Then it
+// is the plain one, which runs everywhere and which engines usually take.
 func (f *finder) only() (*Image, error) {
 	switch {
 	case len(f.images) == 1:
@@ -135,11 +134,12 @@ func (f *finder) only() (*Image, error) {
 	case len(f.plain) == 1:
 		return f.plain[0], nil
 	case len(f.images) > 0:
-		return nil, fmt.Errorf("there are %d images for linux/%s: keep one, or name one by its digest", len(f.images), runtime.GOARCH)
+		return nil, fmt.Errorf("it contains %d images for linux/%s: keep one, or choose one by its digest",
+			len(f.images), runtime.GOARCH)
 	case len(f.others) == 0:
-		return nil, fmt.Errorf("%w, nor for anything else", ErrPlatform)
+		return nil, fmt.Errorf("%w, and none for another platform", ErrPlatform)
 	}
-	return nil, fmt.Errorf("%w: it is for %s", ErrPlatform, strings.Join(f.others, ", "))
+	return nil, fmt.Errorf("%w: the image is for %s", ErrPlatform, strings.Join(f.others, ", "))
 }
 
 func (f *finder) index(raw []byte, depth int) error {
@@ -177,24 +177,25 @@ func (f *finder) descriptor(d v1.Descriptor, depth int) error {
 	case d.MediaType.IsImage():
 		return f.image(d)
 	}
-	return nil // signatures, attestations and the like
+	return nil // a signature, an attestation or the like
 }
 
-// other notes a platform that does not run here. Builders mark what is no
-// image at all as "unknown".
+// other notes a platform that does not run here. Builders mark entries that are not images as
+// "unknown".
 func (f *finder) other(platform string) {
 	if platform != "unknown/unknown" && !slices.Contains(f.others, platform) {
 		f.others = append(f.others, platform)
 	}
 }
 
-// maxImages is how many images for this machine are looked at: each is kept until one
-// is chosen, with its configuration.
+// maxImages limits how many images for this machine are examined, because each is kept, with its
+// configuration, until one is chosen.
 const maxImages = 32
 
 func (f *finder) image(d v1.Descriptor) error {
 	if len(f.images) == maxImages {
-		return fmt.Errorf("there are more than %d images for linux/%s: keep one, or name one by its digest", maxImages, runtime.GOARCH)
+		return fmt.Errorf("it contains more than %d images for linux/%s: keep one, or choose one by its digest",
+			maxImages, runtime.GOARCH)
 	}
 	raw, err := f.read(d)
 	if err != nil {
@@ -205,7 +206,7 @@ func (f *finder) image(d v1.Descriptor) error {
 		return fmt.Errorf("manifest %s: %w", d.Digest, err)
 	}
 	if kind := m.Config.MediaType; kind != "" && !kind.IsConfig() {
-		return fmt.Errorf("%s is no image that can be run, but %.100q", d.Digest, kind)
+		return fmt.Errorf("%s is not an image that can run: it is of type %.100q", d.Digest, kind)
 	}
 	config, err := f.read(m.Config)
 	if err != nil {
@@ -227,7 +228,7 @@ func (f *finder) image(d v1.Descriptor) error {
 	return nil
 }
 
-// found keeps an image that runs here, if it is not one for newer CPUs it is plain.
+// found keeps an image that runs here. It is plain if it is not for newer CPUs only.
 func (f *finder) found(i *Image, p *v1.Platform) {
 	f.images = append(f.images, i)
 	if p == nil || p.Variant == "" || p.Variant == "v1" || p.Architecture == "arm64" && p.Variant == "v8" {
@@ -243,7 +244,7 @@ func layersOf(m *v1.Manifest) ([]layer, error) {
 	var layers []layer
 	for _, l := range m.Layers {
 		if !l.MediaType.IsDistributable() {
-			return nil, fmt.Errorf("layer %s is not in the image but at another place (%s)", l.Digest, l.MediaType)
+			return nil, fmt.Errorf("layer %s is not in the image: it is stored elsewhere (%s)", l.Digest, l.MediaType)
 		}
 		file, err := blobPath(l.Digest)
 		if err != nil {
@@ -261,11 +262,11 @@ func platformOf(config []byte) string {
 	return p.OS + "/" + p.Architecture
 }
 
-// blobPath is where a layout keeps the content of a digest.
+// blobPath is the path of a digest's content in a layout.
 func blobPath(digest v1.Hash) (string, error) {
-	// A digest from a document was parsed, except where it was left out.
+	// Digests in documents are checked when they are parsed, except a missing one.
 	if digest.Algorithm != "sha256" || len(digest.Hex) != 64 {
-		return "", fmt.Errorf("digest %q: want sha256", digest.String())
+		return "", fmt.Errorf("digest %q: tare supports only sha256", digest.String())
 	}
 	return path.Join("blobs", digest.Algorithm, digest.Hex), nil
 }

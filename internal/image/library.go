@@ -19,15 +19,13 @@ import (
 // Agent is the reference of tare's own image; so is the empty reference.
 const Agent = "agent"
 
-// ErrForeign is wrapped by Resolve's error for a reference that names nothing
-// a Library can read: a name in an engine's own store, which only that engine
-// can resolve.
+// ErrForeign means that a Library cannot read what a reference names: it may be a name in an
+// engine's own store, which only that engine can resolve. Resolve wraps it.
 var ErrForeign = errors.New("not an image that tare can read")
 
-// Limits bound what unpacking one image may use. A zero field means its
-// default.
+// Limits restrict what unpacking one image may use. A zero field means its default.
 type Limits struct {
-	Bytes   int64 // of all layers, uncompressed; default 16 GiB. It stops compression bombs too
+	Bytes   int64 // of all layers, uncompressed; default 16 GiB. It also stops compression bombs
 	Entries int   // files, directories and links of all layers; default 1,000,000
 	Path    int   // bytes in one path or link target; default 4096
 }
@@ -45,9 +43,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A Library finds images and keeps what it unpacked below one directory. What
-// a reference meant when it was first resolved, it means for as long as the
-// Library lives. Its methods may be called concurrently.
+// A Library finds images and keeps their unpacked files below one directory. A reference keeps the
+// meaning that it had when it was first resolved, as long as the Library lives. Its methods may be
+// called concurrently.
 type Library struct {
 	dir      string
 	limits   Limits
@@ -56,7 +54,7 @@ type Library struct {
 
 	mu     sync.Mutex
 	images map[string]*Image        // by reference
-	locks  map[string]chan struct{} // by reference and by digest; holding one allows to find the image, or to unpack it
+	locks  map[string]chan struct{} // by reference and by digest; held to find or to unpack an image
 }
 
 // An Option changes a new Library.
@@ -73,7 +71,7 @@ func WithLimits(limits Limits) Option {
 }
 
 // NewLibrary returns a Library that keeps unpacked files below dir, a run's
-// private directory. It makes dir when it needs it; who made the run removes it.
+// private directory. It makes dir when it needs it. The owner of the run removes it.
 func NewLibrary(dir string, options ...Option) *Library {
 	l := &Library{
 		dir:      dir,
@@ -96,18 +94,18 @@ func NewLibrary(dir string, options ...Option) *Library {
 //	tar:FILE      an archive, from "docker save" or of an OCI image layout; it may be
 //	              compressed as a whole with gzip or zstd
 //	docker://REF  from a registry, with the credentials of the usual Docker
-//	              configuration; what a tag means is asked once, and everything
+//	              configuration; a tag is resolved once, and everything is
 //	              fetched by digest
 //	host:NAME     a program of this host with what it needs, as package pack finds it;
 //	              NAME is an absolute path, or looked for in PATH, /usr/sbin and /sbin
 //
-// Of several platforms it takes Linux on this machine's architecture. Any
-// other reference gives an error that wraps ErrForeign.
+// Of several platforms it takes Linux on this machine's architecture. For any other reference the
+// error wraps ErrForeign.
 func (l *Library) Resolve(ctx context.Context, ref string) (*Image, error) {
 	if ref == "" {
 		ref = Agent
 	}
-	// To fetch one image takes its time: others need not wait for it.
+	// Fetching an image can take long, and calls for other images need not wait for it.
 	unlock, err := l.take(ctx, "reference "+ref)
 	if err != nil {
 		return nil, err
@@ -133,8 +131,8 @@ func (l *Library) known(ref string) *Image {
 	return l.images[ref]
 }
 
-// CheckProgram reports that a container of spec would have nothing to run. Of an
-// image that only its engine can resolve, that is for the engine to say.
+// CheckProgram returns an error if a container of spec would have nothing to run. It does not check
+// an image that only its engine can resolve; the engine does.
 func (l *Library) CheckProgram(ctx context.Context, spec bench.Spec) error {
 	if len(spec.Argv) > 0 {
 		return nil
@@ -168,14 +166,16 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	if err := mistaken(ref); err != nil {
 		return nil, Misspelt{err}
 	}
-	return nil, fmt.Errorf("%w: want %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine that has an image of this name", ErrForeign, Agent)
+	return nil, fmt.Errorf("%w: use %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine "+
+		"that has an image with this name", ErrForeign, Agent)
 }
 
-// Misspelt is the error of a reference that can be no image's, and says what it should be.
+// Misspelt is the error for a reference that cannot name any image. It says what the reference
+// should be.
 type Misspelt struct{ error }
 
-// mistaken reports what no engine calls an image: a path, another kind of address, or
-// the beginning of one.
+// mistaken returns an error for a reference that cannot be a name in any engine: a path, another
+// kind of address, or the beginning of one.
 func mistaken(ref string) error {
 	switch ref {
 	case "oci:":
@@ -189,10 +189,11 @@ func mistaken(ref string) error {
 	}
 	scheme, rest, isURL := strings.Cut(ref, "://")
 	if isURL {
-		return fmt.Errorf("no kind of image begins with %q: of a registry it is %s%s", scheme+"://", registryScheme, rest)
+		return fmt.Errorf("no kind of image begins with %q: for an image of a registry write %s%s", scheme+"://",
+			registryScheme, rest)
 	}
 	if rest, ok := strings.CutPrefix(ref, "docker:"); ok && strings.ContainsAny(rest, ":/@") {
-		return fmt.Errorf("a registry's image is named %s%s, with two slashes", registryScheme, rest)
+		return fmt.Errorf("for an image of a registry write %s%s, with two slashes", registryScheme, rest)
 	}
 	isPath := strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../")
 	info, err := os.Stat(ref)
@@ -200,9 +201,9 @@ func mistaken(ref string) error {
 	case isPath && err != nil:
 		return err
 	case isPath && info.IsDir():
-		return fmt.Errorf("it is a directory: if it is an OCI image layout, write oci:%s", ref)
+		return fmt.Errorf("this is a directory: if it is an OCI image layout, write oci:%s", ref)
 	case isPath, err == nil && archiveName.MatchString(ref):
-		return fmt.Errorf("it is a file: if it is an archive of an image, write tar:%s", ref)
+		return fmt.Errorf("this is a file: if it is an archive of an image, write tar:%s", ref)
 	}
 	return nil
 }
@@ -210,15 +211,14 @@ func mistaken(ref string) error {
 // archiveName matches the names of files that are archives.
 var archiveName = regexp.MustCompile(`\.(tar|tar\.gz|tgz)$`)
 
-// Own reports whether the image that ref names is one that a Library makes
-// itself. Such an image has bench.DataDir, an empty directory that every user may
-// write to.
+// Own reports whether ref names an image that a Library makes itself. Such an image has
+// bench.DataDir, an empty directory that every user may write to.
 func Own(ref string) bool {
 	return ref == "" || ref == Agent || strings.HasPrefix(ref, hostScheme+":")
 }
 
-// unpacked returns the directory with i's files and the number of bytes in
-// them, and unpacks them first if nobody did.
+// unpacked returns the directory with i's files and their size in bytes. It unpacks them first if
+// necessary.
 func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size int64, err error) {
 	unlock, err := l.take(ctx, i.Digest())
 	if err != nil {
@@ -227,7 +227,8 @@ func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size i
 	defer unlock()
 	dir := filepath.Join(l.dir, "images", i.digest.Hex)
 	rootfs = filepath.Join(dir, "rootfs")
-	// Written last and renamed into place with the files: what is there is whole.
+	// The file is written last and renamed into place with the others, so if it exists, all is
+	// complete.
 	size, err = readSize(filepath.Join(dir, "size"))
 	if errors.Is(err, fs.ErrNotExist) {
 		size, err = l.unpackInto(ctx, i, dir)
@@ -235,7 +236,7 @@ func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size i
 	return rootfs, size, err
 }
 
-// take waits until nobody else works on what name says.
+// take locks name, and waits until no other call has it locked.
 func (l *Library) take(ctx context.Context, name string) (unlock func(), err error) {
 	lock := l.lock(name)
 	select {
@@ -255,10 +256,10 @@ func (l *Library) lock(name string) chan struct{} {
 	return l.locks[name]
 }
 
-// unpackInto makes dir with everything in it, or not at all.
+// unpackInto makes dir completely or not at all.
 func (l *Library) unpackInto(ctx context.Context, i *Image, dir string) (size int64, err error) {
-	// Nobody else gets in: what an image has with set-user-ID bits, capabilities or
-	// for root alone would be there for every user of the host.
+	// Nobody else may enter. Otherwise every user of the host could use the image's files with
+	// set-user-ID bits or capabilities, and read files that are for root alone.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return 0, err
 	}

@@ -7,21 +7,22 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// NamedElsewhere says how to name the image that an engine lacks in its own store
-// under ref. A single colon after "docker" makes a tag of the image called docker.
+// NamedElsewhere advises how to name an image that an engine does not have in its store under ref.
+// With a single colon, "docker:X" is a tag of the image called docker.
 func NamedElsewhere(ref string) string {
 	if rest, ok := strings.CutPrefix(ref, "docker:"); ok {
-		return fmt.Sprintf("name it %s%s, with two slashes, if %s of a registry is meant", registryScheme, rest, rest)
+		return fmt.Sprintf("write %s%s, with two slashes, if you mean %s in a registry", registryScheme, rest, rest)
 	}
 	if meant, ok := Meant(ref); ok {
-		return fmt.Sprintf("name it %s if that is meant, or %s%s if it is in a registry", meant, registryScheme, ref)
+		return fmt.Sprintf("write %s if you mean that, or %s%s if it is in a registry", meant, registryScheme, ref)
 	}
-	return fmt.Sprintf("name it %s%s, or one in a file as oci:DIR or tar:FILE", registryScheme, ref)
+	return fmt.Sprintf("write %s%s for an image in a registry, oci:DIR or tar:FILE for one in a file", registryScheme,
+		ref)
 }
 
-// Meant is ref as it reads without a slip before its colon, such as "host:nginx" for
-// "hots:nginx"; false if what is there is no near miss of a kind of image. An engine
-// may have an image of such a name all the same: it is for a hint only.
+// Meant corrects a typing error before the colon of ref, such as "host:nginx" for "hots:nginx". It
+// returns false if the part before the colon is not similar to a kind of image. Use it only for
+// hints, because an engine may have an image with such a name.
 func Meant(ref string) (string, bool) {
 	kind, rest, _ := strings.Cut(ref, ":")
 	if rest == "" {
@@ -41,8 +42,8 @@ func Meant(ref string) (string, bool) {
 	return "", false
 }
 
-// isSlip reports whether one letter too many, missing or another, or two that are
-// swapped, are all that makes typed another word than meant.
+// isSlip reports whether typed differs from meant by one letter (added, missing or changed) or by
+// two swapped letters.
 func isSlip(typed, meant string) bool {
 	for typed != "" && meant != "" && typed[0] == meant[0] {
 		typed, meant = typed[1:], meant[1:]
@@ -54,13 +55,13 @@ func isSlip(typed, meant string) bool {
 	return swapped || len(typed) <= 1 && len(meant) <= 1
 }
 
-// FullName returns a name and tag for an image in an engine's own store in the
-// form that every engine keeps as it is: "nginx" is "docker.io/library/nginx:latest".
+// FullName returns the full form of an image's name in an engine's own store, which every engine
+// keeps unchanged: "nginx" is "docker.io/library/nginx:latest".
 func FullName(tag string) (string, error) {
 	t, err := name.NewTag(tag)
 	if err != nil {
 		return "", fmt.Errorf("image name %q: %w", tag, err)
 	}
-	// How the library calls Docker's registry, no engine does.
+	// No engine uses the library's name for Docker's registry.
 	return strings.Replace(t.Name(), name.DefaultRegistry+"/", "docker.io/", 1), nil
 }

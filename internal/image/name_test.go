@@ -38,9 +38,9 @@ func TestMeant(t *testing.T) {
 
 func TestNamedElsewhere(t *testing.T) {
 	for ref, want := range map[string]string{
-		"nginx":        "name it docker://nginx, or one in a file as oci:DIR or tar:FILE",
-		"docker:nginx": "name it docker://nginx, with two slashes, if nginx of a registry is meant",
-		"hots:nginx":   "name it host:nginx if that is meant, or docker://hots:nginx if it is in a registry",
+		"nginx":        "write docker://nginx for an image in a registry, oci:DIR or tar:FILE for one in a file",
+		"docker:nginx": "write docker://nginx, with two slashes, if you mean nginx in a registry",
+		"hots:nginx":   "write host:nginx if you mean that, or docker://hots:nginx if it is in a registry",
 	} {
 		if got := image.NamedElsewhere(ref); got != want {
 			t.Errorf("NamedElsewhere(%q) = %q, want %q", ref, got, want)

@@ -24,17 +24,16 @@ import (
 // registryScheme begins a reference to an image in a registry.
 const registryScheme = "docker://"
 
-// Pinned is a reference by which a registry gives exactly this image again,
-// "docker://REPOSITORY@sha256:…"; empty for an image from elsewhere.
+// Pinned is a reference by which a registry returns exactly this image again,
+// "docker://REPOSITORY@sha256:…"; empty if the image is not from a registry.
 func (i *Image) Pinned() string { return i.pinned }
 
-// openRegistry fetches the image that a reference of a registry means. Its
-// layers are then in files below the library's directory, each of which is what
-// its digest says.
+// openRegistry fetches an image from a registry. Its layers are then in files below the library's
+// directory, with verified digests.
 func (l *Library) openRegistry(ctx context.Context, ref string) (*Image, error) {
 	named, err := name.ParseReference(ref)
 	if err != nil {
-		return nil, fmt.Errorf("want docker://REPOSITORY:TAG or docker://REPOSITORY@DIGEST: %w", err)
+		return nil, fmt.Errorf("use docker://REPOSITORY:TAG or docker://REPOSITORY@DIGEST: %w", err)
 	}
 	r := &registry{
 		repo: named.Context(), dir: filepath.Join(l.dir, "registry"), patience: l.patience,
@@ -47,18 +46,18 @@ func (l *Library) openRegistry(ctx context.Context, ref string) (*Image, error) 
 	return i, nil
 }
 
-// A registry is one repository of a registry, from which one image is fetched.
+// A registry is one repository of a registry, to fetch one image from.
 type registry struct {
 	repo     name.Repository
 	dir      string // for layers, as in an OCI image layout
 	patience patience
 	client   *remote.Puller
 
-	documents map[v1.Hash][]byte // read so far, each of them verified
+	documents map[v1.Hash][]byte // read and verified so far
 }
 
-// connect makes the client, and what closes its connections. Another attempt is
-// decided on in patience.retry, where a body counts too.
+// connect makes the client; done closes its connections. Retries are up to patience.retry, which
+// also covers reading the body.
 func (r *registry) connect(ctx context.Context) (done func(), err error) {
 	who, err := credentials(ctx, r.repo, r.patience.idle)
 	if err != nil {
@@ -108,8 +107,8 @@ func (r *registry) open(ctx context.Context, ref name.Reference, most int64) (*I
 	return i, nil
 }
 
-// resolve asks what a reference means now. Everything else is then asked for by
-// digest, so that a tag that moves meanwhile mixes nothing.
+// resolve asks what a reference means now. Everything else is then requested by digest, so that a
+// tag that moves meanwhile cannot mix two images.
 func (r *registry) resolve(ctx context.Context, ref name.Reference) (v1.Descriptor, error) {
 	var d v1.Descriptor
 	raw, kind, err := r.manifest(ctx, ref)
@@ -126,7 +125,7 @@ func (r *registry) document(ctx context.Context, d v1.Descriptor) ([]byte, error
 	if raw, ok := r.documents[d.Digest]; ok {
 		return raw, nil
 	}
-	// What is asked for becomes part of an address.
+	// The digest becomes part of an address, so it must be well formed.
 	if _, err := blobPath(d.Digest); err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func (r *registry) document(ctx context.Context, d v1.Descriptor) ([]byte, error
 	return b.Bytes(), nil
 }
 
-// manifest returns a manifest or an index, and what the registry says that it is.
+// manifest returns a manifest or an index, and its type according to the registry.
 func (r *registry) manifest(ctx context.Context, ref name.Reference) (raw []byte, kind types.MediaType, err error) {
 	err = r.patience.retry(ctx, 0, func(ctx context.Context) error {
 		d, err := r.client.Get(ctx, ref)
@@ -159,7 +158,7 @@ func (r *registry) manifest(ctx context.Context, ref name.Reference) (raw []byte
 	return raw, kind, err
 }
 
-// blob writes what a digest stands for, at most so many bytes.
+// blob writes the content of a digest, at most most bytes.
 func (r *registry) blob(ctx context.Context, w io.Writer, digest v1.Hash, most int64) error {
 	l, err := r.client.Layer(ctx, r.repo.Digest(digest.String()))
 	if err != nil {
@@ -183,8 +182,8 @@ func digestOf(b []byte) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
 }
 
-// manifestType says what a document is: by what the registry says, or else, as
-// some registries are only files, by what it contains.
+// manifestType returns the type of a document: the type that the registry states, or otherwise the
+// type that its content shows, because some registries only serve files.
 func manifestType(raw []byte, said string) (types.MediaType, error) {
 	var d struct {
 		MediaType types.MediaType `json:"mediaType"`
@@ -193,7 +192,7 @@ func manifestType(raw []byte, said string) (types.MediaType, error) {
 		History   json.RawMessage `json:"history"`
 	}
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return "", fmt.Errorf("what the registry gives is no manifest (it calls it %.100q): %w", said, err)
+		return "", fmt.Errorf("the registry's answer is not a manifest (its type is %.100q): %w", said, err)
 	}
 	said, _, _ = strings.Cut(said, ";")
 	kind := types.MediaType(strings.TrimSpace(said))
@@ -204,16 +203,16 @@ func manifestType(raw []byte, said string) (types.MediaType, error) {
 	case kind.IsIndex(), kind.IsImage():
 		return kind, nil
 	case types.MediaType(said).IsSchema1(), kind.IsSchema1(), d.History != nil:
-		return "", errors.New("the image is in a format of 2015 (schema 1): push it again with a tool of today")
+		return "", errors.New("the image has the obsolete manifest schema 1: push it again with a current tool")
 	case d.Manifests != nil:
 		return types.OCIImageIndex, nil
 	case d.Config != nil:
 		return types.OCIManifestSchema1, nil
 	}
-	return "", fmt.Errorf("what the registry gives is no manifest of an image (it calls it %.100q)", said)
+	return "", fmt.Errorf("the registry's answer is not an image's manifest (its type is %.100q)", said)
 }
 
-// layers fetches the layers of an image that are not there yet.
+// layers fetches the layers of an image that are not stored yet.
 func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 	var sum int64
 	for _, l := range i.layers {
@@ -236,7 +235,7 @@ func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 	return nil
 }
 
-// fetch writes a layer to a file, verified.
+// fetch writes a layer to a file. The file exists only if it is complete and verified.
 func (r *registry) fetch(ctx context.Context, l layer, file string) error {
 	return whole(filepath.Dir(file), 0o755, func(f *os.File) (string, error) {
 		return filepath.Base(file), r.blob(ctx, f, l.digest, l.size)

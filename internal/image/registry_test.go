@@ -191,18 +191,18 @@ func TestRegistryRefuses(t *testing.T) {
 		want   error  // what the error wraps, or nil
 		says   string
 	}{
-		{"no such tag", nil, "/r:2", nil, "there is no such image"},
-		{"no such repository", nil, "/s", nil, "there is no such image"},
-		{"no such digest", nil, "/r@" + zero, nil, "there is no such image"},
-		{"no reference", nil, "/UPPER CASE", nil, "want docker://"},
+		{"no such tag", nil, "/r:2", nil, "the image does not exist"},
+		{"no such repository", nil, "/s", nil, "the image does not exist"},
+		{"no such digest", nil, "/r@" + zero, nil, "the image does not exist"},
+		{"no reference", nil, "/UPPER CASE", nil, "use docker://"},
 		{"unauthorized", of("manifests", reply(401, "text/plain", "no")), "", nil, "log in with `docker login 127.0.0.1:"},
 		{"forbidden", of("manifests", reply(403, "application/json", `{"errors":[{"code":"DENIED","message":"not\u001b[31m you"}]}`)), "", nil, `"not\x1b[31m you"`},
-		{"too many", of("manifests", reply(429, "text/plain", "")), "", nil, "no more requests"},
+		{"too many", of("manifests", reply(429, "text/plain", "")), "", nil, "limits the number of requests"},
 		{"in trouble", of("manifests", reply(503, "text/plain", "")), "", nil, "try again later"},
-		{"a page", of("manifests", reply(200, "text/html", "<html>")), "", nil, "no manifest"},
-		{"other JSON", of("manifests", reply(200, "application/json", "{}")), "", nil, "no manifest"},
+		{"a page", of("manifests", reply(200, "text/html", "<html>")), "", nil, "answer is not a manifest"},
+		{"other JSON", of("manifests", reply(200, "application/json", "{}")), "", nil, "answer is not an image's manifest"},
 		{"schema 1", of("manifests", reply(200, "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}")), "", nil, "schema 1"},
-		{"an artifact", of("manifests", reply(200, manifestKind, `{"schemaVersion":2,"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"`+zero+`","size":2}}`)), "", nil, "no image that can be run"},
+		{"an artifact", of("manifests", reply(200, manifestKind, `{"schemaVersion":2,"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"`+zero+`","size":2}}`)), "", nil, "not an image that can run"},
 		{"endless manifest", of("manifests", reply(200, manifestKind, strings.Repeat(" ", 5<<20))), "", image.ErrHostile, "longer than"},
 		{"another digest", of("manifests", reply(200, manifestKind, "{}")), "/r@" + zero, image.ErrDigest, zero},
 		{"huge layers", huge(t), "", image.ErrHostile, "layers of more than"},
@@ -311,7 +311,7 @@ func TestRegistryCertificate(t *testing.T) {
 		return s
 	})
 	_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), "docker://"+host(s)+"/r:1")
-	if err == nil || !strings.Contains(err.Error(), "certificate is not trusted here") {
+	if err == nil || !strings.Contains(err.Error(), "does not trust the registry's certificate") {
 		t.Errorf("error %v, want one about the certificate", err)
 	}
 }

@@ -10,22 +10,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// explain says what an error of a registry means, and what to do about it. The
-// registry's own words are bounded and quoted.
+// explain adds to an error of a registry what it means and what to do. It quotes the registry's own
+// message, up to a limit.
 func (r *registry) explain(err error) error {
 	host := r.repo.RegistryStr()
 	var status *transport.Error
 	var certificate *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &certificate): // first: a registry of this host is then asked in plain words, in vain
-		return fmt.Errorf("%s: its certificate is not trusted here: add its authority to those of this host, or name the authority's file in SSL_CERT_FILE: %w", host, err)
+	case errors.As(err, &certificate): // first, because a registry of this host is then also tried over plain HTTP
+		return fmt.Errorf("%s: this host does not trust the registry's certificate: add its authority to this host's, "+
+			"or set SSL_CERT_FILE to the authority's file: %w", host, err)
 	case errors.As(err, &status):
 		return fmt.Errorf("%s: %s%s", host, answered(status), advice(status.StatusCode, host))
 	}
 	return fmt.Errorf("%s: %w", host, err)
 }
 
-// answered is what the registry said.
+// answered formats the registry's answer.
 func answered(e *transport.Error) string {
 	text := fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode))
 	if e.Request != nil {
@@ -37,7 +38,7 @@ func answered(e *transport.Error) string {
 	return text
 }
 
-// advice says what to do about an answer.
+// advice returns what to do about an answer.
 func advice(code int, host string) string {
 	switch {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
@@ -45,13 +46,13 @@ func advice(code int, host string) string {
 		if host != name.DefaultRegistry {
 			login += " " + host
 		}
-		return fmt.Sprintf(": there is no such image, or it needs credentials: log in with `%s`", login)
+		return fmt.Sprintf(": the image does not exist, or it needs credentials: log in with `%s`", login)
 	case code == http.StatusNotFound:
-		return ": there is no such image: look at its name and tag"
+		return ": the image does not exist: check its name and tag"
 	case code == http.StatusTooManyRequests:
-		return ": it takes no more requests for now: log in, or wait"
+		return ": the registry limits the number of requests: log in, or wait"
 	case code >= http.StatusInternalServerError:
-		return ": the registry is in trouble: try again later"
+		return ": the registry has a problem: try again later"
 	}
 	return ""
 }

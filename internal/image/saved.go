@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// ResolveIn is Resolve, also of an image that only the engine has, in a store of its
-// own: the engine saves that one below the library's directory, once.
+// ResolveIn is Resolve, but it also finds an image that only the engine has in its own store. The
+// engine saves such an image below the library's directory, once.
 func (l *Library) ResolveIn(ctx context.Context, e bench.Engine, ref string) (*Image, error) {
 	img, err := l.Resolve(ctx, ref)
 	if !errors.Is(err, ErrForeign) {
@@ -28,7 +28,7 @@ func (l *Library) ResolveIn(ctx context.Context, e bench.Engine, ref string) (*I
 	return l.Saved(ctx, store, e.Name(), ref)
 }
 
-// Saved is the image that a store has under a name. Owner tells stores apart.
+// Saved is the image that a store has under a name. owner distinguishes stores.
 func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name string) (*Image, error) {
 	unlock, err := l.take(ctx, "saved "+owner+" "+name)
 	if err != nil {
@@ -44,14 +44,14 @@ func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name
 	}
 	img, err := l.Resolve(ctx, "tar:"+file)
 	if err != nil {
-		// The file is nobody's business.
+		// The path of the file means nothing to the user.
 		return nil, fmt.Errorf("image %q: %s", name, strings.ReplaceAll(err.Error(), file, filepath.Base(file)))
 	}
 	return img, nil
 }
 
-// keep writes a file that is there whole or not at all, and no larger than an image
-// may be. What is the name of its content.
+// keep writes a file completely or not at all, and no larger than an image may be. what names its
+// content, for errors.
 func (l *Library) keep(file, what string, fill func(io.Writer) error) error {
 	most := 2 * l.limits.Bytes // headers and padding may be as much as small files
 	return whole(filepath.Dir(file), 0o700, func(f *os.File) (string, error) {
@@ -79,7 +79,7 @@ func whole(dir string, mode fs.FileMode, fill func(f *os.File) (name string, err
 	return nil
 }
 
-// boundedWriter refuses more than some bytes, and says why.
+// boundedWriter fails with an error after a number of bytes.
 type boundedWriter struct {
 	io.Writer
 	left int64

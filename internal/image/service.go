@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Port is the TCP port that the image says its service listens on; 0 if it names
-// none, or several.
+// Port is the TCP port on which the image's service listens, as the image states it; 0 if it states
+// none or several.
 func (i *Image) Port() uint16 {
 	var only uint16
 	for name := range i.config.ExposedPorts {
@@ -24,8 +24,8 @@ func (i *Image) Port() uint16 {
 	return only
 }
 
-// HealthCheck is the program with its arguments that the image asks to be run in a
-// container to see whether it is well; nil if it has none.
+// HealthCheck is the image's health check: a program and its arguments, to be run in the container;
+// nil if it has none.
 func (i *Image) HealthCheck() []string {
 	check := i.config.Healthcheck
 	if check == nil || len(check.Test) < 2 {

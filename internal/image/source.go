@@ -13,17 +13,17 @@ import (
 	"syscall"
 )
 
-// maxDocument bounds manifests, indexes and configurations, as registries do.
+// maxDocument limits manifests, indexes and configurations, in bytes, as registries do.
 const maxDocument = 4 << 20
 
-// A source holds the files of an image. An error wraps fs.ErrNotExist where
-// there is no file of that name.
+// A source has the files of an image. If there is no file with a name, the error wraps
+// fs.ErrNotExist.
 type source interface {
-	// open returns a file's content and how long it claims to be.
+	// open returns a file's content and its claimed length in bytes.
 	open(name string) (io.ReadCloser, int64, error)
 }
 
-// readDocument reads a small file whole.
+// readDocument reads a whole small file.
 func readDocument(src source, name string) ([]byte, error) {
 	r, _, err := src.open(name)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m memory) open(name string) (io.ReadCloser, int64, error) {
 type directory string
 
 func (d directory) open(name string) (io.ReadCloser, int64, error) {
-	// OpenRoot would wait for ever for somebody to write into a FIFO.
+	// OpenRoot would wait forever for a writer if this were a FIFO.
 	if info, err := os.Stat(string(d)); err != nil {
 		return nil, 0, err
 	} else if !info.IsDir() {
@@ -65,13 +65,13 @@ func (d directory) open(name string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { _ = root.Close() }() // files opened through it stay open
+	defer func() { _ = root.Close() }() // files that were opened through it stay open
 	return regular(root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 }
 
-// regular refuses everything but regular files, which others could make
-// endless. It takes what an open without blocking returned: to open a FIFO
-// waits for a writer otherwise.
+// regular refuses everything except regular files, because other kinds can be endless. Its
+// arguments are the results of an open with O_NONBLOCK, because opening a FIFO would otherwise wait
+// for a writer.
 func regular(f *os.File, err error) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
@@ -89,24 +89,24 @@ func regular(f *os.File, err error) (*os.File, int64, error) {
 // An archive is a source of the files in an uncompressed tar file.
 type archive struct {
 	file    string
-	name    string // how others call it
+	name    string // for errors
 	members map[string]member
 }
 
-// A member is where a file lies in an archive, or the name of another member.
+// A member is the place of a file in an archive, or the name of another member.
 type member struct {
 	offset, size int64
 	link         string
 }
 
-// The limits of an archive's table of contents. An image has some hundred files.
+// Limits on an archive's table of contents. An image has a few hundred files.
 const (
 	maxMembers = 100_000
 	maxLinks   = 8
 )
 
-// indexArchive finds the files in an archive. Of two with one name the last
-// counts, as it does when the archive is unpacked. Errors call it by name.
+// indexArchive finds the files in an archive. If two have the same name, the last one counts, as
+// when the archive is unpacked. name is the archive's name in errors.
 func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 	f, _, err := regular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {
@@ -122,13 +122,13 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 		case n > 0 && errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, cutOff(name)
 		case err != nil:
-			return nil, fmt.Errorf("%s: not a tar archive, which 'docker save' and 'tare pack' write: %w", name, err)
+			return nil, fmt.Errorf("%s: not a tar archive, such as 'docker save' and 'tare pack' write: %w", name, err)
 		case n == maxMembers:
 			return nil, fmt.Errorf("%s has more than %d members", name, maxMembers)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		// The reader takes whole blocks and no more, so what comes next is the content.
+		// The tar reader reads whole blocks and no more, so the content comes next.
 		offset, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return nil, err
@@ -137,9 +137,9 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 	}
 }
 
-// cutOff is the error for an archive that ends before its end.
+// cutOff is the error for a truncated archive.
 func cutOff(name string) error {
-	return fmt.Errorf("%s ends in the middle: it was cut off; make or copy it again", name)
+	return fmt.Errorf("%s is truncated: make or copy it again", name)
 }
 
 func (a *archive) add(h *tar.Header, offset int64) {
@@ -149,7 +149,7 @@ func (a *archive) add(h *tar.Header, offset int64) {
 		a.members[name] = member{offset: offset, size: h.Size}
 	case tar.TypeLink:
 		a.members[name] = member{link: path.Clean(h.Linkname)}
-	case tar.TypeSymlink: // what docker save writes for a layer that occurs twice
+	case tar.TypeSymlink: // docker save writes this for a layer that occurs twice
 		a.members[name] = member{link: path.Join(path.Dir(name), h.Linkname)}
 	}
 }
@@ -169,7 +169,7 @@ func (a *archive) open(name string) (io.ReadCloser, int64, error) {
 	return section{io.NewSectionReader(f, m.offset, m.size), f}, m.size, nil
 }
 
-// A section is part of a file, and closes it.
+// A section is a part of a file. Closing it closes the file.
 type section struct {
 	io.Reader
 	io.Closer

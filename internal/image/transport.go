@@ -21,39 +21,39 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// errStalled is how an exchange with a registry ends that does not move.
+// errStalled ends an exchange with a registry that makes no progress.
 var errStalled = errors.New("the registry has stopped answering")
 
-// errSlow is how an exchange ends that moves, but not in any time that makes sense.
+// errSlow ends an exchange that makes progress, but would take unreasonably long.
 var errSlow = errors.New("the registry is too slow")
 
-// errPlain refuses to send anything, a password perhaps, where anybody can read it.
+// errPlain refuses plain HTTP over a network, where others could read passwords.
 var errPlain = errors.New("plain HTTP is only for a registry of this host, at localhost or 127.0.0.1")
 
 const (
 	attempts     = 3
 	maxRedirects = 10
 
-	// leastProgress is less than the slowest line brings while patience lasts. A
-	// registry that sends a byte now and then would never end otherwise.
+	// leastProgress is how many bytes must arrive within patience.idle. Even the slowest line
+	// brings more. Without it, a registry that sends a byte now and then would never end.
 	leastProgress = 4 << 10
 
-	// leastRate is the slowest at which a layer may arrive, in bytes per second: a
-	// slow line of today brings ten times as much.
+	// leastRate is the lowest rate at which a layer may arrive, in bytes per second. A slow line
+	// today brings ten times as much.
 	leastRate = 32 << 10
 )
 
-// patience is how long a registry is waited for.
+// patience is how long tare waits for a registry.
 type patience struct {
-	idle  time.Duration // in which at least leastProgress must arrive
+	idle  time.Duration // within which leastProgress must arrive
 	pause time.Duration // before the second attempt; three times that before the third
 }
 
-// retry does something that can be done again as often as it seems worth it. All
-// attempts together have the time for so many bytes, 0 for a small document.
+// retry calls do, and repeats it while repeating can help. All attempts together have the time for
+// size bytes; 0 means a small document.
 func (p patience) retry(ctx context.Context, size int64, do func(context.Context) error) error {
 	limit := 8*p.idle + time.Duration(size/leastRate)*time.Second
-	slow := fmt.Errorf("%w: what it was asked for is not there after %v", errSlow, limit)
+	slow := fmt.Errorf("%w: the content has not arrived after %v", errSlow, limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, slow)
 	defer cancel()
 	pause := p.pause
@@ -71,7 +71,7 @@ func (p patience) retry(ctx context.Context, size int64, do func(context.Context
 	}
 }
 
-// isTransient reports whether an error may be gone next time.
+// isTransient reports whether another attempt may succeed.
 func isTransient(err error) bool {
 	var status *transport.Error
 	if errors.As(err, &status) {
@@ -83,8 +83,8 @@ func isTransient(err error) bool {
 		errors.As(err, &network) && network.Timeout()
 }
 
-// credentials asks the usual configuration of Docker, and what programs it
-// names, which may never answer.
+// credentials reads Docker's usual configuration and asks the helper programs that it names. A
+// helper may never answer, so most limits the time.
 func credentials(ctx context.Context, repo name.Repository, most time.Duration) (authn.Authenticator, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, most, errors.New("no answer"))
 	defer cancel()
@@ -110,9 +110,9 @@ func credentials(ctx context.Context, repo name.Repository, most time.Duration) 
 	return a.who, nil
 }
 
-// bounded is the transport below go-containerregistry's client. It decides where a
-// registry may lead, and bounds and verifies what comes: a document's length, the
-// content of a digest, and the time without progress.
+// bounded is the transport below go-containerregistry's client. It decides where a registry may
+// redirect to. It limits the length of documents and the time without progress, and verifies
+// digests.
 type bounded struct {
 	next http.RoundTripper
 	idle time.Duration
@@ -121,7 +121,7 @@ type bounded struct {
 // RoundTrip implements http.RoundTripper.
 func (t bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	origin := request
-	for hops := 0; origin.Response != nil; hops++ { // the redirection that has led here
+	for hops := 0; origin.Response != nil; hops++ { // the redirection that led here
 		if hops == maxRedirects {
 			return nil, fmt.Errorf("more than %d redirections", maxRedirects)
 		}
@@ -139,14 +139,14 @@ func (t bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 		defer cancel(nil)
 		return nil, b.cause(err)
 	}
-	b.got.Add(leastProgress) // the answer has begun
+	b.got.Add(leastProgress) // the start of the answer counts as progress
 	b.ReadCloser = answer.Body
 	answer.Body = content(b, origin.URL, answer.StatusCode)
 	return answer, nil
 }
 
-// content bounds and verifies a body by what was asked for. How long a blob may be
-// only its reader knows.
+// content limits and verifies a body, depending on the request. Only the reader of a blob knows the
+// blob's limit.
 func content(body io.ReadCloser, asked *url.URL, status int) io.ReadCloser {
 	dir, id := path.Split(asked.Path)
 	kind := path.Base(dir)
@@ -170,8 +170,8 @@ func tooLong(name string, most int64) error {
 	return fmt.Errorf("%w: %.100q is longer than %d bytes", ErrHostile, name, most)
 }
 
-// checkAddress keeps a registry from leading us to machines that only this one can
-// reach, and passwords from travelling where others read them.
+// checkAddress prevents a registry from redirecting tare to machines that only this one can reach,
+// and passwords from being sent over plain HTTP.
 func checkAddress(from, to *url.URL) error {
 	switch {
 	case to.Scheme == "http" && !isLoopback(to.Hostname()):
@@ -179,19 +179,19 @@ func checkAddress(from, to *url.URL) error {
 	case to.Host == from.Host:
 		return nil
 	case isLoopback(to.Hostname()):
-		return fmt.Errorf("%w: redirection from %s to %s, another service of this machine", ErrHostile, from.Host, to.Host)
+		return fmt.Errorf("%w: %s redirects to %s, another service of this machine", ErrHostile, from.Host, to.Host)
 	case inner(to.Hostname()) && to.Hostname() != from.Hostname():
-		return fmt.Errorf("%w: redirection from %s to %s, an address of this network", ErrHostile, from.Host, to.Host)
+		return fmt.Errorf("%w: %s redirects to %s, an address of this network", ErrHostile, from.Host, to.Host)
 	}
 	return nil
 }
 
-// A guard keeps names from meaning what checkAddress would refuse: a registry of
-// the Internet sends nobody to an address of this network, by whatever name.
+// A guard checks the addresses behind names like checkAddress: a registry on the Internet may not
+// redirect to an address of this network under any name.
 type guard struct {
-	registry string // host and port; as a proxy or the registry itself is dialled, no guard is needed
+	registry string // host and port; it and a proxy may be dialled without a check
 	proxied  bool
-	inside   atomic.Bool // the registry itself is of this network
+	inside   atomic.Bool // the registry itself is on this network
 	dialer   net.Dialer
 }
 
@@ -205,15 +205,16 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		case address == g.registry:
 			g.inside.Store(true)
 		case !g.inside.Load():
-			return fmt.Errorf("%w: %s is sent by %s to %s, an address of this network", ErrHostile, address, g.registry, host)
+			return fmt.Errorf("%w: %s, to which %s redirects, has %s, an address of this network", ErrHostile,
+				address, g.registry, host)
 		}
 		return nil
 	}
 	return d.DialContext(ctx, network, address)
 }
 
-// newGuard returns the guard for a registry, whose address is asked for without a
-// port where that is the usual one.
+// newGuard returns the guard for a registry. It adds the usual port if the registry's address has
+// none.
 func newGuard(repo name.Repository, patience time.Duration) *guard {
 	host := repo.RegistryStr()
 	to := &url.URL{Scheme: repo.Scheme(), Host: host, Path: "/v2/"}
@@ -224,7 +225,7 @@ func newGuard(repo name.Repository, patience time.Duration) *guard {
 	return &guard{registry: host, proxied: proxy != nil || err != nil, dialer: net.Dialer{Timeout: patience}}
 }
 
-// inner reports whether a host is an address that the Internet does not have.
+// inner reports whether a host is an address that does not exist on the Internet.
 func inner(host string) bool {
 	address, err := netip.ParseAddr(host)
 	address = address.Unmap()
@@ -237,15 +238,15 @@ func isLoopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.Unmap().IsLoopback()
 }
 
-// watchedBody is an answer that must keep coming.
+// watchedBody is an answer's body that must keep making progress.
 type watchedBody struct {
 	io.ReadCloser
 	ctx    context.Context // of this one exchange
 	cancel context.CancelCauseFunc
-	got    atomic.Int64 // since the last look
+	got    atomic.Int64 // bytes since the last check
 }
 
-// watch ends an exchange that does not move, and itself with the exchange.
+// watch ends an exchange that makes no progress. It returns when the exchange ends.
 func (b *watchedBody) watch(idle time.Duration) {
 	look := time.NewTicker(idle)
 	defer look.Stop()
@@ -278,7 +279,7 @@ func (b *watchedBody) Close() error {
 	return err
 }
 
-// cause says why an exchange has ended, if not by itself.
+// cause returns why the exchange was ended, if that is why err occurred; otherwise err.
 func (b *watchedBody) cause(err error) error {
 	if cause := context.Cause(b.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

@@ -12,14 +12,13 @@ import (
 	"syscall"
 )
 
-// ErrHostile is wrapped by the error for an image that must not be unpacked:
-// an entry that reaches out of the root or is of a forbidden kind, or more of
-// anything than the Limits allow.
+// ErrHostile means that an image must not be unpacked: an entry reaches out of the root or is of a
+// forbidden kind, or something exceeds the Limits.
 var ErrHostile = errors.New("refused")
 
-// unpack makes dir and applies the layers to it, bottom first. It returns the
-// number of bytes in the files it wrote. Users inside a container enter the root
-// whatever the umask; those of the host are kept out by the directory above it.
+// unpack makes dir and applies the layers to it, bottom first. It returns the size of the written
+// files in bytes. Users inside a container may enter the root, independent of the umask. The
+// directory above it keeps the host's users out.
 func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int64, error) {
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil {
 		return 0, err
@@ -28,7 +27,7 @@ func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = root.Close() }() // only a handle for the kernel
+	defer func() { _ = root.Close() }() // only a directory's descriptor
 	u := &unpacker{root: root, owner: os.Geteuid() == 0, layer: -1}
 	return walk(ctx, layers, limits, u.entry)
 }
@@ -39,8 +38,8 @@ type unpacker struct {
 	root    *os.Root
 	owner   bool            // apply owners and setuid bits
 	layer   int             // the current one
-	made    map[string]bool // what it made, which its white-outs spare
-	implied int             // directories that it made, or put something into, without an entry
+	made    map[string]bool // paths that the layer made; its white-outs keep them
+	implied int             // directories that the image uses without an entry for them
 }
 
 // entry applies one entry of a layer.
@@ -69,8 +68,8 @@ func (u *unpacker) entry(e Entry, content io.Reader) error {
 	}
 }
 
-// place makes room for an entry: its parents are there, and nothing has its
-// name unless that is a directory and stays one.
+// place prepares the place of an entry: it makes the parents and removes what has the same name,
+// unless both are directories.
 func (u *unpacker) place(name string, directory bool) error {
 	parent := path.Dir(name)
 	u.made[name] = true
@@ -96,8 +95,8 @@ func (u *unpacker) place(name string, directory bool) error {
 	return u.root.RemoveAll(name)
 }
 
-// parents makes a directory and those above it, as far as they are missing, for
-// everybody to enter, whatever the umask.
+// parents makes a directory and the missing ones above it. Everybody may enter them, independent of
+// the umask.
 func (u *unpacker) parents(dir string) error {
 	if info, err := u.root.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -150,7 +149,8 @@ func (u *unpacker) file(name string, h *tar.Header, content io.Reader) (err erro
 		return err
 	}
 	if u.owner {
-		// Before the mode: a change of owner takes setuid bits and capabilities away.
+		// The owner comes before the mode, because a change of owner removes setuid bits and
+		// capabilities.
 		if err := f.Chown(h.Uid, h.Gid); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (u *unpacker) file(name string, h *tar.Header, content io.Reader) (err erro
 	return u.root.Chtimes(name, h.ModTime, h.ModTime)
 }
 
-// setCapability gives a file the capabilities that it has in the image.
+// setCapability gives a file its capabilities from the image.
 func setCapability(f *os.File, h *tar.Header) error {
 	const attribute = "security.capability"
 	value, ok := h.PAXRecords["SCHILY.xattr."+attribute]
@@ -178,8 +178,8 @@ func setCapability(f *os.File, h *tar.Header) error {
 	return nil
 }
 
-// symlink keeps the link as it is, also one that points out of the root or
-// nowhere: inside a container it means something else.
+// symlink keeps the link as it is, even if it points out of the root or nowhere, because inside a
+// container it has another meaning.
 func (u *unpacker) symlink(e Entry) error {
 	if err := u.root.Symlink(e.Target, e.Path); err != nil {
 		return err

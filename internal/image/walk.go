@@ -14,30 +14,29 @@ import (
 // A Kind is what an entry of a layer does.
 type Kind int
 
-// The kinds of entries. A layer can hold nothing else.
+// The kinds of entries. A layer can contain nothing else.
 const (
 	File      Kind = iota + 1 // a regular file
 	Directory                 // a directory, new or with another mode
-	Symlink                   // a symbolic link, pointing wherever it likes
+	Symlink                   // a symbolic link with any target
 	Hardlink                  // another name of a file
-	Whiteout                  // what lower layers have at the path is gone, with everything in it
-	Opaque                    // what lower layers have in the directory at the path is gone
+	Whiteout                  // removes what lower layers have at the path
+	Opaque                    // removes what lower layers have in the directory at the path
 )
 
-// An Entry is one entry of a layer, checked: nothing in it leaves the root, or
-// is larger than the Limits allow.
+// An Entry is one checked entry of a layer: nothing in it leaves the root or exceeds the Limits.
 type Entry struct {
 	Kind   Kind
 	Layer  int         // from the bottom; 0 is the first
 	Path   string      // below the root, clean; "." is the root
-	Target string      // of a hard link: another such path; of a symbolic link: as it is
-	Header *tar.Header // all that the archive says; of a name in it nothing is checked
+	Target string      // of a hard link: another such path; of a symbolic link: unchecked
+	Header *tar.Header // the archive's whole header; its names are unchecked
 }
 
 // Walk calls visit for each entry of the image's layers, the bottom one first,
-// each in its own order. Content is that of a file, and cannot be kept. Nothing
-// is written anywhere. Every layer is verified at its end: what visit was told
-// counts only if Walk returns nil.
+// each in its own order. content is the content of a file, and is valid only during the call. Walk
+// writes nothing. It verifies every layer at its end, so what visit got is valid only if Walk
+// returns nil.
 func (i *Image) Walk(ctx context.Context, visit func(e Entry, content io.Reader) error) error {
 	if _, err := walk(ctx, i.layers, i.lib.limits, visit); err != nil {
 		return fmt.Errorf("image %s: %w", i.ref, err)
@@ -45,7 +44,7 @@ func (i *Image) Walk(ctx context.Context, visit func(e Entry, content io.Reader)
 	return nil
 }
 
-// walk is Walk. It returns the number of bytes in all files.
+// walk implements Walk. It returns the size of all files in bytes.
 func walk(ctx context.Context, layers []layer, limits Limits, visit func(Entry, io.Reader) error) (written int64, err error) {
 	w := &walker{limits: limits, visit: visit}
 	for n, l := range layers {
@@ -56,35 +55,35 @@ func walk(ctx context.Context, layers []layer, limits Limits, visit func(Entry, 
 	return w.written, nil
 }
 
-// A walker checks what it walks through.
+// A walker checks all entries against the limits.
 type walker struct {
 	limits Limits
 	visit  func(Entry, io.Reader) error
 
 	stored  int64 // bytes of the layers so far, as they are stored
 	read    int64 // uncompressed bytes of all layers
-	written int64 // bytes of all files; more than read where files are sparse
+	written int64 // bytes of all files; more than read if files are sparse
 	entries int
 	names   int64 // bytes of all names, which visitors keep in memory
 }
 
-// A bomb is known by what its entries claim, before any of it is written: no
-// honest layer is much smaller than a hundredth of what is in it. Small images of
-// empty files are none.
+// A bomb is recognised by the sizes that its entries claim, before anything is written: no honest
+// layer is much smaller than a hundredth of its content. Small images are exempt.
 const (
 	maxRatio  = 200
 	harmless  = 256 << 20
-	ratioSays = "%w: files of %d bytes in layers of %d, more than %d times as much: a compression bomb"
+	ratioSays = "%w: the files have %d bytes but their layers only %d: more than %d times as much may be a " +
+		"compression bomb"
 )
 
-// maxDepth bounds the time that it takes to get to an entry.
+// maxDepth limits the depth of a path, and so the time to reach an entry.
 const maxDepth = 256
 
-// MaxImplied bounds the directories that an image does not name, but only puts
-// something into. Honest tools name them all; one long path names two thousand.
+// MaxImplied limits the directories for which an image has no entry. Honest tools write entries for
+// all. One long path can imply two thousand directories.
 const MaxImplied = 100_000
 
-// maxNames bounds the memory for names: a million of them, and long ones.
+// maxNames limits the memory for names, in bytes: enough for a million long ones.
 const maxNames = 256 << 20
 
 func (w *walker) layer(ctx context.Context, n int, l layer) error {
@@ -107,13 +106,13 @@ func (w *walker) layer(ctx context.Context, n int, l layer) error {
 			return fmt.Errorf("%.300q: %w", h.Name, err)
 		}
 	}
-	// To the very end, where the digest is verified.
+	// Read to the very end, where the digest is verified.
 	_, err = io.Copy(io.Discard, bounded)
 	return err
 }
 
-// bound returns r with an end when all layers together have said too much, or
-// when the context has ended.
+// bound returns a reader of r that fails when all layers together have too many bytes, or when the
+// context has ended.
 func (w *walker) bound(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
@@ -147,7 +146,7 @@ func (w *walker) entry(layer int, h *tar.Header, content io.Reader) error {
 	return w.visit(e, content)
 }
 
-// count books an entry and reports when it is one too many, or too long.
+// count counts an entry, and returns an error if a limit is exceeded.
 func (w *walker) count(h *tar.Header) error {
 	w.entries++
 	w.names += int64(len(h.Name))
@@ -162,19 +161,19 @@ func (w *walker) count(h *tar.Header) error {
 	case strings.Count(h.Name, "/") > maxDepth:
 		return fmt.Errorf("%w: path deeper than %d directories", ErrHostile, maxDepth)
 	case w.names > maxNames:
-		return fmt.Errorf("%w: names of more than %d bytes in all", ErrHostile, maxNames)
+		return fmt.Errorf("%w: all names together have more than %d bytes", ErrHostile, maxNames)
 	case h.Size < 0 || w.written > l.Bytes || w.written < 0:
-		return fmt.Errorf("%w: files of more than %d bytes in all", ErrHostile, l.Bytes)
+		return fmt.Errorf("%w: all files together have more than %d bytes", ErrHostile, l.Bytes)
 	case w.written > harmless && w.written/maxRatio > w.stored:
 		return fmt.Errorf(ratioSays, ErrHostile, w.written, w.stored, maxRatio)
 	case !validID(h.Uid) || !validID(h.Gid):
-		return fmt.Errorf("%w: owner %d:%d", ErrHostile, h.Uid, h.Gid)
+		return fmt.Errorf("%w: invalid owner %d:%d", ErrHostile, h.Uid, h.Gid)
 	}
 	return nil
 }
 
-// validID reports whether the kernel takes id for a user or group; -1, and
-// what is cut to it, means none.
+// validID reports whether the kernel accepts id as a user or group. -1, and a number that is
+// truncated to it, means none.
 func validID(id int) bool { return id >= 0 && id < math.MaxUint32 }
 
 // entryOf checks a header. Its Kind is 0 if there is nothing to do.
@@ -200,16 +199,16 @@ func entryOf(h *tar.Header) (Entry, error) {
 			return Entry{}, fmt.Errorf("hard link to %.300q: %w", h.Linkname, err)
 		}
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return Entry{}, fmt.Errorf("%w: it is a device or FIFO; take it out of the image, engines make their own", ErrHostile)
+		return Entry{}, fmt.Errorf("%w: it is a device or FIFO: remove it from the image; engines make their own",
+			ErrHostile)
 	default:
 		return Entry{}, fmt.Errorf("%w: unknown kind of entry %q", ErrHostile, h.Typeflag)
 	}
 	return e, nil
 }
 
-// localPath returns an entry's name without decoration such as "./". A name
-// that tries to leave the root is refused and not bent into shape: no honest
-// tool writes one.
+// localPath returns an entry's name without parts such as "./". It refuses a name that tries to
+// leave the root and does not correct it, because no honest tool writes one.
 func localPath(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "/") {
 		return "", fmt.Errorf("%w: path is not relative to the root", ErrHostile)
@@ -222,11 +221,11 @@ func localPath(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// White-outs are empty files whose names say what a layer takes away from the
-// layers below it; see "Layer Filesystem Changeset" in the OCI image format.
+// White-outs are empty files. Their names say what a layer removes from the layers below it; see
+// "Layer Filesystem Changeset" in the OCI image format.
 const (
 	whiteout = ".wh."
-	opaque   = ".wh..opq" // after whiteout: everything in the directory
+	opaque   = ".wh..opq" // a white-out of everything in the directory
 )
 
 // hiding reads the name of a white-out in dir.
@@ -235,7 +234,7 @@ func hiding(dir, name string, h *tar.Header) (Entry, error) {
 	case name == opaque:
 		return Entry{Kind: Opaque, Path: dir, Header: h}, nil
 	case strings.HasPrefix(name, whiteout):
-		return Entry{}, nil // book-keeping of an old storage driver
+		return Entry{}, nil // internal data of an old storage driver
 	case name == "" || name == "." || name == "..":
 		return Entry{}, fmt.Errorf("%w: white-out of %q", ErrHostile, name)
 	}

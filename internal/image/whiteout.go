@@ -16,7 +16,7 @@ func (u *unpacker) hide(name string) error {
 }
 
 func (u *unpacker) hideChildren(dir string) error {
-	// Not through a link: a layer that makes one does not look into what it points to.
+	// Links are not followed: a white-out concerns the link and not its target.
 	info, err := u.root.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
 		return nil

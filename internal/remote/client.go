@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// dialTime bounds how long it takes to reach a server and to be let in. A server
-// with all its rooms taken keeps one waiting.
+// dialTime limits how long it may take to reach a server and to be admitted. A busy server makes
+// the client wait.
 const dialTime = roomTime + 10*time.Second
 
-// A Target is a server as a client is told of it.
+// A Target is what a client needs to know about a server.
 type Target struct {
 	Address string // HOST:PORT
 	Token   Token
-	Version string // of tare here
+	Version string // of this tare
 }
 
-// A Session is a connection to a server, for any number of operations at once.
+// A Session is a connection to a server, for any number of concurrent operations.
 type Session struct {
 	address string
 	conn    *http.ClientConn
@@ -34,8 +34,8 @@ type Session struct {
 	lost    chan struct{}
 }
 
-// Dial begins a session. The error wraps ErrToken, ErrVersion or ErrBusy where
-// the server is there and that is what is wrong.
+// Dial begins a session. If the server answers but does not admit the client, the error wraps
+// ErrToken, ErrVersion or ErrBusy.
 func Dial(ctx context.Context, t Target) (*Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -62,8 +62,8 @@ func Dial(ctx context.Context, t Target) (*Session, error) {
 	return s, nil
 }
 
-// dial connects, and is let in. Nobody vouches for the server's certificate: the
-// greeting does.
+// dial connects and greets. It does not verify the server's certificate, because the greeting
+// authenticates the server.
 func (s *Session) dial(ctx context.Context, t Target) (net.Conn, error) {
 	raw, err := reach(ctx, t.Address)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *Session) dial(ctx context.Context, t Target) (net.Conn, error) {
 	return conn, nil
 }
 
-// reach prefers IPv4 where a name has both: what is measured is then reached at
-// that address too, and not every server listens on IPv6.
+// reach prefers IPv4 if a name has both kinds of address: the measured containers are then reached
+// at that address too, and not every server listens on IPv6.
 func reach(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
 	if err == nil {
@@ -97,7 +97,7 @@ func letIn(ctx context.Context, conn *tls.Conn, t Target) error {
 		return err
 	}
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("no 'tare agent serve' there: %w", err)
+		return fmt.Errorf("'tare agent serve' does not answer there: start it on that machine: %w", err)
 	}
 	if err := greet(conn, t.Token, t.Version); err != nil {
 		return err
@@ -108,17 +108,17 @@ func letIn(ctx context.Context, conn *tls.Conn, t Target) error {
 // Server is the address at which the server was reached.
 func (s *Session) Server() netip.Addr { return s.there }
 
-// Err says why the session has ended; nil while it goes on.
+// Err returns why the session has ended; nil while it lasts.
 func (s *Session) Err() error { return s.conn.Err() }
 
 // Lost is closed when the session has ended.
 func (s *Session) Lost() <-chan struct{} { return s.lost }
 
-// Close ends the session. The server then removes what is left of it.
+// Close ends the session. The server then removes whatever is left of it.
 func (s *Session) Close() error { return s.conn.Close() }
 
-// Call asks for an operation, and puts the answer into out unless that is nil.
-// When ctx ends the operation is cancelled there, and the error is ctx's.
+// Call makes the server do an operation, and decodes the answer into out unless that is nil. When
+// ctx ends, the server cancels the operation, and the error is ctx's.
 func (s *Session) Call(ctx context.Context, name string, r Request, out any) error {
 	body, err := s.ask(ctx, name, r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Session) Call(ctx context.Context, name string, r Request, out any) err
 	case err != nil:
 		return s.broken(ctx, name, err)
 	case len(text) > maxResponse:
-		return fmt.Errorf("%s: the answer to %s is longer than %d bytes", s.address, name, maxResponse)
+		return fmt.Errorf("%s: the answer to %s has more than %d bytes", s.address, name, maxResponse)
 	case out == nil:
 		return nil
 	}
@@ -140,13 +140,13 @@ func (s *Session) Call(ctx context.Context, name string, r Request, out any) err
 	return nil
 }
 
-// Stream asks for an operation that answers with a stream, which lasts until the
-// reader is closed or ctx ends.
+// Stream makes the server do an operation that answers with a stream, which lasts until the reader
+// is closed or ctx ends.
 func (s *Session) Stream(ctx context.Context, name string, r Request) (io.ReadCloser, error) {
 	return s.ask(ctx, name, r)
 }
 
-// ask sends a request, and returns the body of an answer that is no failure.
+// ask sends a request, and returns the body of a successful answer.
 func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadCloser, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -171,16 +171,17 @@ func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadClose
 	return nil, f.err(s.address)
 }
 
-// broken says why there is no answer.
+// broken returns the error for a missing answer.
 func (s *Session) broken(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("%s: the connection broke during %s; the server removes what this session made: %w", s.address, name, err)
+	return fmt.Errorf("%s: the connection was lost during %s; the server removes everything that this session made: "+
+		"%w", s.address, name, err)
 }
 
-// RoundTrip returns the shortest of a few round trips to the server and back,
-// its answer included.
+// RoundTrip returns the shortest of a few round trips to the server, including the time of its
+// answer.
 func (s *Session) RoundTrip(ctx context.Context) (time.Duration, error) {
 	const times = 5
 	shortest := time.Duration(0)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// serveOne serves one connection, and returns when it or ctx has ended. Handlers
-// may still be at work then; their contexts have ended.
+// serveOne serves one connection, and returns when the connection or ctx has ended. Handlers may
+// still run then; their contexts have ended.
 func serveOne(ctx context.Context, conn *tls.Conn, h http.Handler) {
 	gone := make(chan struct{})
 	var protocols http.Protocols
@@ -27,7 +27,7 @@ func serveOne(ctx context.Context, conn *tls.Conn, h http.Handler) {
 		Protocols:      &protocols,
 		MaxHeaderBytes: 8 << 10,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
-		ErrorLog:       log.New(io.Discard, "", 0), // what goes wrong is the session's to tell
+		ErrorLog:       log.New(io.Discard, "", 0), // the session reports errors
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams,
 			SendPingTimeout:      lifeTime, PingTimeout: lifeTime, WriteByteTimeout: stuckTime,
@@ -75,8 +75,7 @@ func (l *oneConn) Close() error {
 // Addr implements net.Listener.
 func (l *oneConn) Addr() net.Addr { return l.addr }
 
-// certificate makes a key for the life of one server. Nobody knows it or need
-// know it: see bindingOf.
+// certificate makes a key for the life of one server. Nobody needs to know it: see bindingOf.
 func certificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A container is one that a client has asked for, or asked to be removed.
+// A container is a container that a client has asked to make, or to remove.
 type container struct {
-	ctx    context.Context // ends when it is to be removed
+	ctx    context.Context // ends when the container is to be removed
 	cancel context.CancelFunc
 
-	making sync.Mutex // held while it is made or removed
+	making sync.Mutex // held while the container is made or removed
 	asked  bool
 	gone   bool
 
 	mu     sync.Mutex // protects what follows
 	engine bench.Engine
-	made   bench.Container // nil before and after
+	made   bench.Container // nil before it is made and after it is removed
 	spec   bench.Spec
 	output *output
 
 	once  sync.Once
-	ended chan struct{} // closed when somebody has waited for its end
+	ended chan struct{} // closed when a call of wait has returned
 }
 
 func newContainer(ctx context.Context) *container {
@@ -36,11 +36,11 @@ func newContainer(ctx context.Context) *container {
 }
 
 var (
-	errState = errors.New("not possible in this state")
-	errTwice = errors.New("the number of a container was used twice")
+	errState = errors.New("not possible in the container's present state")
+	errTwice = errors.New("the client used a container's number twice")
 )
 
-// create makes it. When ctx ends, or it is to be removed, it is not made.
+// create makes the container, unless ctx has ended or the container is to be removed.
 func (c *container) create(ctx context.Context, e bench.Engine, spec bench.Spec) (string, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -64,8 +64,8 @@ func (c *container) create(ctx context.Context, e bench.Engine, spec bench.Spec)
 	return made.ID(), nil
 }
 
-// remove removes it, whatever it is at. It returns its ID, if there was one, and
-// whether it had been asked for.
+// remove removes the container in any state. It returns the ID, if there is one, and whether the
+// client had asked for the container.
 func (c *container) remove(ctx context.Context) (id string, asked bool, err error) {
 	c.cancel()
 	c.making.Lock()
@@ -75,7 +75,7 @@ func (c *container) remove(ctx context.Context) (id string, asked bool, err erro
 	made, out := c.made, c.output
 	c.mu.Unlock()
 	if out != nil {
-		out.stop() // what prints must not wait for who does not read any more
+		out.stop() // the container must not wait for a client that no longer reads
 	}
 	if made == nil {
 		return "", c.asked, nil
@@ -89,12 +89,12 @@ func (c *container) remove(ctx context.Context) (id string, asked bool, err erro
 	return made.ID(), c.asked, nil
 }
 
-// now returns what there is of it.
+// now returns the engine's container, or an error if there is none.
 func (c *container) now() (bench.Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil {
-		return nil, fmt.Errorf("there is no such container: %w", errState)
+		return nil, fmt.Errorf("no such container: %w", errState)
 	}
 	return c.made, nil
 }
@@ -117,8 +117,8 @@ func (c *container) start(ctx context.Context) error {
 	return made.Start(ctx)
 }
 
-// wait waits for its end. Nothing does unless the client asks: some engines ask
-// their daemon again and again.
+// wait waits for the container's end. It runs only if the client asks, because some engines poll
+// their daemon.
 func (c *container) wait(ctx context.Context) (bench.Exit, error) {
 	made, err := c.now()
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *container) wait(ctx context.Context) (bench.Exit, error) {
 	return exit, err
 }
 
-// attach sends what it prints until the client, by wait, knows that it has ended:
-// everything is sent then. An error is returned only before anything was sent.
+// attach sends the container's output until wait has told the client that the container has ended;
+// all output is sent by then. It returns an error only before it has sent anything.
 func (c *container) attach(w http.ResponseWriter, r *http.Request, ask Request) error {
 	made, err := c.now()
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *container) attach(w http.ResponseWriter, r *http.Request, ask Request) 
 	}
 	out := newOutput(w)
 	defer out.close()
-	// The engine may go on with it as long as the container runs.
+	// The engine may use these writers as long as the container runs.
 	if err := made.Attach(r.Context(), out.stream(ask.Stdout, 1), out.stream(ask.Stderr, 2)); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (c *container) attach(w http.ResponseWriter, r *http.Request, ask Request) 
 		return nil // the client is gone
 	}
 	select {
-	case <-c.ended: // everything is sent
+	case <-c.ended: // all output has been sent
 	case <-c.ctx.Done():
 		out.stop()
 	case <-r.Context().Done():
@@ -160,22 +160,23 @@ func (c *container) attach(w http.ResponseWriter, r *http.Request, ask Request) 
 	return nil
 }
 
-// addresser returns what knows the address of a container.
+// addresser returns the engine as a bench.Addresser, and its container.
 func (c *container) addresser() (bench.Addresser, bench.Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil {
-		return nil, nil, fmt.Errorf("there is no such container: %w", errState)
+		return nil, nil, fmt.Errorf("no such container: %w", errState)
 	}
 	a, ok := bench.As[bench.Addresser](c.engine)
 	if !ok {
-		return nil, nil, fmt.Errorf("%w: engine %s does not tell the addresses of its containers", bench.ErrUnsupported, c.engine.Name())
+		return nil, nil, fmt.Errorf("%w: engine %s does not report the addresses of its containers",
+			bench.ErrUnsupported, c.engine.Name())
 	}
 	return a, c.made, nil
 }
 
-// address is the port of this machine by which a client elsewhere reaches a port
-// of the container. What the machine's address is, the client knows best.
+// address is the port of this machine by which a client on another machine reaches a port of the
+// container. The client itself knows this machine's address.
 func (c *container) address(ctx context.Context, p bench.Port) (uint16, error) {
 	a, made, err := c.addresser()
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *container) address(ctx context.Context, p bench.Port) (uint16, error) {
 	return at.Port(), nil
 }
 
-// path is what a packet from the client passes on this machine.
+// path is the path of a packet from the client on this machine.
 func (c *container) path(ctx context.Context, p bench.Port) ([]string, error) {
 	a, made, err := c.addresser()
 	if err != nil {

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// How many strangers, who have not shown yet that they have the token, may stand
-// at the door, and how many of one address.
+// How many connections may be unauthenticated at once, in total and from one address. Such a client
+// is a stranger: it has not yet proved that it has the token.
 const (
 	mostStrangers = 64
 	mostOfAddress = 4
 )
 
-// How many refusals are told about in a while.
+// How many refusals are logged within a period.
 const (
 	toldRefusals = 10
 	refusalTime  = time.Minute
 )
 
-// A door is where strangers wait. It bounds what they can take of the machine,
-// how fast tokens can be tried, and how much the log grows by it.
+// A door is where strangers wait. It limits the resources that they can use, how fast they can try
+// tokens, and how much the log grows.
 type door struct {
 	log func(string)
 
 	mu      sync.Mutex
 	inside  int
 	of      map[netip.Addr]int
-	since   time.Time // when told and untold began to count
+	since   time.Time // start of the period of told and untold
 	told    int
 	untold  int
 	present func() time.Time
@@ -39,7 +39,7 @@ func newDoor(log func(string)) *door {
 	return &door{log: log, of: map[netip.Addr]int{}, present: time.Now}
 }
 
-// enter lets one in, unless there are too many. Who is in calls leave, once.
+// enter admits a stranger, unless there are too many. The caller calls leave once.
 func (d *door) enter(from net.Addr) (leave func(), ok bool) {
 	a := origin(from)
 	d.mu.Lock()
@@ -50,7 +50,7 @@ func (d *door) enter(from net.Addr) (leave func(), ok bool) {
 	}
 	d.mu.Unlock()
 	if full {
-		d.refused(fmt.Sprintf("%s is refused: too many connections at once that have not shown a token", from))
+		d.refused(fmt.Sprintf("%s is refused: too many connections without a token at once", from))
 		return nil, false
 	}
 	return func() { d.leave(a) }, true
@@ -65,20 +65,20 @@ func (d *door) leave(a netip.Addr) {
 	}
 }
 
-// origin is whom a connection is counted for: one who has an IPv6 address has
-// some 2⁶⁴.
+// origin is the address to which a connection is counted: for IPv6 the /64 prefix, because a host
+// with one IPv6 address usually has 2⁶⁴.
 func origin(from net.Addr) netip.Addr {
-	ap, _ := netip.ParseAddrPort(from.String()) // the zero value where it is no network's
+	ap, _ := netip.ParseAddrPort(from.String()) // the zero value if it is not an IP address
 	a := ap.Addr().Unmap().WithZone("")
 	if !a.Is6() {
 		return a
 	}
-	p, _ := a.Prefix(64) // 64 bits are always there
+	p, _ := a.Prefix(64) // cannot fail: IPv6 has more than 64 bits
 	return p.Addr()
 }
 
-// refused tells of a refusal, unless there were many just now: then only their
-// number, when the time is over.
+// refused logs a refusal. If there were many within the period, it logs only their number at the
+// period's end.
 func (d *door) refused(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,28 +10,27 @@ import (
 	"io"
 )
 
-// maxGreeting bounds what a stranger is listened to.
+// maxGreeting limits how much is read from a stranger, in bytes.
 const maxGreeting = 1 << 10
 
-// ErrToken is wrapped by the error of a client, or server, whose token is
-// another than the other side's.
-var ErrToken = errors.New("the token is not the one of the other side")
+// ErrToken means that the two sides have different tokens.
+var ErrToken = errors.New("token rejected: use the token that 'tare agent serve' prints")
 
-// ErrVersion is wrapped by the error of two versions that do not go together.
-var ErrVersion = errors.New("the versions of tare differ")
+// ErrVersion means that the two sides have different versions of tare.
+var ErrVersion = errors.New("the versions of tare differ: use the same version on both machines")
 
-// ErrBusy is wrapped by the error of a server that has no room for a session.
-var ErrBusy = errors.New("the server is at work for others")
+// ErrBusy means that the server already serves as many sessions as it may.
+var ErrBusy = errors.New("the server is busy with another session: try again later")
 
-// A hello is what the client says first.
+// A hello is the client's first message.
 type hello struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"` // of tare
 	Proof    []byte `json:"proof"`
 }
 
-// An answer is what the server says to it. Only who has the token learns the
-// version, and that the server has it too.
+// An answer is the server's reply. Only a client with the token learns the version, and that the
+// server has the token too.
 type answer struct {
 	Protocol int     `json:"protocol"`
 	Version  string  `json:"version,omitempty"`
@@ -39,7 +38,7 @@ type answer struct {
 	Refused  refusal `json:"refused,omitempty"`
 }
 
-// A refusal is why a server does not let a client in.
+// A refusal is why a server does not admit a client.
 type refusal string
 
 const (
@@ -49,19 +48,19 @@ const (
 	noRoom        refusal = "busy"
 )
 
-// tlsVersion is the least that either side takes: older ones have no exporter
-// that is bound to the whole handshake.
+// tlsVersion is the lowest TLS version that either side accepts. Older ones have no exporter that
+// is bound to the whole handshake.
 const tlsVersion = tls.VersionTLS13
 
-// bindingOf names a connection by a secret that only its two ends share (RFC
-// 5705 and 9266). Somebody in the middle has two connections, with one each, and
-// so can pass on no proof.
+// bindingOf identifies a connection by a secret that only its two ends share (RFC 5705 and 9266).
+// An attacker in the middle has two connections with different secrets, and so cannot forward a
+// proof.
 func bindingOf(conn *tls.Conn) ([]byte, error) {
 	state := conn.ConnectionState()
 	return state.ExportKeyingMaterial("EXPORTER-tare-remote", nil, 32)
 }
 
-// examine says why a client is not let in; empty where it is.
+// examine returns why the server refuses the client; empty if it admits the client.
 func (h hello) examine(token Token, version string, binding []byte) refusal {
 	switch {
 	case h.Protocol != protocol:
@@ -91,11 +90,12 @@ func greet(conn *tls.Conn, token Token, version string) error {
 	return a.examine(token, version, binding)
 }
 
-// examine says what is wrong with the server's answer, or nil.
+// examine returns an error if the server's answer is not acceptable.
 func (a answer) examine(token Token, version string, binding []byte) error {
 	switch a.Refused {
 	case wrongProtocol:
-		return fmt.Errorf("%w: tare %s here speaks protocol %d, the server protocol %d", ErrVersion, version, protocol, a.Protocol)
+		return fmt.Errorf("%w: tare %s here uses protocol %d, the server uses protocol %d", ErrVersion, version,
+			protocol, a.Protocol)
 	case wrongToken:
 		return ErrToken
 	case wrongVersion:
@@ -103,28 +103,28 @@ func (a answer) examine(token Token, version string, binding []byte) error {
 	case noRoom:
 		return ErrBusy
 	}
-	// Whoever refuses need prove nothing: it gets nothing.
+	// A server that refuses need not prove anything, because it gets nothing.
 	if a.Refused != "" || !hmac.Equal(a.Proof, token.proof(server, binding)) {
-		return fmt.Errorf("%w: what answers does not prove to have it", ErrToken)
+		return fmt.Errorf("%w: the server did not prove that it has the token", ErrToken)
 	}
 	return nil
 }
 
-// writeMessage sends JSON after its length, two bytes.
+// writeMessage sends the length in two bytes, and then the JSON.
 func writeMessage(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	if len(text) > maxGreeting {
-		return fmt.Errorf("a greeting of %d bytes, at most %d are read", len(text), maxGreeting)
+		return fmt.Errorf("the greeting has %d bytes, but at most %d are allowed", len(text), maxGreeting)
 	}
 	_, err = w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(text))), text...))
 	return err
 }
 
-// readMessage reads what writeMessage has sent, and not a byte more. Fields that
-// it does not know are a later version's.
+// readMessage reads what writeMessage has sent, and not a byte more. It ignores unknown fields,
+// which later versions may add.
 func readMessage(r io.Reader, v any) error {
 	var size [2]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -132,7 +132,7 @@ func readMessage(r io.Reader, v any) error {
 	}
 	n := binary.BigEndian.Uint16(size[:])
 	if n == 0 || n > maxGreeting {
-		return fmt.Errorf("not a greeting: %d bytes, want 1 to %d", n, maxGreeting)
+		return fmt.Errorf("not a greeting: it has %d bytes, not 1 to %d", n, maxGreeting)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {

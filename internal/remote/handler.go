@@ -9,10 +9,10 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// An operation answers a request with something to be sent as JSON.
+// An operation carries out a request and returns the answer, to be sent as JSON.
 type operation func(ctx context.Context, r Request) (any, error)
 
-// operations lists what a client may ask for, by name.
+// operations are the operations that a client may request, by name.
 func (s *session) operations() map[string]operation {
 	return map[string]operation{
 		OpMachine: func(ctx context.Context, _ Request) (any, error) { return s.Machine(ctx), nil },
@@ -91,8 +91,8 @@ func (s *session) handler() http.Handler {
 	return mux
 }
 
-// told logs a call, one that failed too. Pings only keep the connection; what was
-// made and removed is logged where it is known by name.
+// told logs a call, including failed ones. It does not log pings, nor successful creation and
+// removal, which are logged elsewhere with the container's name.
 func (s *session) told(name string, r Request, err error) {
 	what := name
 	switch {
@@ -111,14 +111,14 @@ func (s *session) told(name string, r Request, err error) {
 
 func readRequest(w http.ResponseWriter, r *http.Request) (ask Request, err error) {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	d.DisallowUnknownFields() // both sides are the same version
+	d.DisallowUnknownFields() // both sides have the same version
 	if err := d.Decode(&ask); err != nil {
 		return ask, fmt.Errorf("not a request: %w", err)
 	}
 	return ask, nil
 }
 
-// answer sends what came of an operation. Nobody is told if it cannot be sent.
+// answer sends the result of an operation. It ignores errors of sending.
 func (s *session) answer(w http.ResponseWriter, name string, out any, err error) {
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)

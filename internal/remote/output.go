@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// An output carries what a container prints to the client, framed as package
-// stdstream has it.
+// An output sends a container's output to the client, in the frames of package stdstream.
 type output struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
@@ -18,7 +17,7 @@ type output struct {
 	life sync.Mutex // protects over; never held for long
 	over bool       // the handler is about to return
 
-	sending sync.Mutex // held while something is sent
+	sending sync.Mutex // held while data is sent
 	closed  bool
 }
 
@@ -26,7 +25,7 @@ func newOutput(w http.ResponseWriter) *output {
 	return &output{to: w, control: http.NewResponseController(w)}
 }
 
-// stream is the writer of stdout (1) or stderr (2), nil where nobody wants it.
+// stream is the writer of stdout (1) or stderr (2); nil if the client does not want it.
 func (o *output) stream(wanted bool, number byte) io.Writer {
 	if !wanted {
 		return nil
@@ -34,7 +33,7 @@ func (o *output) stream(wanted bool, number byte) io.Writer {
 	return &frames{o, number}
 }
 
-// begin says to the client that it is attached.
+// begin tells the client that it is attached.
 func (o *output) begin() error {
 	o.sending.Lock()
 	defer o.sending.Unlock()
@@ -42,7 +41,7 @@ func (o *output) begin() error {
 	return o.control.Flush()
 }
 
-// stop makes what is being sent, and everything after it, fail.
+// stop makes the present and all later writes fail.
 func (o *output) stop() {
 	o.life.Lock()
 	defer o.life.Unlock()
@@ -51,7 +50,7 @@ func (o *output) stop() {
 	}
 }
 
-// close ends the output: nothing may write to a response after its handler.
+// close ends the output, because nothing may write to a response after its handler has returned.
 func (o *output) close() {
 	o.life.Lock()
 	o.over = true
@@ -61,7 +60,7 @@ func (o *output) close() {
 	o.closed = true
 }
 
-var errClosed = errors.New("nobody reads the output")
+var errClosed = errors.New("the client no longer reads the output")
 
 // frames sends frames of one stream.
 type frames struct {
@@ -69,7 +68,7 @@ type frames struct {
 	number byte
 }
 
-// Write implements io.Writer. What it is given is sent at once.
+// Write implements io.Writer. It sends the data at once.
 func (f *frames) Write(p []byte) (int, error) {
 	o := f.output
 	o.sending.Lock()

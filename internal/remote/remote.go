@@ -1,15 +1,14 @@
 // Package remote lends the engines of one machine to another: a server that
 // makes containers here for a client elsewhere, and the client's side of it.
 //
-// They talk over one TLS 1.3 connection. First each proves to the other that it
-// has the token, bound to this very connection (greet.go), so that a server needs
-// no certificate that anybody would have to know. What follows is HTTP/2, which
-// brings many operations at once, their cancellation, back pressure and a sign of
-// life; nobody without the token gets as far. An operation is a POST of a Request
-// to "/" and its name, and answers with JSON; Attach answers with the output.
+// They use one TLS 1.3 connection. First each side proves to the other that it has the token. The
+// proof is bound to this connection (greet.go), so clients need not know a server's certificate.
+// Then they use HTTP/2, for concurrent operations, cancellation, back pressure and keep-alive;
+// nobody gets this far without the token. An operation is a POST of a Request to "/" and its name,
+// and answers with JSON; Attach answers with the output.
 //
-// A connection is a session. Whatever a session made is removed when it ends,
-// however it ends.
+// A connection is a session. When a session ends, in whatever way, everything that it made is
+// removed.
 package remote
 
 import (
@@ -21,17 +20,17 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// protocol grows whenever two versions of this package would misunderstand each
-// other before they could compare the version of tare.
+// protocol grows whenever two versions of this package could misunderstand each other before they
+// compare their versions of tare.
 const protocol = 1
 
-// Bounds of what either side reads of one message.
+// Limits on what either side reads of one message, in bytes.
 const (
 	maxRequest  = 256 << 10
 	maxResponse = 4 << 20
 )
 
-// The operations. Each but Attach does what the method of that name does.
+// The operations. Each of them except Attach does what the method with that name does.
 const (
 	OpMachine = "machine" // answers with a Machine
 	OpPing    = "ping"    // does nothing
@@ -39,7 +38,7 @@ const (
 	OpPrepare = "prepare"
 	OpClose   = "close"
 	OpCreate  = "create" // answers with the container's ID
-	OpAttach  = "attach" // answers, once attached, with a stream as package stdstream reads it
+	OpAttach  = "attach" // answers, once attached, with a stream for package stdstream
 	OpInspect = "inspect"
 	OpStart   = "start"
 	OpWait    = "wait"
@@ -48,12 +47,12 @@ const (
 	OpPath    = "path"
 )
 
-// A Request is what an operation is asked with: the fields that it needs.
+// A Request has the arguments of an operation; each operation uses the fields that it needs.
 type Request struct {
 	Engine string `json:"engine,omitempty"`
-	// Container is the client's number for a container, not 0 and never used
-	// twice in a session. The client chooses it, so that it can remove what it
-	// has asked for and not heard of.
+	// Container is the client's number for a container, not 0 and never used twice in a session.
+	// The client chooses it, so that it can remove a container even if the answer to its creation
+	// was lost.
 	Container uint64     `json:"container,omitempty"`
 	Spec      bench.Spec `json:"spec,omitzero"`
 	Port      bench.Port `json:"port,omitzero"`
@@ -64,26 +63,26 @@ type Request struct {
 // A Machine is what a server tells about itself.
 type Machine struct {
 	Host     bench.HostFacts `json:"host"`
-	Warnings []bench.Warning `json:"warnings"` // what disturbs measurements there
-	Engines  []string        `json:"engines"`  // that it offers, by name
+	Warnings []bench.Warning `json:"warnings"` // what disturbs measurements on that machine
+	Engines  []string        `json:"engines"`  // names of the engines that it offers
 }
 
-// A failure is how an operation answers that went wrong.
+// A failure is the answer of an operation that failed.
 type failure struct {
 	Text string `json:"error"`
 	Kind string `json:"kind,omitempty"`
 }
 
-// An Error is what went wrong on the other machine, in its words.
+// An Error is an error of the other machine, with its text.
 type Error struct {
 	Text string
-	kind error // that it wraps; nil for none that matters
+	kind error // the error that it wraps; nil if it is not in kinds
 }
 
 func (e *Error) Error() string { return e.Text }
 func (e *Error) Unwrap() error { return e.kind }
 
-// kinds are the errors that callers tell apart, by their names on the wire.
+// kinds are the errors that callers distinguish, by their names on the wire.
 func kinds() map[string]error {
 	return map[string]error{
 		"unsupported": bench.ErrUnsupported,

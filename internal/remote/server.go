@@ -15,58 +15,54 @@ import (
 )
 
 const (
-	// greetTime is how long a stranger may take to greet.
+	// greetTime limits how long a stranger may take to greet.
 	greetTime = 5 * time.Second
-	// wrongDelay is how long one with the wrong token waits for the answer, while
-	// it counts as a stranger at the door.
+	// wrongDelay is how long a client with a wrong token waits for the answer. It counts as a
+	// stranger meanwhile.
 	wrongDelay = time.Second
-	// roomTime is how long a client is kept waiting while the session of another
-	// ends.
+	// roomTime is how long a client waits for the end of another client's session.
 	roomTime = 5 * time.Second
-	// lifeTime is after how much silence the other side is asked for a sign of
-	// life, and then how long it may take.
+	// lifeTime is the silence after which a side sends a ping, and then the time limit for the
+	// answer.
 	lifeTime = 10 * time.Second
-	// stuckTime is how long nothing can be sent before the connection is given up.
+	// stuckTime is how long sending may be blocked before the connection is closed.
 	stuckTime = 30 * time.Second
-	// endTime bounds the clean-up after a session.
+	// endTime limits the clean-up after a session.
 	endTime = time.Minute
-	// maxStreams is how many operations of one client are under way at once.
+	// maxStreams limits the concurrent operations of one client.
 	maxStreams = 250
 )
 
-// A Config is what a server needs. All fields are required unless they say
-// otherwise.
+// A Config is what a server needs. All fields are required unless their comments say otherwise.
 type Config struct {
 	Token   Token
 	Version string // of tare; a client's must be the same
 	Machine func(ctx context.Context) Machine
 
-	// Open makes the place of one session. It is called when the session begins.
+	// Open makes the Site of a session. It is called when the session begins.
 	Open func() (Site, error)
 	// Permit refuses what a client may not run; nil permits everything.
 	Permit func(bench.Spec) error
-	// Log is told, in words for people, what the server does; called from any
-	// goroutine.
+	// Log gets messages for people about what the server does. It may be called from any goroutine.
 	Log func(text string)
 
-	Sessions   int // at once; 0 = 1, because two measurements at once disturb one another
-	Containers int // of one session at once; 0 = 64
+	Sessions   int // concurrent; 0 = 1, because concurrent measurements disturb one another
+	Containers int // of one session at the same time; 0 = 64
 }
 
-// A Site is where one session works, and what with.
+// A Site has the engines and files of one session.
 type Site interface {
-	// Name tells sessions apart, in the log.
+	// Name identifies the session in the log.
 	Name() string
 	// Engine opens an engine that the machine offers. It is called once for each
-	// name; the error wraps bench.ErrUnsupported where there is no such engine.
+	// name; the error wraps bench.ErrUnsupported if there is no such engine.
 	Engine(name string) (bench.Engine, error)
 	// Close is called at the end, after every engine was closed.
 	Close() error
 }
 
-// Serve lends this machine's engines to who connects and has the token. It
-// returns once ctx has ended and everything that sessions made is removed; its
-// error is the listener's.
+// Serve lends this machine's engines to clients that have the token. It returns when ctx has ended
+// and everything that sessions made is removed; its error is the listener's.
 func Serve(ctx context.Context, l net.Listener, c Config) error {
 	c.Sessions, c.Containers = cmp.Or(c.Sessions, 1), cmp.Or(c.Containers, 64)
 	cert, err := certificate()
@@ -86,44 +82,44 @@ func Serve(ctx context.Context, l net.Listener, c Config) error {
 	return err
 }
 
-// A lender is one execution of Serve.
+// A lender is one call of Serve.
 type lender struct {
 	Config
 	tls      *tls.Config
 	door     *door
-	rooms    chan struct{} // one is taken by each session
+	rooms    chan struct{} // each session takes one
 	visitors sync.WaitGroup
 }
 
-// accept lets everybody come as far as the door.
+// accept accepts every connection, up to the door's limits.
 func (s *lender) accept(ctx context.Context, l net.Listener) error {
 	for {
 		conn, err := l.Accept()
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				_ = conn.Close() // too late
+				_ = conn.Close() // the server is stopping
 			}
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return err
-		case err != nil: // such as too many open files: it will be better later
+		case err != nil: // such as too many open files, which may be over later
 			s.door.refused("a connection could not be accepted: " + err.Error())
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
 		leave, ok := s.door.enter(conn.RemoteAddr())
 		if !ok {
-			_ = conn.Close() // there are too many already
+			_ = conn.Close() // there are already too many
 			continue
 		}
 		s.visitors.Go(func() { s.visit(ctx, conn, leave) })
 	}
 }
 
-// visit sees one connection from the door to its end.
+// visit handles one connection from the door to its end.
 func (s *lender) visit(ctx context.Context, raw net.Conn, leave func()) {
-	defer func() { _ = raw.Close() }() // the client has what it was sent, or is gone
+	defer func() { _ = raw.Close() }() // the client has got everything or has left
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	conn := tls.Server(raw, s.tls)
@@ -139,7 +135,7 @@ func (s *lender) visit(ctx context.Context, raw net.Conn, leave func()) {
 	s.host(ctx, conn)
 }
 
-// welcome lets a client in that has the token, once there is room for it.
+// welcome admits a client that has the token, once the server has room for it.
 func (s *lender) welcome(ctx context.Context, conn *tls.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
 		return err
@@ -187,23 +183,23 @@ func (*lender) say(conn *tls.Conn, a answer) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// reasonOf puts a refusal into words, for the log.
+// reasonOf describes a refusal for the log.
 func reasonOf(r refusal, h hello, version string) error {
 	switch r {
 	case "":
 		return nil
 	case wrongProtocol:
-		return fmt.Errorf("it speaks protocol %d, this is protocol %d", h.Protocol, protocol)
+		return fmt.Errorf("it uses protocol %d, this server uses protocol %d", h.Protocol, protocol)
 	case wrongVersion:
-		return fmt.Errorf("it is tare %.80q, this is tare %s", h.Version, version)
+		return fmt.Errorf("it runs tare %.80q, this server runs tare %s", h.Version, version)
 	case noRoom:
-		return errors.New("there are as many sessions as there may be")
+		return errors.New("the server already has as many sessions as it may")
 	default:
 		return errors.New("wrong token")
 	}
 }
 
-// room takes a place for a session, if one is free in good time.
+// room reserves a place for a session, if one becomes free within roomTime.
 func (s *lender) room(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, roomTime)
 	defer cancel()
@@ -225,7 +221,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// host serves one session until its connection is gone, and cleans up after it.
+// host serves one session until its connection ends, and cleans up after it.
 func (s *lender) host(ctx context.Context, conn *tls.Conn) {
 	from := conn.RemoteAddr().String()
 	site, err := s.Open()
@@ -241,14 +237,15 @@ func (s *lender) host(ctx context.Context, conn *tls.Conn) {
 	done, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer stop()
 	if err := v.end(done); err != nil {
-		s.Log(fmt.Sprintf("session %s has ended, and left something behind ('tare clean' removes it): %v", site.Name(), err))
+		s.Log(fmt.Sprintf("session %s has ended, but some of its objects could not be removed (run 'tare clean'): %v",
+			site.Name(), err))
 		return
 	}
-	s.Log(fmt.Sprintf("session %s has ended; nothing of it is left", site.Name()))
+	s.Log(fmt.Sprintf("session %s has ended, and everything that it made is removed", site.Name()))
 }
 
 // localAddr is the address of this machine that a client has connected to.
 func localAddr(conn net.Conn) netip.Addr {
-	a, _ := netip.ParseAddrPort(conn.LocalAddr().String()) // the zero value where it is no network's
+	a, _ := netip.ParseAddrPort(conn.LocalAddr().String()) // the zero value if it is not an IP address
 	return a.Addr().Unmap()
 }

@@ -164,7 +164,7 @@ func TestSessionEnds(t *testing.T) {
 			})
 			end(t, l, s)
 			waited.Wait()
-			until(t, "the end", func() bool { return l.logged("nothing of it is left") })
+			until(t, "the end", func() bool { return l.logged("everything that it made is removed") })
 			if n := l.engine.Live(); n != 0 {
 				t.Errorf("%d containers are left", n)
 			}
@@ -225,16 +225,16 @@ func TestRequests(t *testing.T) {
 		kind error // nil for any
 		says string
 	}{
-		{remote.OpCreate, of(0, func(*bench.Spec) {}), nil, "without a number"},
-		{remote.OpCreate, of(1, func(*bench.Spec) {}), nil, "used twice"},
+		{remote.OpCreate, of(0, func(*bench.Spec) {}), nil, "no container number"},
+		{remote.OpCreate, of(1, func(*bench.Spec) {}), nil, "number twice"},
 		{remote.OpCreate, of(2, func(s *bench.Spec) { s.Image = "secret" }), nil, "not this one"},
 		{remote.OpPrepare, of(0, func(s *bench.Spec) { s.Image = "secret" }), nil, "not this one"},
-		{remote.OpCreate, of(2, func(s *bench.Spec) { s.Network, s.Ports = "bridge", web }), bench.ErrUnsupported, "network published can"},
+		{remote.OpCreate, of(2, func(s *bench.Spec) { s.Network, s.Ports = "bridge", web }), bench.ErrUnsupported, "use network published"},
 		{remote.OpCreate, of(2, func(s *bench.Spec) { s.Network, s.Reach, s.Ports = "bridge", "peer", web }), bench.ErrUnsupported, "beside the server"},
 		{remote.OpCreate, of(2, func(s *bench.Spec) { s.Argv = []string{strings.Repeat("x", 1<<20)} }), nil, "too large"},
 		{remote.OpProbe, remote.Request{Engine: "none"}, bench.ErrUnsupported, `no engine "none"`},
 		{remote.OpStart, remote.Request{Container: 5}, nil, "no container 5"},
-		{remote.OpAddress, remote.Request{Container: 1}, bench.ErrUnsupported, "does not tell the addresses"},
+		{remote.OpAddress, remote.Request{Container: 1}, bench.ErrUnsupported, "does not report the addresses"},
 		{"format", remote.Request{}, nil, "404"},
 	} {
 		err := s.Call(t.Context(), test.op, test.ask, nil)
@@ -257,7 +257,7 @@ func TestContainersBounded(t *testing.T) {
 	makeOne(t, s, 1)
 	makeOne(t, s, 2)
 	third := remote.Request{Engine: "fake", Container: 3, Spec: hold()}
-	if err := s.Call(t.Context(), remote.OpCreate, third, nil); err == nil || !strings.Contains(err.Error(), "2 containers at once") {
+	if err := s.Call(t.Context(), remote.OpCreate, third, nil); err == nil || !strings.Contains(err.Error(), "at most 2 containers") {
 		t.Errorf("the third container of two: %v", err)
 	}
 	if err := s.Call(t.Context(), remote.OpRemove, remote.Request{Container: 1}, nil); err != nil {

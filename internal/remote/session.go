@@ -13,12 +13,12 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A session is what one client has here.
+// A session is what one client has on this machine.
 type session struct {
 	Config
 	ctx   context.Context // ends with the session
 	site  Site
-	local netip.Addr // of this machine, as the client has reached it
+	local netip.Addr // this machine's address that the client connected to
 
 	mu         sync.Mutex
 	ended      bool
@@ -53,8 +53,8 @@ func (s *session) engine(name string) (bench.Engine, error) {
 	return e, nil
 }
 
-// container returns the container of a number, which need not have been asked
-// for yet: what removes it may overtake what makes it.
+// container returns the container with a number. It may be unknown yet, because the request to
+// remove it may overtake the request to make it.
 func (s *session) container(number uint64) (*container, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,23 +65,23 @@ func (s *session) container(number uint64) (*container, error) {
 	case s.ended:
 		return nil, errEnded
 	case number == 0:
-		return nil, errors.New("a container without a number")
+		return nil, errors.New("the request has no container number")
 	case len(s.containers) >= s.Containers:
-		return nil, fmt.Errorf("%d containers at once are as many as this server makes for one client", s.Containers)
+		return nil, fmt.Errorf("this server allows at most %d containers at the same time for one client", s.Containers)
 	}
 	c := newContainer(s.ctx)
 	s.containers[number] = c
 	return c, nil
 }
 
-// known returns the container of a number that has been asked for.
+// known returns the container with a number; an error if the client has not asked for it.
 func (s *session) known(number uint64) (*container, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.containers[number]; c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("there is no container %d: %w", number, errState)
+	return nil, fmt.Errorf("no container %d: %w", number, errState)
 }
 
 func (s *session) forget(number uint64) {
@@ -94,7 +94,7 @@ func (s *session) say(format string, args ...any) {
 	s.Log(fmt.Sprintf("session %s: ", s.site.Name()) + fmt.Sprintf(format, args...))
 }
 
-// permitted returns spec as it is made here, or why it is not.
+// permitted returns the spec that is used here, or an error if it is refused.
 func (s *session) permitted(spec bench.Spec) (bench.Spec, error) {
 	if err := reachable(spec); err != nil {
 		return spec, err
@@ -111,22 +111,24 @@ func (s *session) permitted(spec bench.Spec) (bench.Spec, error) {
 	return spec, nil
 }
 
-// outside is a port as it is published for a client elsewhere: on the address at
-// which it has reached this machine.
+// outside is the port as it is published for a client on another machine: at the address that the
+// client connected to.
 func (s *session) outside(p bench.Port) bench.Port {
 	p.Address = s.local.String()
 	return p
 }
 
-// reachable refuses what a client elsewhere could not reach.
+// reachable refuses what a client on another machine could not reach.
 func reachable(spec bench.Spec) error {
 	switch {
 	case len(spec.Ports) == 0, spec.Reach == bench.ReachPublished, spec.Network == "", spec.Network == "host":
 		return nil
 	case spec.Reach == bench.ReachPeer:
-		return fmt.Errorf("%w: a client beside the server, on its own network, would not be on another machine", bench.ErrUnsupported)
+		return fmt.Errorf("%w: reach peer puts the client beside the server, so it does not work with another "+
+			"machine: use network published", bench.ErrUnsupported)
 	default:
-		return fmt.Errorf("%w: a container's address on network %s cannot be reached from another machine: network published can", bench.ErrUnsupported, spec.Network)
+		return fmt.Errorf("%w: a container's address on network %s cannot be reached from another machine: use "+
+			"network published", bench.ErrUnsupported, spec.Network)
 	}
 }
 
@@ -146,7 +148,7 @@ func (s *session) create(ctx context.Context, r Request) (string, error) {
 	}
 	id, err := c.create(ctx, e, spec)
 	if errors.Is(err, errTwice) {
-		return "", err // there is the other one
+		return "", err // the number belongs to the other one
 	}
 	if err != nil {
 		s.forget(r.Container)
@@ -156,8 +158,7 @@ func (s *session) create(ctx context.Context, r Request) (string, error) {
 	return id, nil
 }
 
-// remove removes a container, and sees to it that one which is asked for later is
-// not made.
+// remove removes a container. If the request to make it comes later, it is not made.
 func (s *session) remove(ctx context.Context, number uint64) error {
 	c, err := s.container(number)
 	if err != nil {
@@ -176,18 +177,18 @@ func (s *session) remove(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// end removes everything of the session, after its context has ended.
+// end removes everything that the session has made, after its context has ended.
 func (s *session) end(ctx context.Context) error {
 	s.mu.Lock()
 	s.ended = true
 	left := slices.Sorted(maps.Keys(s.containers))
 	s.mu.Unlock()
-	errs := make([]error, len(left)) // goroutines of their own: one that hangs must not keep the others
+	errs := make([]error, len(left)) // one goroutine each, so that one that hangs does not block the others
 	var workers sync.WaitGroup
 	for i, number := range left {
 		workers.Go(func() {
 			if errs[i] = s.remove(ctx, number); errs[i] != nil {
-				errs[i] = s.remove(ctx, number) // what is left after a removal that failed
+				errs[i] = s.remove(ctx, number) // a removal that failed leaves an error
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func TestSilence(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the client does not notice that the network is gone")
 	}
-	until(t, "the end", func() bool { return l.logged("nothing of it is left") })
+	until(t, "the end", func() bool { return l.logged("everything that it made is removed") })
 	if n := l.engine.Live(); n != 0 {
 		t.Errorf("%d containers are left", n)
 	}

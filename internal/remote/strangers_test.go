@@ -157,7 +157,7 @@ func TestOtherProtocol(t *testing.T) {
 	if got := takeMessage(t, conn); got != `{"protocol":1,"refused":"protocol"}` {
 		t.Errorf("the server answers %s", got)
 	}
-	until(t, "the log", func() bool { return l.logged("it speaks protocol 99, this is protocol 1") })
+	until(t, "the log", func() bool { return l.logged("it uses protocol 99, this server uses protocol 1") })
 }
 
 // Garbage, half greetings and silence end without a session, and while they last
@@ -226,7 +226,7 @@ func TestCrowd(t *testing.T) {
 		}
 		crowd = append(crowd, c)
 	}
-	until(t, "some of a crowd are refused", func() bool { return l.logged("too many connections at once") })
+	until(t, "some of a crowd are refused", func() bool { return l.logged("too many connections without a token") })
 	for _, c := range crowd {
 		_ = c.Close() // not used
 	}

@@ -9,35 +9,36 @@ import (
 	"strings"
 )
 
-// The length of a token: 22 characters of base64 hold 128 bits.
+// Limits on the length of a token: 22 characters of base64 have 128 bits.
 const (
 	leastToken = 22
 	mostToken  = 256
 )
 
-// A Token is the secret that a server and its clients share. Printing one does
-// not show it.
+// A Token is the secret that a server and its clients share. Printing a Token does not show the
+// secret.
 type Token struct{ secret string }
 
 // NewToken makes a token of 130 random bits.
 func NewToken() Token { return Token{rand.Text()} }
 
-// ParseToken reads a token, with blanks around it. Its errors do not repeat it.
+// ParseToken reads a token, and ignores blanks around it. Its errors do not contain the token.
 func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return Token{}, errors.New("the token is empty")
 	}
 	if len(text) < leastToken || len(text) > mostToken {
-		return Token{}, fmt.Errorf("a token of %d characters: want %d to %d random ones, as 'tare agent serve' makes them", len(text), leastToken, mostToken)
+		return Token{}, fmt.Errorf("the token has %d characters: use %d to %d random ones, such as 'tare agent serve' "+
+			"makes", len(text), leastToken, mostToken)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return Token{}, errors.New("the token has characters that are not plain ASCII, or blanks in it")
+		return Token{}, errors.New("the token contains blanks or characters that are not ASCII")
 	}
 	return Token{text}, nil
 }
 
-// Reveal returns the token itself, to be shown once to who is to use it.
+// Reveal returns the secret, to show it once to the user.
 func (t Token) Reveal() string { return t.secret }
 
 // String hides the token.
@@ -46,7 +47,7 @@ func (Token) String() string { return "(token)" }
 // GoString hides the token.
 func (Token) GoString() string { return "(token)" }
 
-// A side is who proves to have the token. The proof of one is none of the other.
+// A side is the side that proves that it has the token. The proofs of the two sides differ.
 type side string
 
 const (
@@ -54,8 +55,8 @@ const (
 	server side = "tare server"
 )
 
-// proof shows to who has the token that one has it too, on the one connection
-// that binding names.
+// proof proves to the other side that this one has the token too. It is valid only on the
+// connection that binding identifies.
 func (t Token) proof(who side, binding []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(t.secret))
 	_, _ = mac.Write([]byte(who)) // a hash never fails

@@ -14,19 +14,18 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
-// A Bare makes an engine's calls with nothing around them, over a connection
-// of its own.
+// A Bare makes only an engine's calls, over a connection of its own.
 type Bare struct {
 	Socket string // path of the engine's Unix socket
-	Root   string // what precedes every path
-	// Create is what is sent to create a container. Calls are those that follow,
-	// such as "POST /containers/ID/start"; the last removes it.
+	Root   string // the prefix of every path
+	// Create is the body of the call that creates a container. Calls are the following calls, such
+	// as "POST /containers/ID/start"; the last one removes the container.
 	Create string
 	Calls  []string
 }
 
-// Loop returns the bare side of enginetest.Overhead. It leaves it to the
-// driver's, which goes first, that there is an image.
+// Loop returns the bare side of enginetest.Overhead. The driver's side, which goes first, provides
+// the image.
 func (l Bare) Loop() func(b *testing.B) time.Duration {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -42,7 +41,7 @@ func (l Bare) Loop() func(b *testing.B) time.Duration {
 			return json.Unmarshal(l.call(b, client, "POST /containers/create", l.Create), &made)
 		})
 		defer func() {
-			if b.Failed() { // it is not left behind
+			if b.Failed() { // do not leave the container behind
 				l.call(b, client, of(made.ID, l.Calls[len(l.Calls)-1]), "")
 			}
 		}()

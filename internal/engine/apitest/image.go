@@ -7,15 +7,14 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// StandIn returns a library whose agent is a stand-in.
+// StandIn returns a library with a fake agent.
 func StandIn(t *testing.T) *image.Library {
 	t.Helper()
 	return image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program")))
 }
 
-// PresentImage tests that an image which the engine called name has is neither
-// sent again nor deleted at the end. ID makes the engine's ID of an image of
-// its digest.
+// PresentImage tests that an image that the engine already has is neither sent again nor deleted at
+// the end. name is the engine's name, and id converts a digest to the engine's ID.
 func PresentImage[E Engine](t *testing.T, open Open[E], name string, id func(digest string) string) {
 	img, err := StandIn(t).Resolve(t.Context(), "")
 	if err != nil {

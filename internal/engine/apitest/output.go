@@ -10,9 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
-// Output tests that what came is passed on, and that what is missing is an
-// error of Wait. Exited is the answer to the wait for a container that ended
-// well.
+// Output tests that received output is passed on, and that Wait returns an error if output is
+// missing. exited is the answer to the wait for a container that ended with status 0.
 func Output[E Engine](t *testing.T, open Open[E], exited http.HandlerFunc) {
 	const frames = "\x01\x00\x00\x00\x00\x00\x00\x03out\x02\x00\x00\x00\x00\x00\x00\x03err"
 	for name, test := range map[string]struct {
@@ -37,8 +36,7 @@ func Output[E Engine](t *testing.T, open Open[E], exited http.HandlerFunc) {
 	}
 }
 
-// LateCreate tests that a container which was made after Create's context had
-// ended is removed.
+// LateCreate tests that a container that was made after the end of Create's context is removed.
 func LateCreate[E Engine](t *testing.T, open Open[E]) {
 	ctx, cancel := context.WithCancel(t.Context())
 	e, s := open(t, Answers{"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,5 @@
-// Package apitest is for drivers whose engine has an HTTP API: a server that
-// answers with what a test says, what every such driver must withstand, and
-// the bare loop beside it.
+// Package apitest is for drivers whose engine has an HTTP API: a fake server with a test's answers,
+// the faults that every such driver must withstand, and a bare loop of calls for comparison.
 package apitest
 
 import (
@@ -18,12 +17,12 @@ import (
 	"time"
 )
 
-// Answers say what a server answers, by "METHOD /path" without what precedes
-// every path, such as the version.
+// Answers are a server's answers by "METHOD /path", where the path has no common prefix such as the
+// version.
 type Answers map[string]http.HandlerFunc
 
-// A Server answers with what a test says, and that there is no such object
-// where it says nothing.
+// A Server gives the answers of a test. For all other calls it answers that the object does not
+// exist.
 type Server struct {
 	Socket string // path of the Unix socket
 
@@ -33,9 +32,8 @@ type Server struct {
 	calls   []string
 }
 
-// Serve starts a server for as long as the test takes. Root is what precedes
-// the paths, and may be missing. The last of several answers to a call counts,
-// so that what every test needs can come first.
+// Serve starts a server that runs until the test ends. root is the optional prefix of the paths. If
+// there are several answers to a call, the last one counts, so that common answers can come first.
 func Serve(t *testing.T, root string, answers ...Answers) *Server {
 	t.Helper()
 	s := &Server{Socket: filepath.Join(t.TempDir(), "s"), root: root, answers: Answers{}}
@@ -57,7 +55,7 @@ func listen(t *testing.T, socket string) net.Listener {
 	return l
 }
 
-// DeadSocket returns a socket at which nobody listens any more.
+// DeadSocket returns a socket on which no process listens any more.
 func DeadSocket(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "dead")
@@ -96,7 +94,7 @@ func (s *Server) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Called reports whether there was a call that begins so.
+// Called reports whether there was a call with this beginning.
 func (s *Server) Called(begin string) bool {
 	return slices.ContainsFunc(s.Calls(), func(call string) bool { return strings.HasPrefix(call, begin) })
 }
@@ -121,7 +119,7 @@ func Decode(t *testing.T, v any, then http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// Hang answers nothing until the client gives up or the test ends.
+// Hang does not answer until the client gives up or the test ends.
 func Hang(t *testing.T) http.HandlerFunc {
 	ctx := t.Context()
 	return func(_ http.ResponseWriter, r *http.Request) {

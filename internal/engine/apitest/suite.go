@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// An Engine is what can be done through such an API.
+// An Engine is a driver for such an API, with the capabilities that the tests use.
 type Engine interface {
 	bench.Engine
 	bench.Cleaner
@@ -24,13 +24,12 @@ type Engine interface {
 	bench.Stopper
 }
 
-// Open returns an engine of the run run-1, with the images of StandIn, on a
-// server that knows the image own, creates the container c1, and for the rest
-// answers as it is told.
+// Open returns an engine of the run run-1, with the images of StandIn. Its server knows the image
+// own, creates the container c1, and otherwise gives the test's answers.
 type Open[E Engine] func(t *testing.T, answers Answers) (E, *Server)
 
-// A BadAnswer is one that must make Do fail, with an error that has Want in it,
-// is not conclusive, and is no longer than people read.
+// A BadAnswer must make Do fail, with a short error that contains Want and does not wrap
+// bench.ErrUnsupported.
 type BadAnswer struct {
 	Call   string
 	Answer http.HandlerFunc
@@ -74,7 +73,7 @@ func Leftovers(ctx context.Context, e Engine) error {
 	return failure(e.Leftovers(ctx, func(string) bool { return true }))
 }
 
-// failure is the error of what has a result as well.
+// failure drops the result of a call and returns its error.
 func failure[T any](_ T, err error) error { return err }
 
 // Created creates the container c1.
@@ -87,14 +86,14 @@ func Created(t *testing.T, e Engine) bench.Container {
 	return c
 }
 
-// A Use is something that is done with a container, and a call that it makes.
+// A Use is an operation on a container, and a call that the operation makes.
 type Use struct {
 	Call string
 	Do   func(ctx context.Context, e Engine, c bench.Container) error
 }
 
-// Hangs tests that the context ends whatever hangs: what every such engine
-// does, and more.
+// Hangs tests that the end of the context ends every hanging operation: those of all such engines,
+// and more.
 func Hangs[E Engine](t *testing.T, open Open[E], more map[string]Use) {
 	for _, uses := range []map[string]Use{usual(), more} {
 		for name, use := range uses {
@@ -130,7 +129,7 @@ func usual() map[string]Use {
 	}
 }
 
-// Exec runs a further program.
+// Exec runs one more program in the container.
 func Exec(ctx context.Context, e Engine, c bench.Container) error {
 	return failure(e.Exec(ctx, c, []string{"/x"}, nil, nil))
 }

@@ -19,16 +19,16 @@ import (
 // The kinds of what a dead run leaves.
 const (
 	kindContainer = "container" // with its task and snapshot
-	kindSnapshot  = "snapshot"  // of a container that was being made
+	kindSnapshot  = "snapshot"  // of a container whose creation was cut off
 	kindImage     = "image"
 	kindGroup     = "cgroup" // of the run
 )
 
-// mine selects what tare has labelled.
+// mine is a filter for the objects that carry tare's label.
 const mine = `labels."` + owned.Label + `"`
 
-// visit returns a connection to look around, and a function that ends it. It
-// changes nothing on the host.
+// visit returns a connection for reading, and a function that closes it. It changes nothing on the
+// host.
 func (e *Engine) visit(ctx context.Context) (*server, func(), error) {
 	e.opening.Lock()
 	defer e.opening.Unlock()
@@ -42,8 +42,8 @@ func (e *Engine) visit(ctx context.Context) (*server, func(), error) {
 	return s, func() { _ = s.client.Close() }, nil // nothing is pending
 }
 
-// Leftovers lists what carries the label of a dead run in tare's namespace, the
-// control groups of dead runs, and the directories of their data.
+// Leftovers lists the objects in tare's namespace that carry a dead run's label, the control groups
+// of dead runs, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	s, done, err := e.visit(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
 	for _, list := range []func(context.Context, *server, func(run, kind, id string)) error{listContainers, listImages, listGroups} {
 		if err := list(ctx, s, left.Add); err != nil {
-			return nil, e.failed("list what is left", err)
+			return nil, e.failed("list leftovers", err)
 		}
 	}
 	devices, err := netdev.Leftovers(e.cfg.Name, e.cfg.Name, dead)
@@ -61,7 +61,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
 }
 
-// listContainers lists containers, then the snapshots that no container has.
+// listContainers lists the containers, then the snapshots that belong to no container.
 func listContainers(ctx context.Context, s *server, add func(run, kind, id string)) error {
 	containers, err := s.client.ContainerService().List(ctx, mine)
 	if err != nil {
@@ -79,7 +79,7 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 			}
 			return nil
 		}, mine)
-		if err != nil && !gone(err) { // as of a snapshotter that was never used
+		if err != nil && !gone(err) { // a snapshotter that was never used is "not found"
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func listGroups(_ context.Context, s *server, add func(run, kind, id string)) er
 	return err
 }
 
-// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+// RemoveLeftover removes an object that Leftovers listed, if it still belongs to that run.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (e *Engine) removeImageOf(ctx context.Context, s *server, run, name string)
 	return e.removeImage(ctx, s, name)
 }
 
-// ofRun wants labels to be those of a run.
+// ofRun returns an error unless the labels are those of the run.
 func (e *Engine) ofRun(run, id string, labels map[string]string) error {
 	if labels[owned.Label] != run {
 		return fmt.Errorf("%s: %s is not of run %s", e.cfg.Name, id, run)

@@ -23,15 +23,15 @@ type running struct {
 	image   *unpacked
 	runtime runtime
 	spec    bench.Spec
-	data    *datadir.Dir   // of the host; nil where none was asked for
-	process *specs.Process // the first one, as it was asked for
-	address netip.Addr     // on the engine's bridge; invalid where it is not on it
+	data    *datadir.Dir   // on the host; nil if the spec needs none
+	process *specs.Process // the first process, as requested
+	address netip.Addr     // on the engine's bridge; invalid if the container is not on it
 
 	container containerd.Container
 	task      containerd.Task
 	output    *output
 
-	stdout, stderr io.Writer // where Attach wants the output; nil discards
+	stdout, stderr io.Writer // from Attach; nil discards
 
 	unwatch context.CancelFunc
 	ended   chan struct{} // closed when exit and waitErr are set
@@ -41,13 +41,13 @@ type running struct {
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
 	paused  bool
-	tried   bool // to be removed: from then on it is cleaned up
+	tried   bool // Remove was called; the next call cleans up whatever is left
 	removed bool
 }
 
 func (c *running) ID() string { return c.id }
 
-// watch asks to be told of the exit of the first process, before it can exit.
+// watch subscribes to the exit of the first process, before the process can exit.
 func (c *running) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.unwatch = cancel
@@ -60,7 +60,7 @@ func (c *running) watch() {
 	go c.await(told)
 }
 
-// await takes the exit status of the first process.
+// await receives the exit status of the first process.
 func (c *running) await(told <-chan containerd.ExitStatus) {
 	defer close(c.ended)
 	code, _, err := (<-told).Result()
@@ -75,14 +75,14 @@ func (c *running) await(told <-chan containerd.ExitStatus) {
 	}
 }
 
-// Attach says where the output goes. It is copied from Start on.
+// Attach says where the output goes. Copying begins with Start.
 func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	c.stdout, c.stderr = stdout, stderr
 	return nil
 }
 
-// Start leaves what the process prints in its FIFOs until containerd has
-// answered.
+// Start starts the task. Output stays in the FIFOs until containerd has answered, so that copying
+// takes no time from Start.
 func (c *running) Start(ctx context.Context) error {
 	err := c.task.Start(ctx)
 	c.output.copy(c.stdout, c.stderr)
@@ -105,9 +105,8 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	return c.exit, nil
 }
 
-// Remove deletes the task, then the container with its snapshot. What cannot be
-// deleted like that, such as a task whose shim is gone, the next call removes with
-// more effort.
+// Remove deletes the task, then the container with its snapshot. If that fails, as for a task whose
+// shim is gone, the next call makes every effort.
 func (c *running) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +131,7 @@ func (c *running) Remove(ctx context.Context) error {
 	return nil
 }
 
-// delete removes the container with the calls that this takes and no other.
+// delete removes the container with exactly the calls that are necessary.
 func (c *running) delete(ctx context.Context) error {
 	if err := c.end(ctx); err != nil {
 		return err
@@ -143,15 +142,14 @@ func (c *running) delete(ctx context.Context) error {
 	return c.container.Delete(ctx, containerd.WithSnapshotCleanup)
 }
 
-// end kills the first process, and with it all others in its PID namespace,
-// unless it has ended.
+// end kills the first process unless it has ended. All others in its PID namespace die with it.
 func (c *running) end(ctx context.Context) error {
 	select {
 	case <-c.ended:
 		return c.waitErr
 	default:
 	}
-	if c.paused { // what is frozen cannot die
+	if c.paused { // a frozen process cannot die
 		if err := c.task.Resume(ctx); err != nil {
 			return err
 		}
@@ -172,7 +170,7 @@ func (c *running) end(ctx context.Context) error {
 	}
 }
 
-// failed says which call failed for this container; nil if none did.
+// failed adds to an error which call failed for this container; nil stays nil.
 func (c *running) failed(call string, err error) error {
 	if err == nil {
 		return nil

@@ -1,14 +1,13 @@
-// Package containerd drives containerd through its own Go client, as nerdctl
-// and ctr do: the calls, and their order, are the client library's.
+// Package containerd drives containerd through its own Go client, as nerdctl and ctr do. The client
+// library decides which calls are made, and in which order.
 //
-// What a Spec leaves open is what the users of containerd get. The container is
-// the client library's default one: its mounts, capabilities, masked paths and
-// devices. Three things are as in nerdctl and Docker rather than in ctr: its
-// seccomp profile is on, a process may gain privileges, and resource limits of
-// processes (rlimits) are the daemon's. The control group is below /tare.
+// If a Spec leaves something open, the container is what users of containerd get: the client
+// library's default mounts, capabilities, masked paths and devices. Three things are as in nerdctl
+// and Docker and not as in ctr: the seccomp profile is on, a process may gain privileges, and
+// resource limits of processes (rlimits) are the daemon's. The control group is below /tare.
 //
-// Everything lies in a containerd namespace of tare's own, which nobody else's
-// containers and images are in. Images of another namespace are copied into it.
+// Everything is in a containerd namespace of tare's own, apart from other users' containers and
+// images. Images of another namespace are copied into it.
 package containerd
 
 import (
@@ -35,13 +34,13 @@ import (
 
 // Config says which containerd to drive, and how.
 type Config struct {
-	Name        string         // of the instance, in the characters of a run's ID; part of names
+	Name        string         // of the instance; part of names, so only characters of a run's ID
 	Run         string         // ID of the run
-	Dir         string         // directory of the run; it exists. The ends of output and data lie below it
+	Dir         string         // existing directory of the run; FIFOs and data lie below it
 	Images      *image.Library // where images come from
 	Address     string         // of the socket; empty = CONTAINERD_ADDRESS, or /run/containerd/containerd.sock
-	Runtime     string         // where a Spec names none: "runc", "crun", "io.containerd.NAME.vN"; empty = runc
-	Snapshotter string         // where a Spec names none; empty = overlayfs
+	Runtime     string         // default for Specs: "runc", "crun", "io.containerd.NAME.vN"; empty = runc
+	Snapshotter string         // default for Specs; empty = overlayfs
 }
 
 // Engine is a containerd.
@@ -65,7 +64,7 @@ type Engine struct {
 	network netdev.Network
 }
 
-// namespace is that of containerd for everything that tare makes.
+// namespace is the containerd namespace of everything that tare makes.
 const namespace = "tare"
 
 // New returns an engine. It touches nothing until the engine is used.
@@ -91,11 +90,11 @@ func New(cfg Config) *Engine {
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// next returns an ID that nothing of this engine has.
+// next returns an ID that is new in this engine.
 func (e *Engine) next() string { return fmt.Sprint(e.prefix, e.number.Add(1)) }
 
-// server returns the connection to containerd. Only success is kept: the next
-// call tries again after a failure.
+// server returns the connection to containerd. Only success is cached: after a failure the next
+// call tries again.
 func (e *Engine) server(ctx context.Context) (*server, error) {
 	e.opening.Lock()
 	defer e.opening.Unlock()
@@ -121,12 +120,12 @@ func (e *Engine) settle(s *server) error {
 	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return err
 	}
-	// Runtimes make the groups above a container's only if they are missing, and
-	// would fail if another run that ends took one of them away meanwhile.
+	// Runtimes create missing parent groups. They would fail if another run, when it ends, removed
+	// one of these meanwhile.
 	return s.groups.Hold(groupsOf(e.cfg.Run))
 }
 
-// Prepare makes the bridge, loads and unpacks the image, unless that was done, and leaves a
+// Prepare makes the bridge and loads and unpacks the image, each on first use, and leaves a
 // connection open for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	s, err := e.server(ctx)
@@ -158,8 +157,8 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return nil
 }
 
-// Close removes the images that Prepare loaded, and tare's namespace if nobody
-// else has anything in it.
+// Close removes the images that Prepare loaded, and also tare's namespace if no other run has
+// objects in it.
 func (e *Engine) Close(ctx context.Context) error {
 	e.opening.Lock()
 	s := e.opened
@@ -175,13 +174,13 @@ func (e *Engine) Close(ctx context.Context) error {
 	)
 }
 
-// leave deletes tare's namespace, unless there is anything in it. What is no
-// longer used counts as long as containerd has not collected it.
+// leave deletes tare's namespace if it is empty. Unused objects count until containerd has
+// collected them as garbage.
 func (e *Engine) leave(ctx context.Context, s *server) error {
 	err := s.client.NamespaceService().Delete(ctx, namespace)
 	if errdefs.IsFailedPrecondition(err) {
 		if err := s.collect(ctx); err != nil {
-			return e.failed("collect what is not used", err)
+			return e.failed("collect garbage", err)
 		}
 		err = s.client.NamespaceService().Delete(ctx, namespace)
 	}
@@ -191,8 +190,8 @@ func (e *Engine) leave(ctx context.Context, s *server) error {
 	return e.failed("delete namespace "+namespace, err)
 }
 
-// collect has containerd collect its garbage, and returns when it has: that is
-// what the end of a lease can be made to wait for.
+// collect makes containerd collect its garbage, and returns when that is done. Ending a lease
+// synchronously has this effect.
 func (s *server) collect(ctx context.Context) error {
 	service := s.client.LeasesService()
 	l, err := service.Create(ctx, leases.WithRandomID(), leases.WithExpiration(time.Minute))
@@ -202,13 +201,13 @@ func (s *server) collect(ctx context.Context) error {
 	return service.Delete(ctx, l, leases.SynchronousDelete)
 }
 
-// groupsOf is the control group that holds those of a run.
+// groupsOf is the control group that contains the groups of a run.
 func groupsOf(run string) string { return path.Join("/tare", run) }
 
 // groupOf is the control group of one container.
 func groupOf(run, id string) string { return groupsOf(run) + "/" + id }
 
-// failed says which call of this engine failed.
+// failed adds to an error which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
 	return e.run.Failed(call, err)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// grace is how long Create waits for containerd's answers after its context
-// has ended, to remove what containerd may have made by then.
+// grace is how long Create still waits for containerd's answers after its context has ended. Create
+// then removes what containerd may have made.
 const grace = 3 * time.Second
 
 // Create makes the container and its task: a snapshot, a record, a shim, and
@@ -40,9 +40,8 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return c, nil
 }
 
-// create makes everything or nothing. A call that is broken off can leave what
-// containerd was about to make, so a call goes on for a while when ctx ends,
-// until it is known what there is to remove.
+// create makes everything or nothing. Containerd may still make the object of a call that is cut
+// off. So when ctx ends, a call goes on for a while (grace), to learn what must be removed.
 func (c *running) create(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -62,15 +61,15 @@ func (c *running) create(ctx context.Context) error {
 	return errors.Join(err, c.discard(clean))
 }
 
-// outlast returns a context that ends some time after ctx.
+// outlast returns a context that ends when ctx has ended for the time grace.
 func outlast(ctx context.Context) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
-// assemble makes the parts of a container with the context longer, for as long
-// as ctx has not ended.
+// assemble makes the parts of a container one after another. Its calls use the context longer; no
+// call begins after ctx has ended.
 func (c *running) assemble(ctx, longer context.Context) (err error) {
 	specification, err := c.specification(longer)
 	if err != nil {
@@ -105,7 +104,7 @@ func (c *running) assemble(ctx, longer context.Context) (err error) {
 	return c.output.unlink()
 }
 
-// discard removes what is left of a container that could not be created.
+// discard removes the parts of a container whose creation failed.
 func (c *running) discard(ctx context.Context) error {
 	if c.output != nil {
 		c.output.close()

@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// openData makes bench.DataDir in the container's snapshot, for every user. Images
-// of tare's own have it.
+// openData makes bench.DataDir in the container's snapshot, writable for every user. Images of
+// tare's own contain it already.
 func (c *running) openData(ctx context.Context) error {
 	if c.spec.Storage != "layer" || image.Own(c.spec.Image) {
 		return nil
@@ -26,8 +26,8 @@ func (c *running) openData(ctx context.Context) error {
 	return mount.WithTempMount(ctx, layers, datadir.MakeIn)
 }
 
-// dataOn says what bench.DataDir lies on, see readback.Data. Where the process
-// is a sandbox, the record has the last word.
+// dataOn returns what bench.DataDir lies on, see readback.Data. If the process is a sandbox,
+// containerd's record decides.
 func (c *running) dataOn(s *specs.Spec, root string) (string, error) {
 	if c.spec.Storage == "" {
 		return "", nil

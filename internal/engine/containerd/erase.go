@@ -15,19 +15,19 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// The limits of removing what resists.
+// Time limits for removing a container that resists.
 const (
-	killLimit  = 5 * time.Second  // from SIGKILL to the news of the process's end
-	eraseLimit = 30 * time.Second // of all attempts to remove one container
+	killLimit  = 5 * time.Second  // from SIGKILL to the report of the process's end
+	eraseLimit = 30 * time.Second // for all attempts to remove one container
 	eraseAgain = 50 * time.Millisecond
 )
 
-// errKill is why killing a container was given up the regular way.
-var errKill = errors.New("it was killed and has not ended")
+// errKill means that the regular way to kill a container did not end it in time.
+var errKill = errors.New("it was killed but has not ended")
 
-// erase removes a container of a run in any state, or what there is of one. It
-// tries again while containerd itself is about to clean up, as it is after the
-// death of a shim. It is not an error if there is nothing.
+// erase removes a container of a run in any state, or the parts of it that exist. It retries while
+// containerd itself is cleaning up, as it does after a shim has died. It is not an error if nothing
+// exists.
 func (e *Engine) erase(ctx context.Context, s *server, run, id, snapshotter string) error {
 	ctx, cancel := context.WithTimeout(ctx, eraseLimit)
 	defer cancel()
@@ -64,8 +64,8 @@ func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter s
 	return nil
 }
 
-// endShims ends the shims of a container that containerd has no record of any
-// more: those that it had started, and had not come to note when it died.
+// endShims kills the shims of a container that containerd has no record of: containerd started them
+// and died before it wrote that down.
 func endShims(id string) error {
 	all, err := proc.All("/")
 	if err != nil {
@@ -89,8 +89,8 @@ func isShim(pid int, id string) bool {
 		proc.ArgAfter(args, "-namespace") == namespace && proc.ArgAfter(args, "-id") == id
 }
 
-// detach unmounts the root of a container whose shim died before it could.
-// Containerd does the same, but after the task is said to be gone.
+// detach unmounts the root of a container whose shim died before it unmounted it. Containerd does
+// the same, but only after it has reported the task as gone.
 func detach(id string) error {
 	mounts, err := proc.Mounts("/", 0)
 	if err != nil {
@@ -101,7 +101,7 @@ func detach(id string) error {
 			continue
 		}
 		err := unix.Unmount(m.Point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // it is done
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // already unmounted
 			return &os.PathError{Op: "unmount", Path: m.Point, Err: err}
 		}
 	}
@@ -136,7 +136,7 @@ func eraseTask(ctx context.Context, task containerd.Task) error {
 	return err
 }
 
-// endGroup kills what is left in the control group of a container, and removes it.
+// endGroup kills the processes left in the control group of a container, and removes the group.
 func (e *Engine) endGroup(ctx context.Context, s *server, run, id string) error {
 	group := groupOf(run, id)
 	if err := s.groups.Kill(ctx, group); err != nil {

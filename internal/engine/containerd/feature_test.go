@@ -132,7 +132,7 @@ func TestAdvice(t *testing.T) {
 	for advice, spec := range map[string]bench.Spec{
 		"install it":               {Runtime: "no-such-runtime"},
 		"containerd-shim-":         {Runtime: "io.containerd.no-such.v1"},
-		"here work ":               {Snapshotter: "no-such-snapshotter"},
+		"does not work here":       {Snapshotter: "no-such-snapshotter"},
 		"use none, host or bridge": {Network: "macvlan"},
 	} {
 		err := e.Prepare(t.Context(), spec)

@@ -24,16 +24,16 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// An imageKey is what an image is unpacked for.
+// An imageKey names an image and the snapshotter that it is unpacked for.
 type imageKey struct{ ref, snapshotter string }
 
-// An unpacked image is one that containerd has, ready for containers.
+// An unpacked is an image that containerd has unpacked, ready for containers.
 type unpacked struct {
 	key     imageKey
 	image   containerd.Image
 	digest  string        // of its configuration
-	chain   string        // the snapshot that containers begin with
-	process specs.Process // what its configuration says of a process
+	chain   string        // the snapshot under each container's own
+	process specs.Process // what its configuration says about a process
 }
 
 // snapshotterOf is the snapshotter for spec.
@@ -44,8 +44,8 @@ func (e *Engine) snapshotterOf(spec bench.Spec) string {
 	return e.cfg.Snapshotter
 }
 
-// imageOf returns the image for spec, loaded and unpacked. It does so once for
-// each reference and snapshotter.
+// imageOf returns the image for spec. It loads and unpacks each pair of reference and snapshotter
+// once.
 func (e *Engine) imageOf(ctx context.Context, s *server, spec bench.Spec) (*unpacked, error) {
 	key := imageKey{spec.Image, e.snapshotterOf(spec)}
 	return e.images.Of(key, func() (*unpacked, error) {
@@ -80,7 +80,7 @@ func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Im
 	}
 	config, err := got.Config(ctx)
 	if err == nil && config.Digest.String() != img.Digest() {
-		err = fmt.Errorf("it became %s instead of %s", config.Digest, img.Digest())
+		err = fmt.Errorf("containerd stored it as %s, not as %s", config.Digest, img.Digest())
 	}
 	if err != nil {
 		return nil, e.failed("import image "+img.Ref(), err)
@@ -88,8 +88,8 @@ func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Im
 	return got, nil
 }
 
-// adopt copies an image of the namespace that the user's own tools work in.
-// Containerd holds its content once.
+// adopt copies an image from the namespace of the user's own tools. Containerd stores the content
+// only once.
 func (e *Engine) adopt(ctx context.Context, s *server, ref string) (containerd.Image, error) {
 	found, err := e.theirs(ctx, s, ref)
 	if err != nil {
@@ -103,7 +103,7 @@ func (e *Engine) adopt(ctx context.Context, s *server, ref string) (containerd.I
 	return got, nil
 }
 
-// userNamespace is the one that the user's own tools work in.
+// userNamespace is the namespace of the user's own tools.
 func userNamespace() string { return cmp.Or(os.Getenv("CONTAINERD_NAMESPACE"), namespaces.Default) }
 
 // theirs finds an image in the user's namespace.
@@ -111,7 +111,8 @@ func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Imag
 	space := userNamespace()
 	found, err := s.client.ImageService().Get(namespaces.WithNamespace(ctx, space), ref)
 	if gone(err) {
-		return found, fmt.Errorf("%s %w %q in namespace %s: name one as `ctr --namespace %s images ls` does, or %s: %w",
+		return found, fmt.Errorf("%s %w %q in namespace %s: use a name that `ctr --namespace %s images ls` shows, or "+
+			"%s: %w",
 			e.cfg.Name, bench.ErrNoImage, ref, space, space, image.NamedElsewhere(ref), err)
 	}
 	if err != nil {
@@ -120,7 +121,7 @@ func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Imag
 	return found, nil
 }
 
-// export writes an image of the user's namespace, under a name.
+// export writes an image of the user's namespace to w, as an archive with the given name.
 func export(ctx context.Context, s *server, found images.Image, name string, w io.Writer) error {
 	there := namespaces.WithNamespace(ctx, userNamespace())
 	platform := containerd.NewImage(s.client, found).Platform()
@@ -152,8 +153,8 @@ func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error 
 	return nil
 }
 
-// LoadImage implements bench.ImageLoader: the image is in the namespace that adopt takes
-// images from.
+// LoadImage implements bench.ImageLoader. It loads the image into the namespace that adopt copies
+// from.
 func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
 	s, done, err := e.visit(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 	}
 	config, err := got.Config(ctx)
 	if err == nil && config.Digest.String() != digest {
-		err = fmt.Errorf("it became %s instead of %s", config.Digest, digest)
+		err = fmt.Errorf("containerd stored it as %s, not as %s", config.Digest, digest)
 	}
 	if err != nil {
 		return e.failed("import image "+name, err)
@@ -184,12 +185,12 @@ func (e *Engine) nameOf(digest string) string {
 	return e.run.ImageName(hex[:min(12, len(hex))])
 }
 
-// receive imports the archive that write writes, without keeping it anywhere.
+// receive imports the archive that write writes, without storing it anywhere.
 func (e *Engine) receive(ctx context.Context, s *server, name string, write func(io.Writer) error) (containerd.Image, error) {
 	e.images.Send(name)
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()
-	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	defer func() { _ = r.Close() }() // ends the writer
 	got, err := s.client.Import(ctx, r, containerd.WithImageLabels(e.labels()))
 	if err != nil {
 		return nil, bench.Because(ctx, err)
@@ -199,14 +200,14 @@ func (e *Engine) receive(ctx context.Context, s *server, name string, write func
 			return containerd.NewImage(s.client, i), nil
 		}
 	}
-	return nil, fmt.Errorf("containerd has not named it %s", name)
+	return nil, fmt.Errorf("containerd imported it without the name %s", name)
 }
 
 // labels are on every object of this engine.
 func (e *Engine) labels() map[string]string { return map[string]string{owned.Label: e.cfg.Run} }
 
-// unpack makes the snapshot that containers of the image begin with, and reads
-// what its configuration says of their processes.
+// unpack makes the snapshot that containers of the image build on, and reads what the image's
+// configuration says about processes.
 func (e *Engine) unpack(ctx context.Context, s *server, key imageKey, img containerd.Image) (*unpacked, error) {
 	if err := img.Unpack(ctx, key.snapshotter); err != nil {
 		return nil, bench.Because(ctx, err)
@@ -223,14 +224,14 @@ func (e *Engine) unpack(ctx context.Context, s *server, key imageKey, img contai
 	return i, e.readProcess(ctx, s, i)
 }
 
-// readProcess applies the image's configuration to a process. Its user may be a
-// name, which is looked up in the image's files; so are the user's groups.
+// readProcess applies the image's configuration to a process. If the user is a name, it is looked
+// up in the image's files, and so are the user's groups.
 func (e *Engine) readProcess(ctx context.Context, s *server, i *unpacked) error {
-	ctx, done, err := s.client.WithLease(namespaces.WithNamespace(ctx, namespace)) // or the view would be collected
+	ctx, done, err := s.client.WithLease(namespaces.WithNamespace(ctx, namespace)) // keeps the view
 	if err != nil {
 		return err
 	}
-	defer func() { _ = done(ctx) }() // it expires
+	defer func() { _ = done(ctx) }() // the lease expires anyway
 	store, view := s.client.SnapshotService(i.key.snapshotter), e.next()
 	if _, err := store.View(ctx, view, i.chain, snapshots.WithLabels(e.labels())); err != nil {
 		return err
@@ -244,8 +245,8 @@ func (e *Engine) readProcess(ctx context.Context, s *server, i *unpacked) error 
 	return errors.Join(err, store.Remove(context.WithoutCancel(ctx), view))
 }
 
-// removeImage removes an image, and waits until containerd has deleted what
-// nothing needs any more.
+// removeImage removes an image, and waits until containerd has deleted the content that is no
+// longer needed.
 func (e *Engine) removeImage(ctx context.Context, s *server, name string) error {
 	err := s.client.ImageService().Delete(ctx, name, images.SynchronousDelete())
 	if err != nil && !gone(err) {

@@ -18,11 +18,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// Inspect asks containerd for its record of the container (runtime, argv) and
-// for its snapshot, and the kernel for the rest, about the first process, which
-// exists from Create on. Where that is a sandbox, the record has the last word
-// on everything but limits. Another image, snapshotter or root than was asked
-// for, and another cgroup, are bench.ErrMismatch. Once the process has ended,
+// Inspect reads containerd's record of the container (runtime, argv) and its snapshot. The rest
+// comes from the kernel, about the first process, which exists from Create on. If that process is a
+// sandbox, the record decides everything except the limits. If the image, snapshotter, root or
+// cgroup is not the requested one, the error is bench.ErrMismatch. Once the process has ended,
 // Inspect returns what it found before.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	c.mu.Lock()
@@ -73,8 +72,8 @@ func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
 	return a, err
 }
 
-// snapshot returns how containerd mounts the container's root, if it lies on
-// the image that was resolved.
+// snapshot returns how containerd mounts the container's root, and checks that the root lies on the
+// resolved image.
 func (c *running) snapshot(ctx context.Context, record containers.Container) ([]mount.Mount, error) {
 	if want := c.image.key.snapshotter; record.Snapshotter != want {
 		return nil, fmt.Errorf("%w: snapshotter: asked for %s, got %s", bench.ErrMismatch, want, record.Snapshotter)
@@ -90,7 +89,7 @@ func (c *running) snapshot(ctx context.Context, record containers.Container) ([]
 	return store.Mounts(ctx, record.SnapshotKey)
 }
 
-// recorded is what containerd's record says of a sandbox, in the words of spec.
+// recorded fills in what containerd's record says about a sandbox, in the terms of spec.
 func recorded(spec bench.Spec, s *specs.Spec, root []mount.Mount, a *bench.Applied) {
 	a.Network = "host"
 	if slices.ContainsFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.NetworkNamespace }) {
@@ -112,7 +111,7 @@ func same(a, b specs.Mount) bool {
 	return a.Destination == b.Destination && a.Type == b.Type && a.Source == b.Source && slices.Equal(a.Options, b.Options)
 }
 
-// fromKernel fills in what the kernel says of the process.
+// fromKernel fills in what the kernel says about the process.
 func fromKernel(pid int, spec bench.Spec, asked []mount.Mount, a *bench.Applied) error {
 	got, root, err := readback.Process(pid, spec.Mounts)
 	if err != nil {
@@ -127,8 +126,8 @@ func fromKernel(pid int, spec bench.Spec, asked []mount.Mount, a *bench.Applied)
 	return checkRoot(root, asked)
 }
 
-// checkRoot wants the root to be what containerd says, where that has a
-// writable directory of its own to tell it by.
+// checkRoot checks that the root is the one that containerd made. It can tell only if that root has
+// a writable directory of its own.
 func checkRoot(root proc.Mount, asked []mount.Mount) error {
 	if len(asked) == 0 {
 		return nil
@@ -139,7 +138,8 @@ func checkRoot(root proc.Mount, asked []mount.Mount) error {
 			continue
 		}
 		if got, _ := root.Option("upperdir"); got != want {
-			return fmt.Errorf("%w: root: containerd made %s, got a root of type %s over %q", bench.ErrMismatch, want, root.Type, got)
+			return fmt.Errorf("%w: root: containerd made %s, but the container has a root of type %s over %q",
+				bench.ErrMismatch, want, root.Type, got)
 		}
 	}
 	return nil

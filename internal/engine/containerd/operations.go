@@ -25,16 +25,16 @@ func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
 	return groupOf(e.cfg.Run, own.id), nil
 }
 
-// Daemons returns containerd itself. Its shims are of one container each.
+// Daemons returns containerd itself. Its shims do not count: each serves one container.
 func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
-	d, err := e.reach(ctx) // it may have been restarted
+	d, err := e.reach(ctx) // containerd may have been restarted
 	if err != nil {
 		return nil, err
 	}
 	return []int{d.pid}, nil
 }
 
-// Pid returns the container's first process, or its sandbox where it is in one.
+// Pid returns the container's first process, or its sandbox if it is in one.
 func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -81,7 +81,7 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 	return own.failed("signal", bench.Because(ctx, own.task.Kill(ctx, s)))
 }
 
-// Exec makes one more process, starts it, waits for it and deletes it.
+// Exec creates one more process, starts it, waits for it and deletes it.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -120,7 +120,7 @@ func finish(ctx context.Context, p containerd.Process, out *output, stdout, stde
 	return bench.Exit{Code: int(code)}, out.wait(ctx)
 }
 
-// deleteProcess deletes a further process, and kills it first if ctx has ended.
+// deleteProcess deletes a process of Exec. If ctx has ended, it kills the process first.
 func deleteProcess(ctx context.Context, p containerd.Process) error {
 	if ctx.Err() == nil {
 		_, err := p.Delete(ctx)

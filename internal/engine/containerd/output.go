@@ -15,14 +15,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// An output is how a process prints: two FIFOs, into which the shim copies.
-// They are opened before the shim opens them, and read once it has: a FIFO
-// that nobody writes to is at its end.
+// An output is how a process prints: two FIFOs, into which the shim copies. They are opened before
+// the shim opens them, and read only afterwards, because reading a FIFO without a writer returns
+// its end.
 type output struct {
 	names  [2]string // of stdout and stderr
 	files  [2]*os.File
 	begun  sync.Once
-	copied chan struct{} // closed when everything was copied
+	copied chan struct{} // closed when all output was copied
 }
 
 // newOutput makes the FIFOs of a process below dir.
@@ -47,12 +47,12 @@ func (o *output) open(i int) error {
 	return err
 }
 
-// creator gives containerd's client the FIFOs of o, which o itself looks after.
+// creator gives the FIFOs of o to containerd's client. They remain o's to close and remove.
 func (o *output) creator(string) (cio.IO, error) { return ends{o}, nil }
 
-// copy begins to copy what is printed, until no process can print any more. A
-// nil writer discards, and so does one from its first error on, because a
-// process whose pipe is full stands still. Only the first call counts.
+// copy begins to copy the output, until no process can print any more. Output for a nil writer is
+// discarded, and so is all output after a writer's first error, because a process blocks when its
+// pipe is full. Only the first call has an effect.
 func (o *output) copy(stdout, stderr io.Writer) {
 	o.begun.Do(func() {
 		var both sync.WaitGroup
@@ -72,11 +72,11 @@ func drain(w io.Writer, r io.Reader) {
 		w = io.Discard
 	}
 	if _, err := io.Copy(w, r); err != nil {
-		_, _ = io.Copy(io.Discard, r) // nobody is left to tell
+		_, _ = io.Copy(io.Discard, r) // there is no reader for this error
 	}
 }
 
-// wait returns when everything that was printed has been copied.
+// wait returns when all output has been copied.
 func (o *output) wait(ctx context.Context) error {
 	select {
 	case <-o.copied:
@@ -86,8 +86,8 @@ func (o *output) wait(ctx context.Context) error {
 	}
 }
 
-// unlink removes the names of the FIFOs, once the shim has opened them. So
-// nothing of them is left on disk, whatever happens.
+// unlink removes the names of the FIFOs once the shim has opened them. So they cannot be left on
+// disk, whatever happens.
 func (o *output) unlink() error {
 	var err error
 	for _, name := range o.names {
@@ -98,17 +98,17 @@ func (o *output) unlink() error {
 	return err
 }
 
-// close ends the copying too.
+// close also ends the copying.
 func (o *output) close() {
-	_ = o.unlink() // the directory goes with the run
+	_ = o.unlink() // the run's end removes the directory
 	for _, f := range o.files {
 		if f != nil {
-			_ = f.Close() // it was only read
+			_ = f.Close() // only reads: nothing is lost
 		}
 	}
 }
 
-// ends are the FIFOs as containerd's client wants them.
+// ends are the FIFOs in the form that containerd's client needs.
 type ends struct{ *output }
 
 func (e ends) Config() cio.Config { return cio.Config{Stdout: e.names[0], Stderr: e.names[1]} }

@@ -14,7 +14,7 @@ import (
 
 // Probe asks containerd for its version, and the runtime for its own.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("it does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("containerd does not answer"))
 	defer cancel()
 	s, done, err := e.visit(ctx)
 	if err != nil {
@@ -38,11 +38,10 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}, nil
 }
 
-// cgroupOf is the version and who manages the groups, such as "v2 cgroupfs".
+// cgroupOf is the version of control groups and their manager, such as "v2 cgroupfs".
 func cgroupOf(s *server) string { return string(s.groups.Version()) + " cgroupfs" }
 
-// runtimeFacts say which runtime is the default, and its version where it can
-// be asked.
+// runtimeFacts are the default runtime, and its version if the runtime reports one.
 func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
 	facts := []bench.Label{{Key: "runtime", Value: r.name}, {Key: "shim", Value: r.shim}}
 	program := r.binary
@@ -59,8 +58,8 @@ func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
 	return facts
 }
 
-// versionOf is what an OCI runtime calls its version, "NAME version NUMBER" on
-// its first line; empty if it does not say.
+// versionOf is the version that an OCI runtime prints, "NAME version NUMBER" on its first line;
+// empty if it prints none.
 func versionOf(ctx context.Context, binary string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -68,7 +67,7 @@ func versionOf(ctx context.Context, binary string) string {
 	cmd.WaitDelay = time.Second
 	var out firstLine
 	cmd.Stdout = &out
-	_ = cmd.Run() // what it has printed decides
+	_ = cmd.Run() // only the printed text matters
 	words := bytes.Fields(out.text)
 	if len(words) < 3 || string(words[1]) != "version" {
 		return ""
@@ -91,8 +90,8 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Restart restarts containerd where systemd runs it, and returns when it
-// answers again. Containers that run survive it.
+// Restart restarts containerd if systemd manages it, and returns when it answers again. Running
+// containers survive a restart.
 func (e *Engine) Restart(ctx context.Context) error {
 	elsewhere := ""
 	if e.cfg.Address != defaults.DefaultAddress {

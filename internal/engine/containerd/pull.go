@@ -19,7 +19,7 @@ import (
 
 const (
 	pullGrace = 10 * time.Second // to end the lease after a pull
-	pullLease = 24 * time.Hour   // until containerd drops what a killed tare was pulling
+	pullLease = 24 * time.Hour   // after which containerd drops a pull of a killed tare
 )
 
 // Pull implements bench.Puller as nerdctl and ctr do it: the client library, in
@@ -46,11 +46,11 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 }
 
 func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
-	connections := &http.Transport{} // of this pull: it finds none that are open
+	connections := &http.Transport{} // of this pull alone, so none is open already
 	defer connections.CloseIdleConnections()
 	hosts := docker.ConfigureDefaultRegistries(docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(&http.Client{Transport: connections}))
-	// The library would give its own lease back in the context of the pull: that of
-	// a pull that is cut short, and all that it has fetched, would stay for a day.
+	// The library would end its own lease with the pull's context. After a pull that is cut off,
+	// that fails, and all fetched content would stay for a day.
 	held, done, err := s.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(pullLease), leases.WithLabels(e.labels()))
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
 	return errors.Join(err, done(end))
 }
 
-// silent is where the client library logs to: what it says is in its errors too.
+// silent is a logger that discards: what the client library logs is in its errors too.
 func silent() *log.Entry {
 	return logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel})
 }
@@ -80,8 +80,8 @@ func (e *Engine) pulled(ctx context.Context, s *server, ref string) (containerd.
 	return img, nil
 }
 
-// Evict implements bench.Puller: with the image's name containerd deletes its
-// content and its snapshots, and is waited for.
+// Evict implements bench.Puller. It removes the image's name, and waits until containerd has
+// deleted its content and snapshots.
 func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)

@@ -14,19 +14,19 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A runtime is what runs a container: a shim, and the program that the shim
-// runs where it serves several.
+// A runtime is what runs a container: a shim, and the OCI runtime that the shim runs if it can run
+// several.
 type runtime struct {
-	name   string // as a Spec has it
+	name   string // as in a Spec
 	shim   string // "io.containerd.NAME.vN"
 	binary string // absolute path of the OCI runtime; empty = the shim's own choice
 
-	// sandboxed processes are not the host's: the one that containerd knows is
-	// the sandbox, and what is inside cannot be read from the kernel.
+	// sandboxed: the host's kernel does not see the processes inside. The process that containerd
+	// reports is the sandbox.
 	sandboxed bool
 }
 
-// options are what the shim is told.
+// options are the options for the shim.
 func (r runtime) options() any {
 	if r.binary == "" {
 		return nil
@@ -36,8 +36,8 @@ func (r runtime) options() any {
 
 const gvisor = "io.containerd.runsc.v1" // the shim of gVisor
 
-// runtimeOf finds the runtime of a name: the default, an OCI runtime by its
-// name or path, or a shim by containerd's name for it.
+// runtimeOf finds a runtime by its name: the default, the name or path of an OCI runtime, or
+// containerd's name of a shim.
 func (d daemon) runtimeOf(name string) (runtime, error) {
 	refuse := func(err error, advice string, args ...any) (runtime, error) {
 		return runtime{}, fmt.Errorf("%w: runtime %q: %w: %s", bench.ErrUnsupported, name, err, fmt.Sprintf(advice, args...))
@@ -49,27 +49,28 @@ func (d daemon) runtimeOf(name string) (runtime, error) {
 		return runtime{name: "runsc", shim: gvisor, sandboxed: true}, nil
 	case strings.HasPrefix(name, "io.containerd."):
 		if !d.has(name) {
-			return refuse(fmt.Errorf("containerd does not find %s", shimBinary(name)), "install it, or name an OCI runtime such as crun")
+			return refuse(fmt.Errorf("containerd cannot find %s", shimBinary(name)), "install it, or use an OCI "+
+				"runtime such as crun")
 		}
 		return runtime{name: name, shim: name, sandboxed: name == gvisor}, nil
 	}
 	binary, err := d.look(name)
-	if err != nil { // the shim is given a path, so that tare's own PATH will do
+	if err != nil { // tare's own PATH is enough, because the shim gets a full path
 		binary, err = exec.LookPath(name)
 	}
 	if err != nil {
-		return refuse(err, "install it, or name another")
+		return refuse(err, "install it, or use another runtime")
 	}
 	return runtime{name: name, shim: plugins.RuntimeRuncV2, binary: binary, sandboxed: filepath.Base(binary) == "runsc"}, nil
 }
 
-// has reports whether containerd finds a shim.
+// has reports whether containerd can find the program of a shim.
 func (d daemon) has(shim string) bool {
 	_, err := d.look(shimBinary(shim))
 	return err == nil
 }
 
-// shimBinary is the program of a shim, as containerd derives it.
+// shimBinary is the name of a shim's program, derived as containerd does.
 func shimBinary(shim string) string {
 	parts := strings.Split(shim, ".")
 	if len(parts) < 3 {
@@ -78,8 +79,7 @@ func shimBinary(shim string) string {
 	return "containerd-shim-" + strings.Join(parts[len(parts)-2:], "-")
 }
 
-// applied is what containerd has as the runtime of a container, in the words
-// of r where it is r.
+// applied is the runtime that containerd recorded for a container: the name of r if it is r.
 func (r runtime) applied(got containers.RuntimeInfo) (string, error) {
 	o := new(options.Options)
 	if got.Options != nil && got.Options.GetTypeUrl() != "" {

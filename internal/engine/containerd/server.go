@@ -28,11 +28,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// client is the library's.
+// client is the client library's client.
 type client = containerd.Client
 
-// connectLimit bounds how long containerd may take to accept a connection and
-// to say what it is.
+// connectLimit limits how long containerd may take to accept a connection and to describe itself.
 const connectLimit = 10 * time.Second
 
 // defaultAddress is where containerd's own tools look for it.
@@ -48,10 +47,10 @@ type server struct {
 	client       *client
 	daemon       daemon
 	groups       *cgroup.Hierarchy
-	snapshotters []string // those that work
+	snapshotters []string // the working ones
 }
 
-// connect asks containerd what it is. It changes nothing.
+// connect connects to containerd and reads its version and plugins. It changes nothing.
 func (e *Engine) connect(ctx context.Context) (*server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("it does not answer"))
 	defer cancel()
@@ -69,20 +68,20 @@ func (e *Engine) connect(ctx context.Context) (*server, error) {
 	}
 	s := &server{client: c, daemon: d, groups: groups}
 	if s.snapshotters, err = snapshotters(ctx, c); err != nil {
-		return nil, errors.Join(e.failed("ask for its plugins", bench.Because(ctx, err)), c.Close())
+		return nil, errors.Join(e.failed("list plugins", bench.Because(ctx, err)), c.Close())
 	}
 	return s, nil
 }
 
-// dial returns a client whose calls fail at once when nobody listens. The
-// library's own dialer goes on trying for as long as there is no socket.
+// dial returns a client whose calls fail at once if no process listens. The library's own dialer
+// keeps trying while the socket does not exist.
 func dial(address string) (*client, error) {
 	return containerd.New(address,
 		containerd.WithDefaultNamespace(namespace),
 		containerd.WithDefaultRuntime(plugins.RuntimeRuncV2),
 		containerd.WithTimeout(connectLimit),
 		containerd.WithDialOpts([]grpc.DialOption{
-			grpc.WithTransportCredentials(insecure.NewCredentials()), // it is a Unix socket
+			grpc.WithTransportCredentials(insecure.NewCredentials()), // a Unix socket
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
 				MinConnectTimeout: connectLimit,
@@ -94,8 +93,8 @@ func dial(address string) (*client, error) {
 	)
 }
 
-// reach looks who listens, and tells a containerd that is not there from one
-// that may not be used.
+// reach finds the process that listens, and distinguishes a missing containerd from one that tare
+// has no permission to use.
 func (e *Engine) reach(ctx context.Context) (daemon, error) {
 	unsupported := func(err error, format string, args ...any) (daemon, error) {
 		return daemon{}, fmt.Errorf("%w: %s %s: %w", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...), err)
@@ -103,7 +102,7 @@ func (e *Engine) reach(ctx context.Context) (daemon, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", e.cfg.Address)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return unsupported(err, "has no permission for %s: run tare with sudo", e.cfg.Address)
+		return unsupported(err, "needs permission for %s: run tare with sudo", e.cfg.Address)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return unsupported(err, "is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
 	case err != nil:
@@ -111,11 +110,12 @@ func (e *Engine) reach(ctx context.Context) (daemon, error) {
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	if os.Geteuid() != 0 {
-		return unsupported(fs.ErrPermission, "makes mounts and control groups for root alone: run tare with sudo")
+		return unsupported(fs.ErrPermission, "makes mounts and control groups only for root: run tare with sudo")
 	}
 	d := daemon{pid: proc.Peer(conn)}
 	if !d.here() {
-		return unsupported(errors.New("its containers' processes cannot be seen"), "at %s runs in another PID namespace: run tare where it runs", e.cfg.Address)
+		return unsupported(errors.New("the processes of its containers are not visible from here"),
+			"at %s runs in another PID namespace: run tare in that namespace", e.cfg.Address)
 	}
 	return d, nil
 }
@@ -139,8 +139,8 @@ func snapshotters(ctx context.Context, c *client) ([]string, error) {
 // A daemon is the process of a containerd.
 type daemon struct{ pid int }
 
-// here reports whether the daemon is seen from here, and is in no PID namespace
-// below, so that a process has the same number for both.
+// here reports whether the daemon is visible from here and shares tare's PID namespace, so that a
+// process has the same number for both.
 func (d daemon) here() bool {
 	text, err := proc.ReadFile(d.file("status"), 64<<10)
 	if d.pid == 0 || err != nil {
@@ -158,8 +158,8 @@ func (d daemon) file(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(d.pid), name)
 }
 
-// look returns the path of a program as the daemon and its shims find it: in
-// the daemon's PATH, or beside it.
+// look returns the path of a program as the daemon and its shims find it: in the daemon's PATH, or
+// in the daemon's directory.
 func (d daemon) look(program string) (string, error) {
 	if filepath.IsAbs(program) {
 		return exec.LookPath(program)
@@ -173,10 +173,10 @@ func (d daemon) look(program string) (string, error) {
 			return filepath.Abs(found)
 		}
 	}
-	return "", fmt.Errorf("containerd does not find %s", program)
+	return "", fmt.Errorf("containerd cannot find %s", program)
 }
 
-// path is the daemon's PATH; tare's own where it cannot be read.
+// path is the daemon's PATH; tare's own PATH if the daemon's cannot be read.
 func (d daemon) path() string {
 	text, err := proc.ReadFile(d.file("environ"), 1<<20)
 	if err != nil {

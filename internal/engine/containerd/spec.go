@@ -21,11 +21,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// version is what the specification says it complies with: the oldest that has
-// what is used here, because runtimes refuse one that they do not know.
+// version is the version in the specification: the oldest that has everything used here, because
+// runtimes refuse versions that they do not know.
 const version = "1.0.2"
 
-// check reports what of spec this engine cannot do, and finds its runtime.
+// check reports the parts of spec that this engine does not support, and finds its runtime.
 func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	refuse := func(format string, args ...any) (runtime, error) {
 		return runtime{}, fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
@@ -40,11 +40,13 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	case datadir.Check(spec) != nil:
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case !slices.Contains(s.snapshotters, snapshotter):
-		return refuse("snapshotter %q: here work %s", snapshotter, strings.Join(s.snapshotters, ", "))
+		return refuse("snapshotter %q does not work here: use one of %s",
+			snapshotter, strings.Join(s.snapshotters, ", "))
 	case seccomp.Check(spec.Security) != nil:
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
-		return refuse("user namespaces: not every snapshotter of containerd gives an image's files to others than root: use runc, crun or podman")
+		return refuse("user namespaces: some snapshotters of containerd cannot change the owner of an image's files: " +
+			"use engine runc, crun or podman")
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {
@@ -58,18 +60,19 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	return r, err
 }
 
-// checkSandbox reports what of spec gVisor would not do, or do to itself.
-// Containerd's shims hand it no flags, with which it could do more.
+// checkSandbox reports the parts of spec that gVisor would ignore, or apply to its sandbox instead.
+// It could do more with flags, but containerd's shims pass it none.
 func (e *Engine) checkSandbox(spec bench.Spec) error {
 	for what, asked := range map[string]bool{
 		"network host":    spec.Network == "host",
 		"network bridge":  spec.Network == "bridge",
 		"seccomp":         spec.Security.Seccomp != "",
 		"privileged":      spec.Security.Privileged,
-		"a limit of pids": spec.Limits.Pids > 0, // its own threads would be counted
+		"a limit of pids": spec.Limits.Pids > 0, // it would count the sandbox's own threads
 	} {
 		if asked {
-			return fmt.Errorf("%w: %s: %s: not in gVisor's sandbox", bench.ErrUnsupported, e.cfg.Name, what)
+			return fmt.Errorf("%w: %s: gVisor's sandbox does not support %s: use another runtime",
+				bench.ErrUnsupported, e.cfg.Name, what)
 		}
 	}
 	return nil
@@ -94,8 +97,8 @@ func (e *Engine) runtimeFor(s *server, spec bench.Spec) (runtime, error) {
 	return r, nil
 }
 
-// specification is the OCI specification for a container of spec: what the
-// client library makes of no options at all, and what was asked for.
+// specification is the OCI specification for the container: the client library's default, changed
+// by what the Spec asks for.
 func (c *running) specification(ctx context.Context) (*oci.Spec, error) {
 	spec := c.spec
 	options := []oci.SpecOpts{
@@ -115,7 +118,7 @@ func (c *running) specification(ctx context.Context) (*oci.Spec, error) {
 	case spec.Security.Privileged:
 		options = append(options, oci.WithPrivileged, oci.WithAllDevicesAllowed, oci.WithHostDevices)
 	case spec.Security.Seccomp != "unconfined":
-		options = append(options, filtered) // which is containerd's default too
+		options = append(options, filtered) // containerd's default too
 	}
 	return oci.GenerateSpec(namespaces.WithNamespace(ctx, namespace), nil, &containers.Container{ID: c.id}, options...)
 }
@@ -125,12 +128,12 @@ func filtered(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.S
 	return nil
 }
 
-// process is what runs inside.
+// process sets the process that runs inside.
 func process(spec bench.Spec, i *unpacked) oci.SpecOpts {
 	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
 		s.Version = version
 		p := s.Process
-		p.Rlimits = nil // those of the daemon; others may be above the hard limits here
+		p.Rlimits = nil // inherit the daemon's; others may be above the hard limits here
 		p.NoNewPrivileges = spec.Security.NoNewPrivileges
 		p.User, p.Cwd, p.Args = i.process.User, i.process.Cwd, i.process.Args
 		p.Env = image.MergeEnv(i.process.Env, spec.Env)
@@ -141,7 +144,7 @@ func process(spec bench.Spec, i *unpacked) oci.SpecOpts {
 			p.Cwd = spec.Dir
 		}
 		if len(p.Args) == 0 {
-			return errors.New("the image has neither entry point nor command: say what to run in it")
+			return errors.New("the image has neither entry point nor command: name the command to run")
 		}
 		return nil
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
-// portsOf are a Spec's ports as a pod publishes them. The interface wants the
-// host's port to be named, as the kubelet does: where the Spec names none, it is
-// one that is free now.
+// portsOf are a Spec's ports as a pod publishes them. CRI requires the host's port, so if the Spec
+// names none, portsOf chooses one that is free now.
 func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
 	if spec.Reach != bench.ReachPublished {
 		return nil, nil
@@ -36,8 +35,8 @@ func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
 	return all, nil
 }
 
-// Address asks the server for the pod's address. The ports of the host are those
-// that the pod was made with.
+// Address asks the server for the pod's address. The host's ports are those that the pod was made
+// with.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -61,7 +60,7 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 	return netip.AddrPortFrom(address, p.Container), nil
 }
 
-// published returns where the pod has a port of the host for one inside.
+// published returns the host's address and port for a port inside the pod.
 func (p *pod) published(port bench.Port) (netip.AddrPort, error) {
 	for _, m := range p.config.PortMappings {
 		if m.ContainerPort == int32(port.Container) && (m.Protocol == cri.Protocol_UDP) == (port.Protocol == "udp") {
@@ -71,7 +70,7 @@ func (p *pod) published(port bench.Port) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("%w: %s: port %d/%s was not published", bench.ErrUnsupported, p.engine.cfg.Name, port.Container, port.Protocol)
 }
 
-// Path reads it from the kernel.
+// Path reads the path to the port from the kernel.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
 	own, err := e.own(c)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	kindImage   = "image"
 )
 
-// Leftovers lists the pods with the label of a dead run, which contain its
-// containers, then the directories of its data and its images.
+// Leftovers lists the pods with the label of a dead run (its containers are in them), then the
+// directories of its data, and its images.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	s, err := e.ask(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	return left.Found, nil
 }
 
-// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+// RemoveLeftover removes an object that Leftovers listed, if it still belongs to that run.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	s, err := e.ask(ctx)
 	if err != nil {

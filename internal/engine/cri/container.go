@@ -25,10 +25,10 @@ type running struct {
 	engine *Engine
 	id     string
 	name   string
-	whole  bool         // Remove takes the pod with it
-	data   *datadir.Dir // of the host; nil where none was asked for
+	whole  bool         // Remove removes the pod too
+	data   *datadir.Dir // on the host; nil if the spec needs none
 
-	tried atomic.Bool // to be removed: from then on it is cleaned up
+	tried atomic.Bool // Remove was called; the next call cleans up whatever is left
 
 	mu     sync.Mutex
 	output *tail // nil without Attach
@@ -39,8 +39,7 @@ func (c *running) ID() string { return c.id }
 // log is the file that the server writes the output to.
 func (c *running) log() string { return filepath.Join(c.engine.logs(), c.name+".log") }
 
-// Attach follows the log, which the server writes whether somebody reads it or
-// not, as it does for the kubelet.
+// Attach follows the log, which the server always writes, as it does for the kubelet.
 func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	output, err := follow(c.log(), stdout, stderr)
 	if err != nil {
@@ -59,14 +58,13 @@ func (c *running) Start(ctx context.Context) error {
 	return nil
 }
 
-// Wait asks for the container's state until it has exited: the interface has
-// no call that waits, and its stream of events is missing in containerd 1.6,
-// off in CRI-O, and shared among all who listen in containerd 1.7, so that the
-// kubelet would miss what tare gets. Between two looks lies a millisecond or
-// one hundredth of the time waited so far, whichever is longer, but no more
-// than 100 ms; by so much is the end noticed late. A process that is there for
-// longer than a moment is not asked for any more, where the kernel tells of its
-// end: looking takes the CPU away from what it does.
+// Wait polls the container's state until it has exited. CRI has no call that waits. Its stream of
+// events is missing in containerd 1.6, off in CRI-O, and shared among all listeners in containerd
+// 1.7, so that the kubelet would miss the events that tare gets. The interval between two polls is
+// one hundredth of the time waited so far, at least 1 ms and at most 100 ms; the end is noticed
+// late by at most that much. Once a process has run for longer than a moment, Wait stops polling
+// and waits for the kernel to report its end, if it can, because polling takes CPU time away from
+// the process.
 func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	last, err := c.exited(ctx)
 	if err != nil {
@@ -74,7 +72,8 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	}
 	exit := bench.Exit{Code: int(last.ExitCode), OOM: last.Reason == "OOMKilled"}
 	if last.StartedAt == 0 {
-		return exit, c.failed(ctx, "wait", fmt.Errorf("it never ran: %.100q: %.500q", last.Reason, last.Message))
+		return exit, c.failed(ctx, "wait", fmt.Errorf("the container never ran: %.100q: %.500q", last.Reason,
+			last.Message))
 	}
 	if err := c.drain(ctx); err != nil {
 		return exit, c.failed(ctx, "wait for the output", err)
@@ -84,7 +83,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 
 func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 	var process *os.File
-	defer func() { _ = process.Close() }() // nothing is written to it; none is an error that means nothing
+	defer func() { _ = process.Close() }() // nothing is written to it; if it is nil, the error does not matter
 	sought := false
 	for began := time.Now(); ; {
 		answer, err := c.pod.server.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.id})
@@ -96,10 +95,10 @@ func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 		case cri.ContainerState_CONTAINER_EXITED:
 			return state, nil
 		case cri.ContainerState_CONTAINER_UNKNOWN:
-			return nil, c.failed(ctx, "wait", errors.New("the server has lost sight of it"))
+			return nil, c.failed(ctx, "wait", errors.New("the server no longer knows the container's state"))
 		}
 		if !sought && state.GetState() == cri.ContainerState_CONTAINER_RUNNING && time.Since(began) > moment {
-			sought = true // what is not found now will not be, and each search asks for much
+			sought = true // it will not be found later either, and a search is expensive
 			if process = c.process(ctx); process != nil {
 				if err := proc.AwaitEnd(ctx, process); err != nil {
 					return nil, c.failed(ctx, "wait", err)
@@ -113,11 +112,11 @@ func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 	}
 }
 
-// moment is how long most processes take that do next to nothing.
+// moment is how long most processes run that do almost nothing.
 const moment = 100 * time.Millisecond
 
-// process opens the container's process, see proc.OpenProcess. It is nil where it
-// cannot be found, or the kernel has no such files.
+// process opens the container's process, see proc.OpenProcess. It is nil if the process cannot be
+// found, or if the kernel has no pidfds.
 func (c *running) process(ctx context.Context) *os.File {
 	_, info, err := c.state(ctx)
 	if err != nil || info.Pid == 0 {
@@ -134,8 +133,7 @@ func (c *running) process(ctx context.Context) *os.File {
 	return file
 }
 
-// drain returns when everything that was printed has been copied, or with the
-// reason why it cannot be.
+// drain returns when all output has been copied, or an error that says why it cannot be.
 func (c *running) drain(ctx context.Context) error {
 	c.mu.Lock()
 	output := c.output
@@ -151,7 +149,7 @@ func (c *running) drain(ctx context.Context) error {
 	}
 }
 
-// Stop is the interface's own.
+// Stop stops the container with CRI's own call.
 func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
 	own, err := e.own(c)
 	if err != nil {
@@ -164,27 +162,27 @@ func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duratio
 	return nil
 }
 
-// Exec is the interface's ExecSync: the server collects the output, of which
-// some keep no more than 16 MiB, and sends it when the process has ended.
+// Exec uses CRI's ExecSync: the server collects the output, and sends it when the process has
+// ended. Some servers keep at most 16 MiB.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	own, err := e.own(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
 	r := &cri.ExecSyncRequest{ContainerId: own.id, Cmd: argv}
-	if deadline, ok := ctx.Deadline(); ok { // for servers that do not notice when a caller leaves
+	if deadline, ok := ctx.Deadline(); ok { // for servers that do not notice a cancelled call
 		r.Timeout = int64(math.Ceil(max(0, time.Until(deadline)).Seconds())) + 1
 	}
 	answer, err := own.pod.server.ExecSync(ctx, r)
 	if err != nil {
 		return bench.Exit{}, own.failed(ctx, "exec", err)
 	}
-	_, _ = (&sink{stdout}).Write(answer.Stdout) // a sink takes everything
+	_, _ = (&sink{stdout}).Write(answer.Stdout) // a sink never fails
 	_, _ = (&sink{stderr}).Write(answer.Stderr)
 	return bench.Exit{Code: int(answer.ExitCode)}, nil
 }
 
-// own is the container as this engine made it.
+// own returns the engine's container behind the interface.
 func (e *Engine) own(c bench.Container) (*running, error) {
 	own, ok := c.(*running)
 	if !ok || own.engine != e {
@@ -193,10 +191,9 @@ func (e *Engine) own(c bench.Container) (*running, error) {
 	return own, nil
 }
 
-// Remove stops the container with SIGKILL and removes it; then, if Create made
-// it, stops and removes its pod. These are the kubelet's calls. The first time each of
-// them must succeed. Later it matters only whether something stays: a pod goes with
-// everything in it.
+// Remove stops the container with SIGKILL and removes it. If Create made the pod, Remove then stops
+// and removes the pod. These are the kubelet's calls. In the first Remove each call must succeed.
+// In later ones only the result matters: removing a pod removes everything in it.
 func (c *running) Remove(ctx context.Context) error {
 	first := !c.tried.Swap(true)
 	err := c.remove(ctx, first)
@@ -226,7 +223,7 @@ func (c *running) remove(ctx context.Context, first bool) error {
 	return nil
 }
 
-// release lets go of what is tare's own of a container that is no more.
+// release closes and removes tare's own files of a removed container.
 func (c *running) release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,8 +237,8 @@ func (c *running) release() error {
 	return c.data.Remove()
 }
 
-// abandon removes every container of that name, after a call that failed or
-// whose answer came too late.
+// abandon removes every container with this name, after a call that failed or was answered too
+// late.
 func (c *running) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()

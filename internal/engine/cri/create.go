@@ -19,21 +19,23 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// check reports what of spec this server cannot do.
+// check reports the parts of spec that this server does not support.
 func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
 	snapshotter, runtime := s.config.Containerd.Snapshotter, e.handlerOf(spec)
 	if spec.Network == "none" {
-		return refuse("network none: a pod has the network of the server's CNI configuration or the host's: use bridge or host")
+		return refuse("network none: a pod always has the network of the server's CNI configuration or the host's: " +
+			"use bridge or host")
 	}
 	if err := bench.CheckNetwork(spec, "", "host", "bridge"); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	switch {
 	case spec.Network == "bridge" && s.network != "bridge":
-		return refuse("network bridge: the server's CNI configuration is of type %q: use host, or a server with CNI plugin bridge", s.network)
+		return refuse("network bridge: the server's CNI configuration uses the plugin %q: use host, or a server whose "+
+			"configuration uses the plugin bridge", s.network)
 	case spec.Reach == bench.ReachPublished && !s.portmap:
 		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
 	case datadir.Check(spec) != nil:
@@ -41,21 +43,23 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	case spec.Storage == "layer" && !image.Own(spec.Image):
 		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind", bench.DataDir, spec.Image)
 	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
-		return refuse("storage %q: CRI has no volumes and no tmpfs: use layer or bind", spec.Storage)
+		return refuse("storage %q: CRI has neither volumes nor tmpfs: use layer or bind", spec.Storage)
 	case runtime != "" && s.handlers != nil && !slices.Contains(s.handlers, runtime):
-		return refuse("no runtime %q: the server's configuration names %s", runtime, strings.Join(s.handlers, ", "))
+		return refuse("runtime %q: the server's configuration does not have it: use one of %s, or add it there",
+			runtime, strings.Join(s.handlers, ", "))
 	case spec.Snapshotter != "" && spec.Snapshotter != snapshotter:
-		return refuse("snapshotter %q: the server's configuration names %q, and CRI has no other", spec.Snapshotter, snapshotter)
+		return refuse("snapshotter %q: CRI always uses the one in the server's configuration, %q: leave it out",
+			spec.Snapshotter, snapshotter)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
-		return refuse("user namespaces: not with this driver")
+		return refuse("user namespaces: tare does not support them with CRI: use engine runc, crun or podman")
 	case spec.Limits.Pids > 0 && !unified():
-		return refuse("pids limit: CRI has none with cgroup v1")
+		return refuse("limit of pids: CRI has none with cgroup version 1: leave it out, or boot with cgroup version 2")
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" {
-			return refuse("mount of type %q at %s: CRI has only bind", m.Type, m.Target)
+			return refuse("mount of type %q at %s: CRI has no other mounts than bind", m.Type, m.Target)
 		}
 	}
 	if spec.Security.Privileged {
@@ -64,8 +68,7 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	return nil
 }
 
-// unified reports whether this machine has cgroups of version 2, whose files
-// can be set by their names.
+// unified reports whether this machine has cgroups of version 2. CRI can set their files by name.
 func unified() bool {
 	h, err := cgroup.Detect("/")
 	return err == nil && h.Version() == cgroup.V2
@@ -96,7 +99,7 @@ func (e *Engine) Sandbox(ctx context.Context, spec bench.Spec) (bench.Sandbox, e
 	return p, nil
 }
 
-// podConfig translates what of a Spec is the pod's.
+// podConfig translates the part of a Spec that concerns the pod.
 func (e *Engine) podConfig(s *server, spec bench.Spec, name string) *cri.PodSandboxConfig {
 	config := &cri.PodSandboxConfig{
 		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: name, Namespace: "tare"},
@@ -119,7 +122,7 @@ func (e *Engine) podConfig(s *server, spec bench.Spec, name string) *cri.PodSand
 	return config
 }
 
-// namespaceOptions are the kubelet's, but for the network.
+// namespaceOptions are the kubelet's, except for the network.
 func namespaceOptions(spec bench.Spec) *cri.NamespaceOption {
 	o := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER, Ipc: cri.NamespaceMode_POD}
 	if spec.Network == "bridge" {
@@ -128,7 +131,7 @@ func namespaceOptions(spec bench.Spec) *cri.NamespaceOption {
 	return o
 }
 
-// containerConfig translates what of a Spec is the container's.
+// containerConfig translates the part of a Spec that concerns the container.
 func (e *Engine) containerConfig(spec bench.Spec, l loaded, data *datadir.Dir, name string) *cri.ContainerConfig {
 	config := &cri.ContainerConfig{
 		Metadata:   &cri.ContainerMetadata{Name: name},
@@ -178,7 +181,7 @@ func resources(l bench.Limits) *cri.LinuxContainerResources {
 		r.CpuPeriod, r.CpuQuota = period, int64(math.Round(l.CPUs*period))
 	}
 	if l.Memory > 0 {
-		r.MemorySwapLimitInBytes = -1 // the server would limit swap to as much again
+		r.MemorySwapLimitInBytes = -1 // otherwise the server limits swap to the same amount
 	}
 	if l.Pids > 0 {
 		r.Unified = map[string]string{"pids.max": strconv.FormatInt(l.Pids, 10)}

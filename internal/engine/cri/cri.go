@@ -1,14 +1,13 @@
 // Package cri drives a server of Kubernetes' container runtime interface, such
-// as containerd or CRI-O, over its socket. It does what the kubelet does: runs a
-// pod sandbox, creates a container in it, starts it, asks for its state, and
-// takes both away. Each of these is one call over a connection that is kept
-// open.
+// as containerd or CRI-O, over its socket. It does what the kubelet does: it runs a pod sandbox,
+// creates a container in it, starts the container, asks for its state, and removes both. Each of
+// these is one call over a connection that stays open.
 //
-// What a Spec leaves open is the server's own default, with two exceptions.
-// Seccomp is the server's default profile, which the interface has to be asked
-// for. And the network is the host's: every other pod gets the network of the
-// server's CNI configuration, so that "none" cannot be had, and the plugins of a
-// machine would be in every number. Network bridge asks for it.
+// If a Spec leaves something open, the server's own default applies, with two exceptions. Seccomp
+// is the server's default profile, which a client must request explicitly. And the network is the
+// host's. Every other pod gets the network of the server's CNI configuration, so "none" is
+// impossible, and the machine's CNI plugins would be part of every number. Network bridge requests
+// them.
 package cri
 
 import (
@@ -31,20 +30,19 @@ import (
 
 // Config says which server to drive.
 type Config struct {
-	Name   string         // of the instance, in the characters of a run's ID; part of names
+	Name   string         // of the instance; part of names, so only characters of a run's ID
 	Run    string         // ID of the run
-	Dir    string         // directory of the run; containers' logs and data lie below it
+	Dir    string         // directory of the run; logs and data of containers lie below it
 	Images *image.Library // where images come from
 
 	// Endpoint is the server's socket, such as "unix:///run/crio/crio.sock";
 	// empty = the first that exists of containerd's, CRI-O's and cri-dockerd's.
 	Endpoint string
-	// RuntimeHandler is that of pods whose Spec names no runtime; empty = the
-	// server's default.
+	// RuntimeHandler is for pods whose Spec names no runtime; empty = the server's default.
 	RuntimeHandler string
-	// PauseImage is what the server calls the image of its pods' first process.
-	// It is needed only where the server has no such image, does not tell its name,
-	// and does not name it where it cannot fetch it either.
+	// PauseImage is the server's name for the pause image, which has the first process of its pods.
+	// It is needed only if the server does not have that image and names it neither in its
+	// configuration nor in its error.
 	PauseImage string
 }
 
@@ -56,7 +54,7 @@ type Engine struct {
 	number atomic.Int64 // of the last pod
 	data   *datadir.Keeper
 
-	rehearsed sync.Map // of a rehearsal: what has been made once
+	rehearsed sync.Map // by rehearsal: those that were made once
 
 	run    owned.Run
 	images owned.Images[string, loaded] // by reference
@@ -64,7 +62,7 @@ type Engine struct {
 	pausing sync.Mutex // held while the image of pods is looked for, and made
 
 	mu     sync.Mutex
-	server *server // nil until it was asked
+	server *server // nil until the first call
 }
 
 // New returns an engine. It touches nothing until the engine is used.
@@ -76,15 +74,14 @@ func New(cfg Config) *Engine {
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// profile is the file with the filter that the server is asked for by its name.
+// profile is the path of the file with the seccomp filter, which the server reads.
 func (e *Engine) profile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
 
 // logs is the directory of the containers' logs.
 func (e *Engine) logs() string { return filepath.Join(e.cfg.Dir, "logs-"+e.cfg.Name) }
 
-// Prepare sees to it that the server has the images, that there is a directory
-// for the logs, and that a container like this has been made once: the first
-// one would unpack the image.
+// Prepare makes sure that the server has the images, that the directory for logs exists, and that
+// one container like this was made before, because the first one unpacks the image.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	s, err := e.ask(ctx)
 	if err != nil {
@@ -109,7 +106,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	found, err := s.image(ctx, l.name)
 	if err == nil && found == nil {
 		e.images.Forget(spec.Image) // the next one loads it again
-		err = errors.New("it is there no more")
+		err = errors.New("the server no longer has it")
 	}
 	if err != nil {
 		return e.failed(ctx, "look for image "+l.name, err)
@@ -122,7 +119,8 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		}
 	}
 	if err != nil && e.pauseName(s) == "" && ctx.Err() == nil {
-		err = fmt.Errorf("%w (if it cannot fetch the image of its pods' first process: what this server calls that image, the option pause tells tare, which then makes one)", err)
+		err = fmt.Errorf("%w (if the server cannot fetch its pause image: give tare that image's name with the option "+
+			"pause, and tare makes the image)", err)
 	}
 	if err == nil {
 		err = e.data.Stage(spec)
@@ -130,11 +128,11 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return err
 }
 
-// A rehearsal is what a server does slowly the first time.
+// A rehearsal is a kind of container that a server makes slowly the first time.
 type rehearsal struct{ image, runtime, network string }
 
-// rehearse makes a container and removes it, unless one like it was made. The
-// first one of an image that was just pulled is what is to be measured.
+// rehearse makes and removes a container, unless it did so before for one like it. It makes none
+// for an image that was just pulled, because there the first container is to be measured.
 func (e *Engine) rehearse(ctx context.Context, spec bench.Spec) error {
 	like := rehearsal{spec.Image, spec.Runtime, spec.Network}
 	if _, ok := e.rehearsed.Load(like); ok || bench.PulledBy(spec.Image) != "" {
@@ -172,14 +170,14 @@ func (e *Engine) Close(ctx context.Context) error {
 	return err
 }
 
-// failed says which call of this engine failed. If the context has ended, that
-// is why. What a server says is cut where nobody would read on.
+// failed adds to an error which call of this engine failed. If the context has ended, that is the
+// cause. The server's message is cut to a readable length.
 func (e *Engine) failed(ctx context.Context, call string, err error) error {
 	answer, ok := status.FromError(err)
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case ok && answer.Code() == codes.DeadlineExceeded: // the server's clock was faster
+	case ok && answer.Code() == codes.DeadlineExceeded: // the server noticed the deadline first
 		err = context.DeadlineExceeded
 	case ok:
 		err = fmt.Errorf("%s: %.1000q", answer.Code(), answer.Message())

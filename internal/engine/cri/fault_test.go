@@ -113,7 +113,7 @@ func TestBadAnswers(t *testing.T) {
 		"create: no container ID":  {"CreateContainer", say(&cri.CreateContainerResponse{}), "no ID", create},
 		"create: long error":       {"CreateContainer", refuse(codes.Unknown, strings.Repeat("x", 1<<20)), "xxx", create},
 		"wait: error":              {"ContainerStatus", refuse(codes.Unknown, "gone mad"), "gone mad", wait},
-		"wait: lost":               {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_UNKNOWN}}), "lost sight", wait},
+		"wait: lost":               {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_UNKNOWN}}), "no longer knows", wait},
 		"wait: never ran":          {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_EXITED, Reason: "StartError"}}), "StartError", wait},
 		"inspect: nothing":         {"ContainerStatus", say(&cri.ContainerStatusResponse{}), "lacks", inspect},
 		"inspect: garbage":         {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{}, Info: map[string]string{"info": "<html>"}}), "invalid", inspect},

@@ -14,15 +14,15 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A loaded image is one that the server has.
+// A loaded is an image that the server has.
 type loaded struct {
 	name   string   // under which the server knows it
 	digest string   // of its configuration
-	refs   []string // what the server may call it in a container's state
+	refs   []string // names that the server may use for it in a container's state
 }
 
-// imageOf returns the image that a reference means, and loads it if it is in a
-// file. It does so once for each reference.
+// imageOf returns the image that a reference names, and loads it if it is in a file. It does so
+// once for each reference.
 func (e *Engine) imageOf(ctx context.Context, s *server, ref string) (loaded, error) {
 	return e.images.Of(ref, func() (loaded, error) {
 		img, err := e.cfg.Images.Resolve(ctx, ref)
@@ -59,22 +59,23 @@ func (e *Engine) FindImage(ctx context.Context, name string) error {
 	return err
 }
 
-// present finds an image by its digest in the store of a server that cannot be
-// given one: the interface can only fetch them from a registry.
+// present finds an image by its digest in the store of a server that is not containerd. tare cannot
+// load an image into such a server, because CRI itself only fetches images from registries.
 func (e *Engine) present(ctx context.Context, s *server, img *image.Image) (loaded, error) {
 	found, err := s.image(ctx, strings.TrimPrefix(img.Digest(), "sha256:"))
 	if err != nil {
 		return loaded{}, e.failed(ctx, "look for image "+img.Ref(), err)
 	}
 	if found == nil || digestOf(found) != img.Digest() {
-		return loaded{}, fmt.Errorf("%w: %s: %s has no image with the ID %s (%q), and CRI cannot load one from a file: load it by other means, such as `podman load` for CRI-O",
+		return loaded{}, fmt.Errorf("%w: %s: %s has no image with the ID %s (%q), and CRI cannot load images from "+
+			"files: load it in another way, such as `podman load` for CRI-O",
 			bench.ErrUnsupported, e.cfg.Name, s.version.RuntimeName, img.Digest(), img.Ref())
 	}
 	return loadedAs(found.Id, found), nil
 }
 
-// load hands an image to the server, and waits until the server, which hears
-// of it from its own store, offers it to pods.
+// load loads an image into containerd's store, and waits until its CRI server has noticed the image
+// and offers it to pods.
 func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (loaded, error) {
 	name, err := e.run.NameOf(img)
 	if err != nil {
@@ -88,12 +89,13 @@ func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (loaded,
 		return loaded{}, err
 	}
 	if digestOf(found) != img.Digest() {
-		return loaded{}, fmt.Errorf("%s: image %s became %s instead of %s", e.cfg.Name, img.Ref(), digestOf(found), img.Digest())
+		return loaded{}, fmt.Errorf("%s: image %s: the server stored it as %s, not as %s", e.cfg.Name, img.Ref(),
+			digestOf(found), img.Digest())
 	}
 	return loadedAs(name, found), nil
 }
 
-// appears waits for the server to have an image of that name.
+// appears waits until the server has an image with this name.
 func (e *Engine) appears(ctx context.Context, s *server, name string) (*cri.Image, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("it was loaded, but the server does not offer it to pods"))
 	defer cancel()
@@ -111,7 +113,7 @@ func (e *Engine) appears(ctx context.Context, s *server, name string) (*cri.Imag
 	}
 }
 
-// image returns what the server knows of an image; nil if it has none.
+// image returns what the server knows about an image; nil if it does not have it.
 func (s *server) image(ctx context.Context, name string) (*cri.Image, error) {
 	answer, err := s.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: name}})
 	if gone(err) {
@@ -124,8 +126,7 @@ func loadedAs(name string, found *cri.Image) loaded {
 	return loaded{name: name, digest: digestOf(found), refs: slices.Concat([]string{found.Id, digestOf(found)}, found.RepoDigests)}
 }
 
-// digestOf is the digest of an image's configuration, which some servers name
-// without the algorithm.
+// digestOf is the digest of an image's configuration. Some servers omit the algorithm.
 func digestOf(i *cri.Image) string {
 	return "sha256:" + strings.TrimPrefix(i.GetId(), "sha256:")
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// verbose is what is needed of what servers tell of a container or a sandbox
-// when they are asked for more. containerd and CRI-O agree on these.
+// verbose is the part of a server's verbose answer about a container or sandbox that tare uses.
+// containerd and CRI-O agree on these fields.
 type verbose struct {
 	Pid         int         `json:"pid"`
 	Snapshotter string      `json:"snapshotter"`
-	RuntimeSpec *specs.Spec `json:"runtimeSpec"` // what the OCI runtime gets
+	RuntimeSpec *specs.Spec `json:"runtimeSpec"` // config.json for the OCI runtime
 }
 
 func verboseIn(info map[string]string) (verbose, error) {
 	var v verbose
 	text, ok := info["info"]
 	if !ok {
-		return v, errors.New("the server's answer lacks its own part, \"info\"")
+		return v, errors.New("the server's verbose answer lacks \"info\"")
 	}
 	return v, json.Unmarshal([]byte(text), &v)
 }
@@ -42,7 +42,7 @@ func (c *running) state(ctx context.Context) (*cri.ContainerStatus, verbose, err
 	}
 	info, err := verboseIn(answer.Info)
 	if err == nil && answer.Status == nil {
-		err = errors.New("the server's answer lacks the state")
+		err = errors.New("the server's answer lacks the container's state")
 	}
 	if err != nil {
 		return nil, verbose{}, c.failed(ctx, "inspect", err)
@@ -50,10 +50,9 @@ func (c *running) state(ctx context.Context) (*cri.ContainerStatus, verbose, err
 	return answer.Status, info, nil
 }
 
-// Inspect reads what the server hands to the OCI runtime, and the network from
-// the kernel, since the pod runs before its container does. The limits of a
-// container that runs are the kernel's too. An image that is not the one that
-// was resolved is bench.ErrMismatch.
+// Inspect reads the configuration that the server gives to the OCI runtime. The network comes from
+// the kernel, since the pod runs before its container does, and so do the limits of a running
+// container. If the image is not the one that was resolved, the error is bench.ErrMismatch.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	state, info, err := c.state(ctx)
 	if err != nil {
@@ -88,8 +87,8 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	return a, err
 }
 
-// dataOn says what bench.DataDir lies on, see readback.Data: the kernel's word if
-// the container runs and is seen from here, else that of the configuration.
+// dataOn returns what bench.DataDir lies on, see readback.Data: according to the kernel if the
+// container runs and is visible from here, otherwise according to the configuration.
 func (c *running) dataOn(info verbose) (string, error) {
 	if c.pod.spec.Storage == "" {
 		return "", nil
@@ -128,8 +127,8 @@ func (p *pod) inspect(ctx context.Context) (handler, network string, err error) 
 	return handler, network, err
 }
 
-// network is the pod's, in the words of a Spec. Where its process cannot be
-// seen, the server's word counts.
+// network is the pod's network as a Spec names it. If its process is not visible from here, it is
+// what the server says.
 func (p *pod) network(ctx context.Context, pid int, word cri.NamespaceMode) (string, error) {
 	if !inGroupOf(pid, p.id) {
 		if word == cri.NamespaceMode_NODE {
@@ -160,8 +159,7 @@ func cgroupOf(s *server) string {
 	return version + " " + s.cgroups
 }
 
-// mountsOf returns those of the container's mounts that were asked for, as
-// they are.
+// mountsOf returns those of the container's actual mounts that the spec asks for.
 func mountsOf(want []bench.Mount, got []specs.Mount) []bench.Mount {
 	var mounts []bench.Mount
 	for _, w := range want {

@@ -15,15 +15,14 @@ import (
 // while it is written.
 type tail struct {
 	file  *os.File
-	watch *os.File // inotify: when the file grows, and when who writes it closes it
+	watch *os.File // inotify: the file has grown, or its writer has closed it
 
-	ended chan struct{} // closed when everything has been copied, or never will be
-	err   error         // why it never will be; to be read once ended is closed
+	ended chan struct{} // closed when everything has been copied or copying has failed
+	err   error         // why copying failed; valid once ended is closed
 }
 
-// follow begins to copy a log, and makes it if there is none yet. The server
-// adds to it what the container prints, and closes it after the last line. A
-// nil writer discards.
+// follow begins to copy a log, and creates the file if it does not exist yet. The server appends
+// what the container prints, and closes the file after the last line. A nil writer discards.
 func follow(name string, stdout, stderr io.Writer) (*tail, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *tail) run(to *demultiplexer) error {
 	}
 }
 
-// copy copies what is there.
+// copy copies what the log holds now.
 func (t *tail) copy(to *demultiplexer, text []byte) error {
 	for {
 		n, err := t.file.Read(text)
@@ -105,31 +104,31 @@ func closedIn(events []byte) bool {
 
 // close ends the copying, and returns when no writer is called any more.
 func (t *tail) close() {
-	_ = t.watch.Close() // it was only read, and so was the file
+	_ = t.watch.Close() // both files are only read
 	_ = t.file.Close()
 	<-t.ended
 }
 
-// errFormat is wrapped by the error for a log that is not in CRI's format.
+// errFormat means that a log is not in CRI's format.
 var errFormat = errors.New("not the log format of CRI")
 
-// maxHeader bounds what precedes the text of a line: a time, a stream, a tag.
+// maxHeader limits the length of a line's header: a time, a stream, a tag.
 const maxHeader = 128
 
-// A demultiplexer takes apart a log in CRI's format, whose lines are
+// A demultiplexer splits a log in CRI's format into stdout and stderr. Its lines are
 //
 //	2006-01-02T15:04:05.999999999Z stdout F text
 //
-// with "stderr" for the other stream, and P for text that goes on in the
-// stream's next line. It keeps no line, however long.
+// with "stderr" for the other stream, and P for text that continues in the stream's next line. It
+// never holds a whole line in memory.
 type demultiplexer struct {
 	stdout, stderr io.Writer
 
 	header [maxHeader]byte
 	n      int       // bytes of the header so far
-	spaces int       // in them
+	spaces int       // spaces among these bytes
 	text   io.Writer // where the rest of the line goes; nil in a header
-	whole  bool      // the newline is text too
+	whole  bool      // the newline belongs to the text
 }
 
 func (d *demultiplexer) Write(p []byte) (int, error) {
@@ -144,7 +143,7 @@ func (d *demultiplexer) Write(p []byte) (int, error) {
 	return size, nil
 }
 
-// some takes the rest of a header, or the rest of a line.
+// some consumes the rest of a header, or the rest of a line.
 func (d *demultiplexer) some(p []byte) (int, error) {
 	if d.text == nil {
 		return d.begin(p)
@@ -162,7 +161,7 @@ func (d *demultiplexer) some(p []byte) (int, error) {
 	return used, err
 }
 
-// begin takes bytes until the header's third space.
+// begin consumes bytes until the header's third space.
 func (d *demultiplexer) begin(p []byte) (int, error) {
 	for i, b := range p {
 		if b == '\n' || d.n == maxHeader {
@@ -180,7 +179,7 @@ func (d *demultiplexer) begin(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// open finds out where the line goes.
+// open finds out which stream the line belongs to.
 func (d *demultiplexer) open() error {
 	fields := bytes.Split(d.header[:d.n], []byte(" "))
 	tag, _, _ := bytes.Cut(fields[2], []byte(":")) // more tags may follow
@@ -192,15 +191,15 @@ func (d *demultiplexer) open() error {
 	return nil
 }
 
-// end is an error unless the log ended where a line did.
+// end returns an error unless the log ended at the end of a line.
 func (d *demultiplexer) end() error {
 	if d.text != nil || d.n > 0 {
-		return fmt.Errorf("it ends within a line: %w", errFormat)
+		return fmt.Errorf("the log ends within a line: %w", errFormat)
 	}
 	return nil
 }
 
-// A sink takes everything. It passes on to w what comes until w fails.
+// A sink never fails. It passes everything on to w until w fails, and then discards.
 type sink struct{ w io.Writer }
 
 func (s *sink) Write(p []byte) (int, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// probeLimit bounds how long the server may take to answer a Probe.
+// probeLimit limits how long the server may take to answer a Probe.
 const probeLimit = 10 * time.Second
 
 // Probe asks the server for its version and, the first time, for its set-up.
@@ -20,7 +20,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}
-	if _, err := s.Version(ctx, &cri.VersionRequest{}); err != nil { // it may be gone by now
+	if _, err := s.Version(ctx, &cri.VersionRequest{}); err != nil { // it may have ended meanwhile
 		return bench.EngineInfo{}, e.failed(ctx, "version", err)
 	}
 	return bench.EngineInfo{
@@ -57,8 +57,8 @@ func (e *Engine) facts(s *server) []bench.Label {
 	return facts
 }
 
-// runtimeOf is the runtime of a pod of spec, in the words of a Spec; empty where
-// the server does not tell its default.
+// runtimeOf is the runtime of a pod of spec, as a Spec names it; empty if the server does not tell
+// its default.
 func (e *Engine) runtimeOf(s *server, spec bench.Spec) string {
 	if h := e.handlerOf(spec); h != "" {
 		return h
@@ -66,7 +66,7 @@ func (e *Engine) runtimeOf(s *server, spec bench.Spec) string {
 	return s.config.Containerd.DefaultRuntimeName
 }
 
-// handlerOf is what the server is asked for; empty is its default.
+// handlerOf is the runtime handler that tare requests; empty is the server's default.
 func (e *Engine) handlerOf(spec bench.Spec) string {
 	if spec.Runtime != "" {
 		return spec.Runtime

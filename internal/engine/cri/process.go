@@ -23,12 +23,13 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 		return nil, err
 	}
 	if pid == 0 {
-		return nil, fmt.Errorf("%w: %s: the process of the server cannot be seen from here", bench.ErrUnsupported, e.cfg.Name)
+		return nil, fmt.Errorf("%w: %s: the server's process is not visible from here: run tare in the server's PID "+
+			"namespace", bench.ErrUnsupported, e.cfg.Name)
 	}
 	return []int{pid}, nil
 }
 
-// daemon is the server's process; 0 where it cannot be seen.
+// daemon is the server's process; 0 if it is not visible from here.
 func (e *Engine) daemon(ctx context.Context, s *server) (int, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", s.socket)
 	if err != nil {
@@ -37,8 +38,8 @@ func (e *Engine) daemon(ctx context.Context, s *server) (int, error) {
 	return proc.Peer(conn), conn.Close()
 }
 
-// Pid is what the server says, if the kernel has that process in a cgroup of
-// the container's name.
+// Pid is the process that the server names, if the kernel has that process in a cgroup with the
+// container's name.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -49,31 +50,33 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 		return 0, err
 	}
 	if info.Pid == 0 {
-		return 0, own.failed(ctx, "find the process", errors.New("it has none"))
+		return 0, own.failed(ctx, "find the process", errors.New("the container has none"))
 	}
 	if !inGroupOf(info.Pid, own.id) {
-		return 0, own.failed(ctx, "find the process", fmt.Errorf("%w: number %d is not the container's here", bench.ErrUnsupported, info.Pid))
+		return 0, own.failed(ctx, "find the process", fmt.Errorf("%w: process %d does not belong to the container on "+
+			"this side of the PID namespace", bench.ErrUnsupported, info.Pid))
 	}
 	return info.Pid, nil
 }
 
-// inGroupOf reports whether a process is in a cgroup that is named after a pod
-// or container: then the server numbers processes as this process does.
+// inGroupOf reports whether a process is in a cgroup that is named after a pod or container. Then
+// the server and tare see processes under the same numbers.
 func inGroupOf(pid int, id string) bool {
 	h, err := cgroup.Detect("/")
 	return err == nil && readback.InGroupOf(h, pid, id)
 }
 
-// checkPrivileged refuses a privileged container where the server itself lacks
-// a capability, as in another container: it would make one and then not be
-// able to start it. Where the server cannot be looked at, it is believed.
+// checkPrivileged refuses a privileged container if the server itself lacks a capability, as it
+// does inside another container. The server would create such a container and then fail to start
+// it. If the server's process cannot be inspected, it is assumed to have all capabilities.
 func (e *Engine) checkPrivileged(ctx context.Context, s *server) error {
 	pid, err := e.daemon(ctx, s)
 	if err != nil {
 		return err
 	}
 	if lacks, err := readback.Withheld(pid); err == nil && lacks != 0 {
-		return fmt.Errorf("%w: %s: privileged: the server itself lacks %v", bench.ErrUnsupported, e.cfg.Name, lacks)
+		return fmt.Errorf("%w: %s: privileged: the server itself lacks %v: run it with all capabilities",
+			bench.ErrUnsupported, e.cfg.Name, lacks)
 	}
 	return nil
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Pull implements bench.Puller with one call, PullImage. Containerd takes what is
-// on loopback for a registry that speaks HTTP, and has unpacked every layer when
-// it answers.
+// Pull implements bench.Puller with one call, PullImage. Containerd uses HTTP for a registry on
+// loopback. When the call returns, every layer is unpacked.
 func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
@@ -45,8 +44,8 @@ func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	return e.images.Evict(spec.Image, spec.Image, func() error { return e.evict(ctx, s, spec.Image) })
 }
 
-// evict has the server remove an image of that name, with every other name that it
-// has: the image is of one pull alone.
+// evict makes the server remove the image with this name, and all its other names: only this pull
+// uses the image.
 func (e *Engine) evict(ctx context.Context, s *server, ref string) error {
 	found, err := s.image(ctx, ref)
 	if err == nil && found != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// grace is how long a call that makes something is waited for after its context
-// has ended, to remove what the server may have made by then.
+// grace is how long tare still waits for a call that makes something after its context has ended.
+// It then removes what the server may have made.
 const grace = 3 * time.Second
 
-// labelName finds what a call has made whose answer never came.
+// labelName is a label by which tare finds the object of a call whose answer never came.
 const labelName = "tare.name"
 
 // A pod is a sandbox of the engine, from its creation to its removal.
@@ -68,16 +68,16 @@ func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
 	return nil, errors.Join(e.failed(ctx, "run sandbox "+p.name, missing(err)), p.abandon(ctx))
 }
 
-// outlast returns a context that ends a while after ctx. A request that is
-// broken off can leave what the server was about to make; this one goes on
-// until it is known what there is to remove.
+// outlast returns a context that ends when ctx has ended for the time grace. The server may still
+// make the object of a call that is cut off, so the call goes on for a while, to learn what must be
+// removed.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
-// missing is err, or that an answer lacks what it is for.
+// missing returns err or, if it is nil, an error that says that the answer has no ID.
 func missing(err error) error {
 	if err == nil {
 		return errors.New("the server's answer has no ID")
@@ -85,8 +85,8 @@ func missing(err error) error {
 	return err
 }
 
-// abandon removes every sandbox of the pod's name, after a call that failed or
-// whose answer came too late.
+// abandon removes every sandbox with the pod's name, after a call that failed or was answered too
+// late.
 func (p *pod) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -144,7 +144,7 @@ func (p *pod) create(ctx context.Context) (*running, error) {
 	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, missing(err)), c.abandon(ctx), c.data.Remove())
 }
 
-// Stop ends what runs in the sandbox and releases its network.
+// Stop ends the processes in the sandbox and releases its network.
 func (p *pod) Stop(ctx context.Context) error {
 	_, err := p.server.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: p.id})
 	if err != nil && !gone(err) {
@@ -153,8 +153,8 @@ func (p *pod) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Remove removes the sandbox and what is in it. The interface wants a server to
-// stop first what is not stopped.
+// Remove removes the sandbox and everything in it. CRI requires that the server first stops what
+// still runs.
 func (p *pod) Remove(ctx context.Context) error {
 	if err := p.engine.removePod(ctx, p.server, p.id); err != nil {
 		return err

@@ -25,32 +25,32 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// maxAnswer bounds one answer of a server. It is what the kubelet takes.
+// maxAnswer limits one answer of a server, in bytes. The kubelet has the same limit.
 const maxAnswer = 16 << 20
 
-// endpoints are where servers listen, in the order in which they are tried.
+// endpoints are the usual sockets of servers, in the order in which tare tries them.
 func endpoints() []string {
 	return []string{"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/var/run/cri-dockerd.sock"}
 }
 
-// A server is a connection to a server, and what it says of itself.
+// A server is a connection to a server, and what it says about itself.
 type server struct {
 	cri.RuntimeServiceClient
 	images cri.ImageServiceClient
-	store  *containerd.Client // to load images with; nil if it is no containerd
+	store  *containerd.Client // loads images; nil if the server is not containerd
 	conn   *grpc.ClientConn
 	socket string
 
 	version  *cri.VersionResponse
 	config   configuration
-	lacks    atomic.Pointer[string] // the image of a pod's first process that it asked for in vain
-	handlers []string               // its runtimes; nil where it does not tell
-	network  string                 // CNI plugin of a pod's network, such as "bridge"; empty where there is none or it does not tell
-	portmap  bool                   // that network has ports of the host
+	lacks    atomic.Pointer[string] // the pause image that it could not fetch
+	handlers []string               // its runtimes; nil if it does not tell
+	network  string                 // CNI plugin of a pod's network, such as "bridge"; empty if unknown or none
+	portmap  bool                   // that network can publish ports on the host
 	cgroups  string                 // "cgroupfs" or "systemd"
 }
 
-// ask connects to the server, and returns what it says of itself. It asks once.
+// ask connects to the server and returns what it says about itself. It asks once.
 func (e *Engine) ask(ctx context.Context) (*server, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,8 +82,8 @@ func (e *Engine) connect(ctx context.Context) (*server, error) {
 	conn, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
-		grpc.WithIdleTimeout(0), // no call opens a connection
-		grpc.WithConnectParams(grpc.ConnectParams{ // a server that was restarted is there soon
+		grpc.WithIdleTimeout(0), // so that no measured call has to reconnect
+		grpc.WithConnectParams(grpc.ConnectParams{ // a restarted server is back soon
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
@@ -107,38 +107,42 @@ func (e *Engine) socket() (string, error) {
 				return path, nil
 			}
 		}
-		return "", fmt.Errorf("%w: %s: no CRI server: there is none of %s: install containerd or CRI-O and start it, or name its socket",
+		return "", fmt.Errorf("%w: %s: no CRI server found: no socket at %s: install containerd or CRI-O and start "+
+			"it, or name its socket",
 			bench.ErrUnsupported, e.cfg.Name, strings.Join(endpoints(), ", "))
 	}
 	path := strings.TrimPrefix(e.cfg.Endpoint, "unix://")
 	if !strings.HasPrefix(path, "/") {
-		return "", fmt.Errorf("%s: endpoint %q: want a socket, such as unix://%s", e.cfg.Name, e.cfg.Endpoint, endpoints()[0])
+		return "", fmt.Errorf("%s: endpoint %q: use the path of a socket, such as unix://%s", e.cfg.Name,
+			e.cfg.Endpoint, endpoints()[0])
 	}
 	return path, nil
 }
 
-// reach tells a server that is not there from one that does not answer, for
-// which gRPC has one code.
+// reach distinguishes a missing server from one that does not answer. gRPC has one code for both.
 func (e *Engine) reach(ctx context.Context, socket string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	switch {
 	case err == nil:
 		return conn.Close()
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s: no permission for %s: run tare with sudo: %w", bench.ErrUnsupported, e.cfg.Name, socket, err)
+		return fmt.Errorf("%w: %s: no permission to use %s: run tare with sudo: %w", bench.ErrUnsupported, e.cfg.Name,
+			socket, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: %s: no CRI server runs at %s: start it, with `systemctl start containerd` or `containerd`: %w",
+		return fmt.Errorf("%w: %s: no CRI server runs at %s: start it, for example with `systemctl start containerd` "+
+			"or `containerd`: %w",
 			bench.ErrUnsupported, e.cfg.Name, socket, err)
 	}
 	return e.failed(ctx, "connect to "+socket, err)
 }
 
-// describe asks the server what it is.
+// describe asks the server for its version and set-up.
 func (e *Engine) describe(ctx context.Context, s *server) error {
 	var err error
 	s.version, err = s.Version(ctx, &cri.VersionRequest{})
 	if status.Code(err) == codes.Unimplemented {
-		return fmt.Errorf("%w: %s: what listens at %s does not serve CRI v1: take \"cri\" from disabled_plugins in containerd's config.toml, or use containerd 1.6, CRI-O 1.23 or newer",
+		return fmt.Errorf("%w: %s: the server at %s does not offer CRI v1: remove \"cri\" from disabled_plugins in "+
+			"containerd's config.toml, or use containerd 1.6, CRI-O 1.23 or newer",
 			bench.ErrUnsupported, e.cfg.Name, s.socket)
 	}
 	if err != nil {
@@ -150,7 +154,7 @@ func (e *Engine) describe(ctx context.Context, s *server) error {
 	}
 	for _, c := range answer.GetStatus().GetConditions() {
 		if c.Type == cri.RuntimeReady && !c.Status {
-			return e.failed(ctx, "status", fmt.Errorf("it is not ready: %.300q", c.Message))
+			return e.failed(ctx, "status", fmt.Errorf("the server is not ready: %.300q", c.Message))
 		}
 	}
 	s.learn(answer)
@@ -163,8 +167,8 @@ func (e *Engine) describe(ctx context.Context, s *server) error {
 	return e.describeCgroups(ctx, s)
 }
 
-// describeCgroups asks who makes control groups. Servers from before that call
-// tell it among their configuration.
+// describeCgroups asks which driver makes control groups. Servers that are too old for that call
+// tell it in their configuration.
 func (e *Engine) describeCgroups(ctx context.Context, s *server) error {
 	answer, err := s.RuntimeConfig(ctx, &cri.RuntimeConfigRequest{})
 	switch {
@@ -181,8 +185,8 @@ func (e *Engine) describeCgroups(ctx context.Context, s *server) error {
 	return nil
 }
 
-// configuration is what is needed of what servers tell of theirs. The interface
-// leaves it to them.
+// configuration is the part of a server's configuration that tare uses. CRI does not define its
+// form.
 type configuration struct {
 	SandboxImage string `json:"sandboxImage"`
 	Containerd   struct {
@@ -194,7 +198,7 @@ type configuration struct {
 	} `json:"containerd"`
 }
 
-// cniConfiguration is containerd's, as far as it is needed.
+// cniConfiguration is the part of containerd's CNI configuration that tare uses.
 type cniConfiguration struct {
 	Networks []struct {
 		IFName string
@@ -208,8 +212,8 @@ type cniConfiguration struct {
 	}
 }
 
-// learn takes from the answer what it tells. What it does not tell, or not as
-// others do, stays empty.
+// learn reads the server's configuration from its answer. Fields that are missing or have another
+// form stay empty.
 func (s *server) learn(answer *cri.StatusResponse) {
 	var config configuration
 	if json.Unmarshal([]byte(answer.Info["config"]), &config) == nil {

@@ -19,16 +19,15 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// What this file does is not of the interface, which can only fetch images from
-// registries, but of containerd, which answers at the same socket.
+// This file does not use CRI, which can only fetch images from registries. It uses containerd's own
+// API, at the same socket.
 
-// pause makes the image of a pod's first process, if the server tells its name
-// and has none: then tare's agent holds the pod. The kubelet's is a program of
-// fewer bytes that does as little.
+// pause makes the pause image, if the server tells its name but does not have it. Then tare's agent
+// is the first process of a pod. The usual pause program is smaller and does just as little.
 func (e *Engine) pause(ctx context.Context, s *server) error {
 	name := e.pauseName(s)
 	if name == "" || s.store == nil {
-		return nil // the server will do what it does without tare
+		return nil // the server does what it would do without tare
 	}
 	e.pausing.Lock() // pods of a population are prepared side by side
 	defer e.pausing.Unlock()
@@ -40,7 +39,7 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 		return nil
 	}
 	if shared, err := e.shared(ctx, s); err != nil || shared && e.cfg.PauseImage == "" {
-		return err // somebody's pod might begin with tare's image meanwhile: the server may fetch its own
+		return err // another pod could start with tare's image: let the server fetch its own
 	}
 	img, err := e.cfg.Images.Resolve(ctx, image.Agent)
 	if err != nil {
@@ -56,7 +55,7 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	return err
 }
 
-// shared reports whether the server has pods that are no run's of tare.
+// shared reports whether the server has pods that do not belong to a run of tare.
 func (e *Engine) shared(ctx context.Context, s *server) (bool, error) {
 	pods, err := s.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
@@ -65,7 +64,7 @@ func (e *Engine) shared(ctx context.Context, s *server) (bool, error) {
 	return slices.ContainsFunc(pods.Items, func(p *cri.PodSandbox) bool { return p.Labels[owned.Label] == "" }), nil
 }
 
-// pauseName is what the server calls that image; empty if nobody tells.
+// pauseName is the server's name for the pause image; empty if it is unknown.
 func (e *Engine) pauseName(s *server) string {
 	if e.cfg.PauseImage != "" {
 		return e.cfg.PauseImage
@@ -76,12 +75,11 @@ func (e *Engine) pauseName(s *server) string {
 	return s.config.SandboxImage
 }
 
-// lacking is how containerd says that it cannot fetch the image of a pod's first
-// process, as it is and quoted. Containerd 2 tells its name nowhere else.
+// lacking matches containerd's error that it cannot fetch the pause image, plain and quoted.
+// Containerd 2 tells the image's name nowhere else.
 var lacking = regexp.MustCompile(`failed to (?:get sandbox|pull) image \\?"([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})\\?"`)
 
-// pauseIn is the image that a pod could not begin without; empty if err is about
-// something else.
+// pauseIn is the name of the missing pause image in an error; empty if err is about something else.
 func pauseIn(err error) string {
 	if err == nil {
 		return ""
@@ -93,8 +91,8 @@ func pauseIn(err error) string {
 	return found[1]
 }
 
-// christen loads an image, and gives it a name that is not tare's, unless
-// somebody has an image of that name by now.
+// christen loads an image and gives it a name that is not tare's, unless an image with that name
+// exists by now.
 func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name string) error {
 	made, err := e.send(ctx, s, img, e.run.ImageName("pause"))
 	if err != nil {
@@ -102,7 +100,7 @@ func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name
 	}
 	made.Name = name
 	made.Labels = maps.Clone(made.Labels)
-	made.Labels["io.cri-containerd.pinned"] = "pinned" // else, as above
+	made.Labels["io.cri-containerd.pinned"] = "pinned" // otherwise, as above
 	_, err = s.store.ImageService().Create(inKubernetes(ctx), made)
 	if errdefs.IsAlreadyExists(err) {
 		return nil
@@ -111,28 +109,28 @@ func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name
 	return err
 }
 
-// send streams the image to containerd without keeping it anywhere.
+// send streams the image to containerd without storing it anywhere.
 func (e *Engine) send(ctx context.Context, s *server, img *image.Image, name string) (images.Image, error) {
 	e.images.Send(name)
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
-	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	defer func() { _ = r.Close() }() // ends the writer
 	labels := map[string]string{
 		owned.Label:               e.cfg.Run,
-		"io.cri-containerd.image": "managed", // else the server gives it a second name, which nobody removes
+		"io.cri-containerd.image": "managed", // otherwise the server adds a second name that nobody removes
 	}
 	made, err := s.store.Import(inKubernetes(ctx), r, containerd.WithImageLabels(labels))
 	if err != nil {
 		return images.Image{}, err
 	}
 	if len(made) != 1 {
-		return images.Image{}, fmt.Errorf("it became %d images", len(made))
+		return images.Image{}, fmt.Errorf("containerd made %d images of it, not one", len(made))
 	}
 	return made[0], nil
 }
 
-// removeImage removes a name that carries the run's label, and with it what
-// nobody else needs of its image. It is not an error if there is none.
+// removeImage removes a name that carries the run's label, and the content that no other image
+// needs. It is not an error if there is none.
 func (e *Engine) removeImage(ctx context.Context, s *server, run, name string) error {
 	store := s.store.ImageService()
 	found, err := store.Get(inKubernetes(ctx), name)
@@ -148,7 +146,7 @@ func (e *Engine) removeImage(ctx context.Context, s *server, run, name string) e
 	return e.failed(ctx, "remove image "+name, err)
 }
 
-// inKubernetes says that a call is about what containerd keeps for pods.
+// inKubernetes directs a call to containerd's namespace for pods.
 func inKubernetes(ctx context.Context) context.Context {
 	return namespaces.WithNamespace(ctx, "k8s.io")
 }

@@ -1,7 +1,6 @@
-// Package datadir makes the directories of the host in which containers and
-// plain processes keep their data: in the run's own directory, or in another
-// one of the user's choice, where a record in the run's directory leads to them
-// after a crash.
+// Package datadir makes directories on the host in which containers and plain processes keep their
+// data. They are in the run's own directory, or in a directory of the user's choice. In the second
+// case a record in the run's directory points to them, so that they are found after a crash.
 package datadir
 
 import (
@@ -24,47 +23,47 @@ import (
 // called concurrently.
 type Keeper struct {
 	run, engine string
-	records     string // the directory that has a record of each
+	records     string // the directory with a record for each
 	plain       bool   // plain processes keep their data there
 
 	mu     sync.Mutex
-	number int    // of the last one
-	staged []*Dir // made and not taken yet
+	number int    // of the last directory
+	staged []*Dir // made, not taken yet
 }
 
-// New returns the keeper of an engine in a run, whose own directory is dir,
-// named as the run is. It touches nothing.
+// New returns the keeper of an engine in a run. dir is the run's own directory; its last element is
+// the run's ID. New touches nothing.
 func New(run, engine, dir string) *Keeper {
 	return &Keeper{run: run, engine: engine, records: recordsIn(dir, engine)}
 }
 
-// NewPlain is New for plain processes. They have the host's paths, and what keeps
-// data is often a user of its own: it is let through to its directory. Nobody else
-// ever gets at what root made in a container.
+// NewPlain is New for plain processes. They use the host's paths, and often run as a user of their
+// own, so every user may pass to their directories. Files that root made in a container stay closed
+// to other users.
 func NewPlain(run, engine, dir string) *Keeper {
 	k := New(run, engine, dir)
 	k.plain = true
 	return k
 }
 
-// recordsIn is where an engine has its records in the directory of a run.
+// recordsIn is the directory of an engine's records in the directory of a run.
 func recordsIn(dir, engine string) string { return filepath.Join(dir, "data-"+engine) }
 
-// nameOf is the name of a directory that lies outside of the run's.
+// nameOf is the name of a data directory outside the run's directory.
 func nameOf(run, engine, number string) string {
 	return fmt.Sprintf("tare-%s-%s-%s", run, engine, number)
 }
 
-// A Dir is the directory of one container, or one that containers have by its name. A
-// nil one is none.
+// A Dir is the data directory of one container, or a named one that several containers use. A nil
+// Dir means no directory.
 type Dir struct {
 	Path   string // absolute
-	parent string // that was asked for; empty for the run's own
-	record string // Path itself, or a link to it
-	name   string // by which it outlives its containers; empty = it does not
+	parent string // the user's choice; empty for the run's own directory
+	record string // Path itself or a link to it
+	name   string // of a directory that outlives its containers; empty = removed with its container
 }
 
-// At is the directory's path, empty if there is none.
+// At is the directory's path; empty if there is no directory.
 func (d *Dir) At() string {
 	if d == nil {
 		return ""
@@ -72,8 +71,8 @@ func (d *Dir) At() string {
 	return d.Path
 }
 
-// Fits reports whether a container of spec can have the directory: in the place
-// that it asks for, or none where it needs none.
+// Fits reports whether the directory suits a container of spec: it is in the requested place, or it
+// is nil and spec needs none.
 func (d *Dir) Fits(spec bench.Spec) bool {
 	if d == nil || spec.Storage != "bind" {
 		return d == nil && spec.Storage != "bind"
@@ -81,11 +80,11 @@ func (d *Dir) Fits(spec bench.Spec) bool {
 	return d.parent == spec.Data && d.name == spec.DataName
 }
 
-// Reserve names the directory of a container of spec, another one with each
-// call unless spec has a name for it, and makes nothing.
+// Reserve chooses the directory for a container of spec, but makes nothing. Each call chooses a new
+// one, unless spec has a data name.
 func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
 	if spec.Data != "" && !filepath.IsAbs(spec.Data) {
-		return nil, fmt.Errorf("%w: data %q: the directory's path must be absolute", bench.ErrUnsupported, spec.Data)
+		return nil, fmt.Errorf("%w: data %q: use an absolute path", bench.ErrUnsupported, spec.Data)
 	}
 	if spec.DataName != "" {
 		d := k.at(spec, spec.DataName)
@@ -106,7 +105,7 @@ func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
 	}
 }
 
-// at is the directory with a record of that name.
+// at is the directory whose record has this name.
 func (k *Keeper) at(spec bench.Spec, name string) *Dir {
 	d := &Dir{parent: spec.Data, record: filepath.Join(k.records, name)}
 	d.Path = d.record
@@ -116,8 +115,8 @@ func (k *Keeper) at(spec bench.Spec, name string) *Dir {
 	return d
 }
 
-// Make makes a directory that was reserved. It is empty, and every user may
-// write to it. One with a name is made once.
+// Make makes a directory that was reserved. It is empty, and every user may write to it. A named
+// directory is made only once.
 func (k *Keeper) Make(d *Dir) error {
 	if d.name != "" {
 		k.mu.Lock()
@@ -130,7 +129,7 @@ func (k *Keeper) Make(d *Dir) error {
 	if err := os.MkdirAll(k.records, 0o700); err != nil {
 		return err
 	}
-	if k.plain { // whatever the umask; nobody can look around
+	if k.plain { // independent of the umask; others may pass but not list
 		if err := os.Chmod(k.records, 0o711); err != nil {
 			return err
 		}
@@ -138,7 +137,7 @@ func (k *Keeper) Make(d *Dir) error {
 	if d.Path == d.record {
 		return makeOpen(d.Path)
 	}
-	// First, so that at no instant there is a directory that nothing leads to.
+	// The link comes first, so that a directory without a record never exists.
 	if err := os.Symlink(d.Path, d.record); err != nil {
 		return err
 	}
@@ -148,11 +147,11 @@ func (k *Keeper) Make(d *Dir) error {
 	return nil
 }
 
-// Admit lets the root of a user namespace pass to the directories that lie in the run's own:
+// Admit lets the root of a user namespace pass to the directories inside the run's own, because
 // some runtimes look them up as that root. See userns.Admit.
 func (k *Keeper) Admit() error { return userns.Admit(k.records) }
 
-// there reports whether the directory was made before, at the same place.
+// there reports whether the directory was already made in the same place.
 func (d *Dir) there() (bool, error) {
 	at, err := filepath.EvalSymlinks(d.record)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,12 +162,12 @@ func (d *Dir) there() (bool, error) {
 	}
 	want, err := filepath.EvalSymlinks(d.Path)
 	if err == nil && at != want {
-		err = fmt.Errorf("data %q lie in %s already, and cannot lie in %s: use another name", d.name, at, want)
+		err = fmt.Errorf("data %q are already in %s and cannot also be in %s: use another name", d.name, at, want)
 	}
 	return err == nil, err
 }
 
-// makeOpen makes a directory in which each user has files of his own.
+// makeOpen makes a directory in which all users can have files of their own.
 func makeOpen(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
@@ -179,8 +178,8 @@ func makeOpen(path string) error {
 	return nil
 }
 
-// Stage makes a directory ahead of the container that will take it, unless
-// spec needs none or one that fits waits already.
+// Stage makes a directory ahead of the container that will use it. It makes none if spec needs none
+// or if a staged directory fits.
 func (k *Keeper) Stage(spec bench.Spec) error {
 	if spec.Storage != "bind" {
 		return nil
@@ -195,8 +194,8 @@ func (k *Keeper) Stage(spec bench.Spec) error {
 	return nil
 }
 
-// Take returns a directory for a container of spec, a staged one if there is
-// one that fits. It is nil unless the Storage is "bind".
+// Take returns a directory for a container of spec, if possible a staged one. It is nil unless the
+// Storage is "bind".
 func (k *Keeper) Take(spec bench.Spec) (*Dir, error) {
 	if spec.Storage != "bind" {
 		return nil, nil
@@ -213,7 +212,7 @@ func (k *Keeper) Take(spec bench.Spec) (*Dir, error) {
 	return d, k.Make(d)
 }
 
-// waiting takes a staged directory below parent off the list.
+// waiting removes a staged directory below parent from the list, and returns it.
 func (k *Keeper) waiting(parent string) *Dir {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -226,9 +225,8 @@ func (k *Keeper) waiting(parent string) *Dir {
 	return nil
 }
 
-// Mounts returns what is mounted in a container of spec: what it asks for, and
-// what its data lies on, where that takes a mount of the host's or a tmpfs. D is
-// the directory that was taken for it.
+// Mounts returns the mounts of a container of spec: the requested ones, and the one for its data if
+// that is on the host's directory d or on a tmpfs. d is the result of Take.
 func Mounts(spec bench.Spec, d *Dir) []bench.Mount {
 	all := spec.Mounts[:len(spec.Mounts):len(spec.Mounts)]
 	switch {
@@ -240,20 +238,23 @@ func Mounts(spec bench.Spec, d *Dir) []bench.Mount {
 	return all
 }
 
-// Check says what of a Spec no engine can do about its data: to keep it in a
-// layer that is read-only, or in a directory that has no absolute path; or to keep
-// what goes with the container. The error wraps bench.ErrUnsupported.
+// Check refuses what no engine can do with a Spec's data: keep them in a read-only layer, or in a
+// directory without an absolute path, or keep named data on storage that is removed with the
+// container. The error wraps bench.ErrUnsupported.
 func Check(spec bench.Spec) error {
 	switch {
 	case spec.Storage == "layer" && spec.Security.ReadOnly:
-		return fmt.Errorf("%w: storage layer cannot be written to with read_only: use bind, tmpfs or volume", bench.ErrUnsupported)
+		return fmt.Errorf("%w: storage layer is not writable with read_only: use bind, tmpfs or volume",
+			bench.ErrUnsupported)
 	case spec.Data != "" && !filepath.IsAbs(spec.Data):
-		return fmt.Errorf("%w: data %q: the directory's path must be absolute", bench.ErrUnsupported, spec.Data)
+		return fmt.Errorf("%w: data %q: use an absolute path", bench.ErrUnsupported, spec.Data)
 	case spec.DataName != "" && spec.Storage != "bind" && spec.Storage != "volume":
-		return fmt.Errorf("%w: data that outlive a container cannot lie on storage %q: use bind or volume",
+		return fmt.Errorf("%w: storage %q is removed with the container, but these data must outlive it: use bind or "+
+			"volume",
 			bench.ErrUnsupported, spec.Storage)
 	case spec.DataName != "" && !isName(spec.DataName):
-		return fmt.Errorf("%w: %.40q is no name of data: use lower-case letters, digits and -, a letter first, at most %d",
+		return fmt.Errorf("%w: data name %.40q: use lower-case letters, digits and -, a letter first, at most %d "+
+			"characters",
 			bench.ErrUnsupported, spec.DataName, maxName)
 	}
 	return nil
@@ -262,8 +263,8 @@ func Check(spec bench.Spec) error {
 // maxName is how long the name of data may be.
 const maxName = 32
 
-// isName reports whether data may have a name. It is never a number, which those have
-// that go with their container.
+// isName reports whether name is a valid data name. A name never looks like a number, because
+// unnamed directories have numbers.
 func isName(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z'
@@ -274,8 +275,8 @@ func isName(name string) bool {
 	return name != "" && len(name) <= maxName
 }
 
-// Archive is a tar archive of bench.DataDir, to which every user may write, for
-// the root of containers whose files are reached through an engine alone.
+// Archive is a tar archive of bench.DataDir, writable for every user. It is for containers whose
+// files can be reached only through their engine.
 func Archive() ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -286,8 +287,8 @@ func Archive() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// MakeIn makes bench.DataDir in an unpacked image, or in what lies over one,
-// unless it is there. No link in the image leads elsewhere.
+// MakeIn makes bench.DataDir in an unpacked image, or in a layer over one, unless it exists. A link
+// in the image cannot lead it to another place.
 func MakeIn(root string) (err error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Remove removes the directory with what is in it, but for one with a name, which
-// RemoveNamed and Close remove. Twice is fine.
+// Remove removes the directory with its contents. It keeps a named directory, which RemoveNamed and
+// Close remove. It may be called twice.
 func (d *Dir) Remove() error {
 	if d == nil || d.name != "" {
 		return nil
@@ -24,7 +24,7 @@ func (d *Dir) Remove() error {
 	return d.remove()
 }
 
-// RemoveNamed removes the directory that spec has a name for, if it is there.
+// RemoveNamed removes the directory that spec names, if it exists.
 func (k *Keeper) RemoveNamed(spec bench.Spec) error {
 	if err := Check(spec); err != nil || spec.DataName == "" || spec.Storage != "bind" {
 		return err
@@ -39,8 +39,8 @@ func (d *Dir) remove() error {
 	return removeFile(d.record)
 }
 
-// removeTree deletes a directory unless something is mounted below it: that
-// would be deleted in the mount.
+// removeTree deletes a directory. It refuses if something is mounted below it, because it would
+// delete the files of that mount.
 func removeTree(dir string) error {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the kernel names mounts by their real paths
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,13 +56,14 @@ func removeTree(dir string) error {
 	}
 	for _, m := range mounts {
 		if m.Point == dir || strings.HasPrefix(m.Point, dir+"/") {
-			return fmt.Errorf("remove %s: something is mounted at %s: unmount it and run 'tare clean'", dir, m.Point)
+			return fmt.Errorf("remove %s: a file system is mounted at %s: unmount it and run 'tare clean'", dir,
+				m.Point)
 		}
 	}
 	return os.RemoveAll(dir)
 }
 
-// removeFile removes a file, a link or an empty directory, if it is there.
+// removeFile removes a file, a link or an empty directory, if it exists.
 func removeFile(name string) error {
 	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -70,8 +71,7 @@ func removeFile(name string) error {
 	return nil
 }
 
-// Close removes the directories of this engine in this run, whose containers
-// are gone.
+// Close removes this engine's directories in this run. Their containers must have been removed.
 func (k *Keeper) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,8 +86,7 @@ func (k *Keeper) Close() error {
 	return removeFile(k.records)
 }
 
-// recorded lists the directories of an engine in a run by their records. Other
-// files are none of them.
+// recorded lists the directories of an engine in a run by their records. It ignores other files.
 func recorded(records, run, engine string) ([]*Dir, error) {
 	entries, err := os.ReadDir(records)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,12 +111,11 @@ func recorded(records, run, engine string) ([]*Dir, error) {
 	return found, err
 }
 
-// Kind is that of the directories of a dead run.
+// Kind is the Leftover.Kind of a dead run's directories.
 const Kind = "data"
 
-// Leftovers lists the directories that dead runs left with an engine of this
-// name: their IDs are their paths. Directories of runs lie beside that of this
-// run.
+// Leftovers lists the directories that dead runs left with an engine of this name. A leftover's ID
+// is its path. It looks beside this run's directory, where those of all runs are.
 func (k *Keeper) Leftovers(dead func(run string) bool) ([]bench.Leftover, error) {
 	entries, err := os.ReadDir(k.runs())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,14 +136,14 @@ func (k *Keeper) Leftovers(dead func(run string) bool) ([]bench.Leftover, error)
 	return left, err
 }
 
-// RemoveLeftover removes one that Leftovers has listed. It is not an error if
-// it is gone.
+// RemoveLeftover removes a directory that Leftovers listed. It is not an error if it no longer
+// exists.
 func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
 	}
 	if l.Engine != k.engine || l.Kind != Kind {
-		return fmt.Errorf("%s: not a directory for data of this engine: %s %q", k.engine, l.Kind, l.ID)
+		return fmt.Errorf("%s: not a data directory of this engine: %s %q", k.engine, l.Kind, l.ID)
 	}
 	records := k.recordsOf(l.Run)
 	all, err := recorded(records, l.Run, k.engine)
@@ -154,7 +152,7 @@ func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
 			err = errors.Join(err, d.Remove())
 		}
 	}
-	if gone := removeFile(records); !errors.Is(gone, unix.ENOTEMPTY) { // the last one takes it along
+	if gone := removeFile(records); !errors.Is(gone, unix.ENOTEMPTY) { // the last record's directory
 		err = errors.Join(err, gone)
 	}
 	return err

@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
-// Address asks the engine, which gives a container its address and its ports of
-// the host when it starts it.
+// Address asks the engine, which assigns a container's address and host ports when it starts the
+// container.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -44,7 +44,7 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 	return address, nil
 }
 
-// ended reports whether the process of a container was there, and is not any more.
+// ended reports whether the process of a container has run and ended.
 func ended(s *container.State) bool {
 	return s != nil && (s.Status == container.StateExited || s.Status == container.StateDead)
 }
@@ -57,7 +57,7 @@ func addressIn(s *container.NetworkSettings, reach string, p bench.Port) (netip.
 				return netip.AddrPortFrom(p.OnHost(), uint16(number)), nil
 			}
 		}
-		return netip.AddrPort{}, fmt.Errorf("%w: the engine has not published it", bench.ErrUnsupported)
+		return netip.AddrPort{}, fmt.Errorf("%w: the engine has not published this port", bench.ErrUnsupported)
 	}
 	for _, at := range s.Networks {
 		if at != nil && at.IPAddress.IsValid() && !at.IPAddress.IsUnspecified() {
@@ -67,7 +67,7 @@ func addressIn(s *container.NetworkSettings, reach string, p bench.Port) (netip.
 	return netip.AddrPort{}, fmt.Errorf("%w: the container has no address", bench.ErrUnsupported)
 }
 
-// Path reads it from the kernel, if that is the engine's.
+// Path reads the path to the port from the kernel, if the engine runs on the same one.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -76,19 +76,21 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 	return netpath.Of(ctx, e, c, p, own.spec.Reach)
 }
 
-// checkReach reports by which way nobody on this host reaches the engine's
-// containers, and that a network is not the one that it is called.
+// checkReach refuses ways to reach the containers that do not work from this host, and a network
+// that would not be what its name says.
 func (e *Engine) checkReach(info *system.Info, spec bench.Spec) error {
 	var why string
 	switch {
 	case hasOption(info, "rootless") && spec.Network == "host":
-		why = "network host: an ordinary user's engine has a network of its own for it: use --network bridge, or published where there are ports"
+		why = "network host: for a rootless engine this is not the host's network: use --network bridge, or published " +
+			"if the container has ports"
 	case len(spec.Ports) == 0:
 		return nil
 	case !strings.HasPrefix(e.client.DaemonHost(), "unix://"):
-		why = "ports: the engine is not on this host, but at " + e.client.DaemonHost()
+		why = "ports: tare can reach them only if the engine runs on this host, and it runs at " + e.client.DaemonHost()
 	case hasOption(info, "rootless") && spec.Network == "bridge" && spec.Reach == "":
-		why = "ports on a bridge: an ordinary user's lies in a network namespace of its own: use --network published or peer"
+		why = "ports on a bridge: a rootless engine's bridge is in a network namespace that the host cannot reach: " +
+			"use --network published or peer"
 	default:
 		return nil
 	}

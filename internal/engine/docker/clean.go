@@ -22,9 +22,8 @@ const (
 	kindVolume    = "volume"
 )
 
-// Leftovers lists the containers, the networks and the volumes with the label of
-// a dead run, the interfaces that its networks lie on, the images under its
-// name, and the directories of its data.
+// Leftovers lists the containers, networks and volumes with the label of a dead run, the interfaces
+// that its networks use, the images under its name, and the directories of its data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	if err := e.reach(ctx); err != nil {
 		return nil, err
@@ -62,12 +61,12 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			left.Add(owned.RunOf(tag), kindImage, tag)
 		}
 	}
-	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // which the networks lie on
+	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // the interfaces of these networks
 	data, dataErr := e.data.Leftovers(dead)
 	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
 }
 
-// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+// RemoveLeftover removes an object that Leftovers listed, if it still belongs to that run.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := e.reach(ctx); err != nil {
 		return err
@@ -120,8 +119,8 @@ func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
 	return e.removeNetwork(ctx, id)
 }
 
-// removeVolumeOf removes a volume that carries the label of the run. Its
-// container's removal has nearly always taken it along.
+// removeVolumeOf removes a volume that carries the label of the run. Usually it was removed with
+// its container.
 func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
 	answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 	if gone(err) {

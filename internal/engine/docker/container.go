@@ -23,18 +23,17 @@ type running struct {
 	id     string
 	image  owned.Loaded
 	spec   bench.Spec
-	data   *datadir.Dir // of the host; nil where none was asked for
+	data   *datadir.Dir // on the host; nil if the spec needs none
 
-	tried atomic.Bool // to be removed: from then on it is cleaned up
+	tried atomic.Bool // Remove was called; the next call cleans up whatever is left
 
 	output stdstream.Output
 }
 
 func (c *running) ID() string { return c.id }
 
-// Attach opens a connection on which the engine sends what is printed, and
-// copies from it until the container has ended. The engine keeps the output in
-// its log as well, as its log driver does for everybody.
+// Attach opens a connection on which the engine sends the container's output, and copies from it
+// until the container has ended. The engine's log driver also keeps the output, as it always does.
 func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	answer, err := c.engine.client.ContainerAttach(ctx, c.id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
@@ -75,7 +74,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	return exit, nil
 }
 
-// killed asks whether a process that got SIGKILL got it for want of memory.
+// killed asks whether a process that was killed by SIGKILL ran out of memory.
 func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
 	answer, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
 	if err != nil {
@@ -85,8 +84,8 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 	return exit, nil
 }
 
-// Remove kills and removes the container with its volumes, with one call. The next
-// one, after that has failed, does what it takes.
+// Remove kills and removes the container with its volumes, with one call. If that fails, the next
+// Remove makes every effort.
 func (c *running) Remove(ctx context.Context) error {
 	if c.tried.Swap(true) {
 		if err := c.engine.removeContainer(ctx, c.id); err != nil {
@@ -102,7 +101,7 @@ func (c *running) Remove(ctx context.Context) error {
 	return nil
 }
 
-// Gone asks the engine for a container that it says it has removed.
+// Gone asks the engine whether a container that it reported as removed still exists.
 func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
 	own, err := e.own(c)
 	if err != nil {
@@ -113,7 +112,7 @@ func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
 	case gone(err):
 		return nil
 	case err == nil:
-		err = errors.New("the engine says that it has removed the container, and still has it")
+		err = errors.New("the engine reported the container as removed, but still has it")
 	default:
 		err = bench.Because(ctx, err)
 	}
@@ -125,8 +124,8 @@ func (e *Engine) deleteContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// removeContainer cleans a container up, which somebody else may be removing. It is
-// not an error if there is none.
+// removeContainer removes a container, which another client may be removing too. It is not an error
+// if there is none.
 func (e *Engine) removeContainer(ctx context.Context, id string) error {
 	err := e.deleteContainer(ctx, id)
 	if errdefs.IsConflict(err) {
@@ -138,7 +137,7 @@ func (e *Engine) removeContainer(ctx context.Context, id string) error {
 	return e.failed("remove "+id, bench.Because(ctx, err))
 }
 
-// removal waits for the end of a removal that is under way.
+// removal waits until a removal that another client has begun is complete.
 func (e *Engine) removal(ctx context.Context, id string) error {
 	answer := e.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 	select {

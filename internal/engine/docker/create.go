@@ -24,11 +24,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// grace is how long Create waits for the engine's answer after its context has
-// ended, to remove what the engine may have made by then.
+// grace is how long Create still waits for the engine's answer after its context has ended. Create
+// then removes the container that the engine may have made.
 const grace = 3 * time.Second
 
-// check reports what of spec this engine cannot do.
+// check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
@@ -46,17 +46,20 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Storage == "volume" && spec.Security.ReadOnly && !image.Own(spec.Image):
-		return refuse("storage volume with read_only: the engine gives users of image %q no place in it: use bind or tmpfs", spec.Image)
+		return refuse("storage volume with read_only: users of image %q could not write to the volume: use bind or "+
+			"tmpfs", spec.Image)
 	case spec.Runtime != "" && !hasRuntime:
-		return refuse("no runtime %[1]q: start the engine with `dockerd --add-runtime %[1]s=%[2]s`, or put \"runtimes\": {%[1]q: {\"path\": %[2]q}} into its daemon.json", spec.Runtime, pathOf(spec.Runtime))
+		return refuse("runtime %[1]q: the engine does not have it: start it with `dockerd --add-runtime %[1]s=%[2]s`, "+
+			"or put \"runtimes\": {%[1]q: {\"path\": %[2]q}} into its daemon.json", spec.Runtime, pathOf(spec.Runtime))
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
-		return refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, info.Driver)
+		return refuse("snapshotter %q: this engine uses the storage driver %s: leave the snapshotter out",
+			spec.Snapshotter, info.Driver)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && !hasOption(info, "userns"):
 		return refuse("user namespaces are off: start the engine with userns-remap")
 	case spec.Security.UserNS && spec.Security.Privileged:
-		return refuse("a privileged container has no user namespace of its own")
+		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {
@@ -71,8 +74,8 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	return e.checkLimits(info, spec.Limits)
 }
 
-// checkLimits refuses limits for which the engine has no control group. It would
-// leave most of them out and say so in a warning.
+// checkLimits refuses limits for which the engine has no control group. The engine itself would
+// ignore most of them with a warning.
 func (e *Engine) checkLimits(info *system.Info, l bench.Limits) error {
 	for _, c := range []struct {
 		controller string
@@ -84,13 +87,14 @@ func (e *Engine) checkLimits(info *system.Info, l bench.Limits) error {
 		{"pids", l.Pids > 0, info.PidsLimit},
 	} {
 		if c.asked && !c.has {
-			return fmt.Errorf("%w: %s: limits of %s: this engine has no control groups for them: run dockerd as root, or delegate the controller to its user", bench.ErrUnsupported, e.cfg.Name, c.controller)
+			return fmt.Errorf("%w: %s: limit of %s: this engine has no such control group: run dockerd as root, or "+
+				"delegate the controller to its user", bench.ErrUnsupported, e.cfg.Name, c.controller)
 		}
 	}
 	return nil
 }
 
-// pathOf is where a runtime is on this host, or is likely to be on another.
+// pathOf is the path of a runtime on this host, or its likely path on another.
 func pathOf(runtime string) string {
 	if path, err := exec.LookPath(runtime); err == nil && filepath.IsAbs(path) {
 		return path
@@ -122,7 +126,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return c, nil
 }
 
-// make makes the container, or leaves nothing.
+// make makes the container. If it fails, it leaves nothing behind.
 func (c *running) make(ctx context.Context, info *system.Info) error {
 	options, err := c.options(info, c.engine.prefix+strconv.FormatInt(c.engine.number.Add(1), 10))
 	if err == nil {
@@ -142,9 +146,9 @@ func (c *running) make(ctx context.Context, info *system.Info) error {
 	return nil
 }
 
-// create asks for a container. A request that is broken off can leave one that
-// the engine was about to make, so this one goes on for a while when ctx ends,
-// until it is known what there is to remove.
+// create asks the engine for a container. The engine may still make the container of a request that
+// is cut off. So when ctx ends, the request goes on for a while (grace), to learn what must be
+// removed.
 func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptions) (id string, err error) {
 	if ctx.Err() != nil {
 		return "", e.failed("create "+options.Name, context.Cause(ctx))
@@ -165,7 +169,7 @@ func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptio
 	return "", e.failed("create "+options.Name, err)
 }
 
-// options translates a Spec, but for the network.
+// options translates a Spec, except for the network.
 func (c *running) options(info *system.Info, name string) (client.ContainerCreateOptions, error) {
 	spec := c.spec
 	config := &container.Config{
@@ -214,7 +218,7 @@ func resources(l bench.Limits) container.Resources {
 		Memory:     l.Memory,
 	}
 	if l.Memory > 0 {
-		r.MemorySwap = -1 // the engine would limit swap to as much again
+		r.MemorySwap = -1 // otherwise the engine limits swap to the same amount
 	}
 	if l.Pids > 0 {
 		r.PidsLimit = &l.Pids
@@ -230,7 +234,7 @@ func mountOf(m bench.Mount) mount.Mount {
 	return to
 }
 
-// publish makes ports inside reachable on the host.
+// publish publishes ports of the container on the host.
 func publish(spec bench.Spec, config *container.Config, host *container.HostConfig) error {
 	if spec.Reach != bench.ReachPublished {
 		return nil
@@ -240,7 +244,7 @@ func publish(spec bench.Spec, config *container.Config, host *container.HostConf
 	for _, p := range spec.Ports {
 		port, ok := network.PortFrom(p.Container, network.IPProtocol(p.Protocol))
 		if !ok {
-			return fmt.Errorf("not a port: %d/%s", p.Container, p.Protocol)
+			return fmt.Errorf("invalid port: %d/%s", p.Container, p.Protocol)
 		}
 		outside := network.PortBinding{HostIP: p.OnHost()}
 		if p.Host != 0 {

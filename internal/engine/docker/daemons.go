@@ -10,13 +10,12 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// containerdSocket is where an engine that is not told otherwise finds a
-// containerd that it has not started itself.
+// containerdSocket is the default address of a containerd that the engine has not started itself.
 const containerdSocket = "/run/containerd/containerd.sock"
 
-// containerd returns the containerd that a daemon uses, if it is another
-// process: a child of that name, or who listens at the address. That is what
-// the daemon says, as newer ones do, or was told.
+// containerd returns the containerd that a daemon uses, if it is a separate process: a child with
+// that name, or the process that listens at the address. Newer daemons report the address; for
+// older ones it comes from their command line.
 func containerd(ctx context.Context, daemon int, address string) ([]int, error) {
 	all, err := proc.All("/")
 	if err != nil {
@@ -35,8 +34,8 @@ func containerd(ctx context.Context, daemon int, address string) ([]int, error) 
 	return nil, nil
 }
 
-// listener returns who listens at an address; none if nobody does, and the
-// daemon does without.
+// listener returns the process that listens at an address; none if there is none and the daemon has
+// no separate containerd.
 func listener(ctx context.Context, daemon int, address string) ([]int, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", address)
@@ -49,7 +48,7 @@ func listener(ctx context.Context, daemon int, address string) ([]int, error) {
 	defer func() { _ = conn.Close() }() // nothing was written
 	pid := proc.Peer(conn)
 	if pid == 0 {
-		return nil, fmt.Errorf("who listens at %s is not seen from here", address)
+		return nil, fmt.Errorf("the process that listens at %s is not visible from here", address)
 	}
 	if pid == daemon {
 		return nil, nil

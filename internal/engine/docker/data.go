@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// mountsFor is what is mounted in a container. A volume is one of its own, which
-// the engine makes, and removes with the container unless it has a name.
+// mountsFor are the mounts of a container. A volume is the container's own: the engine makes it,
+// and removes it with the container unless it has a name.
 func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 	var mounts []mount.Mount
 	for _, m := range datadir.Mounts(spec, data) {
@@ -30,8 +30,8 @@ func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 	return mounts
 }
 
-// openData makes bench.DataDir in the layer or in the volume, for every user.
-// Images of tare's own have it, and the engine has copied it.
+// openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
+// tare's own contain the directory already.
 func (c *running) openData(ctx context.Context) error {
 	if image.Own(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
@@ -47,8 +47,8 @@ func (c *running) openData(ctx context.Context) error {
 	return nil
 }
 
-// dataOf is the engine's word on what bench.DataDir lies on, and where on the
-// host that is. A bind mount of another directory than ours is "other".
+// dataOf returns what bench.DataDir lies on according to the engine, and where that is on the host.
+// The kind is "other" for a bind mount of a directory that tare did not ask for.
 func (c *running) dataOf(got container.InspectResponse) (kind, source string) {
 	for _, m := range got.Mounts {
 		if m.Destination != bench.DataDir {
@@ -62,8 +62,8 @@ func (c *running) dataOf(got container.InspectResponse) (kind, source string) {
 	return "layer", ""
 }
 
-// volumeOf is the name of the volume that outlives containers of spec; empty for one
-// that the engine names, and removes with its container.
+// volumeOf is the name of the volume that outlives containers of spec. It is empty for a volume
+// that the engine names and removes with its container.
 func (e *Engine) volumeOf(spec bench.Spec) string {
 	if spec.DataName == "" || spec.Storage != "volume" {
 		return ""

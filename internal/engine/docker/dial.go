@@ -12,8 +12,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// longest bounds what the engine may send after one request, in bytes. Answers
-// are a few KiB; a list of thousands of containers has some MiB.
+// longest limits what the engine may send after one request, in bytes. Answers have a few KiB; a
+// list of thousands of containers has some MiB.
 const longest = 64 << 20
 
 // connect connects to the engine.
@@ -22,18 +22,18 @@ func (e *Engine) connect(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	network := "tcp" // also of http and https
+	network := "tcp" // for http and https too
 	if at.Scheme == "unix" {
 		network = at.Scheme
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, at.Host)
 }
 
-// dial connects for the client library, which knows the engine by another address.
+// dial connects to the engine. It ignores the address that the client library passes.
 func (e *Engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	conn, err := e.connect(ctx)
 	if err != nil || os.Getenv(client.EnvOverrideCertPath) != "" {
-		return conn, err // what passes through TLS cannot be told apart here
+		return conn, err // encrypted requests cannot be told apart here
 	}
 	c := &bounded{Conn: conn}
 	c.left.Store(longest)
@@ -45,11 +45,11 @@ func (e *Engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // its hooks no access to their bodies.
 type bounded struct {
 	net.Conn
-	left atomic.Int64 // how many bytes may still come before the next request: one goroutine reads, another writes
+	left atomic.Int64 // bytes that may still come before the next request; used by a reader and a writer
 }
 
-// Write notes what is asked for. Of an image, and of what a container prints, any
-// amount may come: both are read in pieces.
+// Write notes which answer is requested. Images and container output may have any length, because
+// tare reads them in pieces.
 func (c *bounded) Write(p []byte) (int, error) {
 	switch head, _, _ := bytes.Cut(p, []byte("\r\n\r\n")); {
 	case bytes.Contains(head, []byte("/images/get?")), bytes.Contains(head, []byte("\r\nUpgrade: ")):

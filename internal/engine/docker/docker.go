@@ -2,13 +2,13 @@
 // its client library. Each method of a container is one API call over a
 // connection that is kept open.
 //
-// What a Spec leaves open is the engine's own default: its runtime, storage
-// driver, seccomp profile and log driver are what its users pay for. Only the
-// network is not: it is none unless the Spec says otherwise.
+// If a Spec leaves something open, the engine's own default applies: its runtime, storage driver,
+// seccomp profile and log driver are what its users pay for. The network is the exception: it is
+// none unless the Spec says otherwise.
 //
-// There are no checkpoints: an experimental engine (20.10) restores one only
-// after its containerd has forgotten how it came about, some time later, and
-// until then fails with "already exists".
+// There are no checkpoints. An experimental engine (20.10) can restore one only some time later,
+// when its containerd has dropped the record of the checkpoint. Until then restoring fails with
+// "already exists".
 package docker
 
 import (
@@ -32,9 +32,9 @@ import (
 
 // Config says which engine to drive.
 type Config struct {
-	Name   string         // of the instance, in the characters of a run's ID; part of names
+	Name   string         // of the instance; part of names, so only characters of a run's ID
 	Run    string         // ID of the run
-	Dir    string         // directory of the run; only data is put there, the engine has its own
+	Dir    string         // directory of the run; only data is put there
 	Images *image.Library // where images come from
 	Host   string         // such as "unix:///run/docker.sock"; empty = DOCKER_HOST, the context in use, or the default
 }
@@ -47,7 +47,7 @@ type Engine struct {
 	prefix string // of the names of containers
 
 	number    atomic.Int64 // of the last container
-	manifests atomic.Bool  // it has containerd's image store, which names images by their manifests
+	manifests atomic.Bool  // the engine has containerd's image store, whose image IDs are digests of manifests
 	data      *datadir.Keeper
 
 	macvlan netdev.Macvlan
@@ -55,8 +55,8 @@ type Engine struct {
 	images owned.Loader
 
 	mu      sync.Mutex
-	info    *system.Info    // nil until the engine was asked
-	volumes map[string]bool // names of those that outlive their containers
+	info    *system.Info    // nil until the first call
+	volumes map[string]bool // names of volumes that outlive their containers
 }
 
 // New returns an engine. It touches nothing until the engine is used.
@@ -77,7 +77,7 @@ func New(cfg Config) *Engine {
 	if host != "" {
 		options = append(options, client.WithHost(host))
 	}
-	options = append(options, client.WithDialContext(e.dial)) // the last one: others set a dialer of their own
+	options = append(options, client.WithDialContext(e.dial)) // last, because other options set a dialer of their own
 	if e.client, e.broken = client.New(options...); e.broken == nil && err != nil {
 		e.broken = fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
@@ -90,7 +90,7 @@ func New(cfg Config) *Engine {
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// ask returns what the engine says of itself. It asks once.
+// ask returns what the engine says about itself. It asks once.
 func (e *Engine) ask(ctx context.Context) (*system.Info, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,8 +112,8 @@ func (e *Engine) ask(ctx context.Context) (*system.Info, error) {
 	return e.info, nil
 }
 
-// Prepare makes the network and loads the image, unless the engine has them, and
-// leaves a connection open for Create.
+// Prepare makes the network and loads the image if the engine lacks them, and leaves a connection
+// open for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	info, err := e.ask(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(err, e.client.Close())
 }
 
-// failed says which call of this engine failed.
+// failed adds to an error which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
 	return e.images.Run.Failed(call, err)
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// Exec makes, starts and inspects an exec, each one call. The engine's word
-// that the process has exited is the end of its output; it keeps it open as
-// long as anybody can print there.
+// Exec creates, starts and inspects an exec, each with one call. The end of the output tells that
+// the process has exited; the engine keeps the output open while any process can write to it.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -56,8 +55,8 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	return c.exitOf(ctx, made.ID)
 }
 
-// exitOf asks how the process of an exec has ended. The end of the output can
-// be known a moment before the engine knows of the process's.
+// exitOf asks how the process of an exec has ended. It asks again if necessary, because the output
+// can end a moment before the engine notices the exit.
 func (c *running) exitOf(ctx context.Context, id string) (bench.Exit, error) {
 	for {
 		is, err := c.engine.client.ExecInspect(ctx, id, client.ExecInspectOptions{})
@@ -72,10 +71,9 @@ func (c *running) exitOf(ctx context.Context, id string) (bench.Exit, error) {
 	}
 }
 
-// endExec returns why, and kills the process of an exec if its context has
-// ended. The engine has no call for that, so it is done only where its
-// processes are seen from here; elsewhere the process lives as long as the
-// container.
+// endExec returns why. If ctx has ended, it kills the process of the exec. The engine has no call
+// for that, so endExec can do it only if the process is visible from here; otherwise the process
+// lives as long as the container.
 func (c *running) endExec(ctx context.Context, id string, why error) error {
 	if ctx.Err() == nil {
 		return why

@@ -217,7 +217,7 @@ func TestLimitsWithoutControlGroup(t *testing.T) {
 		e, _ := open(t, apitest.Answers{"GET /info": apitest.Reply(200, infoWith(fields))})
 		for asked, l := range limits {
 			_, err := e.Create(t.Context(), bench.Spec{Image: "own", Limits: l})
-			refused := errors.Is(err, bench.ErrUnsupported) && strings.Contains(err.Error(), "limits of "+asked+": this engine has no control groups")
+			refused := errors.Is(err, bench.ErrUnsupported) && strings.Contains(err.Error(), "limit of "+asked+": this engine has no such control group")
 			if asked == has && err != nil || asked != has && !refused {
 				t.Errorf("a limit of %s where there are control groups of %s: %v", asked, has, err)
 			}
@@ -259,7 +259,7 @@ func TestWhereTheEngineIs(t *testing.T) {
 		"the current context":          {map[string]string{"DOCKER_CONFIG": config}, "unix:///other.sock"},
 		"the default context":          {map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": config, "XDG_RUNTIME_DIR": run}, ""},
 		"a host before a context":      {map[string]string{"DOCKER_HOST": "unix:///named.sock", "DOCKER_CONTEXT": "mine"}, "unix:///named.sock"},
-		"no such context":              {map[string]string{"DOCKER_CONTEXT": "none"}, "there is none in " + filepath.Join(home, ".docker")},
+		"no such context":              {map[string]string{"DOCKER_CONTEXT": "none"}, "it does not exist in " + filepath.Join(home, ".docker")},
 		"a context that needs a login": {map[string]string{"DOCKER_CONTEXT": "far", "DOCKER_CONFIG": config}, `"ssh://user@host"`},
 		"the user's own":               {map[string]string{"XDG_RUNTIME_DIR": run}, ""},
 		"the usual one":                {map[string]string{"XDG_RUNTIME_DIR": home}, "/var/run/docker.sock"},

@@ -21,16 +21,17 @@ func (s store) Image(ctx context.Context, ref string) (owned.Stored, error) {
 	found, err := s.client.ImageInspect(ctx, ref)
 	i := owned.Stored{ID: found.ID, Digest: found.ID, Names: found.RepoTags}
 	if s.byManifest(found) && bench.PulledBy(ref) == "" {
-		// Another engine would have another for the same image. What a run has pulled is
-		// nobody else's, and whoever served it knows it by its manifest too.
+		// The digest of a manifest differs between engines for the same image. It may stay for an
+		// image that a run has pulled: no other run uses that image, and the registry that served
+		// it knows its manifest too.
 		i.Digest = ""
 	}
 	return i, err
 }
 
-// byManifest reports whether the ID of an image is the digest of its manifest, as in an
-// engine with the image store of containerd, and not that of its configuration. Those
-// before API 1.48 do not say so with the image.
+// byManifest reports whether an image's ID is the digest of its manifest, as with containerd's
+// image store, and not the digest of its configuration. Engines before API 1.48 do not tell this
+// with the image.
 func (e *Engine) byManifest(found client.ImageInspectResult) bool {
 	return found.Descriptor != nil || e.manifests.Load()
 }
@@ -54,8 +55,8 @@ func (s store) Receive(ctx context.Context, archive io.Reader) error {
 	return loadError(answer)
 }
 
-// loadError reads the messages that the engine sends while it loads an image,
-// and returns the one that says that it failed.
+// loadError reads the messages that the engine sends while it loads an image, and returns the error
+// that one of them reports.
 func loadError(r io.Reader) error {
 	messages := json.NewDecoder(r)
 	for {
@@ -73,8 +74,8 @@ func loadError(r io.Reader) error {
 	}
 }
 
-// removeImage removes a name, and the image if it has no other; not those that
-// it was built from, which tare never sends.
+// removeImage removes an image's name, and the image itself if it has no other name. It does not
+// remove parent images, which tare never sends.
 func (e *Engine) removeImage(ctx context.Context, name string) error {
 	_, err := e.client.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: false})
 	if err != nil && !gone(err) {

@@ -18,10 +18,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// Inspect asks the engine. Of a container that is not started there is nothing
-// else to ask: its limits and network are the engine's word. Those of one that runs are the
-// kernel's, if the engine's processes are seen from here by the same numbers.
-// An image that is not the one that was resolved is bench.ErrMismatch.
+// Inspect asks the engine. For a container that is not started there is nothing else to ask, so its
+// limits and network are as the engine states them. For a running container they come from the
+// kernel, if the engine sees processes under the same numbers as tare. If the image is not the one
+// that was resolved, the error is bench.ErrMismatch.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	info, err := c.engine.ask(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if a.Network, err = c.engine.networkOf(ctx, h.NetworkMode); err != nil {
 		return a, c.failed("inspect the network of", err)
 	}
-	pid := 0 // is not seen
+	pid := 0 // not visible from here
 	if c.engine.sameProcesses(ctx) {
 		pid = got.State.Pid
 	}
@@ -68,7 +68,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	return a, err
 }
 
-// fromKernel replaces the engine's word by what the kernel holds for a process.
+// fromKernel replaces the engine's statements by what the kernel says about a process.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
 		return err
@@ -76,13 +76,13 @@ func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
 		return err
 	}
-	// Those of whichever group it is in bind it, whatever the engine says.
+	// The limits of the group that the process is really in apply, whatever the engine says.
 	a.Limits, err = readback.LimitsSeen(pid, "", c.spec.Limits, a.Limits)
 	return err
 }
 
-// sameProcesses reports whether a process has the same number for the engine
-// and for tare: the engine is seen from here, and in no PID namespace below.
+// sameProcesses reports whether a process has the same number for the engine and for tare: the
+// engine is visible from here and shares tare's PID namespace.
 func (e *Engine) sameProcesses(ctx context.Context) bool {
 	conn, err := e.connect(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func securityOf(h *container.HostConfig, remapped bool) bench.Security {
 	return s
 }
 
-// profileOf is a filter's name, if it is the profile that tare knows.
+// profileOf is the name of a seccomp filter, if it is the profile that tare knows.
 func profileOf(text string) string {
 	if text == seccomp.JSON() {
 		return bench.SeccompDocker
@@ -128,8 +128,8 @@ func profileOf(text string) string {
 	return text
 }
 
-// mountsOf returns those of the container's mounts that were asked for, as
-// the engine has them.
+// mountsOf returns those of the container's mounts that the spec asks for, as the engine reports
+// them.
 func mountsOf(want []bench.Mount, got container.InspectResponse) []bench.Mount {
 	var mounts []bench.Mount
 	for _, w := range want {

@@ -13,11 +13,11 @@ import (
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
-// driver is what the devices are marked with that this package makes.
+// driver is this package's mark on the devices that it makes.
 const driver = "docker"
 
-// modeOf is a Spec's network in the engine's words. It makes the network that the
-// engine does not have by itself.
+// modeOf is the engine's name for a Spec's network. It makes the macvlan network, which the engine
+// does not provide by itself.
 func (e *Engine) modeOf(ctx context.Context, spec bench.Spec) (container.NetworkMode, error) {
 	switch spec.Network {
 	case "":
@@ -43,7 +43,8 @@ func (e *Engine) openMacvlan(ctx context.Context) error {
 	}, func() error { return e.removeNetwork(context.WithoutCancel(ctx), e.macvlanName()) })
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s: network macvlan: an interface for it takes root to make: run tare with sudo", bench.ErrUnsupported, e.cfg.Name)
+		return fmt.Errorf("%w: %s: network macvlan: only root can make the interface that it needs: run "+
+			"tare with sudo", bench.ErrUnsupported, e.cfg.Name)
 	case err != nil:
 		return e.failed("network macvlan", err)
 	}
@@ -60,8 +61,7 @@ func (e *Engine) removeNetwork(ctx context.Context, id string) error {
 	return nil
 }
 
-// networkOf is a network mode in the words of a Spec: that of a network is its
-// driver.
+// networkOf is a network mode as a Spec names it: a named network is called by its driver.
 func (e *Engine) networkOf(ctx context.Context, m container.NetworkMode) (string, error) {
 	switch m {
 	case "none", "host", "bridge":

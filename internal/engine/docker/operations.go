@@ -69,7 +69,7 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 	})
 }
 
-// Stop stops the container. A grace below a second is none.
+// Stop stops the container. A grace below a second counts as none.
 func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
 	seconds := int(grace / time.Second)
 	return e.call(ctx, c, "stop", func(id string) error {
@@ -78,8 +78,8 @@ func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duratio
 	})
 }
 
-// Pid asks the engine for the first process, whose number is this host's only
-// where the engine's own is.
+// Pid asks the engine for the first process. The number is valid here only if the engine sees
+// processes under the same numbers as tare.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	pid := 0
 	err := e.call(ctx, c, "inspect", func(id string) error {
@@ -100,8 +100,8 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	return pid, nil
 }
 
-// Daemons returns the engine, and the containerd that it uses: its child, or
-// the one at the address that it says.
+// Daemons returns the engine, and the containerd that it uses: its child, or the one at the address
+// that it reports.
 func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	info, err := e.ask(ctx)
 	if err != nil {
@@ -122,12 +122,13 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	}
 	beside, err := containerd(ctx, daemon, address)
 	if err != nil {
-		return nil, e.failed("find its containerd", err)
+		return nil, e.failed("find the engine's containerd", err)
 	}
 	return append([]int{daemon}, beside...), nil
 }
 
-// elsewhere says that the engine's processes cannot be named from here.
+// elsewhere is the error that the engine's processes are not visible from here.
 func (e *Engine) elsewhere() error {
-	return fmt.Errorf("%w: %s: the processes of an engine at %s are not seen from here", bench.ErrUnsupported, e.cfg.Name, e.client.DaemonHost())
+	return fmt.Errorf("%w: %s: the processes of the engine at %s are not visible from here: run tare where the engine "+
+		"runs", bench.ErrUnsupported, e.cfg.Name, e.client.DaemonHost())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// probeLimit bounds how long the engine may take to answer a Probe.
+// probeLimit limits how long the engine may take to answer a Probe.
 const probeLimit = 10 * time.Second
 
 // Probe asks the engine for its version and its set-up.
@@ -64,7 +64,7 @@ func factsOf(info *system.Info) []bench.Label {
 func cgroupOf(info *system.Info) string {
 	version := info.CgroupVersion
 	if version == "" {
-		version = "1" // engines that do not say know no other
+		version = "1" // engines that do not tell have version 1
 	}
 	return "v" + version + " " + info.CgroupDriver
 }
@@ -80,8 +80,8 @@ func hasOption(info *system.Info, option string) bool {
 	return false
 }
 
-// reach tells an engine that is not there from one that does not answer, for
-// which the client has no types.
+// reach distinguishes a missing engine from one that does not answer. The client library has no
+// types for this.
 func (e *Engine) reach(ctx context.Context) error {
 	if e.broken != nil {
 		return e.broken
@@ -93,15 +93,16 @@ func (e *Engine) reach(ctx context.Context) error {
 	host := e.client.DaemonHost()
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s: no permission for %s: run tare with sudo, or add this user to the group docker: %w", bench.ErrUnsupported, e.cfg.Name, host, err)
+		return fmt.Errorf("%w: %s: no permission to use %s: run tare with sudo, or add this user to the group docker: "+
+			"%w", bench.ErrUnsupported, e.cfg.Name, host, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: %s is not running at %s: install it, and start it with `systemctl start docker` or `dockerd`: %w", bench.ErrUnsupported, e.cfg.Name, host, err)
 	}
 	return e.failed("connect to "+host, err)
 }
 
-// Restart restarts the engine where systemd runs it, and returns when it
-// answers again. Containers that run do not survive it.
+// Restart restarts the engine if systemd manages it, and returns when it answers again. Running
+// containers do not survive a restart.
 func (e *Engine) Restart(ctx context.Context) error {
 	if e.broken != nil {
 		return e.broken

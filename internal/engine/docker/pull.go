@@ -9,9 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Pull implements bench.Puller with one call. The engine takes every address of
-// 127.0.0.0/8 for a registry that may speak HTTP. When the call returns, every
-// layer is unpacked.
+// Pull implements bench.Puller with one call. The engine accepts HTTP from registries in
+// 127.0.0.0/8. When the call returns, every layer is unpacked.
 func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)

@@ -15,11 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// where is the engine's address by the rules of the docker command: DOCKER_HOST, then
-// the context that DOCKER_CONTEXT or its configuration names, then the usual socket.
-// Beyond these, where that one cannot be used, it is the socket of an engine that the
-// user runs without being root. Empty is for the client to decide: DOCKER_HOST, or the
-// usual socket.
+// where is the engine's address by the rules of the docker command: DOCKER_HOST, then the context
+// that DOCKER_CONTEXT or the configuration names, then the usual socket. If the usual socket cannot
+// be used, it is the socket of the user's rootless engine. If it is empty, the client library
+// decides: DOCKER_HOST, or the usual socket.
 func where() (string, error) {
 	if os.Getenv("DOCKER_HOST") != "" {
 		return "", nil
@@ -38,8 +37,8 @@ func where() (string, error) {
 	return "", nil
 }
 
-// contextName is the context in use. A configuration that cannot be read has none, as
-// for the docker command.
+// contextName is the context in use. If the configuration cannot be read, there is none, as for the
+// docker command.
 func contextName(dir string) string {
 	if name := os.Getenv("DOCKER_CONTEXT"); name != "" {
 		return name
@@ -54,11 +53,12 @@ func contextName(dir string) string {
 	return config.CurrentContext
 }
 
-// endpoint is the address that a context stands for. What the docker command keeps of
-// it lies in a directory that is named by the digest of its name.
+// endpoint is the address of a context. The docker command keeps each context in a directory that
+// is named by the digest of the context's name.
 func endpoint(dir, name string) (string, error) {
 	fail := func(err error) error {
-		return fmt.Errorf("docker's context %.80q: %w: choose another with DOCKER_CONTEXT, or name the engine with host=unix:///PATH", name, err)
+		return fmt.Errorf("docker context %.80q: %w: choose another with DOCKER_CONTEXT, or name the engine with "+
+			"host=unix:///PATH", name, err)
 	}
 	sum := sha256.Sum256([]byte(name))
 	var meta struct {
@@ -66,7 +66,7 @@ func endpoint(dir, name string) (string, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]), "meta.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fail(fmt.Errorf("there is none in %s", dir))
+		return "", fail(fmt.Errorf("it does not exist in %s", dir))
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &meta)
@@ -80,7 +80,8 @@ func endpoint(dir, name string) (string, error) {
 		return "", fail(fmt.Errorf("tare cannot use an engine at %.200q", strings.ToValidUTF8(host, "?")))
 	}
 	if _, err := os.Stat(filepath.Join(dir, "contexts", "tls", hex.EncodeToString(sum[:]))); err == nil {
-		return "", fail(errors.New("tare does not use the keys of a context: set DOCKER_HOST and DOCKER_CERT_PATH"))
+		return "", fail(errors.New("tare does not support the TLS keys of a context: set DOCKER_HOST and " +
+			"DOCKER_CERT_PATH"))
 	}
 	return host, nil
 }

@@ -34,8 +34,8 @@ func removeInEveryState(t *testing.T, s *suite) {
 	}
 }
 
-// failedStart returns a container that could not be started, or nil where that
-// was found out before it existed.
+// failedStart returns a container that could not be started, or nil if the error came before it
+// existed.
 func (s *suite) failedStart(t *testing.T) *trial {
 	t.Helper()
 	x := s.impossible(t)
@@ -66,7 +66,7 @@ func removeKillsEverything(t *testing.T, s *suite) {
 	s.remove(t, x)
 }
 
-// within fails the test if ended is not closed in good time.
+// within fails the test if ended is not closed in time.
 func within(t *testing.T, what string, ended <-chan struct{}) {
 	t.Helper()
 	select {
@@ -78,7 +78,7 @@ func within(t *testing.T, what string, ended <-chan struct{}) {
 
 // "If … ctx ends before it returns, nothing is left behind."
 func cancelledCreate(t *testing.T, s *suite) {
-	s.remove(t, s.create(t, s.spec("hold"))) // whatever is made once is made now
+	s.remove(t, s.create(t, s.spec("hold"))) // makes everything that is made only once
 	spec, token := s.prepared(t, s.spec("hold"))
 	before := s.traces(t, s.site)
 
@@ -90,10 +90,10 @@ func cancelledCreate(t *testing.T, s *suite) {
 	} else if !errors.Is(err, context.Canceled) {
 		t.Errorf("Create = %v, want context.Canceled", err)
 	}
-	// At any other instant, either there is a container or nothing at all.
+	// At any other moment there is either a complete container or nothing at all.
 	for after := 100 * time.Microsecond; after < 200*time.Millisecond; after *= 2 {
 		s.createUntil(t, spec, token, after)
-		// What Prepare had made ready may be used up.
+		// The things that Prepare made may be used up.
 		known := func(trace string) bool { return slices.Contains(before, trace) }
 		if left := slices.DeleteFunc(s.traces(t, s.site), known); len(left) > 0 {
 			t.Fatalf("Create that was cancelled after %v has left %q", after, left)
@@ -147,8 +147,8 @@ func cancelledWait(t *testing.T, s *suite) {
 	s.remove(t, x)
 }
 
-// "Wait may be called by several goroutines at once, and again later": a call whose context
-// ends takes none along, and each returns after everything printed has arrived.
+// "Wait may be called by several goroutines at once, and again later": the end of one call's
+// context does not end the others, and each returns after all output has arrived.
 func concurrentWaits(t *testing.T, s *suite) {
 	const size = 1 << 20
 	for _, test := range []struct {

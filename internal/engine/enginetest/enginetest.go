@@ -3,8 +3,8 @@
 //
 // A driver's whole test is its configuration: Run checks, against the real
 // engine, each sentence of the contracts of bench.Engine and bench.Container.
-// What an engine cannot do it declares; it must then refuse it, and a declared
-// shortcoming that turns out to work is a failure too.
+// A driver declares the features that its engine lacks. The engine must then refuse them, and a
+// declared lack that turns out to work is a failure too.
 package enginetest
 
 import (
@@ -22,11 +22,10 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A Feature is something that a Spec can ask for and not every engine has.
+// A Feature is a capability that not every engine has.
 type Feature string
 
-// The features. Each is something to ask for in a bench.Spec, but for Layer,
-// and CompleteOutput, which no Spec mentions.
+// The features. A bench.Spec can ask for each of them, except for Layer and CompleteOutput.
 const (
 	NetworkNone     Feature = "network none"
 	NetworkHost     Feature = "network host"
@@ -53,20 +52,20 @@ const (
 	StorageVolume   Feature = "storage volume"
 	StorageBind     Feature = "storage bind"
 	StorageTmpfs    Feature = "storage tmpfs"
-	// ForeignData is a place for data in a container of an image that is not tare's,
-	// which has none, for a user who is not root.
+	// ForeignData is a data directory in a container of a foreign image, which has none itself, for
+	// a user who is not root.
 	ForeignData Feature = "data of a foreign image"
 	// AnyImage is an image that tare has not made: in an OCI image layout, in an
 	// archive, or in a registry.
 	AnyImage Feature = "any image"
-	// Layer is a writable root of its own for each container.
+	// Layer: each container has a writable root of its own.
 	Layer Feature = "writable layer"
-	// CompleteOutput is all of it: a server that loses the end of long output
-	// under load is known to, and nothing here can bring that back.
+	// CompleteOutput: all output arrives. Some servers are known to lose the end of long output
+	// under load.
 	CompleteOutput Feature = "complete output"
 )
 
-// Options say what Run is run against.
+// Options describe the engine that Run checks.
 type Options struct {
 	// Open returns a new engine for the run that s describes. It is called
 	// several times, also while other engines are open. Run closes the engine.
@@ -75,29 +74,28 @@ type Options struct {
 	// Unsupported lists what the engine must refuse with bench.ErrUnsupported.
 	Unsupported []Feature
 
-	// Simulated engines make no process on this host. What only the kernel can
-	// tell is not checked.
+	// Simulated engines make no process on this host. Properties that only the kernel knows are not
+	// checked.
 	Simulated bool
 
-	// Remote engines make containers where they can be looked at from here, and do
-	// not clean up after the dead: they do that by themselves.
+	// Remote engines make containers that are visible from here. They do not implement
+	// bench.Cleaner: their server cleans up by itself.
 	Remote bool
 
-	// Stumbles, which may be nil, reports whether it is a known fault of the engine
-	// that a first Remove has failed so. The next one must succeed.
+	// Stumbles, which may be nil, reports whether the error of a first Remove is a known fault of
+	// the engine. The next Remove must succeed.
 	Stumbles func(err error) bool
 
 	// Sandboxed engines run the processes inside on a kernel of its own. What
 	// the host sees of a container are processes that have the container's ID
-	// in their command line; one of them stands for the first process (the
-	// engine's Overseer says which), and what only that kernel can tell is
-	// asked inside.
+	// in their command line; one of them represents the first process (the engine's Overseer says
+	// which). Properties that only that kernel knows are read inside.
 	Sandboxed bool
 }
 
-// A Site is where an engine works: what its Config gets.
+// A Site has the values for an engine's Config.
 type Site struct {
-	Run    string         // the run's ID, used by nobody else on this machine
+	Run    string         // the run's ID, unique on this machine
 	Dir    string         // private directory of the run, <state>/runs/<Run>; exists and is empty
 	Images *image.Library // lies elsewhere and may be shared by several engines
 }
@@ -115,7 +113,7 @@ func Run(t *testing.T, o Options) {
 	t.Run("close", s.close)
 }
 
-// A test is one subtest of the suite. Real ones look at the host.
+// A test is one subtest of the suite. Real ones examine the host.
 type test struct {
 	name string
 	run  func(t *testing.T, s *suite)
@@ -215,7 +213,7 @@ func Require(t testing.TB, name string, missing error) {
 	t.Skipf("%s is not here, nor in TARE_TEST_ENGINES: %v", name, missing)
 }
 
-// Use requires the engine to be here (see Require), and closes it after the test.
+// Use requires the engine (see Require), and closes it after the test.
 func Use(t testing.TB, e bench.Engine) {
 	t.Helper()
 	_, err := e.Probe(t.Context())
@@ -259,7 +257,7 @@ func NewSite(t testing.TB, images *image.Library) Site {
 	return newSite(t, filepath.Join(dir, "runs"), images)
 }
 
-// newSite makes the directory of a run below runs, where a machine's runs lie.
+// newSite makes the directory of a run below runs, the directory of all runs.
 func newSite(t testing.TB, runs string, images *image.Library) Site {
 	t.Helper()
 	var b [4]byte

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// An Op is something that a Fake is asked to do, or does.
+// An Op is an operation of a Fake.
 type Op string
 
 // The operations of a Fake. Run is what the program inside does between its
@@ -48,9 +48,9 @@ type FakeConfig struct {
 	Name   string               // of the instance; "fake" if empty
 	Seed   uint64               // of the latencies
 	Takes  map[Op]time.Duration // typical latency of each operation; nothing if missing
-	Jitter float64              // latencies are drawn evenly from ± this part of the typical one; below 1
-	Faults []Fault              // all that match a call happen, in this order
-	Images []string             // references that exist beside the agent's
+	Jitter float64              // latencies are uniform within ± this share of the typical one; below 1
+	Faults []Fault              // all that match a call take effect, in this order
+	Images []string             // references that exist besides the agent's
 
 	// Now is the host's clock, by which programs inside mark their
 	// instructions; nil means the time since the Fake was made. ClockOffset is
@@ -58,24 +58,23 @@ type FakeConfig struct {
 	Now         func() time.Duration
 	ClockOffset time.Duration
 
-	// Applied, if set, changes what Inspect tells: an engine that does not do
-	// what it was asked for.
+	// Applied, if set, changes the result of Inspect: it simulates an engine that applies other
+	// settings.
 	Applied func(*bench.Applied)
 }
 
-// A Fault is what goes wrong in a call.
+// A Fault is an error or a delay of a call.
 type Fault struct {
 	Op    Op
-	Call  int           // the how-manieth call of Op, from 1; 0 means each
+	Call  int           // number of the call of Op, from 1; 0 means each call
 	Delay time.Duration // added to the latency; Forever hangs
 	Deaf  bool          // the delay does not end with the call's context; with Forever, never
-	Err   error         // the call's error, after the delay; nil to go on as usual
+	Err   error         // the call's error, after the delay; nil to continue as usual
 }
 
-// A Fake is a bench.Engine that makes nothing, and takes the time it is told
-// to. It uses timers, channels and no other process, so that it works inside
-// testing/synctest. Latencies depend on the seed, the container's number and
-// the operation, and not on what runs at the same time.
+// A Fake is a bench.Engine that makes no containers, and takes the configured times. It uses
+// timers, channels and no other process, so that it works inside testing/synctest. Latencies depend
+// on the seed, the container's number and the operation, and not on what runs at the same time.
 //
 // Programs are tasks of the agent: mark, mark hold, exit, echo, env, print,
 // spew, sleep, hold, tick and stubborn do as the agent does; every other task
@@ -161,7 +160,7 @@ func (f *Fake) Restart(ctx context.Context) error { return f.do(ctx, OpRestart, 
 // Close implements bench.Engine.
 func (f *Fake) Close(ctx context.Context) error { return f.do(ctx, OpClose, 0) }
 
-// check refuses what no engine can do, and images that are not there.
+// check refuses Specs that no engine supports, and images that do not exist.
 func (f *Fake) check(spec bench.Spec) error {
 	known := func(what, value string, values ...string) error {
 		if slices.Contains(values, value) {

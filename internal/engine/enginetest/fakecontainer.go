@@ -16,7 +16,7 @@ import (
 // fakeDigest is the image of every container of a Fake.
 const fakeDigest = "sha256:fa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4e"
 
-// errOrder is wrapped by the errors of calls that come in the wrong order.
+// errOrder means that a call came in the wrong order.
 var errOrder = errors.New("called too early, too late or twice")
 
 // A fakeContainer is a container of a Fake.
@@ -87,8 +87,7 @@ func (c *fakeContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 	return a, nil
 }
 
-// argv is the program, which is "mark" as in the agent's image where the Spec
-// names none.
+// argv is the program. It is "mark", as in the agent's image, if the Spec names none.
 func (c *fakeContainer) argv() []string {
 	if len(c.spec.Argv) == 0 {
 		return []string{agent.Path, "mark"}

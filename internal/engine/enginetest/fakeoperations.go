@@ -14,7 +14,7 @@ import (
 )
 
 // Pause implements bench.Pauser. A container that is paused prints nothing and
-// does not exit. What it sleeps for goes by all the same.
+// does not exit. The time of its sleep passes meanwhile.
 func (f *Fake) Pause(ctx context.Context, c bench.Container) error {
 	return f.operate(ctx, OpPause, c, func(own *fakeContainer) error {
 		own.mu.Lock()
@@ -40,7 +40,7 @@ func (f *Fake) Resume(ctx context.Context, c bench.Container) error {
 	})
 }
 
-// paused is asked with c.mu held.
+// paused must be called with c.mu held.
 func (c *fakeContainer) paused() bool {
 	select {
 	case <-c.thawed:
@@ -131,7 +131,7 @@ func (f *Fake) operate(ctx context.Context, op Op, c bench.Container, do func(ow
 func (f *Fake) own(c bench.Container) (*fakeContainer, error) {
 	own, ok := c.(*fakeContainer)
 	if !ok || own.fake != f {
-		return nil, errors.New(c.ID() + " is another engine's")
+		return nil, errors.New(c.ID() + " belongs to another engine")
 	}
 	return own, nil
 }

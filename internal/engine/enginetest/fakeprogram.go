@@ -17,8 +17,8 @@ import (
 // A program is what runs in a fake container.
 type program struct {
 	c           *fakeContainer
-	out, errOut io.Writer       // nil once it has failed, as pipes are that nobody reads
-	term        <-chan struct{} // SIGTERM; nil where nobody can send it
+	out, errOut io.Writer       // nil after an error, like a pipe without a reader
+	term        <-chan struct{} // SIGTERM; nil if nobody can send it
 	end         <-chan struct{} // SIGKILL
 }
 
@@ -137,7 +137,7 @@ func (p *program) awaitThaw(ctx context.Context) {
 	}
 }
 
-// write goes on without a writer that fails.
+// write ignores a writer that has failed.
 func (p *program) write(ctx context.Context, w *io.Writer, text string) {
 	p.awaitThaw(ctx)
 	if *w == nil || ctx.Err() != nil {

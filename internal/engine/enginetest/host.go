@@ -15,8 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// What this file reads are the host's own files, so that an engine's word is
-// not all there is.
+// This file reads the host's own files, so that the suite need not trust the engine.
 
 // processes returns the processes that have the token in their environment:
 // those that a container was started with, and all their children.
@@ -52,7 +51,7 @@ func processesWith(t *testing.T, file, token string) []int {
 	for _, dir := range dirs {
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil || !bytes.Contains(text, []byte(token)) {
-			continue // gone meanwhile, or somebody else's
+			continue // it has ended, or belongs to another user
 		}
 		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
 			pids = append(pids, pid)
@@ -129,7 +128,7 @@ func namespace(t *testing.T, kind string) uint64 {
 	return inode
 }
 
-// gone wants nothing of a container to be left: no process, and no cgroup.
+// gone checks that nothing of a container is left: no process, and no cgroup.
 func (s *suite) gone(t *testing.T, x *trial) {
 	t.Helper()
 	if s.Simulated || x.Container == nil {
@@ -145,8 +144,8 @@ func (s *suite) gone(t *testing.T, x *trial) {
 	}
 }
 
-// nothingLeft wants nothing of a site's run on the host but its directory: no
-// process, no mount, no cgroup.
+// nothingLeft checks that only the directory of a site's run is left on the host: no process, no
+// mount, no cgroup.
 func (s *suite) nothingLeft(t *testing.T, site Site) {
 	t.Helper()
 	if s.Simulated {
@@ -175,7 +174,7 @@ func devices(t *testing.T, run string) (names []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err == nil && strings.Contains(string(text), run) { // else it has gone meanwhile
+		if err == nil && strings.Contains(string(text), run) { // otherwise it has disappeared meanwhile
 			names = append(names, filepath.Base(filepath.Dir(file)))
 		}
 	}

@@ -64,7 +64,7 @@ func wrongImage(t *testing.T, s *suite) {
 	}
 }
 
-// What the engine has is found, and nothing else.
+// The engine finds its own images, and no others.
 func findsImage(t *testing.T, s *suite) {
 	finder, ok := bench.As[bench.ImageFinder](s.engine)
 	if !ok {
@@ -77,7 +77,7 @@ func findsImage(t *testing.T, s *suite) {
 	}
 }
 
-// An image that the engine gives away is the one that it was given.
+// An image that the engine saves is the one that was loaded.
 func savesImage(t *testing.T, s *suite) {
 	saver, ok := bench.As[bench.ImageSaver](s.engine)
 	if !ok {
@@ -103,11 +103,11 @@ func savesImage(t *testing.T, s *suite) {
 	}
 }
 
-// loaded has the engine load an image, and does something with the name that it gives it:
-// one of two. It fails if that is an error with both.
+// loaded makes the engine load an image, and calls do with its name, in two forms. It fails if do
+// fails with both.
 func (s *suite) loaded(t *testing.T, do func(img *image.Image, name string) error) {
 	t.Helper()
-	t.Setenv("CONTAINERD_NAMESPACE", "tare") // where that engine has what it loads
+	t.Setenv("CONTAINERD_NAMESPACE", "tare") // the namespace into which that engine loads
 	img, err := s.site.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

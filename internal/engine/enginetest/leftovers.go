@@ -66,9 +66,9 @@ func (s *suite) clean(t *testing.T, c bench.Cleaner, l bench.Leftover, run strin
 	}
 }
 
-// abandon leaves a running container, one that was not started, and some whose
-// data lie outside behind, as a run that was killed does. What it still holds in
-// this process, it lets go of when the subtest ends.
+// abandon leaves behind a running container, one that was not started, and some with data outside,
+// like a run that was killed. At the end of the subtest it releases what it still holds in this
+// process.
 func (s *suite) abandon(t *testing.T, data string) (_ Site, outside []string) {
 	t.Helper()
 	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)

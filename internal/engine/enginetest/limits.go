@@ -50,7 +50,7 @@ func cpuSet(t *testing.T, s *suite) {
 	refusesSet(t, s)
 }
 
-// refusesSet wants an error for a CPU that no machine has.
+// refusesSet checks for an error with a CPU that no machine has.
 func refusesSet(t *testing.T, s *suite) {
 	t.Helper()
 	spec := s.spec("exit", "0")
@@ -83,7 +83,7 @@ func memoryLimit(t *testing.T, s *suite) {
 		t.Errorf("the kernel's memory limit = %d, want %d", got, limit)
 	}
 	if swap(t) {
-		return // the limit is of RAM alone, and what is over it goes to swap
+		return // the limit covers only RAM, and the rest goes to swap
 	}
 	spec.Argv = append(slices.Clone(spec.Argv[:1]), "alloc", fmt.Sprint(4*limit))
 	if _, exit := s.run(t, spec); exit.Code != 137 {
@@ -91,7 +91,7 @@ func memoryLimit(t *testing.T, s *suite) {
 	}
 }
 
-// swap reports whether the host has any.
+// swap reports whether the host has swap.
 func swap(t *testing.T) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/swaps")

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The subtests of this file are each of one capability, for engines that have it.
+// Each subtest in this file checks one capability, for engines that have it.
 
 // "Freezes every process of a running container, and thaws them."
 func pauses(t *testing.T, s *suite) {
@@ -49,9 +49,9 @@ func pauses(t *testing.T, s *suite) {
 	s.remove(t, x)
 }
 
-// stands reports whether the container's output stands still: for 50 ms, in
-// which task tick prints some 50 lines. What is on its way when the container
-// stops has the first seconds to arrive.
+// stands reports whether the container's output has stopped: nothing comes for 50 ms, in which task
+// tick would print about 50 lines. Output that is still on its way when the container stops may
+// arrive in the first seconds.
 func (s *suite) stands(x *trial) bool {
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		before := len(x.stdout.String())
@@ -63,7 +63,7 @@ func (s *suite) stands(x *trial) bool {
 	return false
 }
 
-// grows wants more output.
+// grows checks that more output arrives.
 func (x *trial) grows(t *testing.T) {
 	t.Helper()
 	before := len(x.stdout.String())

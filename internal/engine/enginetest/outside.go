@@ -109,7 +109,7 @@ func networkHost(t *testing.T, s *suite) {
 	}
 }
 
-// interfaces are the host's that stay: others come and go with containers.
+// interfaces are the host's permanent interfaces: others come and go with containers.
 func interfaces(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("/sys/class/net/*/device")
@@ -138,8 +138,7 @@ func networkBridge(t *testing.T, s *suite) {
 	}
 }
 
-// Each container begins with the image as it is, and keeps what it writes to
-// itself.
+// Each container begins with the unchanged image, and other containers do not see what it writes.
 func freshLayer(t *testing.T, s *suite) {
 	if s.lacks(Layer) {
 		return
@@ -173,8 +172,8 @@ func imageDigest(t *testing.T, s *suite) {
 	}
 }
 
-// A program of the host runs from the image that was made of it, which is the
-// same image in every engine.
+// A program of the host runs from the image that was made from it, which is the same in every
+// engine.
 func hostProgram(t *testing.T, s *suite) {
 	const ref = "host:/bin/sh"
 	img, err := s.site.Images.Resolve(t.Context(), ref)

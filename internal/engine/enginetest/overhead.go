@@ -36,8 +36,8 @@ func Overhead(b *testing.B, driver, bare func(b *testing.B) time.Duration) {
 	b.ReportMetric(median(driven)/median(plain), "ratio")
 }
 
-// Driven is the driver's side of Overhead where a bare loop waits by a call of
-// its engine: Create, Start, Wait and Remove.
+// Driven is the driver's side of Overhead if the bare loop waits with a call of the engine: Create,
+// Start, Wait and Remove.
 func Driven(e bench.Engine, spec bench.Spec) func(b *testing.B) time.Duration {
 	return func(b *testing.B) time.Duration {
 		b.Helper()

@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Printed starts a container and wants it to print what it should. Where some of
-// that is lost, Wait has to fail; and it says the same twice.
+// Printed starts a container and checks its output. If output is lost, Wait must fail, and a second
+// Wait must return the same.
 func Printed(t *testing.T, c bench.Container, stdout, stderr string, whole bool) {
 	t.Helper()
 	var out, errOut bytes.Buffer

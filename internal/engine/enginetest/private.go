@@ -19,9 +19,9 @@ import (
 // capability is cap_net_raw+ep, as the attribute of a file has it.
 const capability = "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// Nobody else on the host gets at what was unpacked for a container, nor at what
-// root inside can make there or where its data lies: programs with set-user-ID bits
-// or capabilities, and devices, would give every user what they give inside.
+// No other user of the host can reach a container's unpacked files, files that root inside can make
+// there, or its data: programs with set-user-ID bits or capabilities, and devices, would give every
+// user their privileges.
 func keepsOthersOut(t *testing.T, s *suite) {
 	if os.Geteuid() != 0 {
 		return // there is no other user to be
@@ -85,7 +85,7 @@ func dangers(t *testing.T, dirs ...string) (files []string) {
 	return files
 }
 
-// reachable are those of some files that the user nobody can get at.
+// reachable returns those of the files that the user nobody can reach.
 func reachable(t *testing.T, files []string) []string {
 	t.Helper()
 	const nobody = 65534
@@ -103,8 +103,8 @@ func reachable(t *testing.T, files []string) []string {
 	return strings.Split(string(out), "\n")
 }
 
-// What tare makes for a container is as open to the users inside as the image has
-// it, whatever the umask of who runs tare.
+// Files that tare makes for a container have the image's permissions inside, whatever tare's umask
+// is.
 func anyUmask(t *testing.T, s *suite) {
 	if s.lacks(AnyImage) || s.lacks(ForeignData) {
 		return // it refuses images whose user is not root

@@ -87,8 +87,8 @@ func programNotFound(t *testing.T, s *suite) {
 	}
 }
 
-// impossible returns a container whose program does not exist, or nil where
-// Prepare or Create found that out.
+// impossible returns a container whose program does not exist, or nil if Prepare or Create already
+// failed for that reason.
 func (s *suite) impossible(t *testing.T) *trial {
 	t.Helper()
 	spec := s.spec()
@@ -213,7 +213,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A countWriter keeps nothing, and says when limit bytes have come.
+// A countWriter discards, and signals when limit bytes have come.
 type countWriter struct {
 	n, limit int64
 	reached  chan struct{}

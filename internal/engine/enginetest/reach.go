@@ -29,13 +29,12 @@ type way struct {
 	path []string
 }
 
-// OwnNetworks are the features that an engine lacks which gives a container no
-// network but none and the host's.
+// OwnNetworks are the features that an engine lacks if it only has the networks none and host.
 func OwnNetworks() []Feature {
 	return []Feature{NetworkBridge, ReachBridge, NetworkMacvlan, NetworkSlirp, NetworkPasta, ReachPublished, ReachPeer}
 }
 
-// BareNetworks are those that an engine lacks here whose bridge is netdev's.
+// BareNetworks are the features that an engine lacks here if its bridge is netdev's.
 func BareNetworks() []Feature {
 	if os.Geteuid() != 0 {
 		return OwnNetworks()
@@ -47,9 +46,8 @@ func BareNetworks() []Feature {
 	return lacks
 }
 
-// ways are the networks by which a client gets to a container. What is between
-// "loopback" and the end of a published port's path is for each driver's own
-// tests: it depends on how the engine was set up.
+// ways are the networks by which a client reaches a container. The middle of a published port's
+// path is checked by each driver's own tests, because it depends on the engine's configuration.
 func ways() []way {
 	return []way{
 		{NetworkHost, "host", "", []string{"loopback"}},
@@ -78,7 +76,7 @@ func reaches(t *testing.T, s *suite) {
 	}
 }
 
-// by asks for a container that is reached by a way.
+// by changes a Spec so that the container is reached by a way.
 func (s *suite) by(w way, p bench.Port) bench.Spec {
 	spec := s.spec("hold")
 	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, []bench.Port{p}
@@ -108,7 +106,7 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 	reachGone(t, e, x, address)
 }
 
-// reached asks from where the way begins, and looks at what is on it.
+// reached sends a request from the beginning of the way, and checks its path.
 func (s *suite) reached(t *testing.T, e bench.Addresser, w way, x *trial, address netip.AddrPort) {
 	t.Helper()
 	p := x.spec.Ports[0]
@@ -161,8 +159,8 @@ func like(word, pattern string) bool {
 	return word == pattern || any && word != "" && word != "unknown" && strings.HasPrefix(word, begin)
 }
 
-// Echo answers what is sent to a port in the network of a process, until the test
-// ends. The socket is there; who answers is this process.
+// Echo echoes data at a port in the network of a process, until the test ends. The socket is in
+// that network; this process answers.
 func Echo(t testing.TB, pid int, p bench.Port) {
 	t.Helper()
 	at := fmt.Sprintf(":%d", p.Container)
@@ -212,7 +210,7 @@ func echoStreams(l net.Listener) {
 	}
 }
 
-// ask sends a word and wants it back. Of UDP, what is lost is sent again.
+// ask sends a word and expects it back. Lost UDP datagrams are sent again.
 func ask(protocol string, to netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -24,8 +24,8 @@ func readOnlyRoot(t *testing.T, s *suite) {
 	mountOnReadOnly(t, s, spec)
 }
 
-// mountOnReadOnly wants the mounts of a container with a read-only root to
-// work, which needs their targets to exist.
+// mountOnReadOnly checks that the mounts of a container with a read-only root work, for which their
+// targets must exist.
 func mountOnReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
 	if s.lacks(TmpfsMount) {
@@ -105,8 +105,8 @@ func userNamespace(t *testing.T, s *suite) {
 	filesOfNamespace(t, s, spec)
 }
 
-// filesOfNamespace wants the files of a container with a user namespace to be its
-// root's, and its data to be writable, in whatever network.
+// filesOfNamespace checks that the files of a container with a user namespace belong to its root,
+// and that its data is writable, in every network.
 func filesOfNamespace(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
 	spec.Argv = []string{agent.Path, "write", "/etc/passwd", "text"}
@@ -162,7 +162,7 @@ func (s *suite) admin(t *testing.T, spec bench.Spec) bool {
 	return caps&(1<<capSysAdmin) != 0
 }
 
-// A Spec that cannot be honoured is refused, whatever the engine.
+// Every engine refuses a Spec that no engine can provide.
 func refusedSpecs(t *testing.T, s *suite) {
 	for name, change := range map[string]func(*bench.Spec){
 		"network":     func(s *bench.Spec) { s.Network = "no-such-network" },
@@ -193,8 +193,8 @@ func missingImage(t *testing.T, s *suite) {
 	}
 }
 
-// noCgroup wants the reason why there is no cgroup to be conclusive, and that
-// the engine then does not claim to limit anything.
+// noCgroup checks that the reason for a missing cgroup is conclusive, and that the engine then does
+// not claim any limits.
 func (s *suite) noCgroup(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, bench.ErrUnsupported) {

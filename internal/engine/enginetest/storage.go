@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A storage is a word of Spec.Storage, and what an engine has that has it.
+// A storage is a value of Spec.Storage, and the Feature that an engine with it has.
 type storage struct {
 	word    string
 	feature Feature
@@ -64,7 +64,7 @@ func ownData(t *testing.T, s *suite, spec bench.Spec) {
 			t.Errorf("below the directory that was asked for are %q, %v; want the file that was written", written, err)
 		}
 	}
-	for _, x := range []*trial{first, second, first, second} { // what need not be timed is left to the second call
+	for _, x := range []*trial{first, second, first, second} { // untimed work is left to the second call
 		s.remove(t, x)
 	}
 	if left := s.keepsOutside(t); len(left) > 0 {
@@ -178,7 +178,7 @@ func foreignData(t *testing.T, s *suite) {
 	}
 }
 
-// writesData wants a container of spec to write to its data.
+// writesData checks that a container of spec can write to its data.
 func (s *suite) writesData(t *testing.T, spec bench.Spec) {
 	t.Helper()
 	x := s.keeper(t, spec, "write", "text")
@@ -189,7 +189,7 @@ func (s *suite) writesData(t *testing.T, spec bench.Spec) {
 	}
 }
 
-// A read-only root does not keep data from being written, unless it is there.
+// With a read-only root, data can still be written, unless it is on the root.
 func dataReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
 	spec.Security.ReadOnly = true
@@ -203,7 +203,7 @@ func dataReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 	s.writesData(t, spec)
 }
 
-// The engine says what the kernel says: what is mounted there, and of which type.
+// The engine reports what the kernel reports: the mount and its type.
 func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
 	spec.Argv = []string{agent.Path, "hold"}
@@ -231,8 +231,8 @@ func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
 	}
 }
 
-// outside wants what a running container has its data in, as the kernel names
-// it, to be gone with the container.
+// outside checks that the data directory of a running container, as the kernel names it, is removed
+// with the container.
 func (s *suite) outside(t *testing.T, x *trial) {
 	t.Helper()
 	if !x.keptOutside() {
@@ -249,13 +249,13 @@ func (s *suite) outside(t *testing.T, x *trial) {
 	}
 }
 
-// keptOutside reports whether the data lie on the host, and where can be seen.
+// keptOutside reports whether the data is on the host, in a visible place.
 func (x *trial) keptOutside() bool {
 	on := x.spec.Storage
 	return (on == "volume" || on == "bind") && !x.suite.Sandboxed
 }
 
-// hostData is the path on the host of what is mounted for a container's data.
+// hostData is the host's path of the mount for a container's data.
 func (x *trial) hostData(t *testing.T) string {
 	t.Helper()
 	if _, native := bench.As[bench.DataKeeper](x.suite.engine); native {
@@ -297,7 +297,7 @@ func (s *suite) leavesData(t *testing.T, dir string) (left []string) {
 	return left
 }
 
-// emptied wants nothing to be left of data below dir, nor at other places.
+// emptied checks that no data is left below dir or in other places.
 func emptied(t *testing.T, dir string, others ...string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)

@@ -17,8 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-// patience bounds what must not hang. It decides nothing but when a hanging
-// engine is called one.
+// patience is the time after which an engine counts as hanging.
 const patience = time.Minute
 
 // A suite is what the subtests share.
@@ -27,10 +26,10 @@ type suite struct {
 	site   Site
 	engine bench.Engine
 
-	cleaned bool // by another: the first Remove finds nothing and may fail
+	cleaned bool // already removed by other means: the first Remove may fail
 
 	mu sync.Mutex
-	n  int // containers asked for, to tell them apart
+	n  int // number of containers so far
 }
 
 func newSuite(t *testing.T, o Options) *suite {
@@ -39,7 +38,7 @@ func newSuite(t *testing.T, o Options) *suite {
 	return &suite{Options: o, site: site, engine: o.Open(t, site)}
 }
 
-// close closes the shared engine, and looks for what the suite left.
+// close closes the shared engine, and checks that the suite left nothing behind.
 func (s *suite) close(t *testing.T) {
 	if err := s.engine.Close(context.Background()); err != nil {
 		t.Errorf("Close: %v", err)
@@ -48,7 +47,7 @@ func (s *suite) close(t *testing.T) {
 	s.emptyDir(t, s.site)
 }
 
-// emptyDir wants nothing in the run's directory.
+// emptyDir checks that the run's directory is empty.
 func (s *suite) emptyDir(t *testing.T, site Site) {
 	t.Helper()
 	entries, err := os.ReadDir(site.Dir)
@@ -108,7 +107,7 @@ func (s *suite) create(t *testing.T, spec bench.Spec) *trial {
 	return s.adopt(t, c, spec, token)
 }
 
-// adopt sees to the removal of a container.
+// adopt makes the end of the subtest remove a container.
 func (s *suite) adopt(t *testing.T, c bench.Container, spec bench.Spec, token string) *trial {
 	t.Helper()
 	if c.ID() == "" {
@@ -139,8 +138,7 @@ func (s *suite) remove(t *testing.T, x *trial) {
 	s.gone(t, x)
 }
 
-// attach collects the output, and reads back what was applied, which must be
-// what was asked for.
+// attach collects the output, and checks that the applied settings are the requested ones.
 func (x *trial) attach(t *testing.T) {
 	t.Helper()
 	if err := x.Attach(t.Context(), x.stdout, x.stderr); err != nil {
@@ -216,8 +214,8 @@ func (s *suite) ready(t *testing.T, spec bench.Spec, text string) *trial {
 	return x
 }
 
-// refused reports whether the engine lacks the feature that spec asks for. If
-// so, the engine must say that, and leave nothing.
+// refused reports whether the engine lacks the feature that spec needs. If so, the engine must
+// refuse, and leave nothing.
 func (s *suite) refused(t *testing.T, f Feature, spec bench.Spec) bool {
 	t.Helper()
 	if !s.lacks(f) {

@@ -12,8 +12,8 @@ import (
 )
 
 // AsOrdinaryUser runs the named test of the same package once more, as the
-// user nobody. Where the tests already run as an ordinary user, that test does
-// by itself what this would.
+// user nobody. If the tests already run as an ordinary user, it does nothing, because the named
+// test itself covers that.
 func AsOrdinaryUser(t *testing.T, test string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -21,12 +21,12 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// idPrefix begins every container's ID, and so the names of its directory and
-// cgroup: other drivers' lie beside them.
+// idPrefix begins every container's ID, and so the names of its directory and cgroup. Those of
+// other drivers are in the same places.
 const idPrefix = "floor-"
 
-// isID reports whether a name can be a container's ID. IDs that are read from
-// the host become part of paths that are removed as root.
+// isID reports whether a name can be a container's ID. The check matters because IDs read from the
+// host become part of paths that root removes.
 func isID(name string) bool {
 	return regexp.MustCompile(`^` + idPrefix + `[0-9a-f]{8}-[0-9]{1,19}$`).MatchString(name)
 }
@@ -46,8 +46,8 @@ func unmark(name string) (found, bool) {
 	return found{run, id}, ok1 && ok2 && bench.ValidRunID(run) == nil && isID(id)
 }
 
-// found is a container that has left a trace on the host; without an ID, it is
-// the group of a run with nothing in it.
+// found is a container that has left a trace on the host. Without an ID, it is the empty group of a
+// run.
 type found struct{ run, id string }
 
 // The kinds of what a dead run leaves.
@@ -63,8 +63,8 @@ func (f found) leftover(engine string) (l bench.Leftover, ok bool) {
 	return bench.Leftover{Run: f.run, Engine: engine, Kind: kindContainer, ID: f.id}, isID(f.id)
 }
 
-// Leftovers implements bench.Cleaner: a container is left as long as there is
-// a directory, a group or a process of it.
+// Leftovers implements bench.Cleaner. It lists a container while its directory, its group or one of
+// its processes exists.
 func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	seen := map[found]bool{}
 	var left []bench.Leftover
@@ -82,11 +82,11 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 	}
 	err = errors.Join(err, e.directories(add), e.ownGroups(add))
 	devices, listed := netdev.Leftovers(e.config.Name, e.config.Name, dead)
-	data, dataErr := e.data.Leftovers(dead) // when the containers are gone
+	data, dataErr := e.data.Leftovers(dead) // to be removed after the containers
 	return slices.Concat(left, devices, data), errors.Join(err, listed, dataErr)
 }
 
-// directories looks below the directories of all runs.
+// directories finds containers by their directories, in those of all runs.
 func (e *Engine) directories(add func(found)) error {
 	names, err := filepath.Glob(filepath.Join(quoteGlob(filepath.Dir(e.config.Dir)), "*", idPrefix+"*"))
 	for _, name := range names {
@@ -95,16 +95,16 @@ func (e *Engine) directories(add func(found)) error {
 	return err
 }
 
-// quoteGlob escapes what Glob would take for a pattern.
+// quoteGlob escapes the characters that have a meaning for Glob.
 func quoteGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// ownGroups looks at the groups of all runs.
+// ownGroups finds containers by their groups, in those of all runs.
 func (e *Engine) ownGroups(add func(found)) error {
 	h, err := e.groups()
 	if err != nil {
-		return nil // without groups nothing is left of them
+		return nil // without control groups none can be left
 	}
 	runs, err := h.List(top)
 	if err != nil {
@@ -144,8 +144,8 @@ func processes() (map[found][]int, error) {
 	return all, nil
 }
 
-// containerOf reads which container a process is in. It is in none that can be
-// seen if it is gone, another user's, or in tare's own mount namespace.
+// containerOf returns the container that a process is in. It finds none if the process has ended,
+// belongs to another user, or is in tare's own mount namespace.
 func containerOf(pid int) (found, bool) {
 	if own, err := readback.SameNamespace("mnt", pid, readback.Self); err == nil && own {
 		return found{}, false
@@ -211,10 +211,11 @@ func killAll(ctx context.Context, f found) error {
 	}
 }
 
-// removeGroup removes a container's group, and its run's if that was the last.
+// removeGroup removes a container's group, and the run's group if it is then empty.
 func removeGroup(ctx context.Context, h *cgroup.Hierarchy, l bench.Leftover) error {
 	group := path.Join(runGroup(l.Run), l.ID)
-	// A container that was never started has a process that is no longer seen by its mounts.
+	// A container that was never started can have a process whose mounts no longer tell where it
+	// belongs.
 	if err := h.Kill(ctx, group); err != nil {
 		return err
 	}

@@ -18,28 +18,27 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// errState is wrapped by the errors of operations that come too early or too late.
-var errState = errors.New("not possible in this state")
+// errState means that an operation came too early or too late in a container's life.
+var errState = errors.New("not possible in the container's present state")
 
-// A container is a process in namespaces. It may be half made: Remove takes
-// away whatever there is.
+// A container is a process in namespaces. It may be incomplete: Remove removes whatever exists.
 type container struct {
 	id     string
 	run    string
 	plan   plan
 	dir    string            // with upper, work and root, or root alone
 	copied bool              // the root is a copy of the image, not an overlay
-	data   *datadir.Dir      // of the host; nil where none was asked for
-	groups *cgroup.Hierarchy // nil where there is no group
+	data   *datadir.Dir      // on the host; nil if the spec needs none
+	groups *cgroup.Hierarchy // nil without a group
 	group  string
 
 	network *netdev.Network
-	address netip.Addr // on that; invalid where it is not on it
+	address netip.Addr // on that; invalid if the container is not on it
 
 	theirs          descriptors
 	control, report *os.File
 	output          [2]*os.File  // of stdout and stderr
-	ready           agent.Report // what init said when it was
+	ready           agent.Report // init's report when it was ready
 
 	process *os.Process   // nil until there is one
 	frozen  atomic.Bool   // Pause may have stopped the processes
@@ -48,21 +47,21 @@ type container struct {
 	err     error
 
 	mu      sync.Mutex
-	to      [2]io.Writer // what output goes to; nil to discard
+	to      [2]io.Writer // where output goes; nil discards
 	started bool
 	removed bool
 	copying sync.WaitGroup
 }
 
-// descriptors are the ends of pipes that init gets.
+// descriptors are the ends of the pipes that init gets.
 type descriptors struct{ stdin, stdout, stderr, control, report *os.File }
 
 func (d *descriptors) close() {
 	closeAll(d.stdin, d.stdout, d.stderr, d.control, d.report)
 }
 
-// closeAll closes what is open. Nothing is written through a buffer, so
-// nothing can go wrong; closing twice does nothing.
+// closeAll closes the files that are open. Writes are not buffered, so closing cannot lose data.
+// Closing twice does nothing.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {
@@ -113,9 +112,8 @@ func (c *container) Start(ctx context.Context) error {
 // chunk is how much is copied at once: half of what a pipe holds.
 const chunk = 32 << 10
 
-// carry copies what a container prints until its last process has ended. It
-// goes on reading when there is no writer, or none any more, so that the
-// container is not stopped by a full pipe.
+// carry copies the container's output until its last process has ended. It keeps reading if there
+// is no writer or if the writer fails, so that a full pipe never blocks the container.
 func carry(to io.Writer, from *os.File) {
 	buf := make([]byte, chunk)
 	for {
@@ -131,8 +129,8 @@ func carry(to io.Writer, from *os.File) {
 	}
 }
 
-// reap sees the first process to its end, and with it all others: the kernel
-// kills them, and tells of the first one's end when none is left.
+// reap waits for the end of the first process, and so of all processes: the kernel kills the
+// others, and reports the first one's end when none is left.
 func (c *container) reap() {
 	defer close(c.exited)
 	state, err := c.process.Wait()
@@ -140,7 +138,7 @@ func (c *container) reap() {
 		c.err = fmt.Errorf("wait for %s: %w", c.id, err)
 		return
 	}
-	c.exit = exitOf(state.Sys().(syscall.WaitStatus)) // what it is on every Unix
+	c.exit = exitOf(state.Sys().(syscall.WaitStatus)) // its type on every Unix
 	if c.exit.Signal == int(syscall.SIGKILL) && c.groups != nil {
 		stat, err := c.groups.Stat(c.group)
 		c.exit.OOM = err == nil && stat.OOMKills > 0
@@ -195,7 +193,7 @@ func (c *container) Remove(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the first process, and so all of them.
+// kill kills the first process; all others die with it.
 func (c *container) kill(ctx context.Context) error {
 	if c.process == nil {
 		return nil
@@ -204,7 +202,7 @@ func (c *container) kill(ctx context.Context) error {
 		return err
 	}
 	if c.frozen.Load() {
-		// On version 1 it would not notice.
+		// On version 1 a frozen process does not notice the signal.
 		if err := c.groups.Thaw(ctx, c.group); err != nil {
 			return err
 		}

@@ -22,18 +22,19 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// maxReport bounds what is read from init: an argument list can be long.
+// maxReport limits what is read from init, in bytes. It is large because an argument list can be
+// long.
 const maxReport = 4 << 20
 
-// A stepError is what init reports.
+// A stepError is a failed step that init reports.
 type stepError struct {
 	step, text string
-	errno      syscall.Errno // 0 where it was not the kernel that refused
+	errno      syscall.Errno // 0 if the error is not the kernel's
 }
 
 func (e *stepError) Error() string { return e.step + ": " + e.text }
 
-// Unwrap lets errors.Is ask for what the kernel said.
+// Unwrap returns the kernel's error, for errors.Is.
 func (e *stepError) Unwrap() error {
 	if e.errno == 0 {
 		return nil
@@ -41,7 +42,7 @@ func (e *stepError) Unwrap() error {
 	return e.errno
 }
 
-// create makes a container for p, or leaves nothing.
+// create makes a container for p. If it fails, it leaves nothing behind.
 func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
 	id := e.prefix + "-" + strconv.FormatInt(e.count.Add(1), 10)
 	c := &container{
@@ -55,7 +56,7 @@ func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			err = ctx.Err() // what it led to does not matter
+			err = ctx.Err() // the errors that follow from it do not matter
 		}
 		return nil, errors.Join(err, c.Remove(context.WithoutCancel(ctx)))
 	}
@@ -87,7 +88,7 @@ func (c *container) build(ctx context.Context, k *datadir.Keeper) error {
 	return c.instruct(ctx, c.instructions(root))
 }
 
-// makeRoot makes the container's directory, and says how its root is made of it.
+// makeRoot makes the container's directory, and returns how init makes the root from it.
 func (c *container) makeRoot() (agent.Root, error) {
 	target := filepath.Join(c.dir, "root")
 	root := agent.Root{Target: target, ReadOnly: c.plan.spec.Security.ReadOnly}
@@ -103,18 +104,18 @@ func (c *container) makeRoot() (agent.Root, error) {
 			return root, err
 		}
 	}
-	// It gives the container's root its mode, whatever the umask.
+	// The mode of the container's root is the mode of upper, and must not depend on the umask.
 	if err := os.Chmod(upper, 0o755); err != nil {
 		return root, err
 	}
 	root.Overlay = overlay(c.plan.rootfs, upper, work)
 	if c.plan.userNS {
-		root.Overlay += ",userxattr" // what an ordinary user may use to mark files
+		root.Overlay += ",userxattr" // the attributes that an ordinary user may set
 	}
 	return root, nil
 }
 
-// makeData makes what the container's data will lie on, but for a tmpfs.
+// makeData makes the directory for the container's data; init makes a tmpfs.
 func (c *container) makeData(k *datadir.Keeper) (err error) {
 	if c.plan.spec.Storage != "layer" {
 		c.data, err = k.Take(c.plan.spec)
@@ -136,7 +137,7 @@ func quoteOverlay(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace(path)
 }
 
-// openPipes makes what init's descriptors are connected to.
+// openPipes makes the pipes for init's descriptors.
 func (c *container) openPipes() (err error) {
 	open := func(r, w **os.File) {
 		if err == nil {
@@ -203,14 +204,14 @@ func namespaces(network string, userNS bool) *syscall.SysProcAttr {
 	return sys
 }
 
-// instruct tells init what to do, and waits until it has done it.
+// instruct sends init its instructions, and waits until it has carried them out.
 func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 	line, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	// An init that does not read would hold up what does not fit into the pipe.
-	// Pipes have deadlines, so this call does not fail.
+	// If init does not read, writing blocks as soon as the pipe is full. Pipes have deadlines, so
+	// this call does not fail.
 	stop := context.AfterFunc(ctx, func() { _ = c.control.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err = c.control.Write(append(line, '\n'))
 	if !stop() && err == nil {
@@ -230,8 +231,8 @@ func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 	return nil
 }
 
-// died says what is known about an init that did not report: nothing, unless
-// its runtime had the time to print why.
+// died returns the error for an init that ended without a report, with what its Go runtime printed,
+// if anything.
 func (c *container) died(ctx context.Context) error {
 	select {
 	case <-c.exited:
@@ -246,8 +247,8 @@ func (c *container) died(ctx context.Context) error {
 	return fmt.Errorf("init ended before it was ready: %v: %q", c.exit, said)
 }
 
-// readReport reads one Report. An error that it tells of is returned as such;
-// the zero Report means that init closed the pipe: it has executed the program.
+// readReport reads one Report. An error in the report is returned as an error. The zero Report
+// means that init closed the pipe because it executed the program.
 func (c *container) readReport(ctx context.Context) (agent.Report, error) {
 	// Reading ends with ctx. Pipes have deadlines, so these calls do not fail.
 	stop := context.AfterFunc(ctx, func() { _ = c.report.SetReadDeadline(time.Unix(1, 0)) })
@@ -269,7 +270,7 @@ func (c *container) readReport(ctx context.Context) (agent.Report, error) {
 	return r, nil
 }
 
-// instructions says what init has to set up.
+// instructions are what init must set up.
 func (c *container) instructions(root agent.Root) agent.Instructions {
 	spec := c.plan.spec
 	in := agent.Instructions{
@@ -281,7 +282,7 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 	if spec.Security.Privileged {
 		in.Keep = ^uint64(0)
 	} else {
-		proc.Flags |= unix.MS_RDONLY // or root inside could change the host's settings
+		proc.Flags |= unix.MS_RDONLY // otherwise root inside could change the host's settings
 	}
 	in.Mounts = append([]agent.InitMount{proc}, devices(mark(c.run, c.id))...)
 	for _, m := range datadir.Mounts(spec, c.data) {
@@ -290,8 +291,7 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 	return in
 }
 
-// devices is a small /dev, whose file system is named so that the container is
-// found by it.
+// devices is a small /dev. The name of its file system identifies the container.
 func devices(name string) []agent.InitMount {
 	mounts := []agent.InitMount{
 		{Type: "tmpfs", Source: name, Target: "/dev", Flags: unix.MS_NOSUID, Data: "mode=755,size=64k"},

@@ -20,11 +20,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netns"
 )
 
-// Exec implements bench.Execer with one fork and one exec, and no process
-// between: a thread of tare enters the container's namespaces and its group,
-// gives up what a program there may not have, starts the process and ends.
+// Exec implements bench.Execer with one fork and one exec, and no process in between. A thread of
+// tare enters the container's namespaces and its group, drops the privileges that a program there
+// may not have, starts the process and ends.
 //
-// A thread cannot enter a user namespace, so containers with one refuse.
+// A thread cannot enter a user namespace, so Exec refuses containers that have one.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	own, err := e.running(c)
 	if err != nil {
@@ -40,9 +40,10 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 func (c *container) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	switch {
 	case c.plan.userNS:
-		return bench.Exit{}, fmt.Errorf("%w: a thread cannot enter a user namespace", bench.ErrUnsupported)
+		return bench.Exit{}, fmt.Errorf("%w: exec in a user namespace: a thread of tare cannot enter it: run tare as "+
+			"root and without userns", bench.ErrUnsupported)
 	case len(argv) == 0:
-		return bench.Exit{}, errors.New("no program")
+		return bench.Exit{}, errors.New("no program given")
 	case ctx.Err() != nil:
 		return bench.Exit{}, ctx.Err()
 	}
@@ -61,14 +62,14 @@ func (c *container) exec(ctx context.Context, argv []string, stdout, stderr io.W
 type execution struct {
 	container *container
 	argv      []string
-	files     []*os.File // what the process gets: null, and the ends of pipes
+	files     []*os.File // for the process: /dev/null and the ends of pipes
 	ours      []*os.File
 	copying   sync.WaitGroup
 	process   *os.Process
 }
 
-// open makes what the process's descriptors are connected to. An output that
-// nobody wants is discarded by the kernel.
+// open makes the files for the process's descriptors. The kernel discards an output without a
+// writer.
 func (x *execution) open(stdout, stderr io.Writer) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -96,15 +97,15 @@ func (x *execution) close() {
 	closeAll(x.ours...)
 }
 
-// start starts the process from a thread that does nothing else and ends then. The
-// main thread would not end: it stands for tare in /proc.
+// start starts the process from a thread that does nothing else and ends with its goroutine. It
+// must not be the main thread, which never ends and represents tare in /proc.
 func (x *execution) start() error {
 	err := netns.Elsewhere(func() (bool, error) { return false, x.startHere() })
 	closeAll(x.files...)
 	return err
 }
 
-// startHere starts the process from this thread, which is of no other use then.
+// startHere starts the process from this thread, which cannot be used for anything else afterwards.
 func (x *execution) startHere() error {
 	c := x.container
 	sys := &syscall.SysProcAttr{Setsid: true}
@@ -138,24 +139,24 @@ func (x *execution) startHere() error {
 	return err
 }
 
-// enter puts this thread into the container's namespaces, and takes away what
-// init has taken from the first process.
+// enter moves this thread into the container's namespaces, and drops the same privileges as init
+// did for the first process.
 func (c *container) enter() error {
 	fd, err := unix.PidfdOpen(c.process.Pid, 0)
 	if err != nil {
 		return os.NewSyscallError("pidfd_open", err)
 	}
 	defer func() { _ = unix.Close(fd) }()               // nothing was written
-	if err := unix.Unshare(unix.CLONE_FS); err != nil { // or it would be all threads' root
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // otherwise the root of all threads would change
 		return os.NewSyscallError("unshare", err)
 	}
 	spaces := unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 	if c.plan.spec.Network != "host" {
 		spaces |= unix.CLONE_NEWNET
 	}
-	// Of version 2 the kernel lets nobody start a process in a group from another
-	// one unless its own namespace shows both, where systemd has mounted it
-	// (nsdelegate): then the process keeps tare's.
+	// With version 2 mounted by systemd (nsdelegate), the kernel lets a process start in another
+	// group only if the starter's cgroup namespace shows both groups. Then the process keeps tare's
+	// cgroup namespace.
 	if c.groups != nil && c.groups.Version() != cgroup.V2 {
 		spaces |= unix.CLONE_NEWCGROUP
 	}
@@ -172,12 +173,12 @@ func (c *container) enter() error {
 	return in.Confine()
 }
 
-// programs lists where a program can be, inside.
+// programs lists the possible paths of a program inside the container.
 func programs(name string, env []string) []string {
 	if strings.Contains(name, "/") {
 		return []string{name}
 	}
-	found := []string{name} // for the error, where there is no PATH
+	found := []string{name} // for the error message without a PATH
 	for _, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
 			found = nil
@@ -189,9 +190,8 @@ func programs(name string, env []string) []string {
 	return found
 }
 
-// wait sees the process to its end, and its output to the end of that. When
-// ctx ends first it is killed. What it has started lives on, as in any
-// container.
+// wait waits for the end of the process and of its output. If ctx ends first, it kills the process.
+// Children of the process live on, as in any container.
 func (x *execution) wait(ctx context.Context) (bench.Exit, error) {
 	stop := context.AfterFunc(ctx, func() { _ = x.process.Kill() }) // it may have ended just now
 	state, err := x.process.Wait()
@@ -205,7 +205,7 @@ func (x *execution) wait(ctx context.Context) (bench.Exit, error) {
 	go func() { x.copying.Wait(); close(copied) }()
 	select {
 	case <-copied:
-		return exitOf(state.Sys().(syscall.WaitStatus)), nil // what it is on every Unix
+		return exitOf(state.Sys().(syscall.WaitStatus)), nil // its type on every Unix
 	case <-ctx.Done():
 		return bench.Exit{}, ctx.Err()
 	}

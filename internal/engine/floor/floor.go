@@ -1,23 +1,21 @@
-// Package floor isolates a process with the kernel alone, and no engine: what
-// every engine on this kernel has to pay at least.
+// Package floor isolates a process with the kernel alone, without an engine. It is the least that
+// any engine on this kernel can cost.
 //
 // A container gets mount, PID, UTS, IPC, cgroup and, unless it shares the
 // host's, network namespaces; a root of its own, an overlay over the unpacked
 // image, with /proc (read-only unless privileged) and a small /dev; the
 // capabilities that Docker leaves by default; and a cgroup below /tare/RUN.
-// There is no seccomp filter. Create ends with task "init" of the agent, which
-// sets this up inside, ready for the one byte that makes it execute the
-// program.
+// There is no seccomp filter. At the end of Create, the agent's task "init" has set this up inside,
+// and waits for the one byte that makes it execute the program.
 //
 // An ordinary user's containers get a user namespace too, in which the user is
-// root, and no cgroup unless one was delegated. Where the kernel does not let
-// a user mount an overlay, each container gets a copy of the image. In the
-// user namespace that a Spec asks for every user but 0 is nobody: what is
-// measured is the namespace, not a mapping.
+// root, and no cgroup unless one was delegated. If the kernel does not let a user mount an overlay,
+// each container gets a copy of the image. In a user namespace that a Spec asks for, every user
+// except 0 is nobody: tare measures the namespace, not a mapping.
 //
-// Mounts exist in the container's namespace only and vanish with it. A
-// container is found again by its directory <run's directory>/floor-*, by its
-// cgroup, and by the name of the file system at its /dev.
+// Mounts exist in the container's namespace only and vanish with it. After a crash, tare finds a
+// container by its directory <run's directory>/floor-*, by its cgroup, and by the name of the file
+// system at its /dev.
 package floor
 
 import (
@@ -57,11 +55,11 @@ type Engine struct {
 	data   *datadir.Keeper
 
 	mu        sync.Mutex
-	rehearsed bool // Prepare has seen a container come up
+	rehearsed bool // Prepare has made a container successfully
 
 	network netdev.Network
 
-	copies atomic.Bool // the kernel refuses an overlay: copy the image instead
+	copies atomic.Bool // the kernel refuses overlays: copy the image instead
 
 	groups func() (*cgroup.Hierarchy, error)
 }
@@ -83,7 +81,7 @@ func New(c Config) *Engine {
 	_, _ = rand.Read(b[:]) // never fails, since Go 1.24
 	return &Engine{
 		config: c,
-		// A resumed run has the same ID, so the engine's own tells them apart.
+		// A resumed run has the same ID. The engine's random ID keeps their containers apart.
 		prefix: idPrefix + hex.EncodeToString(b[:]),
 		data:   datadir.New(c.Run, c.Name, c.Dir),
 		groups: sync.OnceValues(groups),
@@ -92,8 +90,8 @@ func New(c Config) *Engine {
 	}
 }
 
-// groups returns where containers are accounted for. The error wraps
-// bench.ErrUnsupported where this user cannot make groups.
+// groups returns the hierarchy for the containers' groups. The error wraps bench.ErrUnsupported if
+// this user cannot make groups.
 func groups() (*cgroup.Hierarchy, error) {
 	h, err := cgroup.Detect("/")
 	if err == nil {
@@ -140,9 +138,8 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 // ordinary reports whether tare runs without the privileges of root.
 func ordinary() bool { return os.Geteuid() != 0 }
 
-// namespacesWork tries to make the namespaces. It asks for a program that does
-// not exist: the kernel gets as far as looking for it only in the new
-// namespaces, and nothing runs.
+// namespacesWork tries to make the namespaces. It executes a program that does not exist: the
+// kernel looks for the program only after it has made the namespaces, and nothing runs.
 func namespacesWork() error {
 	attr := &os.ProcAttr{Sys: namespaces("none", ordinary())}
 	p, err := os.StartProcess("/proc/self/no-such-program", []string{"none"}, attr)
@@ -160,8 +157,8 @@ func namespacesWork() error {
 	return fmt.Errorf("make namespaces: %w", err)
 }
 
-// Prepare implements bench.Engine: it unpacks the image and lets a first
-// container come up, so that what the kernel refuses is known before a trial.
+// Prepare implements bench.Engine. It unpacks the image and makes a first container, so that what
+// the kernel refuses is known before a trial.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if _, err := e.plan(ctx, spec); err != nil {
 		return err
@@ -181,7 +178,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	c, err := e.Create(ctx, bench.Spec{})
 	if errors.Is(err, fs.ErrPermission) && ordinary() {
-		return fmt.Errorf("%w: %w; this system restricts what user namespaces may do, so run tare as root", bench.ErrUnsupported, err)
+		return fmt.Errorf("%w: %w; this system restricts user namespaces: run tare as root", bench.ErrUnsupported, err)
 	}
 	if err != nil {
 		return err
@@ -207,8 +204,8 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return c, nil
 }
 
-// Close implements bench.Engine. Containers are gone, and with them all that
-// was made but the run's group, which other engines may still use.
+// Close implements bench.Engine. The containers have been removed by now. Only the run's group is
+// left, which other engines may still use.
 func (e *Engine) Close(context.Context) error {
 	closed := errors.Join(e.network.Close(), e.data.Close())
 	h, err := e.groups()
@@ -222,7 +219,7 @@ func (e *Engine) Close(context.Context) error {
 func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
 	own, ok := c.(*container)
 	if !ok {
-		return "", fmt.Errorf("%s: container %s is another engine's", e.config.Name, c.ID())
+		return "", fmt.Errorf("%s: container %s belongs to another engine", e.config.Name, c.ID())
 	}
 	if own.groups == nil {
 		_, err := e.groups()
@@ -282,13 +279,15 @@ func (e *Engine) resolve(ctx context.Context, spec bench.Spec) (p plan, err erro
 func (e *Engine) resolveImage(ctx context.Context, p *plan) error {
 	img, err := e.config.Images.Resolve(ctx, p.spec.Image)
 	if errors.Is(err, image.ErrForeign) {
-		return fmt.Errorf("%w: %w; floor has no store of its own", bench.ErrUnsupported, err)
+		return fmt.Errorf("%w: %w; floor has no image store: use docker://REF, oci:DIR, tar:FILE or host:PROGRAM",
+			bench.ErrUnsupported, err)
 	}
 	if err != nil {
 		return err
 	}
 	if user := img.User(); user != "" && user != "0" && user != "root" {
-		return fmt.Errorf("%w: image %s wants to run as user %q; floor runs as root", bench.ErrUnsupported, img.Ref(), user)
+		return fmt.Errorf("%w: image %s asks for user %q: floor runs programs only as root: use another engine",
+			bench.ErrUnsupported, img.Ref(), user)
 	}
 	if p.argv, err = img.Argv(p.spec); err != nil {
 		return err
@@ -301,7 +300,7 @@ func (e *Engine) resolveImage(ctx context.Context, p *plan) error {
 	return err
 }
 
-// check refuses what the kernel alone cannot honour.
+// check refuses the parts of a Spec that the kernel alone cannot provide.
 func check(spec bench.Spec) error {
 	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
 		return err
@@ -309,20 +308,20 @@ func check(spec bench.Spec) error {
 	var what string
 	switch {
 	case spec.Storage != "" && spec.Storage != "layer" && spec.Storage != "bind" && spec.Storage != "tmpfs":
-		what = fmt.Sprintf("storage %q: volumes are an engine's: use layer, bind or tmpfs", spec.Storage)
+		what = fmt.Sprintf("storage %q: floor has no volumes: use layer, bind or tmpfs", spec.Storage)
 	case datadir.Check(spec) != nil:
 		return datadir.Check(spec)
 	case spec.Runtime != "" || spec.Snapshotter != "":
-		what = "runtimes and snapshotters"
+		what = "floor has no runtime and no snapshotter: leave them out"
 	case spec.Security.Seccomp != "" && spec.Security.Seccomp != "unconfined":
-		what = fmt.Sprintf("seccomp %q: there is no filter", spec.Security.Seccomp)
+		what = fmt.Sprintf("seccomp %q: floor has no filter: use unconfined or another engine", spec.Security.Seccomp)
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {
-			what = fmt.Sprintf("mount type %q: there are bind and tmpfs", m.Type)
+			what = fmt.Sprintf("mount type %q: use bind or tmpfs", m.Type)
 		}
 		if !filepath.IsAbs(m.Target) || m.Type == "bind" && !filepath.IsAbs(m.Source) {
-			what = fmt.Sprintf("mount of %q at %q: paths must be absolute", m.Source, m.Target)
+			what = fmt.Sprintf("mount of %q at %q: use absolute paths", m.Source, m.Target)
 		}
 	}
 	if what == "" {

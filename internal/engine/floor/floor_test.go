@@ -159,7 +159,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"directory", bench.Spec{Dir: "/no/such"}, "floor: change directory: chdir /no/such: no such file or directory"},
 		{"source", bench.Spec{Mounts: []bench.Mount{{Type: "bind", Source: "/no/such", Target: "/x"}}}, "floor: mount: open /no/such: no such file or directory"},
-		{"relative", bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "x"}}}, `floor: not supported here: mount of "" at "x": paths must be absolute`},
+		{"relative", bench.Spec{Mounts: []bench.Mount{{Type: "tmpfs", Target: "x"}}}, `floor: not supported here: mount of "" at "x": use absolute paths`},
 		{"network", bench.Spec{Network: "macvlan"}, `floor: not supported here: network "macvlan": use none, host or bridge`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

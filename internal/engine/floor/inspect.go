@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// Inspect implements bench.Container. It asks the kernel about init, which has
-// everything that the program will have. A root that is not made of the image
-// that was resolved is bench.ErrMismatch.
+// Inspect implements bench.Container. It asks the kernel about init, which has all properties that
+// the program will have. If the root is not made of the resolved image, the error is
+// bench.ErrMismatch.
 func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	if err := ctx.Err(); err != nil {
 		return bench.Applied{}, err
@@ -44,7 +44,8 @@ func (c *container) inspect() (bench.Applied, error) {
 	}
 	a.Image, a.Argv = c.plan.image, c.ready.Argv
 	if a.Network != "host" {
-		// What a kernel puts into every namespace, such as tunl0, is no network.
+		// Interfaces that the kernel puts into every namespace, such as tunl0, do not count as a
+		// network.
 		if a.Network, err = netpath.Network(tid, "none"); err != nil {
 			return a, err
 		}
@@ -67,14 +68,14 @@ func (c *container) inspect() (bench.Applied, error) {
 	return a, err
 }
 
-// mighty reports whether a process may do in its own user namespace what root
-// may on the host, which is what privileged means there.
+// mighty reports whether a process has the same capabilities in its own user namespace as root has
+// on the host. That is what privileged means there.
 func mighty(tid int) (bool, error) {
 	status, err := readback.StatusOf(tid)
 	return status.Bounding.Has(unix.CAP_SYS_ADMIN), err
 }
 
-// checkRoot wants the root to be made of the image that was resolved.
+// checkRoot checks that the root is made of the image that was resolved.
 func (c *container) checkRoot(tid int, root proc.Mount) error {
 	lower, _ := root.Option("lowerdir")
 	switch {
@@ -89,8 +90,8 @@ func (c *container) checkRoot(tid int, root proc.Mount) error {
 // dirOf is the directory of a process or a thread.
 func dirOf(id int) string { return fmt.Sprintf("/proc/%d", id) }
 
-// thread is the number, on the host, of the thread that will execute the
-// program. It is nearly always the main one, whose number inside is 1.
+// thread returns the host's number of the thread that will execute the program. It is nearly always
+// the main thread, whose number inside is 1.
 func thread(pid, inside int) (int, error) {
 	if inside == 1 {
 		return pid, nil

@@ -18,7 +18,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 		_, err := e.groups()
 		return fmt.Errorf("%s: pause: %w", e.config.Name, err)
 	}
-	own.frozen.Store(true) // whatever comes of it
+	own.frozen.Store(true) // even if it fails
 	return own.groups.Freeze(ctx, own.group)
 }
 

@@ -18,7 +18,7 @@ import (
 // the run's ID.
 const runVariable = "TARE_RUN"
 
-// idOf tells a process from another that gets its number later.
+// idOf has the start time too, because another process can get the same number later.
 func idOf(p proc.MarkedProcess) string { return fmt.Sprintf("%d@%d", p.PID, p.Start) }
 
 // Leftovers implements bench.Cleaner.
@@ -29,7 +29,7 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 	}
 	var left []bench.Leftover
 	for _, p := range all {
-		// A user could set anything there.
+		// Any user can set this variable to anything.
 		if bench.ValidRunID(p.Value) == nil && dead(p.Value) {
 			left = append(left, bench.Leftover{Run: p.Value, Engine: e.config.Name, Kind: "process", ID: idOf(p)})
 		}
@@ -46,7 +46,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	number, _, _ := strings.Cut(l.ID, "@")
 	pid, err := strconv.Atoi(number)
 	if err != nil || pid <= 1 {
-		return fmt.Errorf("leftover %q: not the ID of a process", l.ID)
+		return fmt.Errorf("leftover %q is not the ID of a process (PID@START)", l.ID)
 	}
 	return kill(ctx, pid, l.ID, l.Run)
 }
@@ -66,10 +66,10 @@ func killRun(ctx context.Context, run string) error {
 	return errors.Join(errs...)
 }
 
-// kill ends the very process that was listed, while it carries the run's mark,
-// and returns when it is dead.
+// kill kills exactly the process that was listed, if it still carries the run's mark, and returns
+// when it is dead.
 func kill(ctx context.Context, pid int, id, run string) error {
-	// A zombie has no environment any more, and so no mark.
+	// A zombie has lost its environment, and so its mark.
 	still := func() bool {
 		p, ok := proc.FindMarked("/", pid, runVariable)
 		return ok && idOf(p) == id && p.Value == run
@@ -83,7 +83,7 @@ func kill(ctx context.Context, pid int, id, run string) error {
 	return nil
 }
 
-// groupAlive reports whether a process group has a member that is no zombie.
+// groupAlive reports whether a process group has a member that is not a zombie.
 func groupAlive(group int) bool {
 	all, err := proc.All("/")
 	if err != nil {

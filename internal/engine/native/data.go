@@ -10,9 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/datadir"
 )
 
-// DataDir implements bench.DataKeeper: a directory below Spec.Data, or below
-// the run's own, another one with each call. The container that names it in its
-// arguments has it.
+// DataDir implements bench.DataKeeper. It reserves a new directory with each call, below Spec.Data
+// or else in the run's directory. It belongs to the container that names it in its arguments.
 func (e *Engine) DataDir(spec bench.Spec) (string, error) {
 	if err := e.check(spec); err != nil {
 		return "", err
@@ -27,8 +26,8 @@ func (e *Engine) DataDir(spec bench.Spec) (string, error) {
 	return d.Path, nil
 }
 
-// dataOf makes the directory that was told for a container, if one was. Without
-// that only who asks for a Storage gets one.
+// dataOf makes the directory that DataDir reserved for a container. If none was reserved, a
+// container gets one only if its Spec has a Storage.
 func (e *Engine) dataOf(spec bench.Spec) (*datadir.Dir, error) {
 	d := e.claim(spec.Argv)
 	if d == nil {
@@ -37,7 +36,8 @@ func (e *Engine) dataOf(spec bench.Spec) (*datadir.Dir, error) {
 	return d, e.data.Make(d)
 }
 
-// claim takes the directory that an argument names off the list.
+// claim removes the directory that an argument names from the list of reserved ones, and returns
+// it.
 func (e *Engine) claim(argv []string) *datadir.Dir {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,8 +52,8 @@ func (e *Engine) claim(argv []string) *datadir.Dir {
 	return d
 }
 
-// names reports whether an argument, such as "dir=PATH" or "PATH/file", has a
-// path in it. The paths of directories end in a number, or a name of data.
+// names reports whether an argument, such as "dir=PATH" or "PATH/file", contains a path. The paths
+// of directories end in a number or in a data name.
 func names(arg, path string) bool {
 	_, rest, found := strings.Cut(arg, path)
 	return found && (rest == "" || !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz-", rune(rest[0])))

@@ -1,26 +1,22 @@
 // Package native is the baseline without a container: a plain process on the
 // host, in a session of its own.
 //
-// It runs the same agent binary that the other engines run, from the unpacked
-// image, or a program of the host: one that the Spec's image was made of
-// ("host:PROGRAM"), where it is and with the libraries that it finds there, or
-// any other if the Spec names no image. It isolates and limits nothing, and refuses
-// every Spec that asks for it. Its network is the host's, also where the Spec
-// leaves it open. The process gets the image's environment and the Spec's,
-// nothing of tare's own, and TARE_RUN with the run's ID, by which Leftovers
-// finds it.
+// It runs the same agent binary as the other engines, from the unpacked image, or a program of the
+// host. That is the program that the Spec's image was made from ("host:PROGRAM"), in its place and
+// with the libraries that it finds there, or any program if the Spec names no image. It isolates
+// and limits nothing, and refuses every Spec that asks for that. Its network is the host's, even if
+// the Spec leaves it open. The process gets the environment of the image and of the Spec, none of
+// tare's own, and TARE_RUN with the run's ID, by which Leftovers finds it.
 //
-// When the first process has exited, what is left in its process group is
-// killed, as the kernel does in a container. A process that has left the group
-// for a session of its own lives until Close.
+// When the first process has exited, the rest of its process group is killed, as the kernel does in
+// a container. A process that has left the group for a session of its own lives until Close.
 //
-// Pausing is SIGSTOP to the process groups, resuming SIGCONT: what any user can
-// do without control groups. The processes can notice that, and one that has
-// left its group is not stopped. Exec starts another process in a session of
-// its own, with the same environment and directory.
+// Pausing sends SIGSTOP to the process groups, resuming SIGCONT, as any user can do without control
+// groups. The processes can notice that, and a process that has left its group is not stopped. Exec
+// starts another process in a session of its own, with the same environment and directory.
 //
-// A process has the host's files, so who keeps data asks DataDir where, and
-// names the answer in the process's arguments.
+// A process has the host's files. A workload that keeps data asks DataDir for a directory and names
+// it in the process's arguments.
 package native
 
 import (
@@ -40,7 +36,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// hostPath is PATH for a program of the host; one from an image has the image's.
+// hostPath is PATH for a program of the host. A program from an image has the image's PATH.
 const hostPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Config is what an Engine needs. All fields are required.
@@ -58,7 +54,7 @@ type Engine struct {
 	data   *datadir.Keeper
 
 	mu   sync.Mutex
-	told []*datadir.Dir // by DataDir, and not made yet
+	told []*datadir.Dir // reserved by DataDir, not made yet
 }
 
 var (
@@ -81,13 +77,13 @@ func (e *Engine) Name() string { return e.config.Name }
 // Inline implements bench.Inliner.
 func (e *Engine) Inline() {}
 
-// Probe implements bench.Engine. A process can be run everywhere.
+// Probe implements bench.Engine. A process can run everywhere.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	return bench.EngineInfo{Name: e.config.Name, Driver: "native"}, ctx.Err()
 }
 
-// Prepare implements bench.Engine: it unpacks the agent. A program of the host
-// that is compared with its image must still be what was packed.
+// Prepare implements bench.Engine. It unpacks the agent. If a program of the host is compared with
+// its image, Prepare checks that the program has not changed since it was packed.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if _, err := e.plan(ctx, spec); err != nil {
 		return err
@@ -122,7 +118,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return p, nil
 }
 
-// Close implements bench.Engine. It kills what got away from its container.
+// Close implements bench.Engine. It kills processes that escaped from their containers.
 func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(killRun(ctx, e.config.Run), e.data.Close())
 }
@@ -134,10 +130,10 @@ type plan struct {
 	dir       string
 	image     string // digest; empty for a program of the host
 	root      string // of the image; empty for a program of the host
-	packed    string // the host's program that the image was made of; it runs where it is
+	packed    string // the host's program that the image was made from; it runs in its place
 }
 
-// plan decides what spec means on the host.
+// plan decides which program runs on the host for spec, and how.
 func (e *Engine) plan(ctx context.Context, spec bench.Spec) (plan, error) {
 	if err := e.check(spec); err != nil {
 		return plan{}, err
@@ -179,7 +175,7 @@ func (e *Engine) resolve(ctx context.Context, spec bench.Spec) (p plan, err erro
 	return p, nil
 }
 
-// locate says where the image's programs are on the host.
+// locate finds the image's programs on the host.
 func (p *plan) locate(ctx context.Context, img *image.Image) (err error) {
 	set := img.Packed()
 	if set == nil {
@@ -187,7 +183,8 @@ func (p *plan) locate(ctx context.Context, img *image.Image) (err error) {
 		return err
 	}
 	if set.SetID {
-		return fmt.Errorf("%w: %s is set-user-ID or set-group-ID: it would have privileges that it has in no container", bench.ErrUnsupported, set.Program)
+		return fmt.Errorf("%w: %s is set-user-ID or set-group-ID: as a plain process it would have privileges that it "+
+			"has in no container", bench.ErrUnsupported, set.Program)
 	}
 	p.packed = set.Program
 	return nil
@@ -199,15 +196,15 @@ func (p plan) find(program string) (string, error) {
 	case p.packed != "" && (program == p.packed || program == filepath.Base(p.packed)):
 		return p.packed, nil
 	case p.packed != "":
-		return "", fmt.Errorf("%w: the image has no program but %s", fs.ErrNotExist, p.packed)
+		return "", fmt.Errorf("%w: the image has only the program %s", fs.ErrNotExist, p.packed)
 	case p.root != "":
 		return inImage(p.root, program)
 	}
 	return exec.LookPath(program)
 }
 
-// inImage returns the file of a program below root. The error wraps
-// fs.ErrNotExist where the image has no such file.
+// inImage returns the file of a program below root. The error wraps fs.ErrNotExist if the image has
+// no such file.
 func inImage(root, program string) (string, error) {
 	if !filepath.IsAbs(program) {
 		return "", fs.ErrNotExist
@@ -218,12 +215,13 @@ func inImage(root, program string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%w: a link in the image would lead elsewhere on the host", bench.ErrUnsupported)
+		return "", fmt.Errorf("%w: a link in the image leads out of the image, to another place on the host",
+			bench.ErrUnsupported)
 	}
 	return file, nil
 }
 
-// check refuses what a plain process cannot honour.
+// check refuses the parts of a Spec that a plain process cannot provide.
 func (e *Engine) check(spec bench.Spec) error {
 	security := spec.Security
 	if security.Seccomp == "unconfined" {
@@ -235,19 +233,20 @@ func (e *Engine) check(spec bench.Spec) error {
 	var what string
 	switch {
 	case spec.Image != "" && spec.Image != image.Agent && !strings.HasPrefix(spec.Image, "host:"):
-		what = fmt.Sprintf("image %q: a process has the host's files and no other root: a program of the host is host:PROGRAM", spec.Image)
+		what = fmt.Sprintf("image %q: a plain process cannot use an image: use host:PROGRAM to run a program of the "+
+			"host", spec.Image)
 	case len(spec.Mounts) > 0:
 		what = "mounts"
 	case spec.Storage != "" && spec.Storage != "bind":
-		what = fmt.Sprintf("storage %q: a process has the host's directories: use bind", spec.Storage)
+		what = fmt.Sprintf("storage %q: a plain process has only directories of the host: use bind", spec.Storage)
 	case spec.DataName != "" && datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.config.Name, datadir.Check(spec))
 	case spec.Runtime != "" || spec.Snapshotter != "":
-		what = "runtimes and snapshotters"
+		what = "a plain process has no runtime and no snapshotter: leave them out"
 	case spec.Limits != bench.Limits{}:
-		what = "limits: the floor engine has them"
+		what = "a plain process has no limits: use engine floor"
 	case security != bench.Security{}:
-		what = "security options: the floor engine has them"
+		what = "a plain process has no security options: use engine floor"
 	default:
 		return nil
 	}

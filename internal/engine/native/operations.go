@@ -57,8 +57,8 @@ func (e *Engine) Signal(_ context.Context, c bench.Container, s syscall.Signal) 
 	return nil
 }
 
-// Exec implements bench.Execer. The process ends at the latest when the first
-// one has, as in a container.
+// Exec implements bench.Execer. The process ends with the first process at the latest, as in a
+// container.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	p, err := e.own(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func (e *Engine) own(c bench.Container) (*process, error) {
 	return bench.Own[*process](c, e.config.Name)
 }
 
-// running returns the process of one that was started and not removed.
+// running returns the first process if it was started and not removed.
 func (p *process) running() (*os.Process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +101,8 @@ func (p *process) running() (*os.Process, error) {
 	return p.started, nil
 }
 
-// signalAll sends a signal to the process groups of the first process and of
-// those that Exec has started. These may have ended.
+// signalAll sends a signal to the process groups of the first process and of the processes that
+// Exec has started, which may have ended.
 func (p *process) signalAll(s unix.Signal) error {
 	if err := p.signalGroup(s); err != nil {
 		return err
@@ -130,14 +130,14 @@ func (p *process) signalGroup(s unix.Signal) error {
 	return unix.Kill(-started.Pid, s)
 }
 
-// stopped reports whether the process has stopped, or ended. That takes
-// microseconds, so it looks for a while.
+// stopped reports whether the process has stopped or ended. Stopping takes microseconds, so it
+// polls for a while.
 func (p *process) stopped() bool {
 	const code = unix.WSTOPPED | unix.WEXITED | unix.WNOWAIT | unix.WNOHANG
 	for range 200 {
 		var info unix.Siginfo
 		err := ignoreInterrupts(func() error { return unix.Waitid(unix.P_PID, p.started.Pid, &info, code, nil) })
-		if err != nil || info.Signo != 0 { // an error means that it is reaped
+		if err != nil || info.Signo != 0 { // an error means that the process was reaped
 			return true
 		}
 	}
@@ -174,10 +174,10 @@ func (p *process) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	}
 }
 
-// another is a process of the same plan that runs another program.
+// another returns a process with the same plan that runs another program.
 func (p *process) another(argv []string) (*process, error) {
 	if len(argv) == 0 {
-		return nil, errors.New("no program")
+		return nil, errors.New("no program given")
 	}
 	next := p.plan
 	next.argv = slices.Clone(argv)

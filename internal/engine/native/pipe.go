@@ -12,10 +12,10 @@ import (
 // chunk is how much is copied at once: half of what a pipe holds.
 const chunk = 32 << 10
 
-// A pipe carries what a process prints to a writer. A nil pipe carries nothing.
+// A pipe copies a process's output to a writer. A nil pipe copies nothing.
 type pipe struct {
 	r, w *os.File
-	to   io.Writer // nil once it has failed
+	to   io.Writer // nil after an error
 	done chan struct{}
 	buf  []byte
 }
@@ -33,7 +33,7 @@ func (p *pipe) run() {
 	if p == nil {
 		return
 	}
-	_ = p.w.Close() // nothing was written through it
+	_ = p.w.Close() // tare writes nothing to it
 	p.done = make(chan struct{})
 	go func() {
 		defer close(p.done)
@@ -51,7 +51,7 @@ func (p *pipe) run() {
 	}()
 }
 
-// give hands the first n bytes to the writer, and goes on without one that fails.
+// give passes the first n bytes to the writer. If the writer fails, later bytes are discarded.
 func (p *pipe) give(n int) {
 	if p.to == nil || n <= 0 {
 		return
@@ -61,9 +61,9 @@ func (p *pipe) give(n int) {
 	}
 }
 
-// finish returns when everything that was printed has been copied. The process
-// has exited, so all of it is in the pipe; but some process that got away may
-// hold the other end open for ever, so the end of file is not waited for.
+// finish returns when all output has been copied. The process has exited, so all its output is in
+// the pipe. finish does not wait for the end of file, because an escaped process may hold the other
+// end open forever.
 func (p *pipe) finish() {
 	if p == nil {
 		return
@@ -73,8 +73,8 @@ func (p *pipe) finish() {
 	<-p.done
 }
 
-// rest copies what is in the pipe now: until it is empty, and not more than it
-// holds, since what got away may be printing.
+// rest copies what is in the pipe now. It stops when the pipe is empty, and at the latest after the
+// pipe's capacity, because an escaped process may still be printing.
 func (p *pipe) rest() {
 	_ = p.r.SetReadDeadline(time.Time{}) // see finish
 	conn, err := p.r.SyscallConn()
@@ -82,10 +82,10 @@ func (p *pipe) rest() {
 		return // closed
 	}
 	left := 0
-	_ = conn.Control(func(fd uintptr) { left, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }) // 0 on an error, which a pipe does not give
+	_ = conn.Control(func(fd uintptr) { left, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }) // a pipe gives no error
 	for left > 0 {
 		n := 0
-		_ = conn.Read(func(fd uintptr) bool { // n says it all
+		_ = conn.Read(func(fd uintptr) bool { // n says enough
 			n, _ = unix.Read(int(fd), p.buf[:min(left, chunk)])
 			return true // do not wait for more
 		})
@@ -97,11 +97,11 @@ func (p *pipe) rest() {
 	}
 }
 
-// close lets go of both ends, after finish or without run.
+// close closes both ends, after finish or if run was never called.
 func (p *pipe) close() {
 	if p == nil {
 		return
 	}
 	_ = p.w.Close() // run may have closed it
-	_ = p.r.Close() // only read from
+	_ = p.r.Close() // only reads: nothing is lost
 }

@@ -22,16 +22,16 @@ type process struct {
 	id   string
 	plan plan
 	null *os.File
-	data *datadir.Dir // nil where none was asked for
+	data *datadir.Dir // nil if the spec needs none
 
 	mu      sync.Mutex
-	pipes   [2]*pipe // of stdout and stderr; nil to discard
+	pipes   [2]*pipe // of stdout and stderr; nil discards
 	started *os.Process
 	removed bool
 
-	signalling sync.Mutex            // held while the group is signalled or given back
-	reaped     bool                  // the group's number can be another's
-	others     map[*process]struct{} // that Exec has started and that run
+	signalling sync.Mutex            // held while the group is signalled or reaped
+	reaped     bool                  // another group can have its number
+	others     map[*process]struct{} // running processes of Exec
 
 	exited chan struct{} // closed when exit and err are set
 	exit   bench.Exit
@@ -42,8 +42,8 @@ func newProcess(id string, p plan, null *os.File) *process {
 	return &process{id: id, plan: p, null: null, exited: make(chan struct{})}
 }
 
-// errState is wrapped by the errors of operations that come too early or too late.
-var errState = errors.New("not possible in this state")
+// errState means that an operation came too early or too late in a process's life.
+var errState = errors.New("not possible in the process's present state")
 
 // ID implements bench.Container.
 func (p *process) ID() string { return p.id }
@@ -68,8 +68,8 @@ func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// Inspect implements bench.Container. There is nothing to read back but where
-// the data lies: nothing is applied to a plain process.
+// Inspect implements bench.Container. It reads back only where the data is, because nothing else is
+// applied to a plain process.
 func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{
 		Image:    p.plan.image,
@@ -114,8 +114,8 @@ func (p *process) Start(ctx context.Context) error {
 	return nil
 }
 
-// reap sees the process to its end. The process stays a zombie until its group
-// is killed, so that the group's number cannot be another's by then.
+// reap waits for the end of the process. The process stays a zombie until its group is killed, so
+// that no other group can get the number before.
 func (p *process) reap() {
 	defer close(p.exited)
 	pid := p.started.Pid
@@ -124,7 +124,7 @@ func (p *process) reap() {
 	})
 	kill := unix.Kill(-pid, unix.SIGKILL)
 	if errors.Is(kill, unix.ESRCH) || errors.Is(kill, unix.EPERM) {
-		kill = nil // the zombie is alone, or what is left has changed its user
+		kill = nil // only the zombie is left, or processes that have changed their user
 	}
 	p.signalling.Lock()
 	state, wait := p.started.Wait()
@@ -137,7 +137,7 @@ func (p *process) reap() {
 		p.err = fmt.Errorf("wait for %s: %w", p.id, p.err)
 		return
 	}
-	p.exit = exitOf(state.Sys().(syscall.WaitStatus)) // what it is on every Unix
+	p.exit = exitOf(state.Sys().(syscall.WaitStatus)) // its type on every Unix
 }
 
 func ignoreInterrupts(op func() error) error {
@@ -191,7 +191,7 @@ func (p *process) Remove(ctx context.Context) error {
 	return p.null.Close()
 }
 
-// kill ends the process, and returns when it and its group are dead.
+// kill kills the process, and returns when it and its group are dead.
 func (p *process) kill(ctx context.Context) error {
 	if p.started == nil {
 		return nil
@@ -205,8 +205,8 @@ func (p *process) kill(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Nearly always the first process was alone, which one system call tells.
-	// Zombies do not count: who reaps orphans may take its time, or never do it.
+	// Nearly always the first process was alone, which one system call tells. Zombies do not count:
+	// their reaper may be slow, or never reap them.
 	group := p.started.Pid
 	if !pause(ctx, func() bool { return errors.Is(unix.Kill(-group, 0), unix.ESRCH) || !groupAlive(group) }) {
 		return ctx.Err()
@@ -214,7 +214,7 @@ func (p *process) kill(ctx context.Context) error {
 	return nil
 }
 
-// pause returns true when done does, and false if ctx ends first.
+// pause polls until done returns true. It returns false if ctx ends first.
 func pause(ctx context.Context, done func() bool) bool {
 	for wait := 100 * time.Microsecond; !done(); wait = min(2*wait, 10*time.Millisecond) {
 		select {

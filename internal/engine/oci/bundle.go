@@ -23,25 +23,24 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
-// A bundle is the directory that a runtime makes a container of, and the pipes
-// that its process will print to. Nobody but the run's owner passes through it,
-// and through the engine's directory above: the files of the image, and those
-// that root makes in the container, have set-user-ID bits and capabilities, or
-// are devices. A user namespace's root is let through where there is one.
+// A bundle is the directory that a runtime makes a container from, and the pipes that its process
+// will print to. Only the run's owner may enter it and the engine's directory above, because files
+// of the image, and files that root makes in the container, can have set-user-ID bits or
+// capabilities, or be devices. With a user namespace, that namespace's root may enter too.
 type bundle struct {
 	id     string // of the container
 	dir    string
 	cgroup string
 	image  *image.Image
-	userNS bool         // its files are those of a user namespace
+	userNS bool         // its files belong to a user namespace
 	base   string       // the unpacked image, the overlay's lower directory
-	data   *datadir.Dir // of the host, for the container's data; nil where it needs none
-	// configured is the Spec that config.json was made for, as JSON.
+	data   *datadir.Dir // on the host, for the container's data; nil if it needs none
+	// configured is the Spec that config.json was made from, as JSON.
 	configured []byte
 
-	mu             sync.Mutex // held while the bundle is taken down
+	mu             sync.Mutex // held while the bundle is removed
 	stdout, stderr *pipe
-	errors         *os.File // what the runtime's commands print to stderr
+	errors         *os.File // stderr of the runtime's commands
 }
 
 func (b *bundle) path(name string) string { return filepath.Join(b.dir, name) }
@@ -70,8 +69,8 @@ func (e *Engine) stage(ctx context.Context, img *image.Image, userNS bool) (*bun
 	return b, nil
 }
 
-// mkdir makes the next bundle's directory. A number whose directory exists is
-// passed over: a run that is resumed after a crash can have leftovers.
+// mkdir makes the next bundle's directory. It skips numbers whose directories exist: a run that is
+// resumed after a crash can have leftovers.
 func (e *Engine) mkdir() (number int, dir string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,14 +83,14 @@ func (e *Engine) mkdir() (number int, dir string, err error) {
 	}
 }
 
-// open makes what a bundle consists of.
+// open makes the parts of a bundle.
 func (b *bundle) open() (err error) {
 	for _, name := range []string{"rootfs", "upper", "work"} {
 		if err := os.Mkdir(b.path(name), 0o700); err != nil {
 			return err
 		}
 	}
-	// It gives the container's root its mode, whatever the umask.
+	// The mode of the container's root is the mode of upper, and must not depend on the umask.
 	if err := os.Chmod(b.path("upper"), 0o755); err != nil {
 		return err
 	}
@@ -107,8 +106,8 @@ func (b *bundle) open() (err error) {
 	return b.pipes()
 }
 
-// pipes makes what the container's process prints to, in place of what an
-// earlier one has printed to.
+// pipes makes the pipes for the output of the container's process. They replace those of an earlier
+// process.
 func (b *bundle) pipes() (err error) {
 	b.stdout.close()
 	b.stderr.close()
@@ -119,7 +118,7 @@ func (b *bundle) pipes() (err error) {
 	return err
 }
 
-// lower is what the writable layer lies over: the image, or what own makes of it.
+// lower is the directory below the writable layer: the image, or the copy of it that own makes.
 func (b *bundle) lower() string {
 	if b.userNS {
 		return b.path("lower")
@@ -127,7 +126,7 @@ func (b *bundle) lower() string {
 	return b.base
 }
 
-// own gives the files to the root of the user namespace, if there is to be one.
+// own gives the image's files to the root of the user namespace, if the container has one.
 func (b *bundle) own() (err error) {
 	if !b.userNS {
 		return nil
@@ -146,7 +145,7 @@ func (b *bundle) own() (err error) {
 	return userns.Bind(b.base, b.lower(), ns)
 }
 
-// mount lays a fresh writable layer over the image.
+// mount mounts a fresh writable layer over the image.
 func (b *bundle) mount() error {
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.lower()), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
 	if err := unix.Mount("overlay", b.path("rootfs"), "overlay", 0, options); err != nil {
@@ -155,13 +154,12 @@ func (b *bundle) mount() error {
 	return nil
 }
 
-// quoteOverlay escapes the separators of an overlay's options, which can be
-// part of a path.
+// quoteOverlay escapes the characters of a path that would separate an overlay's options.
 func quoteOverlay(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace(path)
 }
 
-// keep gives the container what its data will lie on, unless it has that.
+// keep makes the directory for the container's data, unless the bundle has it.
 func (b *bundle) keep(k *datadir.Keeper, spec bench.Spec) (err error) {
 	if spec.Storage == "layer" {
 		return datadir.MakeIn(b.path("rootfs"))
@@ -178,8 +176,8 @@ func (b *bundle) keep(k *datadir.Keeper, spec bench.Spec) (err error) {
 	return k.Admit()
 }
 
-// configure writes config.json for spec, unless it is there already. Telling
-// that takes 2 µs, making it 25.
+// configure writes config.json for spec, unless the existing file is for the same spec. That check
+// takes 2 µs; writing the file takes 25.
 func (b *bundle) configure(spec bench.Spec) error {
 	key, err := json.Marshal(spec)
 	if err != nil || bytes.Equal(key, b.configured) {
@@ -201,20 +199,20 @@ func (b *bundle) configure(spec bench.Spec) error {
 	return nil
 }
 
-// remove takes the bundle down, as far as it was made. Twice is fine.
+// remove removes the bundle, even if it is incomplete. It may be called twice.
 func (b *bundle) remove() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stdout.close()
 	b.stderr.close()
 	if b.errors != nil {
-		_ = b.errors.Close() // nothing was written through it here
+		_ = b.errors.Close() // only the runtime writes to it
 	}
 	return errors.Join(b.data.Remove(), removeTree(b.dir))
 }
 
-// removeTree unmounts what is mounted below dir and deletes it. Nothing is
-// deleted while anything is mounted there: it would be deleted in the mount.
+// removeTree unmounts everything below dir and then deletes dir. It deletes nothing while anything
+// is still mounted there, because it would delete the files of that mount.
 func removeTree(dir string) error {
 	// The kernel names mounts by their real paths.
 	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
@@ -239,13 +237,12 @@ func removeTree(dir string) error {
 		return err
 	}
 	if len(points) > 0 {
-		return fmt.Errorf("remove %s: something is mounted at %s", dir, points[0])
+		return fmt.Errorf("remove %s: a file system is still mounted at %s: unmount it first", dir, points[0])
 	}
 	return os.RemoveAll(dir)
 }
 
-// mountedBelow lists where something is mounted at a directory or below it, in
-// the order it was mounted.
+// mountedBelow lists the mount points at or below a directory, in the order of mounting.
 func mountedBelow(dir string) ([]string, error) {
 	mounts, err := proc.Mounts("/", 0)
 	if err != nil {

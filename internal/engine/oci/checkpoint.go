@@ -12,8 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Checkpointable asks the runtime whether it can, and CRIU whether it works on
-// this kernel.
+// Checkpointable checks that the runtime supports checkpoints, and that CRIU works on this kernel.
 func (e *Engine) Checkpointable(ctx context.Context) error {
 	h, err := e.host(ctx)
 	if err != nil {
@@ -23,7 +22,7 @@ func (e *Engine) Checkpointable(ctx context.Context) error {
 	case byRuntime:
 		return nil
 	case byNobody:
-		return fmt.Errorf("%w: %s cannot restore a checkpoint", bench.ErrUnsupported, h.version.name)
+		return fmt.Errorf("%w: %s cannot restore checkpoints", bench.ErrUnsupported, h.version.name)
 	}
 	if !knowsCRIU(ctx, h) {
 		return fmt.Errorf("%w: this %s was built without CRIU", bench.ErrUnsupported, h.version.name)
@@ -32,13 +31,14 @@ func (e *Engine) Checkpointable(ctx context.Context) error {
 		return fmt.Errorf("%w: checkpoints of %s need criu: %w", bench.ErrUnsupported, h.version.name, err)
 	}
 	if said, err := output(ctx, "criu", "check"); err != nil {
-		return fmt.Errorf("%w: criu does not work on this kernel: %w", bench.ErrUnsupported, explain([]string{"criu", "check"}, err, nil, said))
+		return fmt.Errorf("%w: criu does not work with this kernel: %w", bench.ErrUnsupported,
+			explain([]string{"criu", "check"}, err, nil, said))
 	}
 	return nil
 }
 
-// knowsCRIU asks a runtime for its features. crun lists them with its version,
-// and did so before it had a command for them.
+// knowsCRIU asks a runtime for its features. crun also lists them with its version, and old
+// versions of it only there.
 func knowsCRIU(ctx context.Context, h *host) bool {
 	for _, ask := range []struct{ command, want string }{
 		{"features", `checkpoint.enabled": "true"`}, {"--version", "+CRIU"},
@@ -51,7 +51,7 @@ func knowsCRIU(ctx context.Context, h *host) bool {
 	return false
 }
 
-// output runs a command that only asks, and returns what it prints.
+// output runs a command that changes nothing, and returns what it prints.
 func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -63,9 +63,8 @@ func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out.text, err
 }
 
-// Checkpoint runs the runtime's checkpoint, into the container's bundle, and
-// returns when the first process has ended and the runtime knows the container
-// no more.
+// Checkpoint runs the runtime's checkpoint into the container's bundle. It returns when the first
+// process has ended and the runtime has forgotten the container.
 func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 	own, err := e.own(c)
 	if err != nil {
@@ -82,7 +81,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 	select {
 	case <-l.exited:
 	case <-ctx.Done():
-		return fmt.Errorf("%s was checkpointed and has not ended: %w", b.id, context.Cause(ctx))
+		return fmt.Errorf("%s was checkpointed but has not ended: %w", b.id, context.Cause(ctx))
 	}
 	if own.host.dialect.checkpoint == byRuntime {
 		return own.command(ctx, null, b.errors, "delete")
@@ -90,8 +89,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 	return nil
 }
 
-// Restore runs the runtime's restore. What the container prints goes where
-// Attach had wanted it.
+// Restore runs the runtime's restore. The container's output goes where Attach directed it.
 func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
 	own, err := e.own(c)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// groupsOf is the cgroup that holds those of a run.
+// groupsOf is the cgroup that contains the cgroups of a run.
 func groupsOf(run string) string { return "/tare/" + run }
 
 // groupOf is the cgroup of one container.
@@ -25,7 +25,7 @@ func groupOf(run, engine, number string) string {
 	return groupsOf(run) + "/" + engine + "-" + number
 }
 
-// containerID is what the runtime knows a container by; unique on the machine.
+// containerID is the runtime's ID for a container; it is unique on the machine.
 func containerID(run, engine, number string) string {
 	return run + "-" + engine + "-" + number
 }
@@ -42,11 +42,11 @@ func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
 // The kinds of what a dead run leaves.
 const (
 	kindContainer = "container" // processes, cgroup, the runtime's state and the bundle
-	kindDirectory = "directory" // of the engine in the run's directory
+	kindDirectory = "directory" // the engine's, in the run's directory
 )
 
-// Leftovers lists the containers and the directories that dead runs left with
-// the engine of this name. Directories of runs lie beside that of this run.
+// Leftovers lists the containers and directories that dead runs left with the engine of this name.
+// It looks beside this run's directory, where those of all runs lie.
 func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	groups, err := groupNames("/tare")
 	if err != nil {
@@ -74,7 +74,7 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 	return slices.Concat(found, devices, data), errors.Join(listed, err)
 }
 
-// leftBy lists what one run left.
+// leftBy lists the leftovers of one run.
 func (e *Engine) leftBy(run string) ([]bench.Leftover, error) {
 	dir := e.dirOf(run)
 	containers, err := containersOf(run, e.cfg.Name, dir)
@@ -91,14 +91,13 @@ func (e *Engine) leftBy(run string) ([]bench.Leftover, error) {
 	return found, nil
 }
 
-// dirOf is the directory of the engine of this name in another run.
+// dirOf is the directory of the same-named engine in another run.
 func (e *Engine) dirOf(run string) string {
 	return filepath.Join(filepath.Dir(e.cfg.Dir), run, prefix+e.cfg.Name)
 }
 
-// RemoveLeftover removes what Leftovers listed. It does without the runtime,
-// which may not be installed any more: what runtimes keep lies in the engine's
-// directory and in control groups.
+// RemoveLeftover removes an object that Leftovers listed. It does not need the runtime, which may
+// no longer be installed: runtimes keep everything in the engine's directory and in control groups.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
@@ -128,8 +127,8 @@ func numberOf(name, engine string) (string, bool) {
 	return number, true
 }
 
-// containersOf lists the numbers of an engine's containers of a run, by their
-// bundles and by their cgroups.
+// containersOf lists the numbers of an engine's containers in a run. It looks at bundles and at
+// cgroups.
 func containersOf(run, engine, dir string) ([]string, error) {
 	names, err := groupNames(groupsOf(run))
 	if err != nil {
@@ -151,8 +150,8 @@ func containersOf(run, engine, dir string) ([]string, error) {
 	return numbers, nil
 }
 
-// removeEngine removes an engine's containers of a run, its directory, and the
-// run's cgroup if no other engine has one there.
+// removeEngine removes an engine's containers of a run and its directory. It removes the run's
+// cgroup too if no other engine has a cgroup there.
 func removeEngine(ctx context.Context, run, engine, dir string) error {
 	numbers, err := containersOf(run, engine, dir)
 	if err != nil {
@@ -167,7 +166,7 @@ func removeEngine(ctx context.Context, run, engine, dir string) error {
 	return errors.Join(prune(run), removeTree(dir))
 }
 
-// prune removes the cgroup of a run, and that of all runs, if nobody uses them.
+// prune removes the cgroup of a run, and the one of all runs, if they are empty.
 func prune(run string) error {
 	groups, err := cgroup.Detect("/")
 	if errors.Is(err, cgroup.ErrNone) {
@@ -190,13 +189,13 @@ func removeContainer(ctx context.Context, run, engine, dir, number string) error
 	return removeTree(filepath.Join(dir, number))
 }
 
-// stateOf is where runtimes keep the state of a container in their directory: most
-// of them in a directory of its name, runsc in a file.
+// stateOf lists the paths at which runtimes keep the state of a container: most use a directory
+// with its name, runsc a file.
 func stateOf(dir, id string) []string {
 	return []string{filepath.Join(dir, id), filepath.Join(dir, id+"_sandbox:"+id+".state")}
 }
 
-// removeState removes the state of a container, and what runsc has beside it.
+// removeState removes the state of a container, and the files that runsc has beside it.
 func removeState(dir, id string) error {
 	var errs []error
 	lock, socket := filepath.Join(dir, id+"_sandbox:"+id+".lock"), filepath.Join(dir, "runsc-"+id+".sock")
@@ -241,8 +240,7 @@ func groupNames(path string) ([]string, error) {
 	return names, err
 }
 
-// subdirectories lists the names of the directories in dir. Of a directory
-// that does not exist there are none.
+// subdirectories lists the names of the directories in dir. If dir does not exist, there are none.
 func subdirectories(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

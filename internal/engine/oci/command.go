@@ -19,12 +19,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// tailSize bounds how much of a log or an output is read to explain a failure.
+// tailSize limits how much of a log or an output is read to explain a failure, in bytes.
 const tailSize = 64 << 10
 
-// run runs one command of the runtime. Its output goes to the given files as
-// they are, so that nothing has to be copied while it runs. When ctx ends, it
-// is killed with everything that is still in its process group.
+// run runs one command of the runtime. The command writes directly to the given files, so tare
+// copies nothing while it runs. When ctx ends, the command's whole process group is killed.
 func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
 	cmd := exec.Command(h.binary, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = h.null, stdout, stderr
@@ -41,7 +40,7 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 		defer close(killed)
 		_ = killGroup(cmd.Process.Pid) // it may have ended just now
 	})
-	// Only Wait gives the number back, so nothing may be killed by it after.
+	// Wait frees the process's number, so nothing may be killed by that number afterwards.
 	waiting := ended(cmd.Process.Pid)
 	if !stop() {
 		<-killed
@@ -59,11 +58,10 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 
 func killGroup(pid int) error { return unix.Kill(-pid, unix.SIGKILL) }
 
-// endGroupOf ends helpers that outlived a command, which was the first of its
-// process group, and collects their exit status. Orphans become children of
-// this process, because it is their reaper; as long as there is one, the
-// group's number is no other's. One that outlives SIGKILL for longer than a
-// second hangs in the kernel; it is not waited for.
+// endGroupOf kills the helper processes that outlived a command, whose process group they are in,
+// and collects their exit status. Orphans become children of this process, because it is their
+// reaper. While one of them exists, no other group gets the group's number. A process that outlives
+// SIGKILL by more than a second hangs in the kernel; endGroupOf does not wait for it.
 func endGroupOf(group int) {
 	for range 1000 {
 		if !reap(-group) {
@@ -74,8 +72,8 @@ func endGroupOf(group int) {
 	}
 }
 
-// reap collects the exit status of a child, or of process group -pid, without
-// waiting. It reports whether there are children left that run.
+// reap collects the exit status of a child, or of the children in process group -pid, without
+// waiting. It reports whether running children are left.
 func reap(pid int) (left bool) {
 	for {
 		n, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -88,12 +86,12 @@ func reap(pid int) (left bool) {
 	}
 }
 
-// orphanAge is how long a child has to be dead before nobody waits for it.
+// orphanAge is how long a child must have been dead before tare assumes that no goroutine waits for
+// it.
 const orphanAge = 50 * time.Millisecond
 
-// collectOrphans collects the exit status of orphans that were given to this
-// process, as their reaper, and that nobody waits for: what a runtime that was
-// killed had begun outside of its process group.
+// collectOrphans collects the exit status of orphans that this process got as their reaper and that
+// no goroutine waits for: processes that a killed runtime had started outside its process group.
 func collectOrphans() {
 	dead := deadChildren()
 	if len(dead) == 0 {
@@ -110,7 +108,7 @@ func collectOrphans() {
 func deadChildren() []proc.Process {
 	all, err := proc.All("/")
 	if err != nil {
-		return nil // then they stay until this process ends, and cost a number each
+		return nil // they stay until this process ends, and use one process number each
 	}
 	self := os.Getpid()
 	return slices.DeleteFunc(all, func(p proc.Process) bool { return p.Parent != self || p.State != 'Z' })
@@ -120,8 +118,8 @@ func deadChildren() []proc.Process {
 type commandError struct {
 	argv    []string
 	err     error
-	last    string // what it said last; empty if nothing
-	omitted int    // how many lines it said before
+	last    string // its last message; empty if none
+	omitted int    // number of lines before it
 }
 
 func (e *commandError) Error() string {
@@ -137,8 +135,8 @@ func (e *commandError) Error() string {
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// explain makes the error of a command that failed: with the last message of
-// the runtime's log or, where there is none, the last line of its stderr.
+// explain makes the error of a failed command. It has the last message of the runtime's log or,
+// without one, the last line of stderr.
 func explain(argv []string, err error, log, stderr []byte) error {
 	e := &commandError{argv: argv, err: err}
 	lines := linesOf(log)
@@ -165,8 +163,8 @@ func linesOf(text []byte) [][]byte {
 	return lines[:n]
 }
 
-// message takes the message from a line of a log in JSON. Any other line is a
-// message as it is; what cannot be printed in it is quoted.
+// message takes the message from a line of a JSON log. Any other line is itself the message.
+// Unprintable characters are quoted.
 func message(line []byte) string {
 	var entry struct {
 		Message string `json:"msg"`
@@ -188,7 +186,7 @@ func message(line []byte) string {
 	return strings.TrimSpace(text)
 }
 
-// tail reads the end of a file. One that cannot be read has nothing to say.
+// tail reads the end of a file; nothing if the file cannot be read.
 func tail(name string) []byte {
 	f, err := os.Open(name)
 	if err != nil {

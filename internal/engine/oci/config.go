@@ -21,14 +21,14 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
-// version is what config.json says it complies with: the oldest that has what
-// is used here, because runtimes refuse one that they do not know.
+// version is the version in config.json: the oldest that has everything used here, because runtimes
+// refuse versions that they do not know.
 const version = "1.0.2"
 
-// defaultPath is for images that name none.
+// defaultPath is for images that set no PATH.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// check reports what of spec this driver cannot do.
+// check reports the parts of spec that this driver does not support.
 func (e *Engine) check(h *host, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
@@ -38,17 +38,17 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 	}
 	switch {
 	case spec.Runtime != "" && spec.Runtime != h.version.name:
-		return refuse("runtime %q: this engine is %s alone", spec.Runtime, h.version.name)
+		return refuse("runtime %q: this engine runs only %s: use another engine", spec.Runtime, h.version.name)
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
-		return refuse("storage %q needs an engine above the runtime: use layer, bind or tmpfs", spec.Storage)
+		return refuse("storage %q: a bare runtime has no volumes: use layer, bind or tmpfs", spec.Storage)
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":
-		return refuse("snapshotter %q: only overlayfs", spec.Snapshotter)
+		return refuse("snapshotter %q: use overlayfs", spec.Snapshotter)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged:
-		return refuse("a privileged container has no user namespace of its own")
+		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.UserNS:
 		if err := userns.Passable(e.cfg.Dir); err != nil {
 			return fmt.Errorf("%s: %w", e.cfg.Name, err)
@@ -99,7 +99,7 @@ func specification(spec bench.Spec, b *bundle) (*specs.Spec, error) {
 	return l.specification(spec), nil
 }
 
-// A layout is what a specification depends on besides the Spec.
+// A layout is everything that a specification depends on besides the Spec.
 type layout struct {
 	root, cgroup, dir string
 	user              specs.User
@@ -160,7 +160,7 @@ func (l layout) namespaces(spec bench.Spec) []specs.LinuxNamespace {
 	return list
 }
 
-// systemMounts are what programs expect to find.
+// systemMounts are the mounts that programs expect.
 func systemMounts(spec bench.Spec) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
@@ -172,8 +172,8 @@ func systemMounts(spec bench.Spec) []specs.Mount {
 	}
 }
 
-// sys is a mount of sysfs. Who is root in a user namespace only may not make one
-// for the host's network, and gets the host's.
+// sys is a mount of sysfs. The root of a user namespace may not mount a sysfs for the host's
+// network, so it gets a bind mount of the host's /sys.
 func sys(spec bench.Spec) specs.Mount {
 	mode := "ro"
 	if spec.Security.Privileged {
@@ -210,7 +210,7 @@ func mountOf(m bench.Mount) specs.Mount {
 
 func resources(spec bench.Spec) *specs.LinuxResources {
 	r := &specs.LinuxResources{
-		// The runtimes allow the usual devices besides.
+		// The runtimes allow the usual devices in addition.
 		Devices: []specs.LinuxDeviceCgroup{{Allow: spec.Security.Privileged, Access: "rwm"}},
 	}
 	l := spec.Limits
@@ -231,7 +231,7 @@ func resources(spec bench.Spec) *specs.LinuxResources {
 	return r
 }
 
-// maskedPaths are hidden from containers that are not privileged, as Docker does.
+// maskedPaths are the paths that unprivileged containers cannot see, as in Docker.
 func maskedPaths() []string {
 	return []string{
 		"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
@@ -239,9 +239,9 @@ func maskedPaths() []string {
 	}
 }
 
-// capabilityNames names the capabilities of a set as /proc/PID/status has it.
-// Those that have no name yet are left out, because runtimes refuse names that
-// they do not know.
+// capabilityNames returns the names of a set of capabilities, given as in /proc/PID/status. It
+// omits capabilities that are newer than this list, because runtimes refuse names that they do not
+// know.
 func capabilityNames(set uint64) []string {
 	held, _ := cap.FromBitmap(set)
 	return held

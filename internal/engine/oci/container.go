@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// deleteLimit bounds one try to have the runtime delete a container.
+// deleteLimit limits one attempt of the runtime to delete a container.
 const deleteLimit = 5 * time.Second
 
 // A container is one container of an OCI runtime.
@@ -29,30 +29,30 @@ type container struct {
 	bundle *bundle
 	spec   bench.Spec
 
-	address netip.Addr // on the engine's bridge; invalid where it is not on it
+	address netip.Addr // on the engine's bridge; invalid if the container is not on it
 
-	stdout, stderr io.Writer // where Attach wants the output; nil discards
+	stdout, stderr io.Writer // from Attach; nil discards
 
-	life atomic.Pointer[life] // Restore begins another
+	life atomic.Pointer[life] // Restore begins another one
 
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
-	failed  bool // to be deleted by the runtime: the next try is by force
-	deleted bool // the bundle may be there
+	failed  bool // the runtime failed to delete it: the next attempt uses force
+	deleted bool // the runtime deleted it; the bundle may still exist
 	removed bool
-	// processes are the files that describe what Exec runs, by arguments.
+	// processes are the files that describe the processes of Exec, by arguments.
 	processes map[string]string
 
 	frozen atomic.Bool  // Pause may have stopped the processes
-	execs  atomic.Int64 // counts the calls of Exec, whose files have its number
+	execs  atomic.Int64 // counts calls of Exec; the files of each have its number
 }
 
-// A life of a container is that of its first process. What concerns the
-// process is left until a runtime's command has returned, so that neither
-// looking it up nor news of it gets into the command's time.
+// A life of a container is the life of its first process. The process is looked up, and its end is
+// reported, only after the runtime's command has returned, so that neither adds to the command's
+// time.
 type life struct {
 	found          func() (*process, error) // the first process in the container
-	watched        sync.Once                // that it is waited for
+	watched        sync.Once                // starts waiting for the process
 	stdout, stderr *pipe
 	exited         chan struct{} // closed when exit and err are set
 	exit           bench.Exit
@@ -66,7 +66,7 @@ func (c *container) command(ctx context.Context, stdout, stderr *os.File, args .
 	return c.commandWith(ctx, stdout, stderr, args)
 }
 
-// commandWith runs a command that has arguments after the container's name.
+// commandWith runs a command with further arguments after the container's name.
 func (c *container) commandWith(ctx context.Context, stdout, stderr *os.File, args []string, after ...string) error {
 	argv := append(c.globals("log"), args...)
 	argv = append(append(argv, c.bundle.id), after...)
@@ -80,8 +80,7 @@ func (c *container) commandWith(ctx context.Context, stdout, stderr *os.File, ar
 	return nil
 }
 
-// globals are the flags that come before every command, which writes to that
-// log in the bundle.
+// globals are the flags before every command; log is the name of its log in the bundle.
 func (c *container) globals(log string) []string {
 	flags := []string{"--root", c.engine.state(), "--log", c.bundle.path(log), "--log-format", "json"}
 	return append(flags, c.host.dialect.flags(c.spec)...)
@@ -102,14 +101,14 @@ func (c *container) begin() {
 
 func (c *container) found() (*process, error) { return c.life.Load().found() }
 
-// create makes the container. Its process exists from now on.
+// create makes the container. Its process exists from then on.
 func (c *container) create(ctx context.Context) error {
 	b := c.bundle
 	return c.command(ctx, b.stdout.w, b.stderr.w, "create", "--bundle", b.dir, "--pid-file", b.path("pid"))
 }
 
-// join puts the container on the engine's bridge: its namespaces are there, and
-// nothing runs in them yet.
+// join puts the container on the engine's bridge. It runs after create, when the namespaces exist
+// and nothing runs in them yet.
 func (c *container) join() error {
 	p, err := c.found()
 	if err != nil {
@@ -119,8 +118,8 @@ func (c *container) join() error {
 	return err
 }
 
-// find looks up the process that create made. If it has ended it keeps its
-// number, because it is waited for here and nowhere else.
+// find looks up the process that create made. Even after its end the process keeps its number,
+// because only this package waits for it.
 func (c *container) find(l *life) (*process, error) {
 	l.stdout.closeWrite()
 	l.stderr.closeWrite()
@@ -135,7 +134,7 @@ func (c *container) find(l *life) (*process, error) {
 	return p, nil
 }
 
-// watch begins to copy what the process prints, and to wait for its end.
+// watch begins to copy the process's output, and to wait for its end.
 func (c *container) watch() *life {
 	l := c.life.Load()
 	l.watched.Do(func() {
@@ -164,7 +163,7 @@ func readPID(name string) (int, error) {
 	return pid, nil
 }
 
-// await takes the exit status of the container's process.
+// await collects the exit status of the container's process.
 func (c *container) await(l *life, p *process) {
 	defer close(l.exited)
 	status, err := p.wait()
@@ -190,8 +189,8 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	return err
 }
 
-// Start leaves what the process prints in its pipes until the runtime's
-// command has returned.
+// Start runs the runtime's start. The process's output stays in the pipes until that command has
+// returned.
 func (c *container) Start(ctx context.Context) error {
 	err := c.command(ctx, c.host.null, c.bundle.errors, "start")
 	c.watch()
@@ -214,9 +213,9 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	return l.exit, nil
 }
 
-// Remove has the runtime delete the container. The bundle of one that had ended
-// by itself is left to the second call, or to the engine; see the package comment.
-// Where the runtime has failed, the next call does it by force.
+// Remove runs the runtime's delete. If the container had ended by itself, its bundle is left to the
+// second call or to the engine; see the package comment. If the runtime fails, the next call uses
+// force.
 func (c *container) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +230,7 @@ func (c *container) Remove(ctx context.Context) error {
 		}
 		c.deleted = true
 		c.engine.network.Leave(c.address)
-		c.address = netip.Addr{} // it may be another's now
+		c.address = netip.Addr{} // another container may get it now
 		c.engine.retire(c.bundle)
 		if done {
 			return nil
@@ -244,7 +243,7 @@ func (c *container) Remove(ctx context.Context) error {
 	return nil
 }
 
-// Gone looks for the state that runtimes keep of a container until it is deleted.
+// Gone looks for the state that runtimes keep until a container is deleted.
 func (e *Engine) Gone(_ context.Context, bc bench.Container) error {
 	c, err := e.own(bc)
 	if err != nil {
@@ -255,15 +254,15 @@ func (e *Engine) Gone(_ context.Context, bc bench.Container) error {
 	for _, file := range stateOf(e.state(), c.bundle.id) {
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 			c.failed, c.deleted, c.removed = true, false, false
-			return errors.Join(fmt.Errorf("%s delete has removed nothing: it ended with success, and %s is still there", e.cfg.Name, file), err)
+			return errors.Join(fmt.Errorf("%s delete reported success but removed nothing: %s still exists",
+				e.cfg.Name, file), err)
 		}
 	}
 	return nil
 }
 
-// delete has the runtime delete the container, or does it by force where that has
-// failed before. It reports whether that was all the regular way: the process had
-// ended, and one command was enough.
+// delete runs the runtime's delete, or uses force if delete has failed before. regular reports
+// whether the process had already ended and one command was enough.
 func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	if c.failed {
 		return false, c.force(ctx)
@@ -277,8 +276,8 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	case <-l.exited:
 		regular = true
 	default:
-		// Killing first is quicker than the runtimes' own --force: runc looks
-		// only every 100 ms whether the process is gone.
+		// Killing first is faster than the runtimes' own --force: runc checks only every 100 ms
+		// whether the process is gone.
 		if err := c.kill(ctx, l, p); err != nil {
 			return false, err
 		}
@@ -287,16 +286,16 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	defer cancel()
 	args := []string{"delete"}
 	if c.frozen.Load() && c.host.dialect.sandbox {
-		args = append(args, "--force") // a sandbox that was killed while it was paused is "paused" for ever
+		args = append(args, "--force") // runsc calls a sandbox that was killed while paused "paused" forever
 	}
 	return regular, c.command(limited, c.host.null, c.bundle.errors, args...)
 }
 
-// kill ends the first process, and with it all others in its PID namespace.
+// kill kills the first process. All others in its PID namespace die with it.
 func (c *container) kill(ctx context.Context, l *life, p *process) error {
 	err := p.kill()
 	if err == nil && c.frozen.Load() {
-		err = c.host.groups.Thaw(ctx, c.bundle.cgroup) // on version 1 it would not notice
+		err = c.host.groups.Thaw(ctx, c.bundle.cgroup) // on version 1 a frozen process does not notice the signal
 	}
 	if err != nil {
 		return fmt.Errorf("kill process %d: %w", p.pid, err)
@@ -305,16 +304,16 @@ func (c *container) kill(ctx context.Context, l *life, p *process) error {
 	case <-l.exited:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("process %d was killed and has not ended: %w", p.pid, context.Cause(ctx))
+		return fmt.Errorf("process %d was killed but has not ended: %w", p.pid, context.Cause(ctx))
 	}
 }
 
-// force deletes a container in any state, even one that the runtime does not
-// know or cannot read any more.
+// force deletes a container in any state, even one that the runtime does not know or can no longer
+// read.
 func (c *container) force(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
-	// Whatever it answers: what it should have removed is looked for below.
+	// Its answer does not matter: the code below checks what is still there.
 	_ = c.command(limited, c.host.null, c.bundle.errors, "delete", "--force")
 	if err := endGroup(ctx, c.bundle.cgroup); err != nil {
 		return err
@@ -322,7 +321,7 @@ func (c *container) force(ctx context.Context) error {
 	return removeState(c.engine.state(), c.bundle.id)
 }
 
-// discard removes what is left of a container that could not be created.
+// discard removes the parts of a container whose creation failed.
 func (c *container) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*deleteLimit)
 	defer cancel()

@@ -4,31 +4,32 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A dialect is how a runtime differs from runc, on whose command line all of
-// them agree otherwise.
+// A dialect is how a runtime differs from runc. Apart from that, all runtimes have runc's command
+// line.
 type dialect struct {
 	// flags come before every command.
 	flags func(spec bench.Spec) []string
-	// refuse says what of a Spec the runtime would take and not honour.
+	// refuse names the part of a Spec that the runtime would accept but not honour; empty if there
+	// is none.
 	refuse func(spec bench.Spec) string
-	// sandbox: the processes inside have a kernel of their own, and the host
-	// sees only the sandbox. Inspect asks it and the runtime's own state.
+	// sandbox: the processes inside have a kernel of their own, and the host sees only the sandbox.
+	// Inspect asks the sandbox and the runtime's own state.
 	sandbox bool
-	// checkpoint is who writes checkpoints.
+	// checkpoint is the program that writes checkpoints.
 	checkpoint checkpointer
 }
 
-// A checkpointer is who writes a runtime's checkpoints.
+// A checkpointer is the program that writes a runtime's checkpoints.
 type checkpointer int
 
 const (
 	byNobody  checkpointer = iota
-	byCRIU                 // and the runtime deletes the container afterwards
-	byRuntime              // which leaves the stopped container to be deleted
+	byCRIU                 // afterwards the runtime deletes the container
+	byRuntime              // afterwards tare must delete the stopped container
 )
 
-// dialectOf returns the dialect of a runtime by the name that it gives itself.
-// A runtime that is not known is taken for one like runc.
+// dialectOf returns the dialect of a runtime, by the name that the runtime reports. Unknown
+// runtimes are treated like runc.
 func dialectOf(runtime string) dialect {
 	d := dialect{
 		flags:      func(bench.Spec) []string { return nil },
@@ -37,7 +38,7 @@ func dialectOf(runtime string) dialect {
 	}
 	switch runtime {
 	case "youki":
-		d.checkpoint = byNobody // 0.7 has a checkpoint and no restore
+		d.checkpoint = byNobody // 0.7 has checkpoint but no restore
 	case "runsc":
 		d.flags, d.refuse = runscFlags, runscRefuses
 		d.sandbox, d.checkpoint = true, byRuntime
@@ -45,10 +46,9 @@ func dialectOf(runtime string) dialect {
 	return d
 }
 
-// runscFlags sets what runsc takes from its flags and not from config.json. Its
-// default network is a stack between the interfaces of the namespace, of which
-// there are none here, not even loopback. Without net-raw it takes one of the
-// capabilities away.
+// runscFlags sets what runsc reads from flags and not from config.json. Its default network is a
+// stack of its own behind the interfaces of the namespace, and here that has none, not even
+// loopback. Without net-raw, runsc drops the capability NET_RAW.
 func runscFlags(spec bench.Spec) []string {
 	if spec.Network == "host" {
 		return []string{"--net-raw", "--network=host"}
@@ -58,16 +58,16 @@ func runscFlags(spec bench.Spec) []string {
 
 func runscRefuses(spec bench.Spec) string {
 	if spec.Network == "bridge" {
-		return "network bridge: its own network stack is not put on one: use none or host"
+		return "network bridge: tare cannot connect the sandbox's own network stack to a bridge: use none or host"
 	}
 	if spec.Limits.Pids > 0 {
-		return "a limit of processes: it would count the sandbox's threads, not the processes inside"
+		return "limit of processes: it would count the threads of the sandbox, not the processes inside"
 	}
 	if spec.Security.UserNS {
-		return "user namespaces: it has one of its own already, around its sandbox"
+		return "user namespaces: the runtime already has one of its own around the sandbox"
 	}
 	if spec.Security.Seccomp == bench.SeccompDocker {
-		return "a filter of system calls: those of the processes inside go to a kernel of their own"
+		return "seccomp filter: the system calls of the processes inside go to the sandbox's own kernel"
 	}
 	return ""
 }

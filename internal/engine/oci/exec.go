@@ -20,10 +20,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Exec runs the runtime's exec, with a process like the container's first one
-// but for its arguments. Where the runtime itself fails, which it says in its
-// log, that is an error; any other status is that of the process. It returns
-// when nobody can print to the process's outputs any more.
+// Exec runs the runtime's exec, with a process like the container's first one except for its
+// arguments. If the runtime itself fails, which its log tells, that is an error; any other status
+// is the status of the process. Exec returns when no process can print to the outputs any more.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -38,8 +37,8 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	return x.run(ctx, stdout, stderr)
 }
 
-// processFile returns the name of a file that describes the container's process
-// with these arguments. It is written once for all calls with the same.
+// processFile returns the name of the file that describes the container's process with these
+// arguments. The file is written once for all calls with the same arguments.
 func (c *container) processFile(argv []string) (string, error) {
 	key, err := json.Marshal(argv)
 	if err != nil {
@@ -86,12 +85,12 @@ type execution struct {
 	name      string // of its files in the bundle
 	process   string // file
 	outputs   [2]*pipe
-	killed    bool // the process inside, by killInside
+	killed    bool // killInside killed the process inside
 }
 
 func (x *execution) path(suffix string) string { return x.container.bundle.path(x.name + suffix) }
 
-// run runs the command. When ctx ends, the process inside ends with it.
+// run runs the command. When ctx ends, it kills the process inside too.
 func (x *execution) run(ctx context.Context, stdout, stderr io.Writer) (bench.Exit, error) {
 	c := x.container
 	files := [2]*os.File{c.host.null, c.host.null}
@@ -120,13 +119,13 @@ func (x *execution) run(ctx context.Context, stdout, stderr io.Writer) (bench.Ex
 	}
 	exit, err := x.result(args, err)
 	if err != nil {
-		// Some runtimes leave behind what they had begun.
+		// Some runtimes leave processes behind.
 		return exit, errors.Join(err, cleanUp(kill))
 	}
 	return exit, x.drain(ctx)
 }
 
-// result tells the status of the process from a failure of the runtime.
+// result distinguishes the status of the process from a failure of the runtime.
 func (x *execution) result(args []string, err error) (bench.Exit, error) {
 	var status *exec.ExitError
 	if err == nil {
@@ -139,8 +138,7 @@ func (x *execution) result(args []string, err error) (bench.Exit, error) {
 	return bench.Exit{}, explain(append([]string{x.container.host.binary}, args...), err, log, nil)
 }
 
-// failed reports whether a log tells of a failure: the last words of a runtime
-// that could not do what it was asked for.
+// failed reports whether the last entry of a runtime's log is an error.
 func failed(log []byte) bool {
 	return slices.ContainsFunc(linesOf(log), func(line []byte) bool {
 		var entry struct {
@@ -151,7 +149,7 @@ func failed(log []byte) bool {
 	})
 }
 
-// drain returns when everything that was printed has been copied.
+// drain returns when all output has been copied.
 func (x *execution) drain(ctx context.Context) error {
 	var errs []error
 	for _, p := range x.outputs {
@@ -163,27 +161,27 @@ func (x *execution) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// clear removes what only this call needed.
+// clear removes the files of this call.
 func (x *execution) clear() {
 	for _, p := range x.outputs {
 		p.close()
 	}
 	for _, suffix := range []string{".log", ".pid"} {
-		_ = os.Remove(x.path(suffix)) // goes with the bundle otherwise
+		_ = os.Remove(x.path(suffix)) // otherwise the bundle's removal removes it
 	}
 }
 
-// cleanUp ends the process inside, after the runtime's command has ended.
+// cleanUp kills the process inside, after the runtime's command has ended.
 func cleanUp(kill func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteLimit)
 	defer cancel()
 	return kill(ctx)
 }
 
-// killOrphans ends the processes in the container that are children of this
-// process but not the container's first: those whose runtime was killed. What
-// another Exec runs is its own runtime's child. Their status is collected here,
-// because one that nobody collects keeps the container's end from being told.
+// killOrphans kills the container's processes that are children of this process, except the first
+// one: the runtime that started them was killed. Processes of another Exec are not affected,
+// because they are children of their runtime. killOrphans also collects the exit status, because an
+// uncollected process would delay the report of the container's end.
 func (c *container) killOrphans(ctx context.Context) error {
 	first, err := c.found()
 	if err != nil {
@@ -202,19 +200,20 @@ func (c *container) killOrphans(ctx context.Context) error {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():
-				return fmt.Errorf("process %d in %s was killed and has not ended: %w", p.PID, c.bundle.id, context.Cause(ctx))
+				return fmt.Errorf("process %d in %s was killed but has not ended: %w", p.PID, c.bundle.id,
+					context.Cause(ctx))
 			}
 		}
 	}
 	return nil
 }
 
-// orphans lists the children of this process, dead ones too, in the PID
-// namespace of a container's first process, but not that itself.
+// orphans lists the children of this process, dead ones too, that are in the PID namespace of a
+// container's first process. It does not list that first process.
 func orphans(first int) ([]proc.Process, error) {
 	space, err := namespaceOf(first)
 	if err != nil {
-		return nil, nil // it has ended, and everything else with it
+		return nil, nil // it has ended, and all others with it
 	}
 	all, err := proc.All("/")
 	self := os.Getpid()

@@ -10,10 +10,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// runInSandbox is run for a process that the host does not see. When ctx ends, the
-// runtime's command is not killed but the process inside, and the command comes
-// back by itself: one that is killed may have started the process already, and not
-// have come to say its number.
+// runInSandbox is like run, for a process that the host does not see. When ctx ends, it kills the
+// process inside and not the runtime's command, which then returns by itself. A command that is
+// killed may already have started the process without having reported its number.
 func (x *execution) runInSandbox(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
 	unlimited, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
@@ -21,7 +20,7 @@ func (x *execution) runInSandbox(ctx context.Context, h *host, stdout, stderr *o
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		x.stopInside(back)
-		kill() // a command that has not come back
+		kill() // the command has not returned
 	})
 	err := run(unlimited, h, stdout, stderr, args)
 	close(back)
@@ -31,15 +30,15 @@ func (x *execution) runInSandbox(ctx context.Context, h *host, stdout, stderr *o
 	return err
 }
 
-// stopInside kills the process inside as soon as its number is known, and waits
-// until the command is back. It gives up after deleteLimit.
+// stopInside kills the process inside as soon as its number is known, and waits until the command
+// has returned. It gives up after deleteLimit.
 func (x *execution) stopInside(back <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteLimit)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		_ = x.killInside(ctx) // a number that is none yet: again
+		_ = x.killInside(ctx) // the number is not known yet: try again
 		select {
 		case <-tick.C:
 		case <-back:
@@ -50,8 +49,8 @@ func (x *execution) stopInside(back <-chan struct{}) {
 	}
 }
 
-// killInside has the runtime kill the process inside, once. Without a number
-// there is none: nothing was started, or it has not come to be said.
+// killInside lets the runtime kill the process inside, once. It does nothing without a number: no
+// process was started, or its number is not known yet.
 func (x *execution) killInside(ctx context.Context) error {
 	if x.killed {
 		return nil

@@ -94,7 +94,7 @@ func misdelete(way string, args []string) int {
 // operation. What is left is removed by the next call.
 func TestDeleteErrors(t *testing.T) {
 	for way, want := range map[string]string{
-		"deletes nothing": "fake delete has removed nothing: it ended with success, and ",
+		"deletes nothing": "fake delete reported success but removed nothing: ",
 		"deletes badly":   "exit status 7: cannot delete that",
 	} {
 		for _, task := range []string{"exit 0", "hold"} {
@@ -177,7 +177,7 @@ func openWith(t *testing.T, way string, images *image.Library) (*oci.Engine, eng
 func TestProbeErrors(t *testing.T) {
 	for way, want := range map[string]string{
 		"hangs at once":        "context deadline exceeded",
-		"says another version": "not an OCI runtime's answer",
+		"says another version": "not the output of an OCI runtime",
 		"prints without end":   "--version: ",
 		"does not start":       "exit status 127: cannot load libseccomp.so.2",
 	} {

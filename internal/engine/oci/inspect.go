@@ -11,11 +11,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// Inspect asks the kernel about the container's first process, which exists
-// from create on. Only what is decided at start, its argv, is taken from the
-// config.json that the runtime was given. A root over another image than the
-// one resolved, and another cgroup, are bench.ErrMismatch. Once the process has
-// ended, Inspect returns what it found before.
+// Inspect asks the kernel about the container's first process, which exists from create on. Only
+// argv, which takes effect at start, comes from the config.json that the runtime was given. If the
+// root lies over an image that is not the resolved one, or if the cgroup is a different one, the
+// error is bench.ErrMismatch. Once the process has ended, Inspect returns what it found before.
 func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +69,7 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 	return a, err
 }
 
-// checkRoot wants the root to lie on the image that was resolved.
+// checkRoot checks that the root lies on the image that was resolved.
 func (c *container) checkRoot(root proc.Mount) error {
 	lower, _ := root.Option("lowerdir")
 	want := c.bundle.lower()

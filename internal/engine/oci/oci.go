@@ -1,19 +1,16 @@
-// Package oci drives an OCI runtime (runc, crun, youki, gVisor's runsc and
-// others with their command line) directly, with no daemon between: it makes the bundles itself and runs
-// the runtime's create, start and delete.
+// Package oci drives an OCI runtime (runc, crun, youki, gVisor's runsc and others with the same
+// command line) directly, without a daemon. It makes the bundles itself and runs the runtime's
+// create, start and delete.
 //
-// So that tare is not in its own numbers, Create adds next to nothing to the
-// runtime's command: Prepare, which is never timed, stages the next bundle
-// (directories, overlay mount, pipes, config.json), and Create takes it. What
-// a removed container leaves of its bundle is taken down by the second Remove,
-// the next Prepare or Close, none of which is timed either: a runtime knows
-// nothing of images and layers, so unmounting and deleting them is not part of
-// what it costs.
+// Create adds almost nothing to the runtime's command, to keep tare's own work out of the numbers.
+// Prepare, which is never timed, stages the next bundle (directories, overlay mount, pipes,
+// config.json), and Create uses it. The bundle of a removed container is removed by the second
+// Remove, the next Prepare or Close, which are not timed either. A runtime knows nothing about
+// images and layers, so unmounting and deleting them is not part of its cost.
 //
-// The process in a container is a child of a command that has ended. To learn
-// of its exit at once and with its status, the engine makes this process the
-// reaper of its orphaned descendants (PR_SET_CHILD_SUBREAPER) when it is first
-// used, and that stays so.
+// The process in a container is a child of a command that has ended. To learn at once when it
+// exits, and with which status, the engine makes this process the reaper of its orphaned
+// descendants (PR_SET_CHILD_SUBREAPER) on first use, for good.
 package oci
 
 import (
@@ -37,10 +34,10 @@ import (
 
 // Config says which runtime to drive, and where.
 type Config struct {
-	Name   string         // of the engine, in the characters of a run's ID; part of paths
+	Name   string         // of the engine; part of paths, so only characters of a run's ID
 	Binary string         // name or path of the runtime; empty = Name
 	Run    string         // ID of the run
-	Dir    string         // directory of the run, named as the run is; it exists
+	Dir    string         // existing directory of the run; its last element is the run's ID
 	Images *image.Library // where images come from
 }
 
@@ -59,11 +56,11 @@ type Engine struct {
 
 	mu      sync.Mutex
 	number  int                  // of the last bundle
-	staged  []*bundle            // made by Prepare, not taken yet
-	retired map[*bundle]struct{} // their containers are deleted
+	staged  []*bundle            // made by Prepare, not used yet
+	retired map[*bundle]struct{} // of deleted containers
 }
 
-// host is what the engine needs of this machine.
+// host is what the engine knows about this machine, and what it keeps open.
 type host struct {
 	binary  string // absolute path of the runtime
 	version runtimeVersion
@@ -83,15 +80,15 @@ func New(cfg Config) *Engine {
 	}
 }
 
-// prefix begins the names of the directories that engines of this package
-// have below a run's.
+// prefix begins the names of the directories that engines of this package have in a run's
+// directory.
 const prefix = "oci-"
 
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// host returns what the engine needs of the machine. Only success is kept: the
-// next call tries again after a failure.
+// host returns what the engine needs from the machine. Only success is cached: after a failure the
+// next call tries again.
 func (e *Engine) host(ctx context.Context) (*host, error) {
 	e.opening.Lock()
 	defer e.opening.Unlock()
@@ -105,7 +102,7 @@ func (e *Engine) host(ctx context.Context) (*host, error) {
 	return h, err
 }
 
-// open looks at the machine and makes the engine's directories.
+// open examines the machine and makes the engine's directories.
 func (e *Engine) open(ctx context.Context) (*host, error) {
 	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
 		return nil, err
@@ -122,15 +119,15 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s needs control groups: %w", bench.ErrUnsupported, e.cfg.Name, err)
 	}
-	// Nobody else gets in: see bundle.
+	// Nobody else may enter: see bundle.
 	if err := os.MkdirAll(e.state(), 0o700); err != nil {
 		return nil, err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become reaper of the containers' processes: %w", err)
+		return nil, fmt.Errorf("become the reaper of the containers' processes: %w", err)
 	}
-	// Runtimes make the groups above a container's only if they are missing, and
-	// would fail if another run that ends took one of them away meanwhile.
+	// Runtimes create missing parent groups. They would fail if another run, when it ends, removed
+	// one of these meanwhile.
 	if err := groups.Hold(groupsOf(e.cfg.Run)); err != nil {
 		return nil, err
 	}
@@ -141,14 +138,15 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	return &host{binary, version, dialectOf(version.name), null, groups}, nil
 }
 
-// find returns the path of the runtime's binary, if it can work here.
+// find returns the path of the runtime's binary, or an error that wraps bench.ErrUnsupported.
 func (e *Engine) find() (string, error) {
 	binary, err := exec.LookPath(e.cfg.Binary)
 	if err != nil {
-		return "", fmt.Errorf("%w: no runtime %q: %w", bench.ErrUnsupported, e.cfg.Binary, err)
+		return "", fmt.Errorf("%w: runtime %q not found: install it: %w", bench.ErrUnsupported, e.cfg.Binary, err)
 	}
 	if os.Geteuid() != 0 {
-		return "", fmt.Errorf("%w: driving %s directly needs root: run tare with sudo", bench.ErrUnsupported, e.cfg.Name)
+		return "", fmt.Errorf("%w: running %s without a daemon needs root: run tare with sudo", bench.ErrUnsupported,
+			e.cfg.Name)
 	}
 	return filepath.Abs(binary)
 }
@@ -156,8 +154,8 @@ func (e *Engine) find() (string, error) {
 // state is the runtime's own directory.
 func (e *Engine) state() string { return filepath.Join(e.dir, "state") }
 
-// Prepare makes the bridge and stages a bundle for spec, and takes down those of containers that
-// were removed.
+// Prepare makes the bridge, stages a bundle for spec, and removes the bundles of removed
+// containers.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	h, err := e.host(ctx)
 	if err != nil {
@@ -208,8 +206,8 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return c, nil
 }
 
-// take returns a bundle for spec: a staged one if there is one of that image,
-// with its config.json written anew if it was made for another spec.
+// take returns a bundle for spec: a staged one if there is one of that image. It rewrites
+// config.json if that was made for another spec.
 func (e *Engine) take(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
 	if errors.Is(err, image.ErrForeign) {
@@ -242,22 +240,21 @@ func (e *Engine) bundleOf(ctx context.Context, img *image.Image, userNS bool) (*
 	return e.stage(ctx, img, userNS)
 }
 
-// retire leaves a bundle whose container is deleted to the next sweep.
+// retire leaves the bundle of a deleted container to the next sweep.
 func (e *Engine) retire(b *bundle) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.retired[b] = struct{}{}
 }
 
-// forget takes a bundle off the list of those to be swept.
+// forget removes a bundle from the list for the next sweep.
 func (e *Engine) forget(b *bundle) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.retired, b)
 }
 
-// sweep takes down the bundles of removed containers. Those that fail stay on
-// the list.
+// sweep removes the bundles of removed containers. Bundles whose removal fails stay on the list.
 func (e *Engine) sweep() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -287,7 +284,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return err
 }
 
-// closeHost lets go of what open opened.
+// closeHost closes what open opened.
 func (e *Engine) closeHost() {
 	e.opening.Lock()
 	defer e.opening.Unlock()

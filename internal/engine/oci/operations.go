@@ -31,7 +31,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 	if err != nil {
 		return err
 	}
-	own.frozen.Store(true) // whatever comes of it
+	own.frozen.Store(true) // even if it fails
 	return own.command(ctx, own.host.null, own.bundle.errors, "pause")
 }
 
@@ -57,11 +57,10 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 	return own.commandWith(ctx, own.host.null, own.bundle.errors, []string{"kill"}, strconv.Itoa(int(s)))
 }
 
-// Daemons returns none: a runtime has none.
+// Daemons returns none: a runtime has no daemon.
 func (e *Engine) Daemons(context.Context) ([]int, error) { return nil, nil }
 
-// Pid returns the first process, or the sandbox where that has a kernel of its
-// own.
+// Pid returns the first process, or the sandbox if the processes inside have a kernel of their own.
 func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 	own, err := e.own(c)
 	if err != nil {

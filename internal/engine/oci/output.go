@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe takes what a process prints to one of its streams. A nil pipe can be
-// closed.
+// A pipe receives what a process prints to one of its streams. A nil pipe can be closed.
 type pipe struct {
 	r, w *os.File
-	done chan struct{} // closed when everything was copied; nil before copy
+	done chan struct{} // closed when all output was copied; nil before copy
 }
 
-// newPipe makes a pipe whose read end does not block, so that closing it ends
-// a read, and whose write end does, as programs expect.
+// newPipe makes a pipe. Its read end does not block, so that closing it ends a read. Its write end
+// blocks, as programs expect.
 func newPipe() (*pipe, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -29,9 +28,9 @@ func newPipe() (*pipe, error) {
 	return &pipe{r: os.NewFile(uintptr(fds[0]), "output"), w: os.NewFile(uintptr(fds[1]), "output")}, nil
 }
 
-// copy begins to copy what is printed to w until no process can print any
-// more. A nil w discards it, and so does an error of w from then on, because a
-// process whose pipe is full stands still.
+// copy begins to copy the output to w, until no process can print any more. Output for a nil w is
+// discarded, and so is all output after an error of w, because a process blocks when its pipe is
+// full.
 func (p *pipe) copy(w io.Writer) {
 	if w == nil {
 		w = io.Discard
@@ -40,21 +39,21 @@ func (p *pipe) copy(w io.Writer) {
 	go func(r io.Reader, done chan<- struct{}) {
 		defer close(done)
 		if _, err := io.Copy(w, r); err != nil {
-			_, _ = io.Copy(io.Discard, r) // nobody is left to tell
+			_, _ = io.Copy(io.Discard, r) // there is no reader for this error
 		}
 	}(p.r, p.done)
 }
 
-// closeWrite gives up this process's way to write, so that reading ends when
-// the container's processes have.
+// closeWrite closes this process's write end, so that reading ends when the container's processes
+// have ended.
 func (p *pipe) closeWrite() {
 	if p.w != nil {
-		_ = p.w.Close() // nothing was written through it here
+		_ = p.w.Close() // tare writes nothing to it
 		p.w = nil
 	}
 }
 
-// pending returns what lies in the pipe, at most 64 KiB, without waiting.
+// pending returns the contents of the pipe, at most 64 KiB, without waiting.
 func (p *pipe) pending() []byte {
 	if p == nil || p.r == nil {
 		return nil
@@ -70,7 +69,7 @@ func (p *pipe) pending() []byte {
 	return text[:max(n, 0)]
 }
 
-// wait returns when everything that was printed has been copied.
+// wait returns when all output has been copied.
 func (p *pipe) wait(ctx context.Context) error {
 	if p.done == nil {
 		return nil
@@ -83,7 +82,7 @@ func (p *pipe) wait(ctx context.Context) error {
 	}
 }
 
-// close ends the copying too.
+// close also ends the copying.
 func (p *pipe) close() {
 	if p == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// probeLimit bounds how long a runtime may take to say its version.
+// probeLimit limits how long a runtime may take to print its version.
 const probeLimit = 5 * time.Second
 
 // Probe asks the runtime for its version.
@@ -40,8 +40,8 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	return info, checkHybrid(v.name, groups)
 }
 
-// checkHybrid refuses crun where it refuses to work: on a machine whose
-// version 2 hierarchy, beside those of version 1, still holds a controller.
+// checkHybrid refuses crun on machines where crun itself refuses to work: hybrid ones whose version
+// 2 hierarchy still has a controller.
 func checkHybrid(runtime string, groups *cgroup.Hierarchy) error {
 	if runtime != "crun" || groups.Version() != cgroup.Hybrid {
 		return nil
@@ -55,13 +55,14 @@ func checkHybrid(runtime string, groups *cgroup.Hierarchy) error {
 		return err
 	}
 	if held := bytes.TrimSpace(text); len(held) > 0 {
-		return fmt.Errorf("%w: crun needs every cgroup controller on version 1 of a hybrid machine, and %s holds %q: mount those as version 1, such as `mount -t cgroup -o hugetlb hugetlb /sys/fs/cgroup/hugetlb`",
+		return fmt.Errorf("%w: with hybrid control groups, crun needs every controller on version 1, but %s has %q: "+
+			"mount them as version 1, for example `mount -t cgroup -o hugetlb hugetlb /sys/fs/cgroup/hugetlb`",
 			bench.ErrUnsupported, dir, held)
 	}
 	return nil
 }
 
-// A runtimeVersion is what a runtime says of itself.
+// A runtimeVersion is what a runtime says about itself.
 type runtimeVersion struct {
 	name, number string
 	facts        []bench.Label
@@ -80,8 +81,8 @@ func probeVersion(ctx context.Context, binary string) (runtimeVersion, error) {
 	return v, err
 }
 
-// moduleVersion is that of the Go module that a program was built from: what
-// runsc does not say of itself unless its makers have built it.
+// moduleVersion is the version of the Go module that a program was built from. A runsc that was not
+// built by its makers does not print a version.
 func moduleVersion(binary string) string {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -90,13 +91,14 @@ func moduleVersion(binary string) string {
 	return info.Main.Version
 }
 
-// parseVersion reads "NAME version NUMBER", or with a colon as youki says it, and, from the lines below it, which
-// are "KEY: VALUE", the commit and the version of the specification.
+// parseVersion reads "NAME version NUMBER" ("NAME version: NUMBER" for youki). From the lines below
+// it, "KEY: VALUE", it reads the commit and the version of the specification.
 func parseVersion(binary, text string) (runtimeVersion, error) {
 	lines := strings.Split(text, "\n")
 	words := strings.Fields(lines[0])
 	if len(words) < 3 || strings.TrimSuffix(words[1], ":") != "version" {
-		return runtimeVersion{}, fmt.Errorf("%s --version: not an OCI runtime's answer: %.80q", binary, lines[0])
+		return runtimeVersion{}, fmt.Errorf("%s --version: this is not the output of an OCI runtime: %.80q", binary,
+			lines[0])
 	}
 	v := runtimeVersion{name: words[0], number: words[2]}
 	for _, line := range lines[1:] {
@@ -108,8 +110,8 @@ func parseVersion(binary, text string) (runtimeVersion, error) {
 	return v, nil
 }
 
-// errTooMuch ends a command that prints without end.
-var errTooMuch = errors.New("it prints more than 64 KiB")
+// errTooMuch ends a command that prints endlessly.
+var errTooMuch = errors.New("the command prints more than 64 KiB")
 
 // A limitedBuffer keeps what is written to it, up to tailSize.
 type limitedBuffer struct{ text []byte }

@@ -11,17 +11,16 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A process is the first one of a container: a child of this process by
-// adoption. It keeps its number until wait has returned, because nobody else
-// waits for it.
+// A process is the first process of a container. It is a child of this process, which adopted it as
+// its reaper. It keeps its number until wait has returned, because nothing else waits for it.
 type process struct {
 	pid int
 
-	mu     sync.Mutex // held while it is signalled or collected
-	reaped bool       // its number can be another's
-	// file becomes readable when the process ends. Waiting for that takes no
-	// thread, whose waking would be in the times of the runtime's commands.
-	// It is nil where the kernel has no such files (before 5.3).
+	mu     sync.Mutex // held while the process is signalled or collected
+	reaped bool       // another process can have its number
+	// file is the pidfd, which becomes readable when the process ends. Waiting for it needs no
+	// thread, which would wake up during the runtime's commands. It is nil if the kernel has no
+	// pidfds (before 5.3).
 	file *os.File
 }
 
@@ -55,7 +54,7 @@ func (p *process) wait() (status syscall.WaitStatus, err error) {
 	return status, errors.Join(err, end)
 }
 
-// ended returns when a child has ended. Its status is left to be collected.
+// ended returns when a child has ended. It does not collect the status.
 func ended(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -65,10 +64,10 @@ func ended(pid int) error {
 	}
 }
 
-// errRuns is the error of collecting the status of a process that runs.
-var errRuns = errors.New("the process runs")
+// errRuns means that the process to collect still runs.
+var errRuns = errors.New("the process still runs")
 
-// collect takes the status of a process that has ended.
+// collect collects the status of a process that has ended.
 func (p *process) collect(status *syscall.WaitStatus) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +78,7 @@ func (p *process) collect(status *syscall.WaitStatus) error {
 		case err == nil && pid == 0:
 			return errRuns
 		default:
-			p.reaped = true // also where it is no child any more
+			p.reaped = true // also if it is no longer a child
 			return os.NewSyscallError("wait4", err)
 		}
 	}
@@ -105,9 +104,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// signal goes by the file where there is one, which never means another
-// process of the same number. Otherwise the number is the process's own as
-// long as it is not reaped.
+// signal uses the pidfd if there is one, because that never means another process with the same
+// number. Otherwise it uses the number, which is safe until the process is reaped.
 func (p *process) signal(s unix.Signal) error {
 	if p.file == nil {
 		return unix.Kill(p.pid, s)

@@ -20,9 +20,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// A sandbox is what runsc writes down of a container: what it read of the
-// config.json, and its processes on the host. These are the sandbox, in which
-// the processes inside run, and the gofer, which opens their files for it.
+// A sandbox is the state that runsc stores for a container: what it read from config.json, and its
+// processes on the host. These are the sandbox, in which the processes inside run, and the gofer,
+// which opens files for it.
 type sandbox struct {
 	Spec     specs.Spec `json:"spec"`
 	GoferPid int        `json:"goferPid"`
@@ -31,12 +31,11 @@ type sandbox struct {
 	} `json:"sandbox"`
 }
 
-// inspectSandbox reads back what can be known of a process with a kernel of its
-// own. From the host's kernel: the root's image and the bind mounts, which are
-// the gofer's; the network that the sandbox was told to use and the namespace
-// it is in; the limits, which are those of the sandbox with all it needs. The
-// rest is the runtime's own word: argv, tmpfs mounts, a read-only root, the
-// capabilities and no_new_privs of the process inside.
+// inspectSandbox reads back what can be known about a process with a kernel of its own. The host's
+// kernel tells the root's image and the bind mounts (of the gofer), the sandbox's network flag and
+// namespace, and the limits, which include the sandbox's own needs. The runtime's state tells the
+// rest: argv, tmpfs mounts, a read-only root, and the capabilities and no_new_privs of the process
+// inside.
 func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{Runtime: c.host.version.name, Cgroup: string(c.host.groups.Version()) + " cgroupfs"}
 	s, err := c.sandbox()
@@ -59,11 +58,11 @@ func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	return a, errors.Join(errs[:]...)
 }
 
-// goferPatience is how long a gofer may take to put its root together after
-// create has returned. It is a matter of milliseconds, unless the machine is busy.
+// goferPatience is how long a gofer may take to set up its root after create has returned. It takes
+// milliseconds, unless the machine is busy.
 const goferPatience = 5 * time.Second
 
-// goferFiles reads the gofer's root and mounts, once it is there where they are.
+// goferFiles reads the gofer's root and mounts, once the gofer has entered them.
 func (c *container) goferFiles(ctx context.Context, pid int, a *bench.Applied) error {
 	ctx, cancel := context.WithTimeout(ctx, goferPatience)
 	defer cancel()
@@ -84,8 +83,8 @@ func (c *container) goferFiles(ctx context.Context, pid int, a *bench.Applied) e
 	}
 }
 
-// sandbox reads the runtime's state, whose process must be the one that is
-// waited for here.
+// sandbox reads the runtime's state, and checks that its process is the one that this package waits
+// for.
 func (c *container) sandbox() (*sandbox, error) {
 	p, err := c.found()
 	if err != nil {
@@ -101,20 +100,20 @@ func (c *container) sandbox() (*sandbox, error) {
 		return nil, fmt.Errorf("state of %s: %w", id, err)
 	}
 	if s.Sandbox.Pid != p.pid || s.GoferPid <= 1 || s.Spec.Process == nil || s.Spec.Root == nil {
-		return nil, fmt.Errorf("%w: %s has sandbox %d and gofer %d, want the sandbox to be process %d",
+		return nil, fmt.Errorf("%w: %s has sandbox process %d and gofer process %d, but the sandbox should be process "+
+			"%d",
 			bench.ErrMismatch, id, s.Sandbox.Pid, s.GoferPid, p.pid)
 	}
 	return &s, nil
 }
 
-// sandboxNetwork asks the sandbox itself: the arguments it was started with,
-// and its namespace.
+// sandboxNetwork reads the sandbox's network from its arguments and its namespace.
 func sandboxNetwork(pid int) (string, error) {
 	same, err := readback.SameNamespace("net", pid, readback.Self)
 	if err != nil {
 		return "", err
 	}
-	network := cmp.Or(proc.ArgAfter(proc.Args(pid), "--network"), "its own default")
+	network := cmp.Or(proc.ArgAfter(proc.Args(pid), "--network"), "the runtime's default")
 	if network == "none" || network == "host" && same {
 		return network, nil
 	}
@@ -127,7 +126,7 @@ func (s *sandbox) security() (bench.Security, error) {
 		return bench.Security{}, err
 	}
 	security := bench.Security{
-		Seccomp:         "unconfined", // of the process inside: runsc has a filter for itself alone
+		Seccomp:         "unconfined", // of the process inside: runsc's filter is for the sandbox only
 		ReadOnly:        s.Spec.Root.Readonly,
 		NoNewPrivileges: s.Spec.Process.NoNewPrivileges,
 	}
@@ -138,8 +137,8 @@ func (s *sandbox) security() (bench.Security, error) {
 	return security, nil
 }
 
-// data says what bench.DataDir lies on, see readback.Data: a tmpfs is the
-// sandbox's own, of which the gofer knows nothing.
+// data returns what bench.DataDir lies on, see readback.Data. A tmpfs is inside the sandbox, and
+// the gofer does not know it.
 func (s *sandbox) data(d *datadir.Dir) (string, error) {
 	if len(s.tmpfs(datadir.Mounts(bench.Spec{Storage: "tmpfs"}, nil))) > 0 {
 		return "tmpfs tmpfs", nil
@@ -147,8 +146,7 @@ func (s *sandbox) data(d *datadir.Dir) (string, error) {
 	return readback.Data(s.GoferPid, "bind", d.At())
 }
 
-// tmpfs returns those of the mounts that were asked for, as the runtime has
-// read them.
+// tmpfs returns those of the runtime's tmpfs mounts that the spec asks for.
 func (s *sandbox) tmpfs(want []bench.Mount) []bench.Mount {
 	var found []bench.Mount
 	for _, w := range want {
@@ -159,7 +157,7 @@ func (s *sandbox) tmpfs(want []bench.Mount) []bench.Mount {
 			got := bench.Mount{Type: m.Type, Target: m.Destination, ReadOnly: slices.Contains(m.Options, "ro")}
 			for _, option := range m.Options {
 				if size, ok := strings.CutPrefix(option, "size="); ok {
-					got.Size, _ = strconv.ParseInt(size, 10, 64) // 0 is a mismatch
+					got.Size, _ = strconv.ParseInt(size, 10, 64) // 0 will be a mismatch
 				}
 			}
 			found = append(found, got)

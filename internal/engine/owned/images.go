@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// pullGrace is how long what a pull has left is looked for after its context has ended:
-// an engine learns of that by the connection, and then stops.
+// pullGrace is how long tare looks for the remains of a pull after its context has ended. The
+// engine notices the closed connection, and then stops.
 const pullGrace = 10 * time.Second
 
-// Images are those that an engine has for a run. K is what one is found by, and V what
-// the driver knows of it. The zero value is ready.
+// Images are the images that an engine has for a run. K is the key of an image, and V what the
+// driver knows about it. The zero value is ready to use.
 type Images[K comparable, V any] struct {
 	finding sync.Mutex // held while an image is found or loaded
 	found   map[K]V
 
 	mu   sync.Mutex
-	sent map[string]bool // names that the engine may have an image under because of the run
+	sent map[string]bool // names under which the run may have put images into the engine
 }
 
-// Of returns an image, which find finds or loads. That is done once for each key.
+// Of returns an image. It calls find, which finds or loads the image, once for each key.
 func (i *Images[K, V]) Of(key K, find func() (V, error)) (V, error) {
 	i.finding.Lock()
 	defer i.finding.Unlock()
@@ -39,15 +39,15 @@ func (i *Images[K, V]) Of(key K, find func() (V, error)) (V, error) {
 	return v, nil
 }
 
-// Forget has the next Of find an image again.
+// Forget makes the next Of call find again.
 func (i *Images[K, V]) Forget(key K) {
 	i.finding.Lock()
 	defer i.finding.Unlock()
 	delete(i.found, key)
 }
 
-// Send notes a name before the engine is asked to have an image under it: it may have one
-// also if the answer is lost.
+// Send notes a name before the engine gets an image under it, because the engine may have the image
+// even if its answer is lost.
 func (i *Images[K, V]) Send(name string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -57,14 +57,14 @@ func (i *Images[K, V]) Send(name string) {
 	i.sent[name] = true
 }
 
-// Sent reports whether a name was noted, and not evicted since.
+// Sent reports whether a name was noted and not evicted since.
 func (i *Images[K, V]) Sent(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.sent[name]
 }
 
-// Pull has the engine pull an image. What is left of one that failed is evicted.
+// Pull makes the engine pull an image. If the pull fails, its remains are evicted.
 func (i *Images[K, V]) Pull(
 	ctx context.Context, name string, pull func() error, evict func(ctx context.Context) error,
 ) error {
@@ -78,7 +78,7 @@ func (i *Images[K, V]) Pull(
 	return errors.Join(err, evict(clean))
 }
 
-// Evict has an image removed that was pulled.
+// Evict removes an image that was pulled.
 func (i *Images[K, V]) Evict(key K, name string, remove func() error) error {
 	i.Forget(key)
 	if err := remove(); err != nil {
@@ -90,7 +90,7 @@ func (i *Images[K, V]) Evict(key K, name string, remove func() error) error {
 	return nil
 }
 
-// Close has every image removed whose name was noted, and forgets all.
+// Close removes every image whose name was noted, and forgets all images.
 func (i *Images[K, V]) Close(remove func(name string) error) (err error) {
 	i.finding.Lock()
 	defer i.finding.Unlock()

@@ -157,7 +157,7 @@ func TestLoad(t *testing.T) {
 	}{
 		"from nothing":     {makes: whole, want: loaded(ours, digest), calls: []string{"receive"}},
 		"by its manifest":  {makes: owned.Stored{ID: other}, want: loaded(ours, other), calls: []string{"receive"}},
-		"became another":   {makes: theirs, calls: []string{"receive"}, err: "became " + other + " instead of " + digest},
+		"became another":   {makes: theirs, calls: []string{"receive"}, err: "stored it as " + other + ", not as " + digest},
 		"somebody's":       {has: []string{"debian:12"}, there: true, want: loaded(ours, digest), calls: []string{"tag " + digest}},
 		"nobody's":         {there: true, want: loaded(digest, digest)},
 		"lost in the load": {calls: []string{"receive"}, err: "docker: inspect image " + ours + ": no such image"},

@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A Store is where an engine keeps images under names, as a driver reaches it.
+// A Store is an engine's store of named images, as a driver reaches it.
 type Store interface {
-	// Image finds an image by a name, or by its digest.
+	// Image finds an image by a name or by its digest.
 	Image(ctx context.Context, ref string) (Stored, error)
 	// Gone reports whether an error says that there is no such image.
 	Gone(err error) bool
@@ -24,15 +24,15 @@ type Store interface {
 // A Stored is an image as a Store has it.
 type Stored struct {
 	ID     string   // the engine's own
-	Digest string   // of its configuration; empty where the engine does not tell
-	Names  []string // that it has
+	Digest string   // of its configuration; empty if the engine does not tell it
+	Names  []string // all its names
 }
 
 // A Loaded is an image that an engine has for a run.
 type Loaded struct {
 	Name   string // under which the engine knows it
 	ID     string // the engine's own
-	Digest string // of its configuration; empty where it is not known
+	Digest string // of its configuration; empty if unknown
 }
 
 // A Loader brings the images of a library into a Store.
@@ -43,8 +43,8 @@ type Loader struct {
 	Fetch   string // the command that fetches an image into the store, such as "docker pull"
 }
 
-// Load returns the image that a reference means, and loads it if it is in a file. It does
-// so once for each reference.
+// Load returns the image that a reference names, and loads it if it is in a file. It does so once
+// for each reference.
 func (l *Loader) Load(ctx context.Context, s Store, ref string) (Loaded, error) {
 	return l.Of(ref, func() (Loaded, error) {
 		img, err := l.Library.Resolve(ctx, ref)
@@ -58,7 +58,7 @@ func (l *Loader) Load(ctx context.Context, s Store, ref string) (Loaded, error) 
 	})
 }
 
-// Check loads an image, and sees that the store still has it; else the next one loads it
+// Check loads an image and checks that the store still has it. If not, the next Check loads it
 // again.
 func (l *Loader) Check(ctx context.Context, s Store, ref string) error {
 	loaded, err := l.Load(ctx, s, ref)
@@ -84,7 +84,7 @@ func (l *Loader) Find(ctx context.Context, s Store, ref string) (Loaded, error) 
 	return Loaded{ref, found.ID, found.Digest}, nil
 }
 
-// load hands an image to the engine, and verifies what it made of it.
+// load sends an image to the engine, and verifies what the engine stored.
 func (l *Loader) load(ctx context.Context, s Store, img *image.Image) (Loaded, error) {
 	name, err := l.Run.NameOf(img)
 	if err != nil {
@@ -104,10 +104,9 @@ func (l *Loader) load(ctx context.Context, s Store, img *image.Image) (Loaded, e
 	return Loaded{name, found.ID, img.Digest()}, nil
 }
 
-// present returns the image as the engine has it already; the zero value if it does not.
-// One that others have under some name gets ours beside it, so that it stays as long as
-// anybody needs it. One without any name is used as it is: whoever takes the last name
-// off an image deletes it.
+// present returns the image if the engine already has it; otherwise the zero value. An image that
+// already has a name gets the run's name too, so that it stays while anybody needs it. An image
+// without any name is used without one, because removing the last name of an image deletes it.
 func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name string) (Loaded, error) {
 	found, err := s.Image(ctx, img.Digest())
 	if s.Gone(err) || err == nil && found.Digest != img.Digest() {
@@ -122,7 +121,7 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 	l.Send(name)
 	err = s.Tag(ctx, found.ID, name)
 	if s.Gone(err) {
-		return Loaded{}, nil // removed this instant
+		return Loaded{}, nil // removed just now
 	}
 	if err != nil {
 		return Loaded{}, l.Run.Failed("tag image "+found.ID, err)
@@ -130,16 +129,16 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 	return Loaded{name, found.ID, img.Digest()}, nil
 }
 
-// send streams the image to the engine without keeping it anywhere.
+// send streams the image to the engine without storing it anywhere.
 func send(ctx context.Context, s Store, img *image.Image, name string) error {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(img.WriteDockerArchive(w, name)) }()
-	defer func() { _ = r.Close() }() // ends the writer; it was only read
+	defer func() { _ = r.Close() }() // ends the writer
 	return s.Receive(ctx, r)
 }
 
-// Import hands an archive to the engine, and verifies that it has the image with a digest
-// under a name of it: see bench.ImageLoader.
+// Import sends an archive to the engine, and verifies that name then is the image with that digest:
+// see bench.ImageLoader.
 func (l *Loader) Import(ctx context.Context, s Store, archive io.Reader, name, digest string) error {
 	if err := s.Receive(ctx, archive); err != nil {
 		return l.Run.Failed("load image "+name, err)
@@ -148,15 +147,16 @@ func (l *Loader) Import(ctx context.Context, s Store, archive io.Reader, name, d
 	return err
 }
 
-// verify wants the image under a name to have a digest. Where the engine does not tell it,
-// the name vouches for the image.
+// verify checks that the image under a name has the digest. If the engine does not tell the digest,
+// the name has to be enough.
 func (l *Loader) verify(ctx context.Context, s Store, ref, name, digest string) (Stored, error) {
 	found, err := s.Image(ctx, name)
 	if err != nil {
 		return found, l.Run.Failed("inspect image "+name, err)
 	}
 	if found.Digest != "" && found.Digest != digest {
-		return found, fmt.Errorf("%s: image %s became %s instead of %s", l.Run.Engine, ref, found.Digest, digest)
+		return found, fmt.Errorf("%s: image %s: the engine stored it as %s, not as %s", l.Run.Engine, ref,
+			found.Digest, digest)
 	}
 	return found, nil
 }

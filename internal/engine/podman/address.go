@@ -10,8 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
-// A networking is the part of Podman's word on a container's network that tare
-// uses.
+// A networking is the part of Podman's answer about a container's network that tare uses.
 type networking struct {
 	Ports map[string][]struct { // by "80/tcp"
 		HostPort string
@@ -52,7 +51,7 @@ func (n networking) address(reach string, p bench.Port) (netip.AddrPort, error) 
 				return netip.AddrPortFrom(p.OnHost(), uint16(number)), nil
 			}
 		}
-		return netip.AddrPort{}, fmt.Errorf("%w: Podman has not published it", bench.ErrUnsupported)
+		return netip.AddrPort{}, fmt.Errorf("%w: Podman has not published this port", bench.ErrUnsupported)
 	}
 	for _, at := range n.Networks {
 		if address, err := netip.ParseAddr(at.IPAddress); err == nil {
@@ -62,7 +61,7 @@ func (n networking) address(reach string, p bench.Port) (netip.AddrPort, error) 
 	return netip.AddrPort{}, fmt.Errorf("%w: the container has no address", bench.ErrUnsupported)
 }
 
-// Path reads it from the kernel.
+// Path reads the path to the port from the kernel.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
 	own, err := e.own(c)
 	if err != nil {

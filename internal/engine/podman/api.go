@@ -18,7 +18,7 @@ import (
 // root is where the API begins. Every Podman since 4.0 serves this version.
 const root = "http://podman/v4.0.0/libpod"
 
-// The longest answers that are read. A service has no reason for longer ones.
+// Limits on the length of an answer. A service has no reason to send more.
 const (
 	maxAnswer = 16 << 20
 	maxError  = 64 << 10
@@ -89,13 +89,13 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 		err = json.NewDecoder(r).Decode(out)
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, r) // read to its end, the connection can be used again
+		_, err = io.Copy(io.Discard, r) // a connection can be used again once its answer was read to the end
 	}
 	return bench.Because(ctx, err)
 }
 
-// remove removes an object. It is not an error if there is none. What a service
-// of our own has made outlives it, so one that has died is started again.
+// remove removes an object. It is not an error if there is none. The objects outlive a service that
+// tare started, so a service that has died is started again.
 func (c *client) remove(ctx context.Context, path string) error {
 	remove := func() error { return c.call(ctx, http.MethodDelete, path, nil, nil) }
 	err := remove()
@@ -110,8 +110,7 @@ func (c *client) remove(ctx context.Context, path string) error {
 	return err
 }
 
-// send sends a request. Its error is an apiError where the service has
-// answered with one.
+// send sends a request. The error is an apiError if the service has answered with one.
 func (c *client) send(ctx context.Context, method, path, kind string, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, root+path, body)
 	if err != nil {
@@ -129,18 +128,18 @@ func (c *client) do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, bench.Because(r.Context(), err)
 	}
-	if answer.StatusCode < http.StatusBadRequest { // 304: it is so already
+	if answer.StatusCode < http.StatusBadRequest { // 304: already so
 		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
 	failure := &apiError{}
-	// What is no JSON leaves the status, which says enough.
+	// If the answer is not JSON, the error still has the status, which says enough.
 	_ = json.NewDecoder(io.LimitReader(answer.Body, maxError)).Decode(failure)
 	failure.Status = answer.StatusCode
 	return nil, failure
 }
 
-// hijack makes a call whose connection then carries output. Who gets it closes it.
+// hijack makes a call whose connection then carries output. The caller closes the connection.
 func (c *client) hijack(ctx context.Context, path string, in any) (io.ReadCloser, error) {
 	text, err := json.Marshal(in)
 	if err != nil {

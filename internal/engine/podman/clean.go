@@ -24,14 +24,13 @@ const (
 	kindContainer = "container"
 	kindNetwork   = "network"
 	kindImage     = "image"
-	kindProcess   = "process"   // of a service of our own
+	kindProcess   = "process"   // of a service that a run started
 	kindDirectory = "directory" // of such a service
 )
 
-// Leftovers lists the containers, with which their volumes go, and the networks
-// with the label of a dead run, the images under its name, the interfaces that its
-// networks lie on, its services with their directories, and the directories of its
-// data.
+// Leftovers lists what dead runs left: the containers and networks with their labels (a container's
+// volumes are removed with it), the images under their names, the interfaces that their networks
+// use, their services with directories, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
 	if err := e.visit(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
@@ -49,7 +48,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	return slices.Concat(left.Found, devices, data), errors.Join(err, devErr, dataErr)
 }
 
-// list lists what of runs is with Podman.
+// list lists the objects of all runs that Podman knows.
 func (c *client) list(ctx context.Context, add func(run, kind, id string)) error {
 	var containers []struct {
 		ID     string `json:"Id"`
@@ -76,7 +75,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 	return nil
 }
 
-// RemoveLeftover removes what Leftovers listed, if it still is that run's.
+// RemoveLeftover removes an object that Leftovers listed, if it still belongs to that run.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	ours := l.Engine == e.cfg.Name && bench.ValidRunID(l.Run) == nil
 	switch {
@@ -119,13 +118,13 @@ func (c *client) removeOf(ctx context.Context, run, id string) error {
 	return c.removeContainer(ctx, id)
 }
 
-// A serving is the process of a service that some run started.
+// A serving is the process of a service that a run of tare started.
 type serving struct {
 	proc.Process
 	dir string
 }
 
-// id tells the process from another that gets its number later.
+// id has the start time too, because another process can get the same number later.
 func (s serving) id() string { return fmt.Sprintf("%d@%d", s.PID, s.Start) }
 
 // servicesOf lists the services of all runs, by their command lines.
@@ -143,8 +142,8 @@ func servicesOf() ([]serving, error) {
 	return found, nil
 }
 
-// serviceOf is the directory of the service that a process is; empty if it is
-// none that a run has started.
+// serviceOf returns the directory of a service's process; empty if the process is not a service
+// that a run started.
 func serviceOf(pid int) string {
 	args := proc.Args(pid)
 	if args == nil || filepath.Base(args[0]) != "podman" || !slices.Contains(args, "service") {
@@ -157,15 +156,15 @@ func serviceOf(pid int) string {
 	return filepath.Dir(socket)
 }
 
-// killService ends the very process that was listed, if it is that run's, and
-// returns when it is dead.
+// killService kills exactly the process that was listed, if it belongs to that run, and returns
+// when it is dead.
 func killService(ctx context.Context, id, run string) error {
 	number, _, _ := strings.Cut(id, "@")
 	pid, err := strconv.Atoi(number)
 	if err != nil || pid <= 1 {
-		return fmt.Errorf("leftover %q: not the ID of a process", id)
+		return fmt.Errorf("leftover %q is not the ID of a process (PID@START)", id)
 	}
-	still := func() bool { // one that has ended has no command line
+	still := func() bool { // a process that has ended has no command line
 		p, err := proc.Find("/", pid)
 		s := serving{p, serviceOf(pid)}
 		return err == nil && s.id() == id && runOfDir(s.dir) == run
@@ -185,7 +184,7 @@ func killService(ctx context.Context, id, run string) error {
 
 // temporaryDirs lists the directories of services.
 func temporaryDirs() []string {
-	// The pattern is a constant and not malformed.
+	// The pattern is a constant and is well formed.
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"+dirInfix+"*"))
 	return dirs
 }

@@ -16,12 +16,12 @@ type client struct {
 	name    string // of the engine, for errors
 	http    http.Client
 	socket  string   // on which the service answers
-	own     *service // nil if it is somebody else's
-	info             // what the service says of itself
-	rlimits []rlimit // that every container is to be given; nil for Podman's own
+	own     *service // nil if tare did not start the service
+	info             // what the service says about itself
+	rlimits []rlimit // for every container; nil means Podman's defaults
 
 	groups    *cgroup.Hierarchy // of this machine
-	groupsErr error             // why there are none to look at
+	groupsErr error             // why groups could not be opened
 
 	mu      sync.Mutex
 	retired map[string]bool // containers that may have left monitors behind
@@ -34,7 +34,7 @@ func newClient(name, socket string, own *service) *client {
 	return c
 }
 
-// open finds a service, or starts one, and asks what it is.
+// open finds a service, or starts one, and reads its version and set-up.
 func (e *Engine) open(ctx context.Context, runtime string) (*client, error) {
 	var own *service
 	socket, err := "", fmt.Errorf("%w with the runtime %s", errNoService, runtime)
@@ -56,11 +56,12 @@ func (e *Engine) open(ctx context.Context, runtime string) (*client, error) {
 	return c, nil
 }
 
-// begin completes a client.
+// begin starts the service, if it is one that tare runs, and reads what a new client needs to know.
 func (c *client) begin(ctx context.Context, runtime string) error {
 	_, err := c.own.up(ctx, 0)
 	if runtime != "" && errors.Is(err, errEnded) {
-		return fmt.Errorf("%w: %s: no runtime %q: install it, and name it under [engine.runtimes] in containers.conf: %v",
+		return fmt.Errorf("%w: %s: runtime %q not found: install it and add it to [engine.runtimes] in "+
+			"containers.conf: %v",
 			bench.ErrUnsupported, c.name, runtime, err)
 	}
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *client) begin(ctx context.Context, runtime string) error {
 	return nil
 }
 
-// awake starts a service of our own again that has died.
+// awake restarts a service that tare started and that has died.
 func (c *client) awake(ctx context.Context) error {
 	if _, err := c.own.up(ctx, 0); err != nil {
 		return c.failed("start the service again", err)
@@ -81,18 +82,18 @@ func (c *client) awake(ctx context.Context) error {
 	return nil
 }
 
-// close ends the service if it is our own.
+// close ends the service if tare started it.
 func (c *client) close(ctx context.Context) error {
 	c.http.CloseIdleConnections()
 	return errors.Join(c.tidy(), c.own.close(ctx))
 }
 
-// failed says which call failed.
+// failed adds to an error which call failed.
 func (c *client) failed(call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", c.name, call, err)
 }
 
-// visit does something with the default client, and closes it if it was opened for that.
+// visit calls do with the default client, and closes the client afterwards if visit opened it.
 func (e *Engine) visit(ctx context.Context, do func(c *client) error) error {
 	e.mu.Lock()
 	known := e.clients[""] != nil
@@ -107,8 +108,8 @@ func (e *Engine) visit(ctx context.Context, do func(c *client) error) error {
 	return err
 }
 
-// Restart restarts the services, if they are our own, and returns when they
-// answer. Containers that run survive it; who is attached to one does not.
+// Restart restarts the services that tare started, and returns when they answer. Running containers
+// survive a restart; connections attached to them do not.
 func (e *Engine) Restart(ctx context.Context) error {
 	if _, err := e.client(ctx, ""); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (e *Engine) Restart(ctx context.Context) error {
 	defer e.mu.Unlock()
 	for _, c := range e.clients {
 		if c.own == nil {
-			return fmt.Errorf("%w: %s cannot be restarted: its service is not tare's: use a hook with a command of your own",
+			return fmt.Errorf("%w: restart of %s: tare did not start this service: restart it with a command hook",
 				bench.ErrUnsupported, c.name)
 		}
 		c.own.down(ctx)

@@ -25,36 +25,35 @@ type running struct {
 	id     string
 	image  owned.Loaded
 	spec   bench.Spec
-	data   *datadir.Dir // of the host; nil where none was asked for
+	data   *datadir.Dir // on the host; nil if the spec needs none
 
-	profile string // the file with the filter that bench.SeccompDocker means
+	profile string // file with the filter for bench.SeccompDocker
 
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
 
-	tried  atomic.Bool // to be removed: from then on it is cleaned up
-	execs  atomic.Bool // a further process was run in it
+	tried  atomic.Bool // Remove was called; the next call cleans up whatever is left
+	execs  atomic.Bool // Exec was called
 	output stdstream.Output
 
 	mu     sync.Mutex
-	logged bool  // the log was asked
-	logErr error // why it cannot be read
+	logged bool  // copyLog was called
+	logErr error // why the log cannot be read
 }
 
 func (c *running) ID() string { return c.id }
 
 func (c *running) at(call string) string { return "/containers/" + c.id + call }
 
-// Attach notes where the output goes. Start attaches, because for Podman that
-// is half of starting: it makes the namespaces, mounts and network and has the
-// runtime create the container, all of which it would do in start otherwise.
+// Attach notes where the output goes. Start attaches, because attaching is half of Podman's start:
+// it makes the namespaces, mounts and network and lets the runtime create the container. Without
+// attaching, Podman does the same work in start.
 func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	c.attached, c.stdout, c.stderr = true, stdout, stderr
 	return ctx.Err()
 }
 
-// Start starts the container with one call, or two if there is output to be
-// copied.
+// Start starts the container with one call, or with two if output is to be copied.
 func (c *running) Start(ctx context.Context) error {
 	if c.attached {
 		if err := c.attach(ctx); err != nil {
@@ -67,9 +66,8 @@ func (c *running) Start(ctx context.Context) error {
 	return nil
 }
 
-// attach opens a connection on which Podman sends what is printed, and copies
-// from it until the container has ended. Podman keeps the output in its log as
-// well, as it does for everybody.
+// attach opens a connection on which Podman sends the container's output, and copies from it until
+// the container has ended. Podman also keeps the output in its log, as it always does.
 func (c *running) attach(ctx context.Context) error {
 	stream, err := c.client.hijack(ctx, c.at("/attach?stream=true&stdout=true&stderr=true"), nil)
 	if err != nil {
@@ -79,19 +77,18 @@ func (c *running) attach(ctx context.Context) error {
 	return nil
 }
 
-// logTime is how long Podman may take to give the log of a container.
+// logTime limits how long Podman may take to send the log of a container.
 const logTime = 10 * time.Second
 
-// copyLog copies what Podman has logged of a container that has ended, and of whose
-// output nothing came. On a busy machine Podman 4.3 now and then ends the stream before
-// the container has printed anything (once among 280 containers, at a load of 10).
-// Whether there is anything is asked of the file, which takes microseconds, since most
-// such containers have printed nothing.
+// copyLog copies the log of a container that has ended and whose stream brought no output. On a
+// busy machine Podman 4.3 sometimes ends the stream before the container has printed anything (once
+// among 280 containers, at a load of 10). Most containers without output really printed nothing, so
+// copyLog first looks at the log's file, which takes microseconds.
 func (c *running) copyLog(ctx context.Context) error {
 	store := c.client.Store
 	info, err := os.Stat(filepath.Join(store.GraphRoot, store.Driver+"-containers", c.id, "userdata", "ctr.log"))
 	if err != nil || info.Size() == 0 {
-		return nil // nothing; or logged to the journal, of which only a call would tell, and that would be timed
+		return nil // no output; or a log in the journal, which only a (timed) call could tell
 	}
 	answer, err := c.client.send(ctx, http.MethodGet, c.at("/logs?stdout=true&stderr=true"), "", nil)
 	if err != nil {
@@ -100,8 +97,8 @@ func (c *running) copyLog(ctx context.Context) error {
 	return errors.Join(stdstream.Copy(c.stdout, c.stderr, answer.Body), answer.Body.Close())
 }
 
-// Wait returns when Podman says that the container has exited, which it does
-// once it has also cleaned up after it. See awaitMonitor.
+// Wait returns when Podman says that the container has exited. Podman says so once it has also
+// cleaned up after the container, see awaitMonitor.
 func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	if c.client.before(5, 3) {
 		if err := c.awaitMonitor(ctx); err != nil {
@@ -124,7 +121,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	return exit, nil
 }
 
-// killed asks whether a process that got SIGKILL got it for want of memory.
+// killed asks whether a process that was killed by SIGKILL ran out of memory.
 func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
 	got, err := c.inspect(ctx)
 	if err != nil {
@@ -134,8 +131,7 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 	return exit, nil
 }
 
-// drain returns when everything that was printed has been copied, or with the reason why
-// it cannot be.
+// drain returns when all output has been copied, or an error that says why it cannot be.
 func (c *running) drain(ctx context.Context) error {
 	if err := c.output.Drain(ctx); err != nil || !c.output.Empty() {
 		return err
@@ -151,8 +147,8 @@ func (c *running) drain(ctx context.Context) error {
 	return c.logErr
 }
 
-// Remove kills at once and removes the container with its volumes, with one call.
-// The next one, after that has failed, does what it takes.
+// Remove kills the container at once and removes it with its volumes, with one call. If that fails,
+// the next Remove makes every effort.
 func (c *running) Remove(ctx context.Context) error {
 	if c.tried.Swap(true) {
 		if err := c.client.removeContainer(ctx, c.id); err != nil {
@@ -171,11 +167,11 @@ func (c *running) Remove(ctx context.Context) error {
 	return nil
 }
 
-// removal is the end of the call that kills and removes a container.
+// removal is the query of the call that kills and removes a container.
 const removal = "?force=true&volumes=true&timeout=0"
 
-// removeContainer cleans a container up, with another service and with another try
-// if need be. It is not an error if there is none.
+// removeContainer removes a container. It restarts the service and tries again if necessary. It is
+// not an error if there is no such container.
 func (c *client) removeContainer(ctx context.Context, id string) error {
 	remove := func() error { return c.remove(ctx, "/containers/"+id+removal) }
 	err := remove()
@@ -187,14 +183,14 @@ func (c *client) removeContainer(ctx context.Context, id string) error {
 		return c.failed("remove "+id, err)
 	}
 	if err := c.endEvicted(ctx, id); err != nil {
-		return c.failed("remove "+id+": what Podman has left of it", err)
+		return c.failed("remove "+id+": end its remaining processes", err)
 	}
 	return nil
 }
 
-// busy reports whether Podman met itself: the process that it has clean up after
-// every container, of one with a user namespace later than it says, was unmounting
-// what was to be deleted.
+// busy reports whether Podman got in its own way. After every container it starts a process that
+// cleans up. For a container with a user namespace, this process can still be unmounting what
+// Podman is about to delete.
 func busy(err error) bool {
 	e, ok := errors.AsType[*apiError](err)
 	return ok && strings.Contains(e.Message, "device or resource busy")

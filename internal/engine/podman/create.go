@@ -14,11 +14,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// grace is how long Create waits for Podman's answer after its context has
-// ended, to remove what may have been made by then.
+// grace is how long Create still waits for Podman's answer after its context has ended. Create then
+// removes the container that Podman may have made.
 const grace = 3 * time.Second
 
-// check reports what of spec this engine cannot do.
+// check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	if err := e.checkNetwork(c, spec); err != nil {
 		return err
@@ -29,13 +29,14 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.DataName != "" && spec.Storage == "volume":
-		return e.refuse("data in a volume that outlives its container: use bind")
+		return e.refuse("storage volume: data that outlives its container cannot be in a volume: use bind")
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
-		return e.refuse("snapshotter %q: this engine stores with %s", spec.Snapshotter, c.Store.Driver)
+		return e.refuse("snapshotter %q: this Podman uses the storage driver %s: leave the snapshotter out",
+			spec.Snapshotter, c.Store.Driver)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged && !c.Host.Security.Rootless:
-		return e.refuse("a privileged container has no user namespace of its own")
+		return e.refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
 		if err := e.checkPrivileged(ctx, c); err != nil {
 			return err
@@ -49,14 +50,15 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	return e.checkLimits(c, spec.Limits)
 }
 
-// checkLimits refuses limits for which Podman has no control group. It would
-// leave them out and say so in a warning.
+// checkLimits refuses limits for which Podman has no control group. Podman itself would only warn,
+// and run the container without them.
 func (e *Engine) checkLimits(c *client, l bench.Limits) error {
 	for controller, asked := range map[string]bool{
 		"cpu": l.CPUs > 0, "cpuset": l.CPUSet != "", "memory": l.Memory > 0, "pids": l.Pids > 0,
 	} {
 		if asked && !slices.Contains(c.Host.CgroupControllers, controller) {
-			return e.refuse("limits of %s: this Podman has no control groups for them: run tare as root, or delegate the controller to the user", controller)
+			return e.refuse("limit of %s: this Podman has no such control group: run tare as root, or delegate the "+
+				"controller to the user", controller)
 		}
 	}
 	return nil
@@ -86,7 +88,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return made, nil
 }
 
-// make makes the container, or leaves nothing.
+// make makes the container. If it fails, it leaves nothing behind.
 func (e *Engine) make(ctx context.Context, c *running) (err error) {
 	if c.spec.Security.Seccomp == bench.SeccompDocker {
 		if err := seccomp.Write(c.profile); err != nil {
@@ -109,12 +111,11 @@ func (e *Engine) make(ctx context.Context, c *running) (err error) {
 	return nil
 }
 
-// profile is the file with the filter that Podman is asked for by its name.
+// profile is the path of the file with the seccomp filter, which Podman reads.
 func (e *Engine) profile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
 
-// create asks for a container. A request that is broken off can leave one that
-// Podman was about to make, so this one goes on for a while when ctx ends, until
-// it is known what there is to remove.
+// create asks Podman for a container. Podman may still make the container of a request that is cut
+// off. So when ctx ends, the request goes on for a while (grace), to learn what must be removed.
 func (c *client) create(ctx context.Context, r request) (id string, err error) {
 	if ctx.Err() != nil {
 		return "", c.failed("create "+r.Name, context.Cause(ctx))
@@ -128,7 +129,7 @@ func (c *client) create(ctx context.Context, r request) (id string, err error) {
 	}
 	err = c.post(longer, "/containers/create", r, &made)
 	if err == nil && made.ID == "" {
-		err = errors.New("the answer has no ID")
+		err = errors.New("Podman's answer has no ID")
 	}
 	if err == nil && ctx.Err() == nil {
 		return made.ID, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// openData makes bench.DataDir in the layer or in the volume, for every user.
-// Images of tare's own have it, and Podman has copied it.
+// openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
+// tare's own contain the directory already.
 func (c *running) openData(ctx context.Context) error {
 	if image.Own(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
@@ -27,8 +27,8 @@ func (c *running) openData(ctx context.Context) error {
 	return answer.Body.Close()
 }
 
-// dataOf is Podman's word on what bench.DataDir lies on, and where on the host
-// that is. A bind mount of another directory than ours is "other".
+// dataOf returns what bench.DataDir lies on according to Podman, and where that is on the host. The
+// kind is "other" for a bind mount of a directory that tare did not ask for.
 func (c *running) dataOf(got *inspection) (kind, source string) {
 	if _, ok := got.HostConfig.Tmpfs[bench.DataDir]; ok {
 		return "tmpfs", ""

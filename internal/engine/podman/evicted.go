@@ -9,10 +9,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// Gone looks for processes of a container that was removed. Where Podman cannot
-// look a container up at the moment, because another Podman works on it, it says
-// that it has removed it by force and only strikes it from its books
-// (EvictContainer; seen with 4.3.1). Its processes are then nobody's.
+// Gone looks for processes of a container that was removed. If Podman cannot look a container up
+// because another Podman process works on it, it claims to have removed it by force, but only
+// deletes its database entry (EvictContainer; seen with 4.3.1). The container's processes then run
+// on unmanaged.
 func (e *Engine) Gone(_ context.Context, c bench.Container) error {
 	own, err := e.own(c)
 	if err != nil {
@@ -20,7 +20,7 @@ func (e *Engine) Gone(_ context.Context, c bench.Container) error {
 	}
 	_, pids, err := own.client.evicted(own.id)
 	if err == nil && len(pids) > 0 {
-		err = fmt.Errorf("podman says that it has removed the container, and process %d of it runs on", pids[0])
+		err = fmt.Errorf("podman reported the container as removed, but its process %d still runs", pids[0])
 	}
 	if err != nil {
 		return own.failed("remove", err)
@@ -28,11 +28,11 @@ func (e *Engine) Gone(_ context.Context, c bench.Container) error {
 	return nil
 }
 
-// evicted finds what runs on of a container that was removed by its control group,
-// whose name is the container's ID.
+// evicted finds the processes of a removed container that still run, by its control group, whose
+// name is the container's ID.
 func (c *client) evicted(id string) (group string, pids []int, err error) {
 	if errors.Is(c.groupsErr, cgroup.ErrNone) || c.Host.Security.Rootless {
-		return "", nil, nil // none, or one below the user's
+		return "", nil, nil // no group, or one below the user's
 	}
 	if c.groupsErr != nil {
 		return "", nil, c.groupsErr
@@ -45,7 +45,7 @@ func (c *client) evicted(id string) (group string, pids []int, err error) {
 	return group, pids, err
 }
 
-// endEvicted ends what runs on of a container that was removed.
+// endEvicted kills the processes of a removed container that still run.
 func (c *client) endEvicted(ctx context.Context, id string) error {
 	group, pids, err := c.evicted(id)
 	if err != nil || len(pids) == 0 {

@@ -44,7 +44,7 @@ func TestRemoveEndsWhatIsLeft(t *testing.T) {
 			if err := c.Remove(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := e.Gone(t.Context(), c); err == nil || !strings.Contains(err.Error(), "of it runs on") {
+			if err := e.Gone(t.Context(), c); err == nil || !strings.Contains(err.Error(), "still runs") {
 				t.Errorf("Gone: %v, want an error that says that a process runs on", err)
 			}
 			if err := c.Remove(t.Context()); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
-// An imageInspection is the part of Podman's word on an image that tare uses.
+// An imageInspection is the part of Podman's answer about an image that tare uses.
 type imageInspection struct {
 	ID       string `json:"Id"` // without "sha256:"
 	RepoTags []string
 }
 
-// imagePath is the image's place in the API. Slashes in its name stay.
+// imagePath is the image's path in the API. Slashes in its name stay as they are.
 func imagePath(ref string) string {
 	return "/images/" + strings.ReplaceAll(url.PathEscape(ref), "%2F", "/")
 }
@@ -49,7 +49,7 @@ func (c *client) Receive(ctx context.Context, archive io.Reader) error {
 	return bench.Because(ctx, err)
 }
 
-// removeImage removes a name, and the image if it has no other.
+// removeImage removes an image's name, and the image itself if it has no other name.
 func (c *client) removeImage(ctx context.Context, name string) error {
 	if err := c.remove(ctx, imagePath(name)); err != nil {
 		return c.failed("remove image "+name, err)

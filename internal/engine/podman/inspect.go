@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// An inspection is the part of Podman's word on a container that tare uses.
+// An inspection is the part of Podman's answer about a container that tare uses.
 type inspection struct {
 	Path       string
 	Args       []string
@@ -41,7 +41,7 @@ type inspection struct {
 		CpusetCpus     string
 		Memory         int64
 		PidsLimit      int64
-		IDMappings     *struct{ UIDMap []string } // nil where there is no user namespace
+		IDMappings     *struct{ UIDMap []string } // nil without a user namespace
 	}
 	NetworkSettings networking
 	Mounts          []struct {
@@ -62,15 +62,15 @@ func (c *client) inspectContainer(ctx context.Context, id string) (*inspection, 
 		return nil, err
 	}
 	if got.HostConfig == nil {
-		return nil, errors.New("the answer lacks HostConfig")
+		return nil, errors.New("Podman's answer lacks HostConfig")
 	}
 	return got, nil
 }
 
-// Inspect asks Podman. Of a container that is not started there is nothing else
-// to ask: its limits and network are Podman's word. Those of one that runs are the kernel's,
-// if the service's processes are seen from here by the same numbers. An image
-// that is not the one that was resolved is bench.ErrMismatch.
+// Inspect asks Podman. For a container that is not started there is nothing else to ask, so its
+// limits and network are as Podman states them. For a running container they come from the kernel,
+// if the service sees processes under the same numbers as tare. If the image is not the one that
+// was resolved, the error is bench.ErrMismatch.
 func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	got, err := c.inspect(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	if a.Network, err = c.client.networkOf(ctx, got); err != nil {
 		return a, c.failed("inspect the network of", err)
 	}
-	pid := 0 // is not seen
+	pid := 0 // not visible from here
 	if c.client.sameProcesses(ctx) {
 		pid = got.State.Pid
 	}
@@ -137,8 +137,7 @@ func (c *running) securityOf(got *inspection) bench.Security {
 	return s
 }
 
-// mountsOf returns those of the container's mounts that were asked for, as
-// Podman has them.
+// mountsOf returns those of the container's mounts that the spec asks for, as Podman reports them.
 func mountsOf(want []bench.Mount, got *inspection) []bench.Mount {
 	var mounts []bench.Mount
 	for _, w := range want {
@@ -154,8 +153,8 @@ func mountsOf(want []bench.Mount, got *inspection) []bench.Mount {
 	return mounts
 }
 
-// tmpfsOf reads a tmpfs's mount options. A size that is no number of bytes is
-// not one that tare asked for.
+// tmpfsOf reads the mount options of a tmpfs. A size that is not a number of bytes counts as 0,
+// because tare never asks for one.
 func tmpfsOf(target, options string) bench.Mount {
 	m := bench.Mount{Type: "tmpfs", Target: target}
 	for option := range strings.SplitSeq(options, ",") {
@@ -167,9 +166,9 @@ func tmpfsOf(target, options string) bench.Mount {
 	return m
 }
 
-// fromKernel replaces Podman's word by what the kernel holds for a process.
-// Podman's word stands where it cannot be asked, and on limits also if the
-// process is in the user's group: then Podman has not been asked for any.
+// fromKernel replaces Podman's statements by what the kernel says about a process. Podman's
+// statements remain where the kernel cannot be asked. Its limits also remain if the process is in
+// the user's own group: then nobody asked Podman for limits.
 func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
 		return err
@@ -181,8 +180,8 @@ func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 	return err
 }
 
-// groupOf is the cgroup of a container's first process. Podman of an ordinary
-// user may make none; then the process is in the user's.
+// groupOf is the cgroup of a container's first process. Podman of an ordinary user may make no
+// group; the process is then in the user's own.
 func groupOf(h *cgroup.Hierarchy, pid int, id string) (string, error) {
 	group, err := readback.Group(h, pid)
 	if err == nil && !strings.Contains(group, id) {
@@ -191,8 +190,8 @@ func groupOf(h *cgroup.Hierarchy, pid int, id string) (string, error) {
 	return group, err
 }
 
-// Cgroup returns the path of the group of a container that runs. Podman removes
-// it when the container has exited.
+// Cgroup returns the path of a running container's group. Podman removes the group when the
+// container has exited.
 func (e *Engine) Cgroup(ctx context.Context, c bench.Container) (string, error) {
 	own, err := e.own(c)
 	if err != nil {

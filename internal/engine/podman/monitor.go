@@ -16,16 +16,15 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// pollInterval is how often a Podman before 5.3 looks whether a container has
-// exited while somebody waits for it. By default it is 250 ms, which would be in
-// every measurement; much less takes the lock from those who clean up.
+// pollInterval is how often a Podman before 5.3 checks whether a container has exited, while a
+// client waits for it. Podman's default is 250 ms, which would be part of every measurement. If it
+// is much shorter, the checks hold the lock that the clean-up needs.
 const pollInterval = "20ms"
 
-// awaitMonitor returns when the container's monitor, conmon, has exited: the
-// last thing that it does is to wait until Podman has cleaned up. From 5.3 a
-// service that is asked to wait does exactly this. Older ones mean to, and look
-// every so often instead, so here it is done for them. Where the monitor cannot
-// be found the service's looking has to do.
+// awaitMonitor returns when the container's monitor, conmon, has exited. The last thing that conmon
+// does is to wait until Podman has cleaned up. Since 5.3, a service that is asked to wait watches
+// conmon itself. Older services poll instead, so tare watches conmon for them. If tare cannot find
+// the monitor, it relies on the service's polling.
 func (c *running) awaitMonitor(ctx context.Context) error {
 	monitor := c.monitor()
 	if monitor == nil {
@@ -53,9 +52,9 @@ func exited(fd uintptr) bool {
 	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 }
 
-// monitor opens the container's monitor as a file that becomes readable when it
-// exits. It is nil where there is none any more, where it cannot be found, or
-// where the kernel has no such files (before 5.3).
+// monitor opens the container's monitor as a file (pidfd) that becomes readable when the monitor
+// exits. It is nil if the monitor has exited or cannot be found, or if the kernel has no pidfds
+// (before 5.3).
 func (c *running) monitor() *os.File {
 	store := c.client.Store
 	text, err := os.ReadFile(filepath.Join(store.RunRoot, store.Driver+"-containers", c.id, "userdata", "conmon.pid"))
@@ -70,7 +69,7 @@ func (c *running) monitor() *os.File {
 	if err != nil {
 		return nil
 	}
-	// The number could be another's by now, or have another meaning here.
+	// Another process could have this number by now, or in this PID namespace.
 	if id, _ := monitored(pid); id != c.id {
 		_ = file.Close() // nothing was written to it
 		return nil
@@ -78,16 +77,16 @@ func (c *running) monitor() *os.File {
 	return file
 }
 
-// retire notes a container that was removed, and in which further processes ran.
+// retire notes a removed container in which Exec ran processes.
 func (c *client) retire(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retired[id] = true
 }
 
-// tidy ends what retired containers have left: a service makes the monitors of
-// further processes stay for five minutes after them, and then has each start a
-// Podman that finds nothing to do, in the middle of some other trial.
+// tidy ends the monitors that retired containers have left. A service keeps the monitor of an
+// exec'd process for five minutes after its end. Each monitor then starts a Podman that finds
+// nothing to do, in the middle of some other trial.
 func (c *client) tidy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +110,8 @@ func (c *client) tidy() error {
 	return err
 }
 
-// monitored is the ID of the container whose monitor a process is, and whether
-// it is that of a further process; empty if it is no monitor.
+// monitored returns the ID of the container that a monitor process belongs to, and whether it is
+// the monitor of an exec'd process. The ID is empty if the process is not a monitor.
 func monitored(pid int) (id string, further bool) {
 	args := proc.Args(pid)
 	if args == nil || filepath.Base(args[0]) != "conmon" {

@@ -12,10 +12,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// driver is what the devices are marked with that this package makes.
+// driver is this package's mark on the devices that it makes.
 const driver = "podman"
 
-// checkNetwork reports what of a Spec's network this Podman cannot do.
+// checkNetwork reports which part of a Spec's network this Podman does not support.
 func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
 	err := bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
 	rootless := c.Host.Security.Rootless
@@ -23,34 +23,38 @@ func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	case spec.Network == "slirp4netns" && c.Host.Slirp.Executable == "":
-		return e.refuse("network slirp4netns: Podman does not find the program: install the package slirp4netns")
+		return e.refuse("network slirp4netns: Podman cannot find the program: install the package slirp4netns")
 	case spec.Network == "pasta" && !rootless:
-		return e.refuse("network pasta: Podman has it for ordinary users only: run tare as one, or use --network slirp4netns or published")
+		return e.refuse("network pasta: Podman supports it for ordinary users only: run tare without root, or use " +
+			"--network slirp4netns or published")
 	case spec.Network == "pasta" && c.before(4, 4):
-		return e.refuse("network pasta: Podman %s does not know it: use 4.4 or newer, and the package passt", c.Version.Version)
+		return e.refuse("network pasta: Podman %s is too old: use 4.4 or newer, and install the package passt",
+			c.Version.Version)
 	case spec.Network == "pasta" && c.Host.Pasta.Executable == "":
-		return e.refuse("network pasta: Podman does not find the program: install the package passt")
+		return e.refuse("network pasta: Podman cannot find the program: install the package passt")
 	case spec.Network == "macvlan" && rootless:
-		return e.refuse("network macvlan: an ordinary user cannot make the interface that it lies on: run tare as root")
+		return e.refuse("network macvlan: only root can make the interface that it needs: run tare as root")
 	case spec.Network == "bridge" && rootless && spec.Reach == "" && len(spec.Ports) > 0:
-		return e.refuse("ports on a bridge: an ordinary user's lies in a network namespace of its own: use --network published or peer")
+		return e.refuse("ports on a bridge: without root, Podman's bridge is in a network namespace that the host " +
+			"cannot reach: use --network published or peer")
 	case rootless && slices.Contains([]string{"bridge", "slirp4netns", "pasta"}, spec.Network):
 		return e.checkTun(spec.Network)
 	}
 	return nil
 }
 
-// checkTun wants what the program needs that is the user's part of the way out: it
-// makes a TAP device.
+// checkTun checks that /dev/net/tun can be opened: slirp4netns and pasta make a TAP device for an
+// ordinary user's containers.
 func (e *Engine) checkTun(network string) error {
 	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
-		return e.refuse("network %s: an ordinary user's needs /dev/net/tun: %v: let everybody open it, as udev does: chmod 666 /dev/net/tun", network, err)
+		return e.refuse("network %s: without root it needs access to /dev/net/tun: %v: run chmod 666 /dev/net/tun as "+
+			"root (udev's default)", network, err)
 	}
 	return tun.Close()
 }
 
-// connect puts a container into the network that Podman does not have by itself.
+// connect puts a container into the run's macvlan network, which Podman does not provide by itself.
 func (e *Engine) connect(ctx context.Context, c *client, spec bench.Spec, r *request) error {
 	if spec.Network != "macvlan" {
 		return nil
@@ -104,15 +108,14 @@ func (e *Engine) closeNetwork(ctx context.Context) error {
 	})
 }
 
-// A network is the part of Podman's word on a network that tare uses.
+// A network is the part of Podman's answer about a network that tare uses.
 type network struct {
 	Name   string            `json:"name"`
 	Driver string            `json:"driver"`
 	Labels map[string]string `json:"labels"`
 }
 
-// networkOf is a container's network in the words of a Spec: that of a network is
-// its driver.
+// networkOf is a container's network as a Spec names it: a named network is called by its driver.
 func (c *client) networkOf(ctx context.Context, got *inspection) (string, error) {
 	mode := got.HostConfig.NetworkMode
 	if mode != "bridge" {
@@ -128,7 +131,7 @@ func (c *client) networkOf(ctx context.Context, got *inspection) (string, error)
 	return mode, nil
 }
 
-// listNetworks lists those that carry a run's label.
+// listNetworks lists the networks that carry a run's label.
 func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string)) error {
 	var all []network
 	if err := c.get(ctx, "/networks/json?filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D", &all); err != nil {

@@ -19,8 +19,7 @@ func (e *Engine) own(c bench.Container) (*running, error) {
 	return bench.Own[*running](c, e.cfg.Name)
 }
 
-// tell makes a call about a container that has nothing to send and nothing to
-// return.
+// tell makes a call about a container that sends no data and returns none.
 func (e *Engine) tell(ctx context.Context, c bench.Container, call string) error {
 	own, err := e.own(c)
 	if err != nil {
@@ -33,15 +32,15 @@ func (e *Engine) tell(ctx context.Context, c bench.Container, call string) error
 	return nil
 }
 
-// Pause freezes the container's processes with one call. Podman does it by a
-// control group, which an ordinary user has none of in version 1.
+// Pause freezes the container's processes with one call. Podman needs a control group for it. With
+// cgroup version 1, an ordinary user has none.
 func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 	own, err := e.own(c)
 	if err != nil {
 		return err
 	}
 	if h := own.client.Host; h.Security.Rootless && h.CgroupVersion == "v1" {
-		return e.refuse("pause: an ordinary user has no control groups of version 1: run tare as root")
+		return e.refuse("pause: with cgroup version 1 it needs root: run tare as root")
 	}
 	return e.tell(ctx, c, "pause")
 }
@@ -94,13 +93,13 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	}
 	err = c.client.get(ctx, "/exec/"+session.ID+"/json", &end)
 	if err == nil && end.Running {
-		err = errors.New("the output has ended, and the process runs")
+		err = errors.New("the output has ended, but the process still runs")
 	}
 	exit.Code = end.ExitCode
 	return exit, err
 }
 
-// follow makes a call and copies the output that it carries, to its end.
+// follow makes a call and copies the output that its connection carries, until the end.
 func (c *client) follow(ctx context.Context, path string, stdout, stderr io.Writer) error {
 	stream, err := c.hijack(ctx, path, map[string]any{"Detach": false, "Tty": false})
 	if err != nil {
@@ -112,8 +111,8 @@ func (c *client) follow(ctx context.Context, path string, stdout, stderr io.Writ
 	return stdstream.Copy(stdout, stderr, stream)
 }
 
-// Checkpointable asks for what Podman needs: root, a criu that works with this
-// kernel, and a default runtime that knows the command.
+// Checkpointable checks what Podman needs: root, a criu that works with this kernel, and a default
+// runtime with a checkpoint command.
 func (e *Engine) Checkpointable(ctx context.Context) error {
 	i, _, err := e.inquire(ctx)
 	if err != nil {
@@ -121,21 +120,22 @@ func (e *Engine) Checkpointable(ctx context.Context) error {
 	}
 	runtime := i.Host.OCIRuntime
 	if i.Host.Security.Rootless {
-		return e.refuse("checkpoints: run tare as root")
+		return e.refuse("checkpoints need root: run tare as root")
 	}
 	if _, err := exec.LookPath("criu"); err != nil {
-		return e.refuse("checkpoints: install criu")
+		return e.refuse("checkpoints need the program criu: install criu")
 	}
 	if err := succeeds(ctx, "criu", "check"); err != nil {
-		return e.refuse("checkpoints: criu does not work with this kernel: %v: `criu check` says why", err)
+		return e.refuse("checkpoints: criu does not work with this kernel: %v: run `criu check` to see why", err)
 	}
 	if err := succeeds(ctx, runtime.Path, "checkpoint", "--help"); err != nil {
-		return e.refuse("checkpoints: the runtime %s was built without criu: %v", runtime.Path, err)
+		return e.refuse("checkpoints: the runtime %s was built without criu: %v: install one that has it",
+			runtime.Path, err)
 	}
 	return ctx.Err()
 }
 
-// succeeds runs a command that changes nothing.
+// succeeds runs a command that changes nothing, and returns an error if it fails.
 func succeeds(ctx context.Context, program string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()

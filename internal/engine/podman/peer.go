@@ -15,10 +15,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// What this file asks of the kernel is about the process of the service.
+// This file asks the kernel about the service's process.
 
-// Daemons returns the service's processes. One that the service manager starts
-// for a call and ends after it is none: the manager listens in its place.
+// Daemons returns the service's processes. A service that systemd starts for each call is not a
+// daemon: systemd listens in its place, and there is no process to return.
 func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	if _, err := e.client(ctx, ""); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 		if pid := c.serving(ctx); proc.Name(pid) == "podman" {
 			pids = append(pids, pid)
 		}
-		// What an ordinary user starts goes on as a child in a namespace of its own.
+		// An ordinary user's podman continues as a child in a user namespace of its own.
 		if pid := c.own.pid(); pid != 0 && !slices.Contains(pids, pid) {
 			pids = append(pids, pid)
 		}
@@ -38,8 +38,8 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	return pids, nil
 }
 
-// Pid asks Podman for the number of a container's first process. Between it and
-// the first process of the host is the container's monitor, conmon.
+// Pid asks Podman for the number of a container's first process. The parent of that process is the
+// container's monitor, conmon.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -50,13 +50,12 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 		return 0, own.failed("inspect", err)
 	}
 	if got.State.Pid <= 0 {
-		return 0, own.failed("inspect", errors.New("it has no process"))
+		return 0, own.failed("inspect", errors.New("the container has no process"))
 	}
 	return got.State.Pid, nil
 }
 
-// serving is the process that listens on the service's socket; 0 where it
-// cannot be told.
+// serving is the process that listens on the service's socket; 0 if it is unknown.
 func (c *client) serving(ctx context.Context) int {
 	conn, err := dial(ctx, c.socket)
 	if err != nil {
@@ -66,26 +65,26 @@ func (c *client) serving(ctx context.Context) int {
 	return proc.Peer(conn)
 }
 
-// sameProcesses reports whether a process has the same number for the service
-// and for tare: the service is seen from here, and in no PID namespace below.
+// sameProcesses reports whether a process has the same number for the service and for tare: the
+// service is visible from here and shares tare's PID namespace.
 func (c *client) sameProcesses(ctx context.Context) bool {
 	return readback.SameNumbers(c.serving(ctx))
 }
 
-// checkPrivileged refuses a privileged container where the service itself lacks
-// a capability, as in another container: it would make one and then not be
-// able to start it. Where the service cannot be looked at, it is believed.
+// checkPrivileged refuses a privileged container if the service itself lacks a capability, as it
+// does inside another container. Podman would create such a container and then fail to start it. If
+// the service's process cannot be inspected, it is assumed to have all capabilities.
 func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
 	if lacks, err := readback.Withheld(c.serving(ctx)); err == nil && lacks != 0 {
-		return e.refuse("privileged: the service itself lacks %v", lacks)
+		return e.refuse("privileged: Podman's service itself lacks %v: run it with all capabilities", lacks)
 	}
 	return nil
 }
 
-// affordable returns the limits that every container is to be given. Podman of
-// root gives more open files and processes than a service without
-// CAP_SYS_RESOURCE may hand out, and no container would start. It then gives
-// what the service has itself, unless that is more than Podman's default.
+// affordable returns the resource limits (rlimits) for every container; nil means Podman's
+// defaults. Podman of root allows more open files and processes than a service without
+// CAP_SYS_RESOURCE may grant, and no container would start. For such a service, the limits are the
+// service's own, unless those are above Podman's defaults.
 func (c *client) affordable(ctx context.Context) []rlimit {
 	pid := c.serving(ctx)
 	status, err := readback.StatusOf(pid)

@@ -1,12 +1,11 @@
 // Package podman drives Podman through its REST API (libpod) on a Unix socket.
-// Podman has no daemon: where no service answers, the engine starts one of its
-// own, `podman system service`, and ends it when it closes. A service makes all
-// its containers with one OCI runtime, so for another one there is another
-// service.
+// Podman has no daemon. If no service answers, the engine starts one, `podman system service`, and
+// ends it when the engine is closed. A service makes all its containers with one OCI runtime, so
+// each further runtime needs a service of its own.
 //
-// What a Spec leaves open is Podman's own default: its runtime, storage driver,
-// seccomp profile, log driver, limit of processes. Only the network is not: it
-// is none unless the Spec says otherwise.
+// If a Spec leaves something open, Podman's own default applies: its runtime, storage driver,
+// seccomp profile, log driver, limit of processes. The network is the exception: it is none unless
+// the Spec says otherwise.
 package podman
 
 import (
@@ -27,13 +26,13 @@ import (
 
 // Config says which Podman to drive.
 type Config struct {
-	Name   string         // of the instance, in the characters of a run's ID; part of names
+	Name   string         // of the instance; part of names, so only characters of a run's ID
 	Run    string         // ID of the run
 	Dir    string         // directory of the run, for data
 	Images *image.Library // where images come from
-	// Host is the service's socket, such as "unix:///run/podman/podman.sock".
-	// Empty means CONTAINER_HOST or else the user's usual socket and, if nobody
-	// answers there, a service of our own.
+	// Host is the service's socket, such as "unix:///run/podman/podman.sock". Empty means
+	// CONTAINER_HOST, or else the user's usual socket. If no service answers on the usual socket,
+	// the engine starts one.
 	Host string
 }
 
@@ -48,7 +47,7 @@ type Engine struct {
 	macvlan netdev.Macvlan
 
 	mu      sync.Mutex         // held while a client is opened
-	clients map[string]*client // by runtime; "" has the default one
+	clients map[string]*client // by runtime; "" is the default
 
 	images owned.Loader
 }
@@ -68,8 +67,8 @@ func New(cfg Config) *Engine {
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// client returns the client of a service that makes containers with a runtime.
-// It opens it, and starts the service, if it has to.
+// client returns the client of a service that makes containers with a runtime. If necessary it
+// starts the service.
 func (e *Engine) client(ctx context.Context, runtime string) (*client, error) {
 	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
 		return nil, err
@@ -81,15 +80,16 @@ func (e *Engine) client(ctx context.Context, runtime string) (*client, error) {
 		return c, err
 	}
 	if e.host() != "" {
-		return nil, e.refuse("runtime %q: the service at %s makes containers with %s: name that of another one", runtime, e.host(), c.Host.OCIRuntime.Name)
+		return nil, e.refuse("runtime %q: the service at %s makes containers with %s: name a service that uses this "+
+			"runtime", runtime, e.host(), c.Host.OCIRuntime.Name)
 	}
 	if strings.HasPrefix(runtime, "-") || strings.Contains(runtime, "/") {
-		return nil, e.refuse("runtime %q: use a name from containers.conf", runtime)
+		return nil, e.refuse("runtime %q: use a name that stands in containers.conf", runtime)
 	}
 	return e.opened(ctx, runtime)
 }
 
-// opened returns the client for a runtime, and opens it if that was not done.
+// opened returns the client for a runtime, and opens it on first use.
 func (e *Engine) opened(ctx context.Context, runtime string) (*client, error) {
 	if c := e.clients[runtime]; c != nil {
 		return c, nil
@@ -102,8 +102,8 @@ func (e *Engine) opened(ctx context.Context, runtime string) (*client, error) {
 	return c, nil
 }
 
-// Prepare makes the network and loads the image, unless Podman has them, and leaves
-// a connection open for Create.
+// Prepare makes the network and loads the image if Podman lacks them, and leaves a connection open
+// for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	c, err := e.client(ctx, spec.Runtime)
 	if err != nil {
@@ -129,8 +129,8 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return nil
 }
 
-// Close removes the network that Prepare made and the images that it loaded, and
-// ends the services that are our own.
+// Close removes the network that Prepare made and the images that it loaded, and ends the services
+// that the engine started.
 func (e *Engine) Close(ctx context.Context) error {
 	images := func(name string) error {
 		c, err := e.client(ctx, "")

@@ -17,7 +17,7 @@ import (
 // probeLimit bounds how long Podman may take to answer a Probe.
 const probeLimit = 10 * time.Second
 
-// info is what Podman says of itself.
+// info is what Podman says about itself.
 type info struct {
 	Host struct {
 		CgroupControllers []string `json:"cgroupControllers"`
@@ -49,7 +49,7 @@ type info struct {
 	} `json:"version"`
 }
 
-// A helper is a program that Podman uses, if it has found it.
+// A helper is a program that Podman uses. Executable is empty if Podman has not found it.
 type helper struct {
 	Executable string `json:"executable"`
 }
@@ -66,8 +66,8 @@ func (i *info) before(major, minor int) bool {
 	return m < major || m == major && n < minor
 }
 
-// Probe asks the service for its version and its set-up. Where there is none
-// it asks the program, which is what a service of our own will be.
+// Probe asks the service for its version and its set-up. If there is no service, it asks the
+// program that would become one.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -80,8 +80,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}, nil
 }
 
-// inquire returns what Podman says of itself, and where its service is. It
-// starts nothing.
+// inquire returns what Podman says about itself, and where its service is. It starts no service.
 func (e *Engine) inquire(ctx context.Context) (i *info, service string, err error) {
 	socket, err := e.find(ctx)
 	if errors.Is(err, errNoService) {
@@ -99,9 +98,9 @@ func (e *Engine) inquire(ctx context.Context) (i *info, service string, err erro
 	return &c.info, socket, nil
 }
 
-// run asks the program. Why says why no service was asked. An ordinary user's
-// podman leaves a process behind (catatonit -P, which holds the user's
-// namespaces) as soon as it does more than tell its version.
+// run asks the program; why is the reason that no service was asked. An ordinary user's podman
+// leaves a process behind (catatonit -P, which holds the user's namespaces) as soon as it does more
+// than print its version.
 func (e *Engine) run(ctx context.Context, why error) (*info, error) {
 	binary, err := e.binary(why)
 	if err != nil {
@@ -127,7 +126,7 @@ func (e *Engine) run(ctx context.Context, why error) (*info, error) {
 func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = "/"
-	cmd.WaitDelay = time.Second // for what it may have started
+	cmd.WaitDelay = time.Second // for processes that it may have started
 	out, said := &most{n: maxAnswer}, &most{n: 500}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
@@ -137,7 +136,8 @@ func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte
 	}
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return nil, fmt.Errorf("%s: podman %s took too long%s: where it always does, start `podman system service -t 0 unix:///PATH` and name it with host=unix:///PATH: %w",
+		return nil, fmt.Errorf("%s: podman %s took too long%s: if it always does, start `podman system service -t 0 "+
+			"unix:///PATH` and name it with host=unix:///PATH: %w",
 			e.cfg.Name, args[0], text, context.DeadlineExceeded)
 	case err != nil:
 		return nil, fmt.Errorf("%s: podman %s: %w%s", e.cfg.Name, args[0], bench.Because(ctx, err), text)
@@ -167,7 +167,7 @@ func factsOf(i *info, service string) []bench.Label {
 		{Key: "network", Value: i.Host.NetworkBackend},
 		{Key: "log", Value: i.Host.LogDriver},
 	} {
-		if strings.TrimSpace(f.Value) != "" { // the version alone tells less
+		if strings.TrimSpace(f.Value) != "" { // Podman may leave some facts empty
 			facts = append(facts, f)
 		}
 	}
@@ -177,8 +177,7 @@ func factsOf(i *info, service string) []bench.Label {
 	return facts
 }
 
-// versionOf is the number in what a program prints as its version, such as
-// "crun version 1.8.1" and more lines.
+// versionOf is the number in a program's version text, such as "crun version 1.8.1" and more lines.
 func versionOf(text string) string {
 	_, rest, _ := strings.Cut(text, "version ")
 	if f := strings.Fields(rest); len(f) > 0 {

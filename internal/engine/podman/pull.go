@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Pull implements bench.Puller with one call. When it returns, every layer is
-// unpacked.
+// Pull implements bench.Puller with one call. When the call returns, Podman has unpacked every
+// layer.
 func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
@@ -44,9 +44,8 @@ func (c *client) pull(ctx context.Context, ref string) error {
 	return pullError(io.LimitReader(answer.Body, maxAnswer))
 }
 
-// pullError reads the messages that Podman sends while it pulls an image, and
-// returns the one that says that it failed. The last one of a pull that succeeded
-// has the image's ID.
+// pullError reads the messages that Podman sends during a pull, and returns the error that one of
+// them reports. The last message of a successful pull has the image's ID.
 func pullError(r io.Reader) error {
 	done := false
 	for messages := json.NewDecoder(r); ; {
@@ -56,7 +55,7 @@ func pullError(r io.Reader) error {
 		}
 		switch err := messages.Decode(&m); {
 		case errors.Is(err, io.EOF) && !done:
-			return errors.New("the answer ends without an image")
+			return errors.New("Podman's answer ends without an image")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	startLimit = 20 * time.Second // until a service of our own must answer
-	stopLimit  = 5 * time.Second  // until one that was asked to end is killed
+	startLimit = 20 * time.Second // within which a service that tare starts must answer
+	stopLimit  = 5 * time.Second  // after which a service that was asked to end is killed
 	maxSocket  = 107              // the longest path of a Unix socket
 )
 
-// A service is a `podman system service` of our own. Only up starts it: at first, when it
-// has died, and when it was taken down. Its command line carries the run's ID. The nil
-// service is somebody else's: there is nothing to start or to end.
+// A service is a `podman system service` that tare starts. Only up starts it: the first time, after
+// it has died, and after down. Its command line carries the run's ID. A nil service stands for one
+// that tare did not start: its methods do nothing.
 type service struct {
-	dir    string // holds the socket, and what the service says
+	dir    string // holds the socket and the service's log
 	socket string
 	argv   []string
 
 	mu     sync.Mutex
-	cmd    *exec.Cmd     // nil if it was not started
+	cmd    *exec.Cmd     // nil before the start
 	exited chan struct{} // closed when cmd has ended
 }
 
-// The names of the directories for services, beside the temporary files, are
-// tare-RUN-podman-RANDOM: that of the run may have too long a path for a socket.
+// The directories of services are $TMPDIR/tare-RUN-podman-RANDOM. They are not in the run's
+// directory, whose path may be too long for a socket.
 const (
 	dirPrefix = "tare-"
 	dirInfix  = "-podman-"
 )
 
-// runOfDir is the run that a service's directory belongs to; no valid ID if it
-// is not one of ours.
+// runOfDir is the ID of the run that a service's directory belongs to; not a valid ID if the
+// directory is not a service's.
 func runOfDir(dir string) string {
 	rest, ok := strings.CutPrefix(filepath.Base(dir), dirPrefix)
 	i := strings.LastIndex(rest, dirInfix)
@@ -51,8 +51,8 @@ func runOfDir(dir string) string {
 	return rest[:i]
 }
 
-// newService makes the directory for a service with a runtime; empty for the default one.
-// Why says why no service was used.
+// newService makes the directory for a service with a runtime; an empty runtime is the default. why
+// is the reason that no existing service was used.
 func (e *Engine) newService(runtime string, why error) (*service, error) {
 	binary, err := e.binary(why)
 	if err != nil {
@@ -64,7 +64,7 @@ func (e *Engine) newService(runtime string, why error) (*service, error) {
 	}
 	s := &service{dir: dir, socket: filepath.Join(dir, "s"), argv: []string{binary}}
 	if len(s.socket) > maxSocket {
-		err := fmt.Errorf("%s: too long a path for a socket: set TMPDIR to a shorter one", dir)
+		err := fmt.Errorf("%s: this path is too long for a socket: set TMPDIR to a shorter directory", dir)
 		return nil, errors.Join(err, os.Remove(dir))
 	}
 	if runtime != "" {
@@ -74,7 +74,8 @@ func (e *Engine) newService(runtime string, why error) (*service, error) {
 	return s, nil
 }
 
-// binary is the program. Why says why no service was used.
+// binary returns the path of the program podman. why is the reason that no existing service was
+// used.
 func (e *Engine) binary(why error) (string, error) {
 	path, err := exec.LookPath("podman")
 	if err != nil {
@@ -83,11 +84,11 @@ func (e *Engine) binary(why error) (string, error) {
 	return path, nil
 }
 
-// errEnded is wrapped by the error of up for a service that ended by itself.
-var errEnded = errors.New("it has ended")
+// errEnded means that a service ended by itself. up wraps it.
+var errEnded = errors.New("the service has ended")
 
-// up starts the service unless it runs, and returns when it answers. One that was killed
-// this instant has a moment to be gone. It reports whether it has started one.
+// up starts the service unless it runs, and returns when it answers. A service that was just killed
+// gets a moment to disappear. anew reports whether up has started the service.
 func (s *service) up(ctx context.Context, moment time.Duration) (anew bool, err error) {
 	if s == nil {
 		return false, nil
@@ -107,14 +108,14 @@ func (s *service) up(ctx context.Context, moment time.Duration) (anew bool, err 
 		case <-s.exited:
 			return false, fmt.Errorf("%w: %s", errEnded, s.said())
 		case <-ctx.Done():
-			return false, fmt.Errorf("it does not answer: %w: %s", context.Cause(ctx), s.said())
+			return false, fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.said())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	return true, nil
 }
 
-// runs reports whether the service runs, and still does after a moment.
+// runs reports whether the service runs and still runs after a moment.
 func (s *service) runs(moment time.Duration) bool {
 	if s.cmd == nil {
 		return false
@@ -124,17 +125,17 @@ func (s *service) runs(moment time.Duration) bool {
 	case <-time.After(moment):
 	}
 	select {
-	case <-s.exited: // also where both had happened
+	case <-s.exited: // also if both happened
 		return false
 	default:
 		return true
 	}
 }
 
-// launch starts the program in a process group of its own, which an interrupt
-// at the terminal does not reach.
+// launch starts the program in a process group of its own, so that Ctrl-C at the terminal does not
+// reach it.
 func (s *service) launch() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil { // another may have cleaned up
+	if err := os.MkdirAll(s.dir, 0o700); err != nil { // another tare may have cleaned up
 		return err
 	}
 	log, err := os.Create(s.log())
@@ -152,14 +153,14 @@ func (s *service) launch() error {
 	s.cmd, s.exited = cmd, exited
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // why it ended is in the log
+		_ = cmd.Wait() // the log says why it ended
 	}()
 	return nil
 }
 
 func (s *service) log() string { return filepath.Join(s.dir, "log") }
 
-// said is the last of what the service printed.
+// said is the last part of what the service printed.
 func (s *service) said() string {
 	text, err := os.ReadFile(s.log())
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *service) said() string {
 	return fmt.Sprintf("%q", bytes.TrimSpace(text[max(0, len(text)-500):]))
 }
 
-// pid is the process of the service; 0 if there is none.
+// pid is the service's process; 0 if there is none.
 func (s *service) pid() int {
 	if s == nil {
 		return 0
@@ -181,7 +182,7 @@ func (s *service) pid() int {
 	return s.cmd.Process.Pid
 }
 
-// down ends the service, and returns when it is gone. Containers run on.
+// down ends the service and returns when its process has ended. Its containers keep running.
 func (s *service) down(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +195,7 @@ func (s *service) down(ctx context.Context) {
 	select {
 	case <-s.exited:
 	case <-limited.Done():
-		// With its children: an ordinary user's service is one of what was started.
+		// The whole group: an ordinary user's service is a child of the started process.
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) // fails only if they have ended
 		<-s.exited
 	}
@@ -216,7 +217,7 @@ func (s *service) endOthers(ctx context.Context) {
 	}
 }
 
-// close ends the service, and removes what it has left in the file system.
+// close ends the service and removes its files.
 func (s *service) close(ctx context.Context) error {
 	if s == nil {
 		return nil

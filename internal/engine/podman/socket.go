@@ -14,11 +14,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// errNoService is wrapped by the error of find where no service answers on the
-// user's usual socket, so that one may be started.
+// errNoService means that no service answers on the user's usual socket, so tare may start one.
+// find wraps it.
 var errNoService = errors.New("no service answers")
 
-// host is the service that the user names; empty if it is for us to find one.
+// host is the service that the user names; empty if tare is to find or start one.
 func (e *Engine) host() string {
 	if e.cfg.Host != "" {
 		return e.cfg.Host
@@ -26,13 +26,13 @@ func (e *Engine) host() string {
 	return os.Getenv("CONTAINER_HOST")
 }
 
-// find returns the socket on which a service answers already.
+// find returns the socket of a service that already answers.
 func (e *Engine) find(ctx context.Context) (string, error) {
 	socket, host := usualSocket(), e.host()
 	if host != "" {
 		path, ok := strings.CutPrefix(host, "unix://")
 		if !ok || !filepath.IsAbs(path) {
-			return "", e.refuse("host %q: use unix:///PATH of a Podman service", host)
+			return "", e.refuse("host %q: use unix:///PATH, the socket of a Podman service", host)
 		}
 		socket = path
 	}
@@ -42,7 +42,8 @@ func (e *Engine) find(ctx context.Context) (string, error) {
 	case err == nil:
 		return socket, nil
 	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf("%w: %s: no permission for %s: run tare as the user whose service it is: %w", bench.ErrUnsupported, e.cfg.Name, socket, err)
+		return "", fmt.Errorf("%w: %s: no permission to use %s: run tare as the user who owns this service: %w",
+			bench.ErrUnsupported, e.cfg.Name, socket, err)
 	case absent && host == "":
 		return "", fmt.Errorf("%w at %s", errNoService, socket)
 	case absent:
@@ -51,7 +52,7 @@ func (e *Engine) find(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("%s: connect to %s: %w", e.cfg.Name, socket, bench.Because(ctx, err))
 }
 
-// answers reports an error if nobody listens on a socket.
+// answers returns an error if no process listens on a socket.
 func answers(ctx context.Context, socket string) error {
 	conn, err := dial(ctx, socket)
 	if err != nil {
@@ -60,7 +61,7 @@ func answers(ctx context.Context, socket string) error {
 	return conn.Close()
 }
 
-// usualSocket is where the service manager puts the socket.
+// usualSocket is where systemd puts the socket.
 func usualSocket() string {
 	if os.Geteuid() == 0 {
 		return "/run/podman/podman.sock"

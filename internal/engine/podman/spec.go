@@ -22,7 +22,7 @@ type request struct {
 	Labels          map[string]string `json:"labels"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	Network         namespace         `json:"netns"`
-	Networks        map[string]any    `json:"networks,omitempty"` // by name; none = Podman's own bridge, where the mode is bridge
+	Networks        map[string]any    `json:"networks,omitempty"` // by name; for mode bridge, none = Podman's own
 	Ports           []port            `json:"portmappings,omitempty"`
 	UserNS          *namespace        `json:"userns,omitempty"`
 	IDMappings      *idMappings       `json:"idmappings,omitempty"`
@@ -40,7 +40,7 @@ type namespace struct {
 	Mode string `json:"nsmode"`
 }
 
-// idMappings are the host's users that a user namespace has.
+// idMappings map the users of a user namespace to users of the host.
 type idMappings struct {
 	UIDMap []idMapping `json:"UIDMap"`
 	GIDMap []idMapping `json:"GIDMap"`
@@ -100,8 +100,8 @@ type rlimit struct {
 	Soft uint64 `json:"soft"`
 }
 
-// annotationSeccomp is where Podman looks up what it says about seccomp. Its
-// own program writes it there as well.
+// annotationSeccomp is the annotation that Podman's inspect shows as the seccomp profile. Podman's
+// command line sets it as well.
 const annotationSeccomp = "io.podman.annotations.seccomp"
 
 // requestOf translates a Spec.
@@ -124,9 +124,9 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l owned.Loaded, data *dat
 		r.Entrypoint, r.Command = spec.Argv[:1], spec.Argv[1:]
 	}
 	if spec.Network != "" {
-		r.Network.Mode = spec.Network // but for macvlan, see connect
+		r.Network.Mode = spec.Network // except for macvlan, see connect
 	}
-	if spec.Security.UserNS && !c.Host.Security.Rootless { // an ordinary user's always has one
+	if spec.Security.UserNS && !c.Host.Security.Rootless { // an ordinary user's container always has one
 		ids := []idMapping{{0, userns.First, userns.Size}}
 		r.UserNS, r.IDMappings = &namespace{Mode: "private"}, &idMappings{ids, ids}
 	}
@@ -167,8 +167,8 @@ func resourcesOf(l bench.Limits) *resources {
 		r.CPU.Quota, r.CPU.Period = int64(math.Round(l.CPUs*period)), period
 	}
 	if l.Memory > 0 {
-		// Left out, swap would be limited to as much again; -1, which means no
-		// limit elsewhere, is refused. This is more than any machine has.
+		// Without this value Podman would limit swap to the same amount. It refuses -1, which
+		// elsewhere means no limit. This value is more than any machine has.
 		r.Memory = &memory{Limit: l.Memory, Swap: 1 << 62}
 	}
 	if l.Pids > 0 {
@@ -196,7 +196,7 @@ func mountOf(m bench.Mount) mount {
 	return to
 }
 
-// portsOf makes ports inside reachable on the host.
+// portsOf publishes ports of the container on the host.
 func portsOf(ports []bench.Port) []port {
 	var all []port
 	for _, p := range ports {

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-// A container is one on the other machine. It lives and dies with the session in
-// which it was made.
+// A container is a container on the other machine. It exists only as long as the session that made
+// it.
 type container struct {
 	session *remote.Session
 	number  uint64
@@ -23,10 +23,10 @@ type container struct {
 	removed bool
 }
 
-// An output is what comes of a container's output.
+// An output is the copying of a container's output.
 type output struct {
 	stop context.CancelFunc
-	done chan struct{} // closed when err is set, and nothing is copied any more
+	done chan struct{} // closed when err is set and copying has ended
 	err  error
 }
 
@@ -55,7 +55,7 @@ func (c *container) Attach(ctx context.Context, stdout, stderr io.Writer) error 
 		defer cancel()
 		o.err = errors.Join(stdstream.Copy(stdout, stderr, stream), stream.Close())
 		if ctx.Err() != nil {
-			o.err = nil // whoever ended it knows
+			o.err = nil // the caller ended it
 		}
 	}()
 	return nil
@@ -72,7 +72,7 @@ func (c *container) Start(ctx context.Context) error {
 	return c.call(ctx, remote.OpStart, remote.Request{}, nil)
 }
 
-// Wait implements bench.Container. It returns when what was printed has arrived.
+// Wait implements bench.Container. It returns when all output has arrived.
 func (c *container) Wait(ctx context.Context) (exit bench.Exit, err error) {
 	if err := c.call(ctx, remote.OpWait, remote.Request{}, &exit); err != nil {
 		return bench.Exit{}, err

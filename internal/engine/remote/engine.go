@@ -1,10 +1,9 @@
-// Package remote is an engine of another machine, on which 'tare agent serve'
-// runs: every method does there what it does here, through package remote of this
-// module. It is a bench.Remoter, and so for workloads that measure a server over
-// the network.
+// Package remote is the driver for an engine of another machine, on which 'tare agent serve' runs.
+// Through this module's package remote, every method does there what a local driver does here. The
+// engine is a bench.Remoter, for workloads that measure a server over the network.
 //
-// It has no Cleaner, and none of the capabilities that look at processes of this
-// host: the server removes what a session made, however that ends.
+// It has none of the capabilities that look at processes of this host. It is no bench.Cleaner
+// either, because the server removes what a session made, however the session ends.
 package remote
 
 import (
@@ -20,22 +19,21 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-// removeTime bounds how long is waited for the removal of what was asked for and
-// not heard of.
+// removeTime limits how long tare waits for the removal of an object whose creation was never
+// confirmed.
 const removeTime = 30 * time.Second
 
-// A Link is how engines of one machine reach it: over one session, which is begun
-// when one of them needs it, and again after it was lost.
+// A Link connects the engines of one machine: they share one session, which begins when one of them
+// needs it, and again after it was lost.
 type Link struct {
 	dial func(context.Context) (*remote.Session, error)
 
 	mu      sync.Mutex
 	session *remote.Session
-	number  atomic.Uint64 // of containers: the numbers of no two sessions are mixed up
+	number  atomic.Uint64 // of containers, so that numbers of two sessions never clash
 }
 
-// NewLink returns the link to a server, of which target is asked whenever a
-// session is begun.
+// NewLink returns the link to a server. It calls target whenever a session begins.
 func NewLink(target func() (remote.Target, error)) *Link {
 	return &Link{dial: func(ctx context.Context) (*remote.Session, error) {
 		t, err := target()
@@ -46,7 +44,7 @@ func NewLink(target func() (remote.Target, error)) *Link {
 	}}
 }
 
-// Machine asks what the other machine is.
+// Machine asks the server to describe its machine.
 func (l *Link) Machine(ctx context.Context) (m remote.Machine, err error) {
 	s, err := l.live(ctx)
 	if err == nil {
@@ -65,7 +63,7 @@ func (l *Link) Close() error {
 	return l.session.Close()
 }
 
-// live returns a session that goes on, or begins one.
+// live returns the current session, or begins one.
 func (l *Link) live(ctx context.Context) (*remote.Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +78,7 @@ func (l *Link) live(ctx context.Context) (*remote.Session, error) {
 	return s, nil
 }
 
-// begun returns the session that goes on, if one does.
+// begun returns the current session, if there is one.
 func (l *Link) begun() (*remote.Session, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,11 +88,11 @@ func (l *Link) begun() (*remote.Session, bool) {
 // Config is what an Engine needs. All fields are required.
 type Config struct {
 	Name   string // of the instance here
-	Engine string // its name there
+	Engine string // its name on the other machine
 	Link   *Link
 }
 
-// An Engine is one of another machine.
+// An Engine is an engine of another machine.
 type Engine struct{ config Config }
 
 var (
@@ -152,16 +150,17 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	return s.Call(ctx, remote.OpPrepare, remote.Request{Engine: e.config.Engine, Spec: spec}, nil)
 }
 
-// check refuses what is no use from afar.
+// check refuses what does not work from another machine.
 func (e *Engine) check(spec bench.Spec) error {
 	if spec.Storage != "" {
-		return fmt.Errorf("%w: %s: storage %q: a server keeps no data: run tare on that machine", bench.ErrUnsupported, e.config.Name, spec.Storage)
+		return fmt.Errorf("%w: %s: storage %q: an engine on another machine cannot keep data: run tare on that "+
+			"machine", bench.ErrUnsupported, e.config.Name, spec.Storage)
 	}
 	return nil
 }
 
-// Create implements bench.Engine. What is asked for is not cancelled when ctx
-// ends, but removed: so nothing is left of it, however far it got.
+// Create implements bench.Engine. When ctx ends, it does not cancel the request, but removes the
+// container. So nothing is left, however far the request got.
 func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
 	if err := errors.Join(ctx.Err(), e.check(spec)); err != nil {
 		return nil, err
@@ -191,12 +190,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := c.remove(limited); err != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	<-answered // since it is removed
+	<-answered // its removal answers
 	return nil, ctx.Err()
 }
 
-// Close implements bench.Engine. With a session that was lost, the server has
-// closed what the engine had.
+// Close implements bench.Engine. If the session was lost, the server has already closed the engine.
 func (e *Engine) Close(ctx context.Context) error {
 	s, ok := e.config.Link.begun()
 	if !ok {
@@ -205,8 +203,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	return s.Call(ctx, remote.OpClose, remote.Request{Engine: e.config.Engine}, nil)
 }
 
-// Address implements bench.Addresser: a port of the other machine, at the address
-// at which it was reached.
+// Address implements bench.Addresser: a port of the other machine, at the address by which tare
+// reached it.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -217,8 +215,8 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 	return netip.AddrPortFrom(own.session.Server(), port), err
 }
 
-// Path implements bench.Addresser: the network between the two machines, and what
-// a packet passes on the other one.
+// Path implements bench.Addresser: the network between the two machines, and then the path on the
+// other machine.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
 	own, err := e.own(c)
 	if err != nil {
@@ -229,7 +227,7 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 		return nil, err
 	}
 	if len(there) > 0 && there[0] == "loopback" {
-		there = there[1:] // which only a client on that machine passes
+		there = there[1:] // passed only by a client on that machine
 	}
 	return append([]string{"network"}, there...), nil
 }

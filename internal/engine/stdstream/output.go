@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// An Output is what a container prints, while it is copied. The zero value is that of a
-// container which nobody is attached to.
+// An Output is a container's output while it is copied. The zero value is for a container that
+// nobody is attached to.
 type Output struct {
 	mu     sync.Mutex
 	close  func()     // closes the stream; nil unless it is open
-	copied chan error // gets what ended the stream, nil if the output did
-	came   *counter   // what the stream has brought
+	copied chan error // gets why the stream ended; nil if the output ended
+	came   *counter   // how much the stream has brought
 }
 
 // A counter counts the bytes that are read through it.
@@ -30,7 +30,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow begins to copy a stream, see Copy, until it ends or Close closes it with close.
+// Follow begins to copy a stream (see Copy), until it ends or until Close closes it by calling
+// close.
 func (o *Output) Follow(stdout, stderr io.Writer, stream io.Reader, close func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,8 +46,7 @@ func (o *Output) Follow(stdout, stderr io.Writer, stream io.Reader, close func()
 	}(o.copied)
 }
 
-// Drain returns when everything that was printed has been copied, or with the reason why
-// it cannot be.
+// Drain returns when all output has been copied, or an error that says why it cannot be.
 func (o *Output) Drain(ctx context.Context) error {
 	o.mu.Lock()
 	copied := o.copied
@@ -56,21 +56,21 @@ func (o *Output) Drain(ctx context.Context) error {
 	}
 	select {
 	case err := <-copied:
-		copied <- err // for the next to wait
+		copied <- err // for the next call
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// Empty reports whether somebody is attached, and nothing has come yet.
+// Empty reports whether a stream is attached and nothing has come yet.
 func (o *Output) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.came != nil && o.came.n.Load() == 0
 }
 
-// Close closes the stream. Twice is fine.
+// Close closes the stream. It may be called twice.
 func (o *Output) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

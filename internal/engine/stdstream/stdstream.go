@@ -1,12 +1,11 @@
-// Package stdstream takes apart the stream in which Docker's API, and Podman's
-// likewise, carry what a container prints to stdout and stderr: frames of 8
-// bytes (1 for stdout or 2 for stderr, three of padding, the length as a
-// big-endian number) and their text, as "Stream format" in Docker's reference
-// of POST /containers/{id}/attach has it.
+// Package stdstream splits the stream in which the APIs of Docker and Podman carry a container's
+// stdout and stderr. It consists of frames: 8 bytes (1 for stdout or 2 for stderr, three bytes of
+// padding, the length as a big-endian number) and their text. See "Stream format" in Docker's
+// reference of POST /containers/{id}/attach.
 //
-// Moby's own stdcopy is not used because it takes memory for the length that a
-// frame claims, up to 4 GiB, takes a stream that ends within a frame for a
-// complete one, and reads no further once a writer fails.
+// tare does not use Moby's own stdcopy for three reasons: it allocates the length that a frame
+// claims, up to 4 GiB; it accepts a stream that ends within a frame as complete; and it stops
+// reading once a writer fails.
 package stdstream
 
 import (
@@ -16,14 +15,13 @@ import (
 	"io"
 )
 
-// ErrFraming is wrapped by the error for a stream that is not framed.
-var ErrFraming = errors.New("not framed as stdout and stderr")
+// ErrFraming means that a stream does not consist of frames. Copy wraps it.
+var ErrFraming = errors.New("the stream is not framed as stdout and stderr")
 
-// Copy copies what r carries to stdout and stderr; nil discards. It reads to
-// the end whatever the writers do and whatever comes, because a container whose
-// output nobody takes stands still. A writer that fails gets nothing more, and
-// that is no error. It returns an error unless the stream ended where a frame
-// did. Frames may be large, memory is not.
+// Copy copies the frames of r to stdout and stderr; nil discards. It always reads to the end,
+// whatever comes and whether writers fail or not, because a container blocks when nobody reads its
+// output. A writer that fails gets no more output, and that is not an error. Copy returns an error
+// unless the stream ended at the end of a frame. It needs little memory even for large frames.
 func Copy(stdout, stderr io.Writer, r io.Reader) error {
 	to := [3]io.Writer{1: &sink{stdout}, 2: &sink{stderr}}
 	text := make([]byte, 32<<10)
@@ -58,7 +56,7 @@ func frame(to [3]io.Writer, r io.Reader, buf []byte) error {
 	return err
 }
 
-// A sink takes everything. It passes on to w what comes until w fails.
+// A sink never fails. It passes everything on to w until w fails, and then discards.
 type sink struct{ w io.Writer }
 
 func (s *sink) Write(p []byte) (int, error) {

@@ -10,15 +10,14 @@ import (
 	"testing"
 )
 
-// Foreign writes an image to a file, as somebody else makes one: it has the agent
-// and nothing beside it, and runs it as user 7 of group 8. It returns a reference.
+// Foreign writes an image that tare has not made to a file. It contains only the agent, and runs it
+// as user 7 of group 8. It returns a reference.
 func Foreign(tb testing.TB, agent []byte) string {
 	tb.Helper()
 	return ForeignOf(tb, agent, "7:8")
 }
 
-// ForeignOf is Foreign for another user, who may have to be looked up in the
-// files that lie beside the agent.
+// ForeignOf is Foreign with another user, whose name may stand in the given files.
 func ForeignOf(tb testing.TB, agent []byte, user string, files ...Entry) string {
 	tb.Helper()
 	layer := Archive(tb, append(files, program(agent))...)

@@ -1,10 +1,10 @@
-// Package imagetest gives tests tare's own image, built from the sources as
-// they are, so that they need nothing that "make build" leaves behind:
+// Package imagetest gives tests tare's own image, built from the present sources, so that tests do
+// not depend on "make build":
 //
 //	lib := imagetest.Library(t)
 //	img, err := lib.Resolve(ctx, image.Agent)
 //
-// Where they cannot be built, by a user without a home or on a machine without
+// If the agent cannot be built here, as by a user without a home directory or on a machine without
 // Go, TARE_TEST_AGENT names the file of an agent that was built before.
 package imagetest
 
@@ -41,7 +41,7 @@ func Agent(tb testing.TB) []byte {
 var (
 	// goTool is looked up before a test can change PATH.
 	goTool, errGo = exec.LookPath("go")
-	// built is the agent, once somebody has asked for it.
+	// built builds the agent on first use.
 	built = sync.OnceValues(build)
 )
 

@@ -23,10 +23,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Layered writes an OCI image layout and returns a reference. Its image is of
-// three layers, stored in the three ways that there are (gzip, nothing, zstd),
-// and prints "second" by default: what the second layer has put over the first
-// one's /etc/kept. The third has taken the first one's /etc/gone away.
+// Layered writes an OCI image layout and returns a reference. Its image has three layers, one for
+// each way to store them (gzip, uncompressed, zstd). By default it prints "second", because the
+// second layer replaces the first one's /etc/kept. The third layer removes the first one's
+// /etc/gone.
 func Layered(tb testing.TB, agent []byte) string {
 	tb.Helper()
 	return LayeredWith(tb, agent, runtime.GOARCH, map[string]any{"Entrypoint": []string{"/tare-agent"}, "Cmd": []string{"cat", "/etc/kept"}})
@@ -58,8 +58,8 @@ func LayeredWith(tb testing.TB, agent []byte, arch string, process map[string]an
 	return "oci:" + dir
 }
 
-// Registry serves what a layout holds from a registry on loopback, until the
-// test ends, and returns a reference to it.
+// Registry serves a layout's image from a registry on loopback until the test ends, and returns a
+// reference to it.
 func Registry(tb testing.TB, ref string) string {
 	tb.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Comparison is what several images have, have in common, and have not.
+// A Comparison compares several images: the content of each, and what they share.
 type Comparison struct {
 	Images []*Report     `json:"images"`
 	Shared []SharedLayer `json:"shared_layers"` // in the order of the first image that has it
@@ -17,17 +17,17 @@ type Comparison struct {
 type SharedLayer struct {
 	DiffID string `json:"diff_id"`
 	Bytes  int64  `json:"unpacked_bytes"`
-	Images []int  `json:"images"` // of Comparison.Images
+	Images []int  `json:"images"` // indices into Comparison.Images
 }
 
-// A Difference is something that is not the same in all images: what each of
-// them has, and empty where it has nothing.
+// A Difference is a setting that is not the same in all images: the value of each image; empty if
+// an image does not have it.
 type Difference struct {
 	What   string   `json:"what"`
 	Values []string `json:"values"`
 }
 
-// Compare says what differs between images.
+// Compare compares images.
 func Compare(images []*Report) Comparison {
 	return Comparison{Images: images, Shared: shared(images), Config: differences(images)}
 }
@@ -54,7 +54,7 @@ func shared(images []*Report) []SharedLayer {
 // A setting is a name and its value in one image.
 type setting struct{ name, value string }
 
-// differences are the settings that the images do not agree on, by name.
+// differences are the settings in which the images differ, by name.
 func differences(images []*Report) []Difference {
 	values := map[string][]string{}
 	for i, r := range images {
@@ -75,8 +75,8 @@ func differences(images []*Report) []Difference {
 	return all
 }
 
-// settings are what the image's configuration says, or what it means if it says
-// nothing.
+// settings are the settings of the image's configuration, with the default for those that it leaves
+// out.
 func settings(r *Report) []setting {
 	c := r.Config
 	all := []setting{
@@ -101,7 +101,7 @@ func settings(r *Report) []setting {
 	return all
 }
 
-// Words writes the words of a command as a shell would read them.
+// Words formats a command so that its arguments can be told apart.
 func Words(argv []string) string {
 	var all []string
 	for _, word := range argv {

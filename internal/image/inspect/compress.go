@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// compress learns how large layers that are stored uncompressed are elsewhere:
-// as gzip makes them by default, which is what engines push.
+// compress learns the compressed size of layers that are stored uncompressed: with gzip's default
+// level, which engines use to push.
 func (r *Report) compress(ctx context.Context, img *image.Image) error {
 	for n := range r.Layers {
 		l := &r.Layers[n]
@@ -25,7 +25,7 @@ func (r *Report) compress(ctx context.Context, img *image.Image) error {
 	return nil
 }
 
-// gzipped reads a layer, which Walk has bounded before.
+// gzipped reads a layer. Walk has checked its size before.
 func gzipped(ctx context.Context, img *image.Image, n int) (int64, error) {
 	r, err := img.OpenLayer(n)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package inspect says what is in an image, and what differs between images. It
-// reads their layers as they are, through and without unpacking them to disk: a
-// tree in memory stands for the root file system, with white-outs applied and
-// links followed inside of it alone.
+// Package inspect describes the content of images, and their differences. It reads the layers
+// without unpacking them to disk. A tree in memory represents the root file system; it applies
+// white-outs and follows links only inside the tree.
 package inspect
 
 import (
@@ -18,35 +17,35 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A Report is what is in one image.
+// A Report describes one image.
 type Report struct {
 	Ref      string    `json:"ref"`
 	Digest   string    `json:"digest"`           // of the configuration: the image's ID
 	Pinned   string    `json:"pinned,omitempty"` // see image.Image.Pinned
 	Platform string    `json:"platform"`         // such as "linux/amd64"
-	Created  time.Time `json:"created,omitzero"` // as its maker says
+	Created  time.Time `json:"created,omitzero"` // as the image states
 
 	Layers     []Layer `json:"layers"`
 	Compressed int64   `json:"compressed_bytes"` // of all layers
-	Unpacked   int64   `json:"unpacked_bytes"`   // of the files that a container sees; a file with two names counts once
+	Unpacked   int64   `json:"unpacked_bytes"`   // of the files that a container sees; hard links count once
 	Files      int     `json:"files"`            // names of files that a container sees
 	Links      int     `json:"symlinks"`
 	Dirs       int     `json:"directories"`
 
-	System string   `json:"system,omitempty"` // as /etc/os-release calls it
-	Libc   []Libc   `json:"libc"`             // none: programs in it are static, or do not run
+	System string   `json:"system,omitempty"` // the distribution, from /etc/os-release
+	Libc   []Libc   `json:"libc"`             // empty: programs are static, or do not run
 	Notes  []string `json:"notes,omitempty"`  // what was left out, and why
 
 	Config Config `json:"config"`
 }
 
-// A Layer is what is in one layer, the bottom one first.
+// A Layer describes one layer.
 type Layer struct {
 	DiffID      string            `json:"diff_id"`
 	Stored      int64             `json:"stored_bytes"`
 	Compression image.Compression `json:"compression"`
-	// Compressed is Stored, or for a layer that is stored uncompressed what gzip
-	// makes of it, as a registry would hold it.
+	// Compressed is the size in a registry: Stored, or for a layer that is stored uncompressed its
+	// size with gzip.
 	Compressed int64 `json:"compressed_bytes"`
 	Unpacked   int64 `json:"unpacked_bytes"` // of its files
 	Files      int   `json:"files"`
@@ -56,11 +55,11 @@ type Layer struct {
 // A Libc is a C library that programs in the image can be linked to.
 type Libc struct {
 	Name    string `json:"name"`              // "glibc" or "musl"
-	Version string `json:"version,omitempty"` // empty where it does not tell
+	Version string `json:"version,omitempty"` // empty if unknown
 	Path    string `json:"path"`
 }
 
-// A Config is what the image says of its containers.
+// A Config is the image's configuration for its containers.
 type Config struct {
 	User       string   `json:"user,omitempty"`
 	Entrypoint []string `json:"entrypoint,omitempty"`
@@ -74,8 +73,7 @@ type Config struct {
 	Labels     []string `json:"labels,omitempty"` // KEY=VALUE
 }
 
-// Inspect reads an image through. What its limits refuse is an error, as it is
-// for containers.
+// Inspect reads a whole image. Exceeding the image's limits is an error, as for containers.
 func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	file, err := img.ConfigFile()
 	if err != nil {
@@ -108,7 +106,7 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	return r, nil
 }
 
-// entry books an entry of a layer.
+// entry counts an entry of a layer.
 func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
 	l := &r.Layers[e.Layer]
 	switch e.Kind {
@@ -121,14 +119,14 @@ func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
 	return t.apply(e, content)
 }
 
-// maxPaths bounds the memory for paths, and the time to make them. Through links a
-// layer can put things deeper than any name in it is long.
+// maxPaths limits the memory for paths, in bytes, and the time to make them. Through links a layer
+// can make paths that are longer than any name in it.
 const maxPaths = 256 << 20
 
-// counted is what has been counted.
+// counted is the state of count.
 type counted struct {
 	seen  map[*inode]bool
-	paths int // bytes of all of them
+	paths int // bytes of all paths
 }
 
 // count adds up what a container sees in a directory.
@@ -136,7 +134,8 @@ func (r *Report) count(at string, dir *inode, c *counted) error {
 	for name, n := range dir.children {
 		name = path.Join(at, name)
 		if c.paths += len(name); c.paths > maxPaths {
-			return fmt.Errorf("image %s: %w: paths of more than %d bytes in all", r.Ref, image.ErrHostile, maxPaths)
+			return fmt.Errorf("image %s: %w: all paths together have more than %d bytes", r.Ref, image.ErrHostile,
+				maxPaths)
 		}
 		switch n.kind {
 		case image.Directory:
@@ -181,7 +180,7 @@ func sorted(set map[string]struct{}) []string {
 	return all
 }
 
-// systemOf is the name that a distribution gives itself.
+// systemOf is the distribution's own name.
 func systemOf(t *tree) string {
 	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
 		text, ok := t.content(file)

@@ -2,13 +2,13 @@ package inspect
 
 import "path"
 
-// How much of a file is looked into.
+// How many bytes of a file are read.
 const (
 	maxLibrary = 16 << 20
 	maxRelease = 64 << 10
 )
 
-// interest is how many bytes of a file are looked into; 0 for most.
+// interest is how many bytes of a file are read; 0 for most.
 func interest(name string) int64 {
 	dir, base := path.Split(name)
 	switch {

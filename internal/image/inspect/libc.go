@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// isLibrary reports whether a file may be a C library, by where it is and what
-// it is called: libc.so.6, which older releases have as a link to libc-2.31.so,
-// and musl's, which is its own dynamic loader.
+// isLibrary reports whether a file may be a C library, by its directory and name: libc.so.6, which
+// in older releases is a link to a file such as libc-2.31.so, or musl's, which is also the dynamic
+// loader.
 func isLibrary(dir, base string) bool {
 	top := strings.TrimPrefix(dir, "usr/")
 	first, below, _ := strings.Cut(top, "/")
@@ -27,12 +27,11 @@ var (
 	muslVersion = regexp.MustCompile(`\x00(1\.[0-9]{1,9}\.[0-9]{1,9})\x00`)
 )
 
-// maxLibraries bounds how many files are searched for a version. An image has two
-// or three.
+// maxLibraries limits how many files are searched for a version. An image has two or three.
 const maxLibraries = 64
 
-// libraries are the C libraries that programs in the tree can be linked to. What
-// the file itself says of its version is its version.
+// libraries are the C libraries that programs in the tree can be linked to. Their versions come
+// from the files themselves.
 func (r *Report) libraries(t *tree) []Libc {
 	var all []Libc
 	searched := map[*inode]bool{}
@@ -44,11 +43,11 @@ func (r *Report) libraries(t *tree) []Libc {
 				continue // the file behind the link that programs name
 			}
 			if searched[n.inode] {
-				continue // by another name
+				continue // musl under another name
 			}
 			if searched[n.inode] = true; len(searched) > maxLibraries {
 				r.Notes = append(r.Notes,
-					fmt.Sprintf("more than %d files are called like C libraries: the rest is left out", maxLibraries))
+					fmt.Sprintf("more than %d files have names of C libraries: the rest was not read", maxLibraries))
 				return all
 			}
 			switch {
@@ -62,7 +61,7 @@ func (r *Report) libraries(t *tree) []Libc {
 	return all
 }
 
-// add leaves out what the same directory has under another name.
+// add appends a library, unless all has the same one in the same directory under another name.
 func add(all []Libc, l Libc) []Libc {
 	for _, other := range all {
 		if other.Name == l.Name && other.Version == l.Version {
@@ -72,8 +71,8 @@ func add(all []Libc, l Libc) []Libc {
 	return append(all, l)
 }
 
-// libraryDirs are the directories that the loaders of either look into, which
-// may be links to one another.
+// libraryDirs are the directories in which the loaders of glibc and musl look. They may be links to
+// one another.
 func libraryDirs(t *tree) []string {
 	var all []string
 	for _, dir := range []string{"lib", "lib64", "usr/lib", "usr/lib64"} {

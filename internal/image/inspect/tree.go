@@ -10,34 +10,34 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A tree is a root file system in memory: names, kinds and sizes, and the
-// content of the few files that are looked into.
+// A tree is a root file system in memory: names, kinds and sizes, and the content of the few files
+// that are read.
 type tree struct {
 	root    *node
-	kept    int64 // bytes of content, also of what is gone since they were counted
-	implied int   // directories that no entry names
-	steps   int   // on all ways
+	kept    int64 // bytes of content in memory
+	implied int   // directories without an entry
+	steps   int   // steps along all paths so far
 }
 
 // A node is a name in a directory.
 type node struct {
 	*inode
-	layer int // that made it, which its white-outs spare
+	layer int // the layer that made it; its white-outs keep it
 }
 
-// An inode is what a name stands for; a hard link shares it.
+// An inode is the file behind a name; hard links share it.
 type inode struct {
 	kind     image.Kind // File, Directory or Symlink
 	target   string     // of a symbolic link
 	size     int64
-	content  []byte // the beginning of a file that is looked into
+	content  []byte // the beginning of a file that is read
 	children map[string]*node
 }
 
 const (
-	maxFollowed = 40               // links on the way to one file, as Linux has it
+	maxFollowed = 40               // links on the way to one file, as in Linux
 	maxKept     = int64(512) << 20 // bytes of content
-	maxSteps    = 200_000_000      // some seconds; an image has less than a hundredth of it
+	maxSteps    = 200_000_000      // some seconds; an image needs less than a hundredth of it
 )
 
 func newTree() *tree { return &tree{root: directory(0)} }
@@ -46,7 +46,7 @@ func directory(layer int) *node {
 	return &node{&inode{kind: image.Directory, children: map[string]*node{}}, layer}
 }
 
-// apply does to the tree what an entry does to a root file system.
+// apply applies an entry to the tree, as unpacking applies it to a root file system.
 func (t *tree) apply(e image.Entry, content io.Reader) error {
 	switch e.Kind {
 	case image.Whiteout:
@@ -81,7 +81,7 @@ func (t *tree) apply(e image.Entry, content io.Reader) error {
 	return err
 }
 
-// made is what an entry puts at its path.
+// made is the inode that an entry puts at its path.
 func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 	switch e.Kind {
 	case image.Directory:
@@ -91,7 +91,7 @@ func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 	case image.Hardlink:
 		old := t.find(e.Target, false)
 		if old == nil || old.kind == image.Directory {
-			return nil, fmt.Errorf("hard link to %.300q: there is no such file", e.Target)
+			return nil, fmt.Errorf("hard link to %.300q: that file does not exist", e.Target)
 		}
 		return old.inode, nil
 	}
@@ -112,7 +112,7 @@ func (t *tree) file(e image.Entry, content io.Reader) (*inode, error) {
 	return i, t.keep(int64(len(i.content)))
 }
 
-// keep books content. What a later layer replaces is not held any more.
+// keep counts bytes of content. Content that a later layer replaces is freed.
 func (t *tree) keep(n int64) error {
 	if t.kept += n; t.kept > maxKept {
 		t.kept = n + t.root.held()
@@ -123,7 +123,7 @@ func (t *tree) keep(n int64) error {
 	return nil
 }
 
-// held is how many bytes of content there are.
+// held is the size of the content in memory.
 func (i *inode) held() int64 {
 	n := int64(len(i.content))
 	for _, c := range i.children {
@@ -132,7 +132,7 @@ func (i *inode) held() int64 {
 	return n
 }
 
-// parent is the directory that a path lies in, and makes what is missing of it.
+// parent returns the directory of a path, and makes the missing parts of it.
 func (t *tree) parent(name string, layer int) (*inode, error) {
 	dir := t.walk(path.Dir(name), func(in *node, name string) *node {
 		if t.implied++; t.implied > image.MaxImplied {
@@ -143,9 +143,10 @@ func (t *tree) parent(name string, layer int) (*inode, error) {
 		return made
 	})
 	if dir == nil || dir.kind != image.Directory {
-		return nil, fmt.Errorf("%w: what it lies in is no directory, or too far away", image.ErrHostile)
+		return nil, fmt.Errorf("%w: a parent in its path is not a directory, or the path has too many links",
+			image.ErrHostile)
 	}
-	// What a layer puts something into is the layer's, and so is what that lies in.
+	// Directories into which a layer puts something count as the layer's, and so do those above.
 	at := t.root
 	for element := range strings.SplitSeq(path.Dir(name), "/") {
 		if at = at.children[element]; at == nil || at.kind != image.Directory {
@@ -156,8 +157,8 @@ func (t *tree) parent(name string, layer int) (*inode, error) {
 	return dir.inode, nil
 }
 
-// find is what lies at a path; nil if there is nothing. The last link is followed
-// only if follow says so.
+// find returns the node at a path; nil if there is none. It follows a link at the end only if
+// follow is true.
 func (t *tree) find(name string, follow bool) *node {
 	if follow || name == "." {
 		return t.walk(name, nil)
@@ -166,11 +167,11 @@ func (t *tree) find(name string, follow bool) *node {
 	if dir == nil {
 		return nil
 	}
-	return dir.children[path.Base(name)] // of what is no directory there are none
+	return dir.children[path.Base(name)] // nil if dir is not a directory
 }
 
-// walk follows a path from the root, and links on its way, none of which leads
-// out: the root is its own parent. Where nothing is, missing may make something.
+// walk follows a path from the root, and the links on it. No link leads out, because the root is
+// its own parent. If a name does not exist, missing may make it.
 func (t *tree) walk(name string, missing func(in *node, name string) *node) *node {
 	way, rest, followed := []*node{t.root}, strings.Split(name, "/"), 0
 	for len(rest) > 0 {
@@ -236,7 +237,7 @@ func (n *node) hideChildren(layer int) {
 	}
 }
 
-// content is that of a file that was looked into, whatever link leads to it.
+// content is the content of a file that was read, also through links.
 func (t *tree) content(name string) ([]byte, bool) {
 	n := t.find(name, true)
 	if n == nil || n.content == nil {
@@ -245,7 +246,7 @@ func (t *tree) content(name string) ([]byte, bool) {
 	return n.content, true
 }
 
-// names lists a directory, in order.
+// names lists a directory, sorted.
 func (t *tree) names(dir string) []string {
 	n := t.find(dir, true)
 	if n == nil {

@@ -14,37 +14,37 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// An object is a program or library that the dynamic loader has before it.
+// An object is a program or library that the dynamic loader loads.
 type object struct {
 	*dynamic
-	path   string  // as it was found, links not followed
-	origin string  // what $ORIGIN means in it
-	parent *object // who wanted it first; nil for the program
+	path   string  // as it was found, without following links
+	origin string  // the value of $ORIGIN in it
+	parent *object // the object that needed it first; nil for the program
 }
 
-// A place is where a library may be.
+// A place is a possible path of a library.
 type place struct {
 	path    string
 	variant bool // for some CPUs only: the loader may go on to the next place
 }
 
-// The rules are those of one dynamic loader.
+// rules are the search rules of one dynamic loader.
 type rules interface {
-	// places returns where it looks for a library that by wants, in order.
+	// places returns where the loader looks for a library that by needs, in order.
 	places(by *object, name string) []place
-	// provides reports whether the loader itself is the library of that name.
+	// provides reports whether the loader itself is the library with that name.
 	provides(name string) bool
 }
 
-// A closure collects a program and what it needs.
+// A closure collects a program and everything that it needs.
 type closure struct {
 	tree   *tree
 	rules  rules           // of the program's loader; nil for a static program
-	glibc  *glibc          // the rules, if they are those of glibc
+	glibc  *glibc          // the rules, if they are glibc's
 	main   *object         // the program
-	loaded map[string]bool // names of libraries that were found: as they were wanted, and as they call themselves
+	loaded map[string]bool // names of found libraries: as they were requested, and their own names
 	setID  bool            // the program is set-user-ID or set-group-ID
-	wanted string          // by what the program is needed; empty if it was asked for
+	wanted string          // what needs the program; empty if the user named it
 }
 
 func newClosure(t *tree) *closure { return &closure{tree: t, loaded: map[string]bool{}} }
@@ -54,7 +54,7 @@ func refused(program, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %w", bench.ErrUnsupported, program, fmt.Errorf(format, args...))
 }
 
-// program adds the program and what it is linked to.
+// program adds the program and the libraries that it is linked to.
 func (c *closure) program(name string) error {
 	w, err := c.tree.find(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *closure) program(name string) error {
 	case d.machine != machines[runtime.GOARCH] || d.class != elf.ELFCLASS64:
 		return refused(name, "is for another architecture: %s, %s; this machine is %s", d.machine, d.class, runtime.GOARCH)
 	case w.file().Mode&0o111 == 0:
-		return refused(name, "is not executable: chmod +x")
+		return refused(name, "is not executable: make it executable with chmod +x")
 	}
 	c.setID = w.file().info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0
 	c.tree.take(w, c.wanted)
@@ -86,23 +86,25 @@ func (c *closure) program(name string) error {
 // machines are the architectures that tare is built for.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// notELF says what the program is instead.
+// notELF returns the error for a program that is not an ELF file.
 func (c *closure) notELF(name string, w way, err error) error {
-	head, _ := w.read(256) // as much as the kernel reads of a script; without it, the error stays
+	head, _ := w.read(256) // as much as the kernel reads of a script; if this fails, err remains
 	first, _, _ := strings.Cut(string(head), "\n")
 	if !strings.HasPrefix(first, "#!") {
 		return refused(name, "cannot be packed: %w", err)
 	}
-	return refused(name, "is a script for %.200q: what it needs cannot be told from it; name the program that it runs, or put it into an image (oci:DIR, tar:FILE)",
+	return refused(name, "is a script for %.200q: tare cannot find out what it needs: name the program that it runs, "+
+		"or put it into an image (oci:DIR, tar:FILE)",
 		strings.TrimSpace(first[2:]))
 }
 
-// interpreter adds the dynamic loader, and finds out which rules it has.
+// interpreter adds the dynamic loader, and finds out its rules.
 func (c *closure) interpreter() error {
 	name := c.main.interpreter
 	w, err := c.tree.find(name)
 	if err != nil {
-		return refused(c.main.path, "has no dynamic loader: %w: install the C library that it was built with", err)
+		return refused(c.main.path, "needs a dynamic loader that is missing: %w: install the C library that it was "+
+			"built with", err)
 	}
 	c.tree.take(w, c.main.path)
 	switch base := path.Base(name); {
@@ -115,10 +117,11 @@ func (c *closure) interpreter() error {
 		c.rules, err = newMusl(c.tree, name)
 		return err
 	}
-	return refused(c.main.path, "has the dynamic loader %s: only glibc's and musl's rules are known; put it into an image (oci:DIR, tar:FILE)", name)
+	return refused(c.main.path, "has the dynamic loader %s, but tare knows only the rules of glibc and musl: put the "+
+		"program into an image (oci:DIR, tar:FILE)", name)
 }
 
-// load adds what o needs, breadth first, as loaders do.
+// load adds everything that o needs, breadth first, as loaders do.
 func (c *closure) load(o *object) error {
 	for queue := []*object{o}; len(queue) > 0; queue = queue[1:] {
 		for _, name := range queue[0].needed {
@@ -132,8 +135,8 @@ func (c *closure) load(o *object) error {
 	return nil
 }
 
-// need adds the library that name means to by, if nobody has wanted it before.
-// They are several where there are variants for some CPUs.
+// need adds the library that by needs under a name, unless it was added before. It adds several if
+// there are variants for some CPUs.
 func (c *closure) need(by *object, name string) (found []*object, err error) {
 	if c.loaded[name] || c.rules.provides(name) {
 		return nil, nil
@@ -141,11 +144,11 @@ func (c *closure) need(by *object, name string) (found []*object, err error) {
 	places := c.rules.places(by, name)
 	for _, p := range places {
 		if !path.IsAbs(p.path) {
-			continue // relative to a working directory, which is another one inside
+			continue // relative to a working directory, which differs inside
 		}
 		o, err := c.library(by, p.path)
 		if errors.Is(err, errOther) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // so does a loader
+			continue // a loader skips it too
 		}
 		if err != nil {
 			return nil, refused(by.path, "needs %s: %w", p.path, err)
@@ -171,12 +174,12 @@ func searched(places []place) string {
 		}
 	}
 	if len(dirs) == 0 {
-		return "any directory that its loader looks in"
+		return "any directory in which its loader looks"
 	}
 	return strings.Join(dirs, ", ")
 }
 
-// errOther is the error for a library of another architecture.
+// errOther means that a library is for another architecture.
 var errOther = errors.New("for another architecture")
 
 // library adds the library in a file.
@@ -196,8 +199,8 @@ func (c *closure) library(by *object, file string) (*object, error) {
 	return &object{dynamic: d, path: file, origin: path.Dir(file), parent: by}, nil
 }
 
-// try does what op does or, if that fails, nothing. It is for what a program
-// opens only if it is there.
+// try calls op, and undoes everything if op fails. It is for files that a program opens only if
+// they exist.
 func (c *closure) try(op func() error) {
 	entries, bytes, loaded := maps.Clone(c.tree.entries), c.tree.bytes, maps.Clone(c.loaded)
 	if err := op(); err != nil {

@@ -9,30 +9,29 @@ import (
 	"strings"
 )
 
-// The bounds of what is read of one ELF file.
+// Limits on what is read from one ELF file.
 const (
 	maxDynamic = 1 << 20 // bytes of the dynamic section, and entries of it that are strings
 	maxNeeded  = 4096
 	maxString  = 4096
 )
 
-// errNotELF is wrapped by the error for a file of another kind.
+// errNotELF means that a file is not an ELF file.
 var errNotELF = errors.New("not an ELF file")
 
-// A dynamic is what the dynamic loader reads in a program or library.
+// A dynamic is the information that the dynamic loader reads in a program or library.
 type dynamic struct {
 	class       elf.Class
 	machine     elf.Machine
 	interpreter string // empty for a library, and for a static program
 	soname      string
 	needed      []string
-	rpath       []string // only where there is no runpath
+	rpath       []string // only if there is no runpath
 	runpath     []string
 	noDefault   bool // DF_1_NODEFLIB: neither the cache nor the default directories
 }
 
-// readELF reads as the loader does: by program headers alone, for a file may
-// have no sections.
+// readELF reads as the loader does: only by program headers, because a file may have no sections.
 func readELF(r io.ReaderAt) (*dynamic, error) {
 	var magic [4]byte
 	if _, err := r.ReadAt(magic[:], 0); err != nil || string(magic[:]) != elf.ELFMAG {
@@ -43,7 +42,7 @@ func readELF(r io.ReaderAt) (*dynamic, error) {
 		return nil, err
 	}
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
-		return nil, fmt.Errorf("%w that can be run or linked to: its type is %s", errNotELF, f.Type)
+		return nil, fmt.Errorf("%w that can be run or linked: its type is %s", errNotELF, f.Type)
 	}
 	d := &dynamic{class: f.Class, machine: f.Machine}
 	for _, p := range f.Progs {
@@ -110,8 +109,8 @@ func parseTags(f *elf.File, raw []byte) []tag {
 	return tags
 }
 
-// stringTable finds the strings of the dynamic section: an address, which one
-// of the segments brings into memory.
+// stringTable finds the strings of the dynamic section: they are at an address in one of the
+// segments.
 func stringTable(f *elf.File, tags []tag) (io.ReaderAt, error) {
 	for _, t := range tags {
 		if t.tag != elf.DT_STRTAB {
@@ -123,7 +122,7 @@ func stringTable(f *elf.File, tags []tag) (io.ReaderAt, error) {
 				return io.NewSectionReader(p, at, int64(p.Filesz)-at), nil
 			}
 		}
-		return nil, errors.New("the strings lie outside of the file")
+		return nil, errors.New("its strings are outside the file")
 	}
 	return bytes.NewReader(nil), nil
 }
@@ -152,7 +151,7 @@ func (d *dynamic) apply(t tag, table io.ReaderAt) error {
 		d.runpath = strings.Split(s, ":")
 	}
 	if len(d.needed) > maxNeeded {
-		return fmt.Errorf("more than %d libraries", maxNeeded)
+		return fmt.Errorf("it needs more than %d libraries", maxNeeded)
 	}
 	return nil
 }
@@ -160,7 +159,7 @@ func (d *dynamic) apply(t tag, table io.ReaderAt) error {
 // readString reads a string that ends with a zero byte.
 func readString(r io.ReaderAt, at int64) (string, error) {
 	if at < 0 {
-		return "", errors.New("a string lies outside of the file")
+		return "", errors.New("a string is outside the file")
 	}
 	var b [maxString]byte
 	n, err := r.ReadAt(b[:], at)
@@ -170,5 +169,5 @@ func readString(r io.ReaderAt, at int64) (string, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
-	return "", fmt.Errorf("a string has no end within %d bytes", maxString)
+	return "", fmt.Errorf("a string does not end within %d bytes", maxString)
 }

@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// cacheFile is where glibc's ldconfig says where libraries are.
+// cacheFile is the list of libraries that glibc's ldconfig writes.
 const cacheFile = "/etc/ld.so.cache"
 
-// glibc has the rules of ld-linux.so: see ld.so(8) and, for the letter,
-// _dl_map_object in glibc's elf/dl-load.c.
+// glibc has the rules of ld-linux.so: see ld.so(8) and, for the details, _dl_map_object in glibc's
+// elf/dl-load.c.
 type glibc struct {
 	tree     *tree
-	cache    *cache // nil where there is none
+	cache    *cache // nil if there is none
 	flags    uint32 // of libraries for this architecture in the cache
 	dirs     []string
-	lib      string // what $LIB means: "lib/x86_64-linux-gnu", "lib64" …
-	platform string // what $PLATFORM means
+	lib      string // value of $LIB: "lib/x86_64-linux-gnu", "lib64" …
+	platform string // value of $PLATFORM
 }
 
-// newGlibc finds out what was compiled into the loader that w leads to, by
-// where it is.
+// newGlibc derives the settings that were compiled into the loader at w from the loader's
+// directory.
 func newGlibc(t *tree, main *object, w way) (*glibc, error) {
 	g := &glibc{tree: t, flags: 0x0303, platform: "x86_64"} // FLAG_ELF_LIBC6 | FLAG_X8664_LIB64
 	if main.machine == elf.EM_AARCH64 {
@@ -36,7 +36,7 @@ func newGlibc(t *tree, main *object, w way) (*glibc, error) {
 	dir := path.Dir(w.file().Path)
 	g.lib = strings.TrimPrefix(strings.TrimPrefix(dir, "/usr"), "/")
 	if !strings.HasPrefix(g.lib, "lib") {
-		g.dirs = []string{dir} // one below a prefix of its own does not know the system's
+		g.dirs = []string{dir} // a loader with a prefix of its own does not know the system's
 		return g, nil
 	}
 	for _, d := range []string{"/" + g.lib, "/usr/" + g.lib, "/lib", "/usr/lib"} {
@@ -49,7 +49,7 @@ func newGlibc(t *tree, main *object, w way) (*glibc, error) {
 	return g, err
 }
 
-// readCache reads the host's cache; it is nil where there is none.
+// readCache reads the host's cache; it is nil if there is none.
 func (t *tree) readCache() (*cache, error) {
 	w, err := t.find(cacheFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,12 +64,12 @@ func (t *tree) readCache() (*cache, error) {
 	}
 	c, err := parseCache(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: run ldconfig to make it anew", cacheFile, err)
+		return nil, fmt.Errorf("%s: %w: run ldconfig to write it again", cacheFile, err)
 	}
 	return c, nil
 }
 
-// provides implements rules: glibc's loader is found as any library is.
+// provides implements rules: glibc's loader is found like any library.
 func (g *glibc) provides(string) bool { return false }
 
 // places implements rules.
@@ -90,11 +90,11 @@ func (g *glibc) places(by *object, name string) (places []place) {
 	return append(places, g.below(by, g.dirs, name)...)
 }
 
-// below returns where a library may be in directories that o names.
+// below returns the possible paths of a library in directories that o names.
 func (g *glibc) below(o *object, dirs []string, name string) (places []place) {
 	for _, dir := range dirs {
 		dir = g.expand(o, dir)
-		// The pattern has no meaning in dir: a name with one would only find less.
+		// dir could contain pattern characters, but then Glob would only find less.
 		variants, _ := filepath.Glob(g.tree.outside(path.Join(dir, "glibc-hwcaps/*", name)))
 		for _, v := range variants {
 			sub := path.Base(path.Dir(v))
@@ -114,9 +114,9 @@ func (g *glibc) expand(o *object, s string) string {
 	).Replace(s)
 }
 
-// files are those that glibc reads and that are made for the image: name
-// services of files alone, and the part of the cache that concerns it, without
-// which libraries in other than the default directories would not be found.
+// files are the files for glibc that are made for the image: name services that use only files, and
+// the relevant part of the cache, without which libraries outside the default directories would not
+// be found.
 func (g *glibc) files() []Entry {
 	files := []Entry{text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")}
 	if g.cache == nil {
@@ -127,7 +127,7 @@ func (g *glibc) files() []Entry {
 	return append(files, text(cacheFile, out.String()))
 }
 
-// has reports whether everything on the way to a file is in the tree.
+// has reports whether a file, and every directory and link on its path, is in the tree.
 func (t *tree) has(name string) bool {
 	w, err := t.find(name)
 	if err != nil {

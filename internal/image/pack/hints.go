@@ -5,19 +5,19 @@ import (
 	"path"
 )
 
-// What libraries open by themselves no rule of a loader tells. These are known;
-// see Recipe for what programs open. What is not installed is not missed: the
-// program runs without it outside too.
+// Loaders have no rule for the files that libraries open by themselves. The known ones are listed
+// here; see Recipe for files that programs open. If one is not installed, it is skipped, because
+// the program runs without it outside too.
 
 // opened are the libraries that glibc opens when a program needs them: to end a
 // thread, and to look up users and names. In newer versions the last two are
 // part of it.
 var opened = []string{"libgcc_s.so.1", "libnss_files.so.2", "libnss_dns.so.2"}
 
-// readBy are the files that libraries read, by the name that they are wanted by.
+// readBy are the files that libraries read, by the libraries' names.
 func readBy() map[string][]string {
 	return map[string][]string{
-		// Descriptions of terminals, of which there are thousands.
+		// Descriptions of a few common terminals among thousands.
 		"libtinfo.so.6":    terminals(),
 		"libtinfo.so.5":    terminals(),
 		"libncursesw.so.6": terminals(),
@@ -33,7 +33,7 @@ func terminals() (patterns []string) {
 	return patterns
 }
 
-// libraries adds what glibc opens.
+// libraries adds the libraries that glibc opens.
 func (c *closure) libraries() {
 	libc := &object{dynamic: &dynamic{}, path: "libc.so.6", parent: c.main}
 	for _, name := range opened {
@@ -44,7 +44,7 @@ func (c *closure) libraries() {
 	}
 }
 
-// hints adds what glibc and the program's libraries open.
+// hints adds the files that glibc and the program's libraries open.
 func (c *closure) hints() error {
 	if c.glibc != nil {
 		c.libraries()
@@ -62,9 +62,9 @@ func (c *closure) hints() error {
 	return nil
 }
 
-// open adds what the program opens: a file, an object with the libraries that it
-// needs, or everything in a directory. What cannot be opened outside either is
-// left out. The files are part of a directory that is told as one; "" for none.
+// open adds something that the program opens: a file, an object with the libraries that it needs,
+// or everything in a directory. It skips files that cannot be opened outside either. part is the
+// directory under which the files are reported together; "" for none.
 func (c *closure) open(name, part string) error {
 	w, err := c.tree.look(name)
 	switch {
@@ -75,7 +75,7 @@ func (c *closure) open(name, part string) error {
 		return c.openAll(w.at, cmp.Or(part, w.at))
 	case path.Ext(name) != ".so":
 		c.tree.take(w.way, c.main.path)
-	case c.rules != nil: // a static program opens none
+	case c.rules != nil: // a static program opens no libraries
 		c.try(func() error {
 			o, err := c.library(c.main, name)
 			if err != nil {
@@ -88,7 +88,7 @@ func (c *closure) open(name, part string) error {
 	return nil
 }
 
-// openAll adds what is in a directory. What links lead to is added too.
+// openAll adds the contents of a directory, including the targets of links.
 func (c *closure) openAll(dir, part string) error {
 	return c.tree.walk(dir, func(name string, e Entry) error {
 		if e.Mode.IsDir() {
@@ -97,7 +97,7 @@ func (c *closure) openAll(dir, part string) error {
 		}
 		w, err := c.tree.find(name)
 		if err != nil {
-			return nil // it leads nowhere
+			return nil // a dangling link
 		}
 		c.tree.take(w, c.main.path)
 		c.tree.mark(w.file().Path, part)

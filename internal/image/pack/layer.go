@@ -13,8 +13,8 @@ import (
 )
 
 // WriteLayer writes entries as a layer of an image, an uncompressed tar archive.
-// The same entries give the same bytes. A file that has changed since it was
-// found is an error.
+// The same entries give the same bytes. It returns an error if a file has changed since it was
+// found.
 func WriteLayer(ctx context.Context, w io.Writer, entries []Entry) error {
 	tw := tar.NewWriter(w)
 	for _, e := range entries {

@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// The format of ld.so.cache: see sysdeps/generic/dl-cache.h of glibc. Numbers
-// are the machine's own, and so little-endian where tare runs.
+// The format of ld.so.cache: see sysdeps/generic/dl-cache.h of glibc. Numbers have the machine's
+// byte order, which is little-endian wherever tare runs.
 const (
 	cacheMagic    = "glibc-ld.so.cache1.1"
-	oldCacheMagic = "ld.so-1.7.0" // stands before the other where older programs read it too
+	oldCacheMagic = "ld.so-1.7.0" // precedes the newer format in files for older programs too
 
 	maxCache      = 64 << 20
 	maxCacheNames = 64 // of CPUs
 
 	extensionMagic = 0xeaa42174
 	hwcapsTag      = 1       // of the section that names CPUs
-	hwcapsBit      = 1 << 62 // of an entry for the CPU with the name whose number is in the lower half
+	hwcapsBit      = 1 << 62 // of an entry for the CPU whose index is in the lower half
 
 	littleEndian = 2 // header flags
 )
@@ -30,7 +30,7 @@ type cache struct {
 	cpus    []string // glibc-hwcaps, in the order that entries refer to
 }
 
-// A cacheEntry says that the library of a name is in a file.
+// A cacheEntry is a library's name and its file.
 type cacheEntry struct {
 	flags     uint32 // kind and architecture
 	name      string
@@ -45,7 +45,7 @@ type cacheHeader struct {
 	Strings    uint32 // bytes
 	Flags      uint8
 	_          [3]uint8
-	Extensions uint32 // where they begin; 0 = none
+	Extensions uint32 // their offset; 0 = none
 	_          [3]uint32
 }
 
@@ -56,9 +56,9 @@ type cacheRecord struct {
 
 type cacheSection struct{ Tag, Flags, Offset, Size uint32 }
 
-var errCache = errors.New("not a library cache that glibc would read")
+var errCache = errors.New("not a valid library cache of glibc")
 
-// parseCache reads a cache. Offsets are from the beginning of the newer format.
+// parseCache reads a cache. Offsets count from the beginning of the newer format.
 func parseCache(raw []byte) (*cache, error) {
 	raw, err := newerFormat(raw)
 	if err != nil {
@@ -82,7 +82,7 @@ func parseCache(raw []byte) (*cache, error) {
 		name, ok := cString(raw, r.Name)
 		file, ok2 := cString(raw, r.Path)
 		if !ok || !ok2 {
-			return nil, fmt.Errorf("%w: a string lies outside of it", errCache)
+			return nil, fmt.Errorf("%w: a string is outside the file", errCache)
 		}
 		c.entries = append(c.entries, cacheEntry{r.Flags, name, file, r.OSVersion, r.HWCap})
 	}
@@ -92,7 +92,7 @@ func parseCache(raw []byte) (*cache, error) {
 	return c, err
 }
 
-// newerFormat returns the part of a cache that has the newer format.
+// newerFormat returns the part of a cache in the newer format.
 func newerFormat(raw []byte) ([]byte, error) {
 	if len(raw) > maxCache {
 		return nil, fmt.Errorf("%w: it is longer than %d bytes", errCache, maxCache)
@@ -119,9 +119,9 @@ func cString(raw []byte, at uint32) (string, bool) {
 	return string(s), ok
 }
 
-// parseCPUs reads the names of CPUs that entries are for.
+// parseCPUs reads the names of the CPUs for which there are entries.
 func parseCPUs(raw []byte, at uint32) ([]string, error) {
-	wrong := fmt.Errorf("%w: its extensions lie outside of it", errCache)
+	wrong := fmt.Errorf("%w: its extensions are outside the file", errCache)
 	var head struct{ Magic, Count uint32 }
 	if uint64(at) > uint64(len(raw)) {
 		return nil, wrong
@@ -145,19 +145,19 @@ func parseCPUs(raw []byte, at uint32) ([]string, error) {
 
 func parseNames(raw []byte, s cacheSection) (names []string, err error) {
 	if s.Size/4 > maxCacheNames || uint64(s.Offset)+uint64(s.Size) > uint64(len(raw)) {
-		return nil, fmt.Errorf("%w: names of CPUs lie outside of it", errCache)
+		return nil, fmt.Errorf("%w: names of CPUs are outside the file", errCache)
 	}
 	for list := raw[s.Offset:][:s.Size]; len(list) >= 4; list = list[4:] {
 		name, ok := cString(raw, binary.LittleEndian.Uint32(list))
 		if !ok {
-			return nil, fmt.Errorf("%w: names of CPUs lie outside of it", errCache)
+			return nil, fmt.Errorf("%w: names of CPUs are outside the file", errCache)
 		}
 		names = append(names, name)
 	}
 	return names, nil
 }
 
-// places returns where the cache says that a library is.
+// places returns the paths of a library in the cache.
 func (c *cache) places(name string, flags uint32) (places []place) {
 	if c == nil {
 		return nil
@@ -167,7 +167,7 @@ func (c *cache) places(name string, flags uint32) (places []place) {
 			places = append(places, place{e.path, e.hwcap != 0})
 		}
 	}
-	// The loader prefers what is for its CPU.
+	// The loader prefers a variant for its CPU.
 	slices.SortStableFunc(places, func(a, b place) int { return rank(a) - rank(b) })
 	return places
 }
@@ -230,14 +230,14 @@ func put(out *bytes.Buffer, values ...any) {
 	}
 }
 
-// cacheStrings are the strings of a cache, each once.
+// cacheStrings are the strings of a cache, without duplicates.
 type cacheStrings struct {
-	at    uint32 // where they begin
+	at    uint32 // offset of the first
 	bytes bytes.Buffer
 	known map[string]uint32
 }
 
-// add returns where a string is.
+// add returns the offset of a string, and adds the string if it is new.
 func (s *cacheStrings) add(text string) uint32 {
 	if at, ok := s.known[text]; ok {
 		return at
@@ -249,7 +249,7 @@ func (s *cacheStrings) add(text string) uint32 {
 	return at
 }
 
-// align ends the strings where a number may begin.
+// align pads the strings so that a number may follow.
 func (s *cacheStrings) align() {
 	for (int(s.at)+s.bytes.Len())%4 != 0 {
 		s.bytes.WriteByte(0)

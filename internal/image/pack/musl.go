@@ -10,11 +10,11 @@ import (
 // musl has the rules of musl's loader: see ldso/dynlink.c of musl.
 type musl struct{ dirs []string }
 
-// maxPathFile bounds the file that names musl's directories.
+// maxPathFile limits the file that names musl's directories, in bytes.
 const maxPathFile = 64 << 10
 
-// newMusl reads where the loader looks: in the directories of a file whose name
-// is made of its own. What it reads is packed.
+// newMusl reads the loader's search directories from a file whose name is derived from the
+// loader's. The file is packed too.
 func newMusl(t *tree, loader string) (*musl, error) {
 	base := strings.TrimSuffix(path.Base(loader), path.Ext(path.Base(loader))) // ld-musl-x86_64.so
 	name := path.Join(path.Dir(path.Dir(loader)), "etc", strings.TrimSuffix(base, ".so")+".path")
@@ -33,7 +33,7 @@ func newMusl(t *tree, loader string) (*musl, error) {
 	return &musl{strings.FieldsFunc(string(raw), func(r rune) bool { return r == ':' || r == '\n' })}, nil
 }
 
-// provides implements rules: musl's loader is the C library, all parts of it.
+// provides implements rules: musl's loader is the whole C library.
 func (m *musl) provides(name string) bool {
 	part, _, _ := strings.Cut(strings.TrimPrefix(name, "lib"), ".")
 	switch part {
@@ -43,7 +43,7 @@ func (m *musl) provides(name string) bool {
 	return false
 }
 
-// places implements rules. RPATH and RUNPATH are one to musl, and inherited.
+// places implements rules. musl treats RPATH and RUNPATH alike, and inherits both.
 func (m *musl) places(by *object, name string) (places []place) {
 	if strings.Contains(name, "/") {
 		return []place{{path: name}}
@@ -59,10 +59,10 @@ func (m *musl) places(by *object, name string) (places []place) {
 	return places
 }
 
-// expand returns the directories that o names. $ORIGIN is the only token; with
-// another one, none of them counts.
+// expand returns the directories that o names. $ORIGIN is the only token; if there is another one,
+// musl ignores all of them.
 func (m *musl) expand(o *object) (dirs []string) {
-	for _, dir := range append(o.rpath, o.runpath...) { // only one of them is there
+	for _, dir := range append(o.rpath, o.runpath...) { // only one of them exists
 		dir = strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(dir)
 		if strings.Contains(dir, "$") {
 			return nil

@@ -1,18 +1,17 @@
-// Package pack finds everything that a program of this host needs to run: its
-// dynamic loader, its libraries and what is known to be opened later, by the
-// dynamic loader's own rules, and writes it as one layer of an image. Paths and
-// symbolic links inside are those outside, so that a program finds inside what
-// it finds outside.
+// Package pack finds everything that a program of this host needs to run, and writes it as one
+// layer of an image: its dynamic loader, its libraries by the loader's own rules, and files that it
+// is known to open later. Paths and symbolic links inside are the same as outside, so that a
+// program finds the same files.
 //
-// Nothing is run to find it out. The rules are those of glibc (ld.so(8)) and of
-// musl. LD_LIBRARY_PATH is ignored: what tare starts does not get it. Nor does
-// the image have /etc/ld.so.preload. Of a library with variants for some CPUs
-// (glibc-hwcaps) all are taken, and the loader inside chooses.
+// It runs nothing to find them. The rules are those of glibc (ld.so(8)) and of musl. It ignores
+// LD_LIBRARY_PATH, because programs that tare starts do not get it. The image has no
+// /etc/ld.so.preload. If a library has variants for some CPUs (glibc-hwcaps), all are packed, and
+// the loader inside chooses.
 //
-// What programs open by themselves, Recipes say.
+// Recipes list the files that programs open by themselves.
 //
-// The same files give the same layer, to the byte: what belongs to a file on
-// one host only (owner, times, set-user-ID, who may write to it) is left out.
+// The same files give the same layer, byte for byte. The layer omits the properties that a file has
+// only on one host: owner, times, set-user-ID and write permissions.
 package pack
 
 import (
@@ -27,14 +26,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// SearchPath is PATH inside a packed image, but for the program's own directory.
+// SearchPath is PATH inside a packed image, without the program's own directory.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // A Set is programs with everything that they need.
 type Set struct {
-	Program string  // the first one, outside and inside: absolute, as it was found in PATH; it may be a link
-	Process Process // what a container of it runs
-	Entries []Entry // sorted by path, directories before what is in them
+	Program string  // the first one's path, outside and inside: absolute, as found in PATH; it may be a link
+	Process Process // the process of a container
+	Entries []Entry // sorted by path, directories before their contents
 	SetID   bool    // outside, a program is set-user-ID or set-group-ID; inside it is not
 }
 
@@ -46,12 +45,12 @@ type Entry struct {
 	GID    int
 	Target string // of a link, as it is written in it
 	Size   int64  // of a file
-	Wanted string // by what a file is needed, such as the path of a library; empty for a program that was asked for, and for what is in every image
-	Part   string // the directory that it was taken with, where it is one of many; empty for a file of its own
-	Data   []byte // of a file that was made and not taken from the host
+	Wanted string // what needs the file, such as a library's path; empty for a named program and for the base
+	Part   string // the directory that was packed whole and contains it; empty for a single file
+	Data   []byte // of a file that was written for the image
 
-	source string      // of a file that was taken: where to read it
-	info   fs.FileInfo // of a file that was taken, when it was
+	source string      // of a file from the host: its path
+	info   fs.FileInfo // of a file from the host, when it was found
 }
 
 // Taken are the files that come from the host.
@@ -59,11 +58,10 @@ func (s *Set) Taken() []Entry {
 	return slices.DeleteFunc(slices.Clone(s.Entries), func(e Entry) bool { return e.info == nil })
 }
 
-// Made reports whether it is a file that was written for the image, and does not come
-// from the host.
+// Made reports whether the file was written for the image and does not come from the host.
 func (e Entry) Made() bool { return e.Mode.IsRegular() && e.info == nil }
 
-// Unchanged reports which of the files is no longer what was taken.
+// Unchanged returns an error that names the first file that has changed since it was packed.
 func (s *Set) Unchanged() error {
 	for _, e := range s.Taken() {
 		now, err := os.Stat(e.source)
@@ -81,18 +79,18 @@ func (e Entry) unchanged(now fs.FileInfo) error {
 	if os.SameFile(e.info, now) && now.Size() == e.Size && now.ModTime().Equal(e.info.ModTime()) {
 		return nil
 	}
-	return fmt.Errorf("%s has changed since it was packed: begin a new run", e.Path)
+	return fmt.Errorf("%s has changed since it was packed: start a new run", e.Path)
 }
 
 // Find returns the file that a program's name means: an absolute path, or a
-// name in one of the directories of PATH, /usr/sbin and /sbin. The error wraps
-// bench.ErrUnsupported and fs.ErrNotExist where there is none.
+// name in one of the directories of PATH, /usr/sbin and /sbin. If there is none, the error wraps
+// bench.ErrUnsupported and fs.ErrNotExist.
 func Find(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name), nil
 	}
 	if name == "" || strings.Contains(name, "/") {
-		return "", fmt.Errorf("program %q: want a name, or an absolute path", name)
+		return "", fmt.Errorf("program %q: use a name or an absolute path", name)
 	}
 	if file, err := exec.LookPath(name); err == nil && filepath.IsAbs(file) {
 		return filepath.Clean(file), nil
@@ -105,22 +103,23 @@ func Find(name string) (string, error) {
 	return "", notFound(name)
 }
 
-// notFound is the error for a program of a name that there is not.
+// notFound is the error for a program that does not exist.
 type notFound string
 
 func (n notFound) Error() string {
-	return fmt.Sprintf("%v: no program %q in PATH, /usr/sbin or /sbin: install it, or name its file", bench.ErrUnsupported, string(n))
+	return fmt.Sprintf("%v: program %q is not in PATH, /usr/sbin or /sbin: install it, or give the path of its file",
+		bench.ErrUnsupported, string(n))
 }
 
 func (notFound) Unwrap() []error { return []error{bench.ErrUnsupported, fs.ErrNotExist} }
 
-// A Host is a file system to take programs from. The zero value is this machine's.
+// A Host is a file system from which programs are packed. The zero value is this machine's.
 type Host struct {
-	Root     string // where it begins; empty for "/"
-	MaxBytes int64  // that the files of one image may have in all; 0 = 4 GiB
+	Root     string // its root; empty for "/"
+	MaxBytes int64  // limit for all files of one image; 0 = 4 GiB
 }
 
-// Base is what programs and engines expect in every image.
+// Base are the files that programs and engines expect in every image.
 func Base() []Entry {
 	return []Entry{
 		directory("/dev"),

@@ -16,24 +16,23 @@ import (
 type packer struct {
 	tree     *tree
 	recipe   func(program string) *Recipe // nil for a program without one
-	closures []*closure                   // of programs, in the order in which they were wanted
+	closures []*closure                   // of programs, in the order in which they were requested
 	recipes  []*applied
 	users    []User
 	set      Set
 }
 
-// An applied recipe is one for a program that was packed.
+// An applied is a recipe applied to a packed program.
 type applied struct {
 	*Recipe
 	closure *closure
 	program string // the file as it was found
-	bin     string // the directory that it really is in
+	bin     string // its real directory
 }
 
 // Pack returns programs with everything that they need: names or absolute paths,
-// see Find. A container runs the first. Errors wrap bench.ErrUnsupported where one
-// cannot be packed: it is missing, a script or for another architecture, or lacks
-// a library itself.
+// see Find. A container runs the first. Errors wrap bench.ErrUnsupported if a program cannot be
+// packed: it is missing, a script, for another architecture, or lacks a library.
 func (h Host) Pack(programs ...string) (*Set, error) { return h.pack(recipeOf, programs) }
 
 func (h Host) pack(recipe func(string) *Recipe, programs []string) (*Set, error) {
@@ -56,10 +55,10 @@ func (h Host) pack(recipe func(string) *Recipe, programs []string) (*Set, error)
 	return &p.set, p.tree.check()
 }
 
-// programs adds what was asked for, and what its recipes cannot do without.
+// programs adds the requested programs, and those that their recipes require.
 func (p *packer) programs(names []string) error {
 	if len(names) == 0 {
-		return fmt.Errorf("%w: no program to pack", bench.ErrUnsupported)
+		return fmt.Errorf("%w: no program given", bench.ErrUnsupported)
 	}
 	for i, name := range names {
 		recipe := cmp.Or(p.recipe(name), &Recipe{})
@@ -98,8 +97,8 @@ func (p *packer) program(file, wanted string) (*closure, error) {
 	return c, c.hints()
 }
 
-// companions adds the programs that come with another one: from beside it, or
-// else as they are found.
+// companions adds the programs that a recipe requires: from the program's own directory, or
+// otherwise as Find finds them.
 func (p *packer) companions(a *applied) error {
 	for _, name := range a.With {
 		file, err := p.companion(a, name)
@@ -133,11 +132,11 @@ func (p *packer) companion(a *applied, name string) (string, error) {
 	return Find(name)
 }
 
-// cook adds what recipes say is opened.
+// cook adds the files that recipes list as opened.
 func (p *packer) cook() error {
 	for _, a := range p.recipes {
 		for _, pattern := range a.expand(a.program, a.bin, a.Open) {
-			files, _ := filepath.Glob(p.tree.outside(path.Clean(pattern))) // well-formed, or else it finds less
+			files, _ := filepath.Glob(p.tree.outside(path.Clean(pattern))) // a malformed pattern finds nothing
 			for _, f := range files {
 				if err := a.closure.open(p.tree.inside(f), partOf(pattern, p.tree.inside(f))); err != nil {
 					return err
@@ -148,7 +147,7 @@ func (p *packer) cook() error {
 	return p.tree.check()
 }
 
-// partOf is the directory as whose part files of a pattern are told.
+// partOf is the directory under which the files of a pattern are reported together.
 func partOf(pattern, file string) string {
 	if strings.ContainsAny(path.Base(pattern), "*[") {
 		return path.Dir(file)
@@ -156,7 +155,7 @@ func partOf(pattern, file string) string {
 	return ""
 }
 
-// base adds what is in every image, in the place of what was taken.
+// base adds the files of every image. They replace files from the host.
 func (p *packer) base() {
 	base := append(Base(), text("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"))
 	for _, c := range p.closures {
@@ -172,7 +171,7 @@ func (p *packer) base() {
 	}
 }
 
-// make adds what recipes make, and their users in the place of the base's.
+// make adds the files that recipes make, and replaces the base's users by theirs.
 func (p *packer) make() error {
 	for _, a := range p.recipes {
 		for _, m := range a.Make {

@@ -183,7 +183,7 @@ func TestRecipeItself(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
 	for name, want := range map[string]string{"redis": "redis-server", "no-such-program": "no-such-program"} {
 		_, err := pack.Host{}.Pack(name)
-		want = `no program "` + want + `" in PATH, /usr/sbin or /sbin: install it, or name its file`
+		want = `program "` + want + `" is not in PATH, /usr/sbin or /sbin: install it, or give the path of its file`
 		if !errors.Is(err, bench.ErrUnsupported) || !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q at the end", name, err, want)
 		}

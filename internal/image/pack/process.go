@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A Process is what a container of an image runs, unless it is told otherwise.
+// A Process is the default process of an image's containers.
 type Process struct {
 	Entrypoint []string
 	Cmd        []string
 	Env        []string // KEY=VALUE
 	Dir        string   // empty = /
-	Ports      []string // on which it listens, such as "80/tcp"; empty = none that is known
+	Ports      []string // on which it listens, such as "80/tcp"; empty = unknown
 }
 
 // process decides what a container runs.
@@ -32,8 +32,8 @@ func (p *packer) process() {
 	}
 }
 
-// searchPath is PATH inside: the directories in which the programs were found,
-// and in which they are, before the usual ones.
+// searchPath is PATH inside: the directories in which the programs were found, and their real
+// directories, before the usual ones.
 func (p *packer) searchPath() string {
 	usual := strings.Split(SearchPath, ":")
 	var dirs []string

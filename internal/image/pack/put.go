@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// walk calls do for everything in a directory of the host, whose path has no
-// links on its way, and first for the directory. Links are not followed.
+// walk calls do for a directory of the host and then for everything in it. The directory's path
+// must not contain links, and walk follows none.
 func (t *tree) walk(dir string, do func(name string, e Entry) error) error {
 	return filepath.WalkDir(t.outside(dir), func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -40,9 +40,8 @@ func (t *tree) walk(dir string, do func(name string, e Entry) error) error {
 	})
 }
 
-// put adds an entry, and the directories above it. Links of the image are
-// followed on the way. It replaces what is there, but no directory by
-// something else, nor the other way round.
+// put adds an entry, and the directories above it. It follows links of the image on the path. It
+// replaces an existing entry, but never a directory by something else, nor the reverse.
 func (t *tree) put(e Entry) error {
 	dir, err := t.mkdir(path.Dir(e.Path))
 	if err != nil {
@@ -62,8 +61,7 @@ func (t *tree) put(e Entry) error {
 	return nil
 }
 
-// mkdir makes a directory with those above it, as far as they are not there, and
-// returns its path without links.
+// mkdir makes a directory and the missing ones above it, and returns its path without links.
 func (t *tree) mkdir(name string) (string, error) {
 	at, links := "/", 0
 	for rest := strings.Split(name, "/"); len(rest) > 0; {
@@ -72,7 +70,7 @@ func (t *tree) mkdir(name string) (string, error) {
 		if head == "" || head == "." {
 			continue
 		}
-		next := path.Join(at, head) // ".." of the root is the root
+		next := path.Join(at, head) // ".." in the root is the root
 		e, ok := t.entries[next]
 		switch {
 		case next == "/":

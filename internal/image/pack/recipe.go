@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// A Recipe says what a program needs that no rule of a loader tells, and how it
-// is run in a container. In its paths $BIN is the directory that the program's
-// file really is in, and $VERSION the name of the one above. What is not installed
-// is not missed, but for the programs With.
+// A Recipe lists the files that a program needs beyond the loader's rules, and how to run the
+// program in a container. In its paths $BIN is the real directory of the program's file, and
+// $VERSION the name of the directory above that. Files that are not installed are skipped, but the
+// programs in With are required.
 type Recipe struct {
 	Name  string
-	For   []string // names of the programs that it is for
-	Where []string // patterns of their files, for those that are not in PATH, or only as a script
-	With  []string // names or absolute paths of programs that it cannot do without
-	Also  []string // and that come along
-	Open  []string // patterns of files, of objects, which come with their libraries, and of whole directories
+	For   []string // names of its programs
+	Where []string // patterns of the programs' files, if they are not in PATH or only as a script
+	With  []string // names or absolute paths of required programs
+	Also  []string // optional programs
+	Open  []string // patterns of files, objects (with their libraries) and whole directories
 	Make  []Made
 	Users []User
 
-	Entrypoint []string // $PROGRAM is the program's file; empty = that alone
+	Entrypoint []string // $PROGRAM is the program's file; empty = only that
 	Cmd        []string
 	Env        []string // KEY=VALUE
-	Dir        string   // working directory; one that every host has
-	Ports      []string // on which it listens then, such as "80/tcp"
+	Dir        string   // working directory, which must exist on every host
+	Ports      []string // on which it then listens, such as "80/tcp"
 }
 
 // Made is a file or directory that a Recipe makes.
@@ -47,8 +47,8 @@ func RecipeNames() (names []string) {
 	return names
 }
 
-// recipeOf returns the recipe for a program of this name, or that is named so itself;
-// nil if there is none.
+// recipeOf returns the recipe for a program with this name, or the recipe with this name; nil if
+// there is none.
 func recipeOf(program string) *Recipe {
 	for _, r := range Recipes() {
 		if slices.Contains(r.For, path.Base(program)) || r.Name == program {
@@ -58,8 +58,8 @@ func recipeOf(program string) *Recipe {
 	return nil
 }
 
-// find returns the file that a program's name means. The recipe's own name means the
-// first of its programs that is there, where no program has that name.
+// find returns the file that a program's name means. If no program has the recipe's own name, that
+// name means the first of its programs that exists.
 func (r *Recipe) find(t *tree, name string) (string, error) {
 	if name != r.Name || slices.Contains(r.For, name) {
 		return r.program(t, name)
@@ -73,8 +73,8 @@ func (r *Recipe) find(t *tree, name string) (string, error) {
 	return "", notFound(r.For[0])
 }
 
-// program returns what Find does, or where that is only a script around the program,
-// or nothing, the newest in the recipe's places.
+// program returns the result of Find. If that is missing or only a script around the program, it
+// returns the newest file in the recipe's places.
 func (r *Recipe) program(t *tree, name string) (string, error) {
 	file, err := Find(name)
 	if err == nil && (filepath.IsAbs(name) || !t.isScript(file)) {
@@ -117,8 +117,8 @@ func versionIn(file string) float64 {
 	return 0
 }
 
-// expand replaces what a recipe's strings say of a program: the file that it was
-// found as, and the directory that it really is in.
+// expand replaces the variables in a recipe's strings: the program's file as it was found, and its
+// real directory.
 func (r *Recipe) expand(program, bin string, all []string) (out []string) {
 	tokens := strings.NewReplacer("$PROGRAM", program, "$BIN", bin, "$VERSION", path.Base(path.Dir(bin)))
 	for _, s := range all {
@@ -131,7 +131,7 @@ func (r *Recipe) expand(program, bin string, all []string) (out []string) {
 func (t *tree) isScript(name string) bool {
 	w, err := t.find(name)
 	if err != nil {
-		return false // whoever wants the program will say so
+		return false // using the program will report the error
 	}
 	head, err := w.read(2)
 	return err == nil && string(head) == "#!"

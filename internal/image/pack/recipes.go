@@ -15,11 +15,11 @@ var indexPage string
 //go:embed recipes/postgres.sh
 var postgresEntry string
 
-// postgresBins are where distributions that install several versions of
-// PostgreSQL side by side keep the programs of one.
+// postgresBins are the directories of PostgreSQL's programs in distributions that install several
+// versions.
 var postgresBins = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}
 
-// Recipes are those that tare has. Who changes one changes the digests of images.
+// Recipes are tare's recipes. Changing one changes the digests of images.
 func Recipes() []Recipe {
 	return []Recipe{
 		nginx(),
@@ -32,12 +32,12 @@ func Recipes() []Recipe {
 			Dir:        "/tmp",
 			Ports:      []string{"6379/tcp"},
 		},
-		// Distributions that build I/O engines apart.
+		// Some distributions build I/O engines as separate files.
 		{Name: "fio", For: []string{"fio"}, Open: below([]string{"/usr/lib/*/fio", "/usr/lib/fio", "/usr/lib64/fio", "/usr/local/lib/fio"}, "*.so")},
 		{Name: "iperf3", For: []string{"iperf3"}},
 		{Name: "pgbench", For: []string{"pgbench", "psql"}, Where: below(postgresBins, "pgbench", "psql")},
 		{Name: "stress-ng", For: []string{"stress-ng"}, Dir: "/tmp"},
-		// Tests written in Lua. Those of CPU, memory, threads and files are built in.
+		// Tests written in Lua. The tests of CPU, memory, threads and files are built in.
 		{Name: "sysbench", For: []string{"sysbench"}, Open: []string{"/usr/share/sysbench/*.lua", "/usr/local/share/sysbench/*.lua"}},
 	}
 }
@@ -53,7 +53,7 @@ func nginx() Recipe {
 				{Path: "/usr/share/nginx/html/index.html", Mode: 0o644, Text: indexPage},
 			},
 		),
-		// Which of them it was built for cannot be told.
+		// It is unknown for which of them nginx was built.
 		Users:      []User{{Name: "www-data", UID: 33, GID: 33}, {Name: "nginx", UID: 101, GID: 101}, {Name: "http", UID: 102, GID: 102}},
 		Entrypoint: []string{"$PROGRAM", "-g", "daemon off;"},
 		Cmd:        []string{"-c", "/etc/nginx/nginx.conf"},
@@ -65,7 +65,7 @@ func postgres() Recipe {
 	return Recipe{
 		Name: "postgres", For: []string{"postgres"},
 		Where: below(postgresBins, "postgres"),
-		With:  []string{"initdb", "/bin/sh", "setpriv"}, // initdb runs its commands through the shell
+		With:  []string{"initdb", "/bin/sh", "setpriv"}, // initdb runs commands through the shell
 		Also:  []string{"psql", "pg_isready"},
 		Open: slices.Concat(
 			below(
@@ -78,7 +78,8 @@ func postgres() Recipe {
 				[]string{"$BIN/../lib", "$BIN/../lib/postgresql", "$BIN/../lib/pgsql", "$BIN/../lib64/pgsql"},
 				"dict_snowball.so", "libpqwalreceiver.so", "pgoutput.so", "plpgsql.so", "*_and_*.so", "euc2004_sjis2004.so",
 			),
-			// Time zones of the system, not "posix" and "right", which say the same again; or PostgreSQL's own.
+			// Time zones of the system, without the copies in "posix" and "right"; or PostgreSQL's
+			// own.
 			[]string{"/usr/share/zoneinfo/[A-Z]*", "$BIN/../share/timezone", "$BIN/../share/postgresql/timezone"},
 		),
 		Make: []Made{

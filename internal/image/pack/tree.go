@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The bounds of one set.
+// Limits of one set.
 const (
 	maxLinks   = 40      // links on the way to one file, as in the kernel
 	maxEntries = 20_000  // of a set
@@ -39,15 +39,13 @@ func newTree(h Host) *tree {
 	return &tree{host: h, entries: map[string]Entry{}}
 }
 
-// A way is how a path leads to a file: the directories and links that it
-// passes, and the file last.
+// A way is the directories and links on a path, and finally the file.
 type way []Entry
 
-// file is what the way leads to.
+// file is the last entry of the way.
 func (w way) file() Entry { return w[len(w)-1] }
 
-// find follows a path to a regular file. It leaves the root as little as a
-// process does whose root that is.
+// find follows a path to a regular file. Like a process with this root, it never leaves the root.
 func (t *tree) find(name string) (way, error) {
 	w, err := t.look(name)
 	if err == nil && !w.regular() {
@@ -72,23 +70,23 @@ func (t *tree) look(name string) (*walker, error) {
 
 var (
 	errNotRegular = errors.New("not a regular file")
-	errElsewhere  = errors.New("what is there is made by the kernel, and is something else in a container")
+	errElsewhere  = errors.New("the kernel makes this file, and it differs in a container")
 )
 
-// kernels are the directories whose content the kernel makes.
+// kernels are the directories with file systems of the kernel.
 func kernels() []string { return []string{"/dev", "/proc", "/sys"} }
 
-// A walker is on its way along a path.
+// A walker follows a path.
 type walker struct {
 	tree  *tree
 	name  string // the path
-	at    string // where it is; no links are in it
+	at    string // its position, without links
 	rest  []string
 	links int
 	way   way
 }
 
-// regular reports whether it has come to a regular file, and not to a directory.
+// regular reports whether it has reached a regular file, and not a directory.
 func (w *walker) regular() bool { return len(w.way) > 0 && w.way.file().Mode.IsRegular() }
 
 func (w *walker) failed(err error) error { return &fs.PathError{Op: "find", Path: w.name, Err: err} }
@@ -150,8 +148,7 @@ func link(name, file string) (Entry, error) {
 	return Entry{Path: name, Mode: fs.ModeSymlink | 0o777, Target: target}, err
 }
 
-// regular describes a file of the host. Who may run it is all that is kept of
-// its mode.
+// regular describes a file of the host. Of its mode only the execute permissions remain.
 func regular(name, file string, info fs.FileInfo) Entry {
 	mode := fs.FileMode(0o644)
 	if info.Mode()&0o111 != 0 {
@@ -160,10 +157,10 @@ func regular(name, file string, info fs.FileInfo) Entry {
 	return Entry{Path: name, Mode: mode, Size: info.Size(), source: file, info: info}
 }
 
-// outside is where a path of the tree is for this process.
+// outside is the path on the host of a path of the tree.
 func (t *tree) outside(name string) string { return filepath.Join(t.host.Root, name) }
 
-// take adds everything on a way, for whoever wants it.
+// take adds everything on a way; wanted is what needs it.
 func (t *tree) take(w way, wanted string) {
 	for _, e := range w {
 		if _, ok := t.entries[e.Path]; ok {
@@ -176,13 +173,13 @@ func (t *tree) take(w way, wanted string) {
 	}
 }
 
-// set adds an entry, in the place of what is there.
+// set adds an entry, and replaces an existing one.
 func (t *tree) set(e Entry) {
 	t.bytes += e.Size - t.entries[e.Path].Size
 	t.entries[e.Path] = e
 }
 
-// mark says of which directory that is told as one an entry is part.
+// mark sets the directory under which an entry is reported.
 func (t *tree) mark(name, part string) {
 	if e, ok := t.entries[name]; ok && part != "" {
 		e.Part = part
@@ -190,27 +187,28 @@ func (t *tree) mark(name, part string) {
 	}
 }
 
-// check reports what is too much.
+// check returns an error if a limit is exceeded.
 func (t *tree) check() error {
 	if len(t.entries) > maxEntries || t.bytes > t.host.MaxBytes {
-		return fmt.Errorf("%w: it needs %d files and links with %d bytes in all; at most %d with %d are packed",
+		return fmt.Errorf("%w: the image needs %d files and links with %d bytes altogether, but at most %d with %d "+
+			"bytes are allowed",
 			bench.ErrUnsupported, len(t.entries), t.bytes, maxEntries, t.host.MaxBytes)
 	}
 	return nil
 }
 
-// inside is the path in the tree of what outside returned.
+// inside is the inverse of outside.
 func (t *tree) inside(file string) string {
 	return path.Join("/", strings.TrimPrefix(file, filepath.Clean(t.host.Root)))
 }
 
-// open opens what a way leads to, to read it. Without blocking: to open what
-// has become a FIFO would wait for a writer.
+// open opens the file of a way for reading, without blocking: if it has become a FIFO, opening
+// would wait for a writer.
 func (w way) open() (*os.File, error) {
 	return os.OpenFile(w.file().source, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
-// read reads what a way leads to, up to a number of bytes.
+// read reads the file of a way, up to a number of bytes.
 func (w way) read(most int64) ([]byte, error) {
 	f, err := w.open()
 	if err != nil {
@@ -220,7 +218,7 @@ func (w way) read(most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// dynamic reads what a way leads to as the dynamic loader does.
+// dynamic reads the file of a way as the dynamic loader does.
 func (w way) dynamic() (*dynamic, error) {
 	f, err := w.open()
 	if err != nil {

@@ -12,8 +12,8 @@ const (
 	baseGroups = "root:x:0:\nnogroup:x:65534:\n"
 )
 
-// A User is one of a recipe, with a group of its own name. No two recipes have a
-// user of the same name, and none has one of those above.
+// A User is a user of a recipe, with a group of the same name. Recipes never share a user's name,
+// and never use those above.
 type User struct {
 	Name     string
 	UID, GID int
@@ -31,7 +31,7 @@ func group(users []User) string {
 	return accounts(baseGroups, users, func(u User) string { return fmt.Sprintf("%s:x:%d:\n", u.Name, u.GID) })
 }
 
-// accounts adds a line for each user, once if two programs have the same recipe.
+// accounts adds a line for each user, only once if two programs have the same recipe.
 func accounts(base string, users []User, line func(User) string) string {
 	for _, u := range users {
 		if l := line(u); !strings.Contains(base, l) {

@@ -9,14 +9,14 @@ import (
 // endOfArchive are the two blocks of zeros that end an archive.
 const endOfArchive = 1024
 
-// errEnd is the error for an archive that just stops.
-var errEnd = errors.New("the archive has no end: it is cut, or what wrote it is broken")
+// errEnd means that an archive stops without an end.
+var errEnd = errors.New("the archive has no end: it is truncated, or the program that wrote it is faulty")
 
-// entries copies an archive but for its end. What comes after the end is not read.
+// entries copies an archive without its end. It reads nothing after the end.
 func entries(w io.Writer, archive io.Reader) error {
 	source, late := &source{r: archive}, &delay{w: w}
 	for entry := tar.NewReader(io.TeeReader(source, late)); ; {
-		_, err := entry.Next() // which also passes over what the entry before it holds
+		_, err := entry.Next() // also skips the content of the entry before
 		switch {
 		case errors.Is(err, io.EOF) && (source.ended || len(late.held) != endOfArchive):
 			return errEnd
@@ -28,7 +28,7 @@ func entries(w io.Writer, archive io.Reader) error {
 	}
 }
 
-// source remembers that there was nothing more to read.
+// source remembers whether it has reached the end of its reader.
 type source struct {
 	r     io.Reader
 	ended bool
@@ -40,7 +40,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// delay holds back as much as the end of an archive is long.
+// delay holds back as many bytes as the end of an archive has.
 type delay struct {
 	w    io.Writer
 	held []byte

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// A Fill is what is added to an image so that there is something to pull: layers
-// of the same files on every machine.
+// A Fill adds layers to an image, so that the pull has a chosen size. The files are the same on
+// every machine.
 type Fill struct {
 	Layers       int     // how many
 	Size         int64   // bytes of the files of each
-	Files        int     // of each; they share the bytes evenly
-	Compressible float64 // share of the bytes that compression takes away, 0 to 1
+	Files        int     // in each; they share the bytes evenly
+	Compressible float64 // share of the bytes that compression removes, 0 to 1
 }
 
-// name tells layers of different content apart.
+// name differs between layers with different content.
 func (f Fill) name(layer int) string {
 	return fmt.Sprintf("fill-%d-%d-%d-%d", layer, f.Size, f.Files, f.block())
 }
 
-// A block of filler is random at first, and then all the same.
+// A block of filler begins with random bytes, and the rest is constant.
 const blockSize = 4096
 
 // block is how much of a block is random.
@@ -52,7 +52,7 @@ func (f Fill) write(w io.Writer, layer int) error {
 	return tw.Flush() // without the end
 }
 
-// share is how much of the whole the ith of n parts gets.
+// share is the size of the ith of n equal parts of the whole.
 func share(whole int64, n, i int) int64 {
 	each, rest := whole/int64(n), whole%int64(n)
 	if int64(i) < rest {
@@ -61,7 +61,7 @@ func share(whole int64, n, i int) int64 {
 	return each
 }
 
-// A filler makes bytes without end.
+// A filler is an endless source of bytes.
 type filler struct {
 	random *rand.ChaCha8
 	part   int // random bytes of a block

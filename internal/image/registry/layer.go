@@ -19,32 +19,32 @@ import (
 	"time"
 )
 
-// A layer is one that is kept: its archive, compressed, but for the archive's end.
-// To salt it means to append one more file and the end, as a gzip member of their
-// own. Of both hashes the state is kept, so that this takes no time.
+// A layer is a stored layer: its compressed archive without the archive's end. Salting appends one
+// more file and the end, as a separate gzip member. The states of both hashes are stored, so that
+// salting takes no time.
 type layer struct {
 	file string // with Size bytes
 
 	Size  int64
 	Plain int64  // bytes, uncompressed
-	State []byte // SHA-256 of the file
-	Raw   []byte // SHA-256 of what it is uncompressed
+	State []byte // state of SHA-256 over the file
+	Raw   []byte // state of SHA-256 over the uncompressed archive
 }
 
 // A blob is a layer of one Content, or its configuration, which has no file.
 type blob struct {
 	file string
 	head int64  // bytes of the file
-	tail []byte // what follows these
+	tail []byte // the bytes after these
 }
 
 func (b blob) size() int64 { return b.head + int64(len(b.tail)) }
 
-// keep returns the layer of a name, and makes its files in dir where they are not
-// there yet. Write writes the entries of the archive, without its end.
+// keep returns the layer with a name, and makes its files in dir if they do not exist. write writes
+// the entries of the archive, without its end.
 func keep(dir, name string, write func(w io.Writer) error) (layer, error) {
 	l := layer{file: filepath.Join(dir, name+".tar.gz")}
-	notes := filepath.Join(dir, name+".json") // written last: what is there is whole
+	notes := filepath.Join(dir, name+".json") // written last, so if it exists, the layer is complete
 	text, err := os.ReadFile(notes)
 	if err == nil {
 		return l, json.Unmarshal(text, &l)
@@ -87,7 +87,7 @@ type counter struct{ n int64 }
 
 func (c *counter) Write(p []byte) (int, error) { c.n += int64(len(p)); return len(p), nil }
 
-// replace writes a file that is there whole or not at all.
+// replace writes a file completely or not at all.
 func replace(file string, write func(w io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-")
 	if err != nil {
@@ -107,7 +107,7 @@ func replace(file string, write func(w io.Writer) error) (err error) {
 
 func stateOf(h hash.Hash) ([]byte, error) { return h.(encoding.BinaryMarshaler).MarshalBinary() } // as crypto/sha256 promises
 
-// digestAfter is the digest of what a state is of, followed by more.
+// digestAfter is the digest of the data of a state, followed by more.
 func digestAfter(state, more []byte) (string, error) {
 	h := sha256.New()
 	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil { // as above
@@ -119,8 +119,8 @@ func digestAfter(state, more []byte) (string, error) {
 
 func digestOf(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 
-// salted returns the layer with one more file, its digest, and that of what it is
-// uncompressed.
+// salted returns the layer with one more file, its digest, and the digest of its uncompressed
+// archive.
 func (l layer) salted(name, salt string) (_ blob, digest, diffID string, err error) {
 	var end, packed bytes.Buffer
 	tw, zip := tar.NewWriter(&end), gzip.NewWriter(&packed)

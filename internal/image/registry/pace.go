@@ -8,12 +8,12 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A pace lets bytes pass at a rate. A nil one lets all pass.
+// A pace limits the rate of bytes. A nil pace does not limit.
 type pace struct {
 	rate float64 // bytes per second
 
 	mu   sync.Mutex
-	free time.Time // when what was let pass has passed
+	free time.Time // when all granted bytes have passed
 }
 
 func newPace(rate float64) *pace {
@@ -23,8 +23,7 @@ func newPace(rate float64) *pace {
 	return &pace{rate: rate}
 }
 
-// wait returns once n bytes more have had time to pass, as on a line of that
-// rate, or with the reason why ctx has ended.
+// wait returns when n more bytes have had time to pass at the rate, or the cause when ctx ends.
 func (p *pace) wait(ctx context.Context, n int64) error {
 	if p == nil {
 		return nil
@@ -32,7 +31,7 @@ func (p *pace) wait(ctx context.Context, n int64) error {
 	return bench.Sleep(ctx, time.Until(p.book(time.Now(), n)))
 }
 
-// book returns when n bytes have passed that come now.
+// book returns the time at which n bytes that come now have passed.
 func (p *pace) book(now time.Time, n int64) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +42,7 @@ func (p *pace) book(now time.Time, n int64) time.Time {
 	return p.free
 }
 
-// portion is how much is let pass at a time: what takes about 10 ms.
+// portion is how many bytes pass at a time: those of about 10 ms.
 func (p *pace) portion(most int64) int64 {
 	const least, per = 4 << 10, 100
 	if p == nil {

@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// Options say how a registry answers. The zero value is: as fast as it can.
+// Options slow a registry down. With the zero value it is as fast as it can be.
 type Options struct {
 	Latency       time.Duration // before each answer
-	Bandwidth     float64       // bytes of blobs per second in all; 0 is no limit
-	PerConnection float64       // the same of each connection
+	Bandwidth     float64       // bytes of blobs per second, total; 0 = no limit
+	PerConnection float64       // the same for each connection
 }
 
-// A Registry serves what is offered. It is an http.Handler, for tests that put
-// something before it.
+// A Registry serves its offers. It is an http.Handler, so that tests can wrap it.
 type Registry struct {
 	options  Options
 	listener net.Listener
@@ -30,8 +29,8 @@ type Registry struct {
 	offers map[string]*Offer // by repository
 }
 
-// sendBuffer bounds what the kernel holds of a connection that nobody has read: what
-// was sent has nearly arrived.
+// sendBuffer limits the unread bytes of a connection in the kernel, so that sent bytes have almost
+// arrived.
 const sendBuffer = 256 << 10
 
 // Listen starts a registry on a free port of loopback. It serves until Close.
@@ -49,7 +48,7 @@ func Listen(o Options) (*Registry, error) {
 // Address is where it listens, "127.0.0.1:PORT".
 func (r *Registry) Address() string { return r.listener.Addr().String() }
 
-// Close ends it, and what is under way.
+// Close ends the registry and all requests.
 func (r *Registry) Close() error {
 	err := r.server.Close()
 	if errors.Is(err, net.ErrClosed) {
@@ -63,12 +62,12 @@ type ofConnection struct{}
 
 func (r *Registry) connected(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // what is sent is then known less exactly
+		_ = tcp.SetWriteBuffer(sendBuffer) // if it fails, the sent bytes are known less exactly
 	}
 	return context.WithValue(ctx, ofConnection{}, newPace(r.options.PerConnection))
 }
 
-// An Offer is one content that is served under one name, and what was sent of it.
+// An Offer is a content that is served under a name, with a count of what was sent.
 type Offer struct {
 	registry *Registry
 	name     string
@@ -81,17 +80,17 @@ type Offer struct {
 	sent    map[string][]extent // by digest of blobs
 }
 
-// Traffic is what was asked for and sent of an Offer.
+// Traffic is what clients requested from an Offer and got.
 type Traffic struct {
-	First, Last time.Duration // on the offer's clock: the first request came; the last byte of a blob was handed to the kernel. Zero where there was none
+	First, Last time.Duration // first request, last byte passed to the kernel, by the offer's clock; 0 = none
 	Requests    int
 	Bytes       int64 // of blobs and manifests
-	// Missing are the bytes of blobs that nobody has fetched.
+	// Missing is the number of bytes of blobs that nobody has fetched.
 	Missing int64
 }
 
-// Offer serves a content under a repository's name, in place of what was served
-// there before, until it is withdrawn.
+// Offer serves a content under a repository's name until it is withdrawn. It replaces an earlier
+// content there.
 func (r *Registry) Offer(name string, c *Content, clock func() time.Duration) *Offer {
 	o := &Offer{registry: r, name: name, content: c, clock: clock, sent: map[string][]extent{}}
 	r.mu.Lock()
@@ -100,17 +99,17 @@ func (r *Registry) Offer(name string, c *Content, clock func() time.Duration) *O
 	return o
 }
 
-// Reference is what an engine pulls.
+// Reference is the reference that an engine pulls.
 func (o *Offer) Reference() string { return o.At(o.registry.Address()) }
 
 // At is the reference of the same content at another address.
 func (o *Offer) At(address string) string { return address + "/" + o.name + ":" + o.content.id }
 
-// settleTime is how long Withdraw waits for requests under way.
+// settleTime is how long Withdraw waits for unfinished requests.
 const settleTime = time.Second
 
-// Withdraw ends the offer, and tells what was sent. Who has read the last byte may be
-// ahead of who sent it: requests under way get a moment to be noted.
+// Withdraw ends the offer, and returns what was sent. The reader of the last byte may be ahead of
+// its sender, so Withdraw gives unfinished requests a moment to be counted.
 func (o *Offer) Withdraw() Traffic {
 	r := o.registry
 	r.mu.Lock()
@@ -135,7 +134,7 @@ func (o *Offer) settle() {
 	defer late.Stop()
 	select {
 	case <-done:
-	case <-late.C: // somebody who does not read on
+	case <-late.C: // a client that has stopped reading
 	}
 }
 
@@ -152,8 +151,8 @@ func (o *Offer) asked() {
 // An extent is bytes of a blob.
 type extent struct{ from, to int64 }
 
-// covered is how many bytes are in some extent: a client may ask for the same twice,
-// or for several parts at once.
+// covered is how many bytes are in at least one extent: a client may request bytes twice, or
+// several parts at once.
 func covered(all []extent) (bytes int64) {
 	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	end := int64(0)
@@ -164,7 +163,7 @@ func covered(all []extent) (bytes int64) {
 	return bytes
 }
 
-// gave notes what was sent of a blob, or of the manifest, from a byte on.
+// gave notes that n bytes of a blob, or of the manifest, were sent, starting at from.
 func (o *Offer) gave(digest string, from, n int64) {
 	now := o.clock()
 	o.mu.Lock()
@@ -176,8 +175,7 @@ func (o *Offer) gave(digest string, from, n int64) {
 	}
 }
 
-// serve returns the offer of a name, for a request that calls done at its end; nil
-// if there is none.
+// serve returns the offer with a name, or nil. The request must call done at its end.
 func (r *Registry) serve(name string) (o *Offer, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

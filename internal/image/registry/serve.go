@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// silent is where the server logs to: what clients do wrong is theirs to tell.
+// silent is a logger that discards: clients report their own errors.
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // ServeHTTP implements http.Handler.
@@ -30,11 +30,11 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	o, done := r.serve(name)
 	defer done()
 	if bench.Sleep(q.Context(), r.options.Latency) != nil {
-		return // nobody waits any more
+		return // the client has left
 	}
 	switch {
 	case q.URL.Path == "/v2/" || q.URL.Path == "/v2":
-		_, _ = io.WriteString(w, "{}") // the client sees what is missing, here and below
+		_, _ = io.WriteString(w, "{}") // the client notices missing bytes, here and below
 	case o == nil:
 		refuse(w, http.StatusNotFound, "NAME_UNKNOWN", "no such repository")
 	case kind == "manifests" && (target == o.content.id || target == o.content.name):
@@ -46,7 +46,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// split takes a path apart: "/v2/NAME/manifests/TAG" or "/v2/NAME/blobs/DIGEST".
+// split splits a path: "/v2/NAME/manifests/TAG" or "/v2/NAME/blobs/DIGEST".
 func split(path string) (name, kind, target string) {
 	rest, _ := strings.CutPrefix(path, "/v2/")
 	for _, kind := range []string{"manifests", "blobs"} {
@@ -103,14 +103,14 @@ func (r *Registry) blob(w http.ResponseWriter, q *http.Request, o *Offer, digest
 	if q.Method == http.MethodHead {
 		return
 	}
-	own, _ := q.Context().Value(ofConnection{}).(*pace) // none where it serves a test
+	own, _ := q.Context().Value(ofConnection{}).(*pace) // nil if a test calls the handler
 	sent, _ := b.send(q.Context(), w, from, to, own, r.all)
-	_ = http.NewResponseController(w).Flush() // else the end would be sent after the clock was read
+	_ = http.NewResponseController(w).Flush() // otherwise the end would be sent after the clock was read
 	o.gave(digest, from, sent)
 }
 
-// span reads a Range of one part, "bytes=FROM-" or "bytes=FROM-TO"; what is of
-// another form is the whole, as the protocol allows.
+// span reads a Range with one part, "bytes=FROM-" or "bytes=FROM-TO". Any other form means the
+// whole blob, as the protocol allows.
 func span(header string, size int64) (from, to int64, partial bool) {
 	text, ok := strings.CutPrefix(header, "bytes=")
 	first, last, dash := strings.Cut(text, "-")
@@ -161,7 +161,7 @@ func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, paces [
 		if err := wait(ctx, portion, paces); err != nil {
 			return sent, err
 		}
-		n, err := io.CopyN(w, f, portion) // by sendfile, where w is a connection's
+		n, err := io.CopyN(w, f, portion) // by sendfile, if w is a connection's
 		sent += n
 		if err != nil {
 			return sent, err
@@ -170,7 +170,7 @@ func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, paces [
 	return sent, nil
 }
 
-// wait returns once n bytes have had time to pass at all of the paces.
+// wait returns when n bytes have had time to pass at all of the paces.
 func wait(ctx context.Context, n int64, paces []*pace) error {
 	for _, p := range paces {
 		if err := p.wait(ctx, n); err != nil {

@@ -24,9 +24,8 @@ type Stock struct {
 	layers []layer // bottom first
 }
 
-// Keep compresses an image's layers, and those of a Fill on top of them, into
-// files of dir. What is there already, of the same image and the same Fill, is
-// taken as it is. Who made dir removes it.
+// Keep compresses an image's layers, and those of a Fill on top of them, into files of dir. It
+// reuses existing files of the same image and the same Fill. The caller removes dir.
 func Keep(ctx context.Context, dir string, img *image.Image, fill Fill) (*Stock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func Keep(ctx context.Context, dir string, img *image.Image, fill Fill) (*Stock,
 			if err := entries(w, archive); err != nil {
 				return err
 			}
-			_, err := io.Copy(io.Discard, archive) // to its digest: what is kept is what it says
+			_, err := io.Copy(io.Discard, archive) // to the end, where the digest is verified
 			return err
 		}))
 	})
@@ -58,10 +57,10 @@ func (s *Stock) add(l layer, err error) error {
 	return err
 }
 
-// A Content is an image as it is served once.
+// A Content is an image that is served once.
 type Content struct {
-	Digest string // of its configuration, which engines call the image's ID
-	Bytes  int64  // of its blobs: layers, compressed, and configuration
+	Digest string // of its configuration: the image's ID in engines
+	Bytes  int64  // of its blobs: compressed layers and configuration
 	Plain  int64  // bytes of its layers, uncompressed
 
 	id       string // of the salt
@@ -70,8 +69,8 @@ type Content struct {
 	blobs    map[string]blob
 }
 
-// Content returns an image of the stock's files and one more in each layer, whose
-// bytes are random: no engine has any of its layers.
+// Content returns an image of the stock's files with one more file of random bytes in each layer,
+// so that no engine has any of its layers.
 func (s *Stock) Content() (*Content, error) {
 	c := &Content{id: strings.ToLower(rand.Text()), blobs: map[string]blob{}}
 	config := s.config
@@ -103,8 +102,8 @@ func (c *Content) put(digest string, kind types.MediaType, b blob) v1.Descriptor
 	return v1.Descriptor{MediaType: kind, Size: b.size(), Digest: hashOf(digest)}
 }
 
-// Is reports whether a digest is the content's: that of its configuration or, as
-// newer stores name images, of its manifest.
+// Is reports whether a digest is the content's: that of its configuration or, as in newer stores,
+// of its manifest.
 func (c *Content) Is(digest string) bool { return digest == c.Digest || digest == c.name }
 
 func digestBytes(p []byte) string {
@@ -113,7 +112,7 @@ func digestBytes(p []byte) string {
 	return digestOf(h)
 }
 
-// hashOf reads a digest that was made here.
+// hashOf parses a digest that this package made.
 func hashOf(digest string) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: strings.TrimPrefix(digest, "sha256:")}
 }

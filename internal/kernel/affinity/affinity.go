@@ -1,6 +1,6 @@
-// Package affinity is about the CPUs that threads run on: which are allowed, how the
-// kernel lists them, how a client and a server divide them, and how much of their time
-// this process has used. The agent has it in it: it imports nothing but system calls.
+// Package affinity handles the CPUs that threads run on: which are allowed, how the kernel lists
+// them, how a client and a server divide them, and how much CPU time this process has used. It is
+// part of the agent, so it imports nothing but system calls.
 package affinity
 
 import (
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCPU is more than any kernel numbers.
+// maxCPU is higher than any CPU number.
 const maxCPU = 1 << 16
 
-// Parse returns the CPUs that a list of the kernel's form names, such as "0-1,3", in its
-// order. The empty list names none.
+// Parse returns the CPUs in a list of the kernel's form, such as "0-1,3", in the list's order. An
+// empty list has no CPUs.
 func Parse(list string) (cpus []int, err error) {
 	if list == "" {
 		return nil, nil
@@ -30,7 +30,7 @@ func Parse(list string) (cpus []int, err error) {
 		low, err1 := strconv.Atoi(first)
 		high, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || low < 0 || high < low || high > maxCPU {
-			return nil, errors.New("want a list of CPUs, such as 0-1,3")
+			return nil, errors.New("not a list of CPUs: write it like 0-1,3")
 		}
 		for cpu := low; cpu <= high; cpu++ {
 			cpus = append(cpus, cpu)
@@ -72,9 +72,9 @@ func Allowed() (cpus []int) {
 	return cpus
 }
 
-// Pin keeps this thread on some CPUs until the returned function is called, whose error
-// says that the thread is still kept there. Where pinning is forbidden, or there are none,
-// the thread runs anywhere it may, and takes the chances that it would have had without.
+// Pin keeps this thread on the given CPUs until unpin is called. If unpin returns an error, the
+// thread is still pinned. If pinning is forbidden or no CPUs are given, Pin does nothing and the
+// thread runs on any CPU that it may use.
 func Pin(cpus ...int) (unpin func() error) {
 	var before, set unix.CPUSet
 	if len(cpus) == 0 || unix.SchedGetaffinity(0, &before) != nil {
@@ -89,29 +89,28 @@ func Pin(cpus ...int) (unpin func() error) {
 	return func() error { return unix.SchedSetaffinity(0, &before) }
 }
 
-// Share is how many of that many CPUs one of two sides gets: as many as its threads, at
-// most half of all, at least one.
+// Share is the number of CPUs that one of two sides gets: as many as it has threads, at least one,
+// and at most half of all.
 func Share(cpus, threads int) int { return max(1, min(threads, cpus/2)) }
 
-// Last returns the last n of some CPUs; all where there are no more.
+// Last returns the last n CPUs; all if there are fewer.
 func Last(cpus []int, n int) []int { return cpus[max(0, len(cpus)-n):] }
 
-// Others returns the first n of some CPUs that are not among the taken ones; all where
-// there are no more.
+// Others returns the first n CPUs that are not in taken; all of these if there are fewer.
 func Others(cpus, taken []int, n int) []int {
 	free := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(taken, cpu) })
 	return free[:min(n, len(free))]
 }
 
-// Apart chooses CPUs for a client among those of this process, and for a server among
-// those of a list of the kernel's form, or of this process where it is empty. The server
-// gets the last ones, and the client the first of the others: each its Share for that many
-// threads. Without a CPU for each both are empty.
+// Apart chooses separate CPUs for a client and a server. The server's come from set, a list of the
+// kernel's form, or from this process's CPUs if set is empty; it gets the last ones. The client
+// gets the first of this process's other CPUs. Each side gets its Share for that many threads. Both
+// are empty if there is not one CPU for each.
 func Apart(set string, threads int) (client, server []int) {
 	mine := Allowed()
 	theirs := mine
 	if set != "" {
-		theirs, _ = Parse(set) // of a list of another form there is none to choose
+		theirs, _ = Parse(set) // no CPUs if the list is malformed
 	}
 	return apart(mine, theirs, Share(len(mine), threads))
 }

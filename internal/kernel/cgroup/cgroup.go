@@ -1,11 +1,10 @@
 // Package cgroup makes, reads and removes control groups, of version 1, of
 // version 2 and of both at once (hybrid), behind one path per group.
 //
-// A group is named by its path below the mount point (v2) or below every
-// controller's mount point (v1), such as "/tare/RUN/1". Where the kernel has
-// version 1 hierarchies, one path means one directory in each of them; callers
-// need not know. Reading kernel files and parsing them are kept apart: parse.go
-// does no I/O.
+// A group is named by its path below the mount point (v2) or below every controller's mount point
+// (v1), such as "/tare/RUN/1". With version 1 hierarchies, one path means one directory in each of
+// them; callers need not know. Reading kernel files is separate from parsing them: parse.go does no
+// I/O.
 package cgroup
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A Version says which kind of control groups a machine has.
+// A Version is the kind of control groups that a machine has.
 type Version string
 
 // The versions.
@@ -31,28 +30,28 @@ const (
 	Hybrid Version = "hybrid" // controllers on version 1, and a version 2 mount beside them
 )
 
-// The errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrNone is wrapped by Detect's error where nothing is mounted.
+	// ErrNone means that no cgroup file system is mounted. Detect wraps it.
 	ErrNone = errors.New("no cgroup file system is mounted")
-	// ErrController is wrapped where a controller does not exist here.
-	ErrController = errors.New("no such cgroup controller here")
-	// ErrDelegation is wrapped where this process may not make groups or use a
-	// controller: tare is neither root on the host nor in a delegated group.
+	// ErrController means that a controller does not exist on this machine.
+	ErrController = errors.New("this machine has no such cgroup controller")
+	// ErrDelegation means that this process may not make groups or use a controller: tare is
+	// neither root on the host nor in a delegated group.
 	ErrDelegation = errors.New("control groups are not delegated to this process")
-	// ErrPath is wrapped where a path is not a clean, absolute group path.
-	ErrPath = errors.New("not a cgroup path")
+	// ErrPath means that a path is not a clean, absolute group path.
+	ErrPath = errors.New("not a valid cgroup path")
 )
 
-// controllers are those that limits and statistics need. A group is made in
-// the hierarchies of these and no others: each one more costs every container
-// that is started one more move between groups.
+// controllers are the controllers that limits and statistics need. A group is made only in their
+// hierarchies, because each further hierarchy costs every start of a container one more move
+// between groups.
 func controllers() []string {
 	return []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 }
 
-// unifiedName is the name on version 2 of a controller of version 1.
-// cpuacct is part of the core there and needs no controller.
+// unifiedName is the version 2 name of a version 1 controller. cpuacct is empty: on version 2 it
+// needs no controller.
 func unifiedName(controller string) string {
 	switch controller {
 	case "blkio":
@@ -63,21 +62,21 @@ func unifiedName(controller string) string {
 	return controller
 }
 
-// A Hierarchy is where the control groups of a machine are mounted. It holds
-// no open files, never changes and may be used concurrently.
+// A Hierarchy knows where the control groups of a machine are mounted. It holds no open files,
+// never changes and may be used concurrently.
 type Hierarchy struct {
 	root      string           // "/", or a captured tree
 	v1        map[string]mount // by controller
-	unified   *mount           // nil where version 2 is not mounted
+	unified   *mount           // nil if version 2 is not mounted
 	onUnified []string         // the version 2 names of its controllers
-	all       []mount          // each hierarchy once, named ones and unused controllers too
+	all       []mount          // each hierarchy once, including named ones and unused controllers
 }
 
 // A mount is one mounted hierarchy.
 type mount struct {
-	device string // of the hierarchy, which can be mounted at several places
-	point  string // where, below Hierarchy.root
-	base   string // the group that is seen there: "/" but in a container
+	device string // of the hierarchy, which can be mounted in several places
+	point  string // mount point, below Hierarchy.root
+	base   string // the group mounted there: "/" except in a container
 }
 
 // Detect finds the mounted hierarchies of the machine whose file system is at
@@ -104,8 +103,8 @@ func Detect(root string) (*Hierarchy, error) {
 	return h, nil
 }
 
-// add takes the first mount of each hierarchy, but prefers one that shows all
-// of it: engines bind parts of a hierarchy to other places.
+// add keeps one mount of each hierarchy: the first that shows the whole hierarchy, otherwise the
+// first. Engines bind parts of a hierarchy to other places.
 func (h *Hierarchy) add(e mountEntry) {
 	better := func(old mount) bool { return old.base != "/" && e.base == "/" }
 	if i := slices.IndexFunc(h.all, func(m mount) bool { return m.device == e.device }); i < 0 {
@@ -126,7 +125,7 @@ func (h *Hierarchy) add(e mountEntry) {
 	}
 }
 
-// Version says which kind of hierarchy this is.
+// Version returns the kind of the hierarchy.
 func (h *Hierarchy) Version() Version {
 	switch {
 	case h.unified == nil:
@@ -138,8 +137,7 @@ func (h *Hierarchy) Version() Version {
 	}
 }
 
-// Controllers lists the controllers that exist here, by the names that their
-// hierarchy has for them, sorted.
+// Controllers lists the controllers of this machine, by their names in their hierarchy, sorted.
 func (h *Hierarchy) Controllers() []string {
 	all := slices.Clone(h.onUnified)
 	for c := range h.v1 {
@@ -160,8 +158,8 @@ func (h *Hierarchy) Writable() error {
 	return nil
 }
 
-// Dirs lists the directories that together are the group: one where there is
-// version 2 only. They need not exist.
+// Dirs lists the directories that together are the group; with version 2 alone it is one. They need
+// not exist.
 func (h *Hierarchy) Dirs(path string) ([]string, error) {
 	if err := check(path); err != nil {
 		return nil, err
@@ -169,7 +167,7 @@ func (h *Hierarchy) Dirs(path string) ([]string, error) {
 	return h.mustDirs(path), nil
 }
 
-// mustDirs is Dirs of a path that was checked.
+// mustDirs is Dirs for a path that was checked.
 func (h *Hierarchy) mustDirs(path string) []string {
 	var dirs []string
 	for _, c := range controllers() {
@@ -184,8 +182,8 @@ func (h *Hierarchy) mustDirs(path string) []string {
 	return dirs
 }
 
-// every is mustDirs in all mounted hierarchies: OCI runtimes make groups also
-// in those of controllers that nothing here uses.
+// every is mustDirs for all mounted hierarchies: OCI runtimes also make groups for controllers that
+// this package does not use.
 func (h *Hierarchy) every(path string) []string {
 	dirs := make([]string, len(h.all))
 	for i, m := range h.all {
@@ -194,9 +192,8 @@ func (h *Hierarchy) every(path string) []string {
 	return dirs
 }
 
-// Dir is the directory in which a controller's files of the group lie. The
-// controller has its version 1 name ("cpu", "cpuacct", "blkio", …) on either
-// version; "" means the version 2 hierarchy itself.
+// Dir is the directory with a controller's files of the group. The controller has its version 1
+// name ("cpu", "cpuacct", "blkio", …) on either version; "" means the version 2 hierarchy itself.
 func (h *Hierarchy) Dir(path, controller string) (string, error) {
 	if err := check(path); err != nil {
 		return "", err
@@ -205,8 +202,7 @@ func (h *Hierarchy) Dir(path, controller string) (string, error) {
 	return p.dir, err
 }
 
-// A place is where the files of one controller for one group are, and of which
-// version they are.
+// A place is the directory of one controller's files for one group, and their version.
 type place struct {
 	dir string
 	v2  bool
@@ -235,7 +231,7 @@ func (h *Hierarchy) Open(path string) (*os.File, error) {
 }
 
 // List lists the groups directly below path in any mounted hierarchy, sorted.
-// It is empty where the group does not exist.
+// It is empty if the group does not exist.
 func (h *Hierarchy) List(path string) ([]string, error) {
 	if err := check(path); err != nil {
 		return nil, err
@@ -256,9 +252,8 @@ func (h *Hierarchy) List(path string) ([]string, error) {
 	return slices.Compact(groups), nil
 }
 
-// PathOf returns the groups that a process is in, by controller; "" is the
-// version 2 hierarchy. Paths are as every method here takes them, relative to
-// the mount point. 0 means this process.
+// PathOf returns the groups of a process, by controller; "" is the version 2 hierarchy. Paths are
+// relative to the mount point, as in every method here. pid 0 means this process.
 func (h *Hierarchy) PathOf(pid int) (map[string]string, error) {
 	who := "self"
 	if pid != 0 {
@@ -285,8 +280,8 @@ func (h *Hierarchy) mount(controller string) (mount, bool) {
 	return m, ok
 }
 
-// below turns a group's path in the hierarchy into its path below the mount
-// point. They differ where only a part of the hierarchy is mounted.
+// below turns a group's path in the hierarchy into its path below the mount point. They differ if
+// only a part of the hierarchy is mounted.
 func (m mount) below(path string) string {
 	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(m.base, "/")); ok && strings.HasPrefix(rest+"/", "/") {
 		return "/" + strings.TrimPrefix(rest, "/")
@@ -298,16 +293,15 @@ func (h *Hierarchy) join(m mount, path string, file ...string) string {
 	return filepath.Join(append([]string{h.root, m.point, path}, file...)...)
 }
 
-// maxPath bounds a group's path, in bytes; maxName is the kernel's bound of
-// each name in it.
+// maxPath limits the length of a group's path, in bytes; maxName is the kernel's limit for each
+// name in it.
 const (
 	maxPath = 1024
 	maxName = 255
 )
 
-// check reports whether path can be used as a group's path. It becomes part of
-// file names that are written to and removed as root, so nothing that could
-// lead elsewhere may pass.
+// check returns an error unless path is valid as a group's path. The path becomes part of file
+// names that root writes and removes, so nothing that leads elsewhere may pass.
 func check(path string) error {
 	bad := len(path) > maxPath || !strings.HasPrefix(path, "/") || path != filepath.Clean(path) ||
 		strings.ContainsFunc(path, func(r rune) bool { return r < ' ' })
@@ -320,10 +314,10 @@ func check(path string) error {
 	return nil
 }
 
-// checkOwn is check for what changes a group: never the root.
+// checkOwn is check for methods that change a group, which must not be the root.
 func checkOwn(path string) error {
 	if path == "/" {
-		return fmt.Errorf("%w: %q is the whole machine", ErrPath, path)
+		return fmt.Errorf("%w: %q is the group of the whole machine", ErrPath, path)
 	}
 	return check(path)
 }

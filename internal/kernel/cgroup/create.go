@@ -15,12 +15,12 @@ import (
 )
 
 // Create makes the group, and the groups above it that are missing, and
-// applies the limits. errors.Is(err, fs.ErrExist) where there is one already.
-// If it fails, the group itself is not left behind.
+// applies the limits. If the group already exists, errors.Is(err, fs.ErrExist). If it fails, it
+// does not leave the group itself behind.
 //
-// On version 2 it enables the controllers in cgroup.subtree_control of the
-// mount's root and of every group in path above the last one, so paths begin
-// with a group that is the caller's own, such as "/tare".
+// On version 2 it enables the controllers in cgroup.subtree_control of the mount's root and of
+// every group in path except the last. So paths should begin with a group of the caller's own, such
+// as "/tare".
 func (h *Hierarchy) Create(path string, l Limits) error {
 	if err := checkOwn(path); err != nil {
 		return err
@@ -38,16 +38,16 @@ func (h *Hierarchy) Create(path string, l Limits) error {
 	return fmt.Errorf("create cgroup %s: %w", path, denied(err))
 }
 
-// Hold makes the group in every mounted hierarchy, so that the groups above it
-// stay while somebody else, such as an OCI runtime, makes groups below it. It
-// is not an error if there is one already. Prune undoes it.
+// Hold makes the group in every mounted hierarchy. The groups above it then stay while another
+// program, such as an OCI runtime, makes groups below it. It is not an error if the group exists.
+// Prune undoes it.
 func (h *Hierarchy) Hold(path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
 	}
 	for _, top := range h.every("/") {
 		_, err := h.mkdir(top, path)
-		// A hierarchy that cannot be written to is one that no runtime uses.
+		// If tare may not write to a hierarchy, no runtime uses it either.
 		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(denied(err), ErrDelegation) {
 			return fmt.Errorf("hold cgroup %s: %w", path, err)
 		}
@@ -55,8 +55,8 @@ func (h *Hierarchy) Hold(path string) error {
 	return nil
 }
 
-// mkdirs makes the group in each hierarchy that is used here and returns the
-// directories made, those of the groups above not among them.
+// mkdirs makes the group in each hierarchy that is used here. It returns the group's new
+// directories, without those of the groups above it.
 func (h *Hierarchy) mkdirs(path string) (made []string, err error) {
 	for _, top := range h.mustDirs("/") {
 		dir, err := h.mkdir(top, path)
@@ -70,11 +70,11 @@ func (h *Hierarchy) mkdirs(path string) (made []string, err error) {
 	return made, nil
 }
 
-// mkdir makes the group in the hierarchy mounted at top, and returns its
-// directory if it did. It begins anew where a group above vanishes under it:
-// another run that ends removes those that it sees empty.
+// mkdir makes the group in the hierarchy mounted at top, and returns its directory if it made it.
+// It starts again if a group above disappears meanwhile: another run removes empty groups when it
+// ends.
 func (h *Hierarchy) mkdir(top, path string) (made string, err error) {
-	const tries = 100 // of which one loses only to a run that ends in that very moment
+	const tries = 100 // a try fails only if another run ends at that very moment
 	for range tries {
 		made, err = h.tryMkdir(top, path)
 		if made != "" || !gone(err) {
@@ -106,9 +106,9 @@ func (h *Hierarchy) tryMkdir(top, path string) (made string, err error) {
 	return made, nil
 }
 
-// preparation returns what has to be done, in the hierarchy mounted at top, to
-// a group before one is made below it, and to that one after. It is done also
-// where the groups exist: another tare may have made them this instant.
+// preparation returns what must be done in the hierarchy mounted at top: to a group before another
+// is made below it (above), and to the new one afterwards (below). It is also done to existing
+// groups, because another tare may have made them just now.
 func (h *Hierarchy) preparation(top string) (above, below func(dir string) error) {
 	nothing := func(string) error { return nil }
 	if h.unified != nil && top == h.join(*h.unified, "/") {
@@ -120,8 +120,8 @@ func (h *Hierarchy) preparation(top string) (above, below func(dir string) error
 	return nothing, nothing
 }
 
-// inherit gives a cpuset of version 1 the CPUs and memory nodes of the group
-// above. It begins with none, and no process can join it so.
+// inherit gives a version 1 cpuset the CPUs and memory nodes of the group above. A new cpuset has
+// none, and no process can join it before it has some.
 func inherit(dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := readFile(filepath.Join(dir, file))
@@ -142,8 +142,7 @@ func inherit(dir string) error {
 	return nil
 }
 
-// enable hands the controllers that dir has, and that this package uses, down
-// to the groups below it.
+// enable makes the controllers of dir that this package uses available in the groups below it.
 func enable(dir string) error {
 	available, err := readFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -170,12 +169,12 @@ func enable(dir string) error {
 	return nil
 }
 
-// used reports whether this package has a use for a controller of version 2.
+// used reports whether this package uses a version 2 controller.
 func used(unified string) bool {
 	return slices.ContainsFunc(controllers(), func(c string) bool { return unifiedName(c) == unified })
 }
 
-// denied marks the errors by which the kernel says that groups are not ours.
+// denied adds ErrDelegation to errors of the kernel that mean missing permission.
 func denied(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("%w: %w", ErrDelegation, err)
@@ -198,9 +197,9 @@ func (h *Hierarchy) Attach(path string, pid int) error {
 	return nil
 }
 
-// AttachThread moves one thread, by its number, into the group's hierarchies of
-// version 1, and with it the processes that it starts. Version 2 knows only
-// whole processes, which Open starts there.
+// AttachThread moves one thread, by its number, into the group's version 1 hierarchies. Processes
+// that the thread starts are then in the group too. Version 2 moves only whole processes; use Open
+// to start one there.
 func (h *Hierarchy) AttachThread(path string, tid int) error {
 	dirs, err := h.Dirs(path)
 	if err != nil {
@@ -224,8 +223,7 @@ func attach(dir string, pid int) error {
 	return nil
 }
 
-// writeFile writes a control file, which is never created by it: a file that
-// is missing means that the controller is.
+// writeFile writes a control file. It never creates one: a missing file means a missing controller.
 func writeFile(name, value string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Freeze stops every process in the group and below it, and returns when all
-// stand still. If it fails some may; Thaw lets them go.
+// Freeze stops every process in the group and below it, and returns when all are frozen. If it
+// fails, some may be frozen; Thaw thaws them.
 //
-// On version 1 the group gets a freezer with the first Freeze, and its
-// processes are moved there: Create makes none, because every container that
-// is started would pay for it.
+// On version 1 the first Freeze makes a freezer for the group and moves its processes there. Create
+// does not make one, because it would slow down the start of every container.
 func (h *Hierarchy) Freeze(ctx context.Context, path string) error {
 	f, err := h.freezer(path)
 	if err == nil && !f.v2 {
@@ -37,8 +36,8 @@ func (h *Hierarchy) Freeze(ctx context.Context, path string) error {
 	return nil
 }
 
-// Thaw lets every process in the group go on, and returns when they do. It is
-// not an error if none is frozen, or if the group does not exist.
+// Thaw thaws every process in the group, and returns when all run again. It is not an error if none
+// is frozen, or if the group does not exist.
 func (h *Hierarchy) Thaw(ctx context.Context, path string) error {
 	f, err := h.freezer(path)
 	if err == nil {
@@ -53,21 +52,21 @@ func (h *Hierarchy) Thaw(ctx context.Context, path string) error {
 	return nil
 }
 
-// freezer returns where the group's freezer is: that of version 1 where it is
-// mounted, because version 2 may then be there for names alone.
+// freezer returns the place of the group's freezer: on version 1 if that freezer is mounted,
+// because version 2 may then only be mounted for names.
 func (h *Hierarchy) freezer(path string) (freezer, error) {
 	if err := checkOwn(path); err != nil {
 		return freezer{}, err
 	}
 	p, err := h.place(path, "freezer")
 	if errors.Is(err, ErrController) {
-		p, err = h.place(path, "") // part of the core there
+		p, err = h.place(path, "") // on version 2 it needs no controller
 	}
 	return freezer(p), err
 }
 
-// gather moves the group's processes to its freezer on version 1. What is
-// there starts others only there, so that sooner or later all are.
+// gather moves the group's processes to its version 1 freezer. Processes there start others only
+// there, so it ends when all have been moved.
 func (h *Hierarchy) gather(ctx context.Context, path string) error {
 	top, err := h.place("/", "freezer")
 	if err != nil {
@@ -103,11 +102,11 @@ func (h *Hierarchy) outside(path, dir string) ([]int, error) {
 		return nil, err
 	}
 	inside, err := procsBelow(dir)
-	// 0 is one that is not seen from here; to move it would move tare.
+	// 0 stands for a process that is not visible from here. Moving 0 would move tare.
 	return slices.DeleteFunc(pids, func(pid int) bool { return pid <= 0 || slices.Contains(inside, pid) }), err
 }
 
-// A freezer is where the files of one are.
+// A freezer is the place of a freezer's files.
 type freezer place
 
 func (f freezer) set(frozen bool) error {
@@ -123,8 +122,8 @@ func (f freezer) set(frozen bool) error {
 	return writeFile(filepath.Join(f.dir, file), value)
 }
 
-// await returns when the kernel says that it has done what set asked for. That
-// takes microseconds, so at first it looks again at once.
+// await returns when the kernel has reached the state that set requested. That takes microseconds,
+// so the first checks follow without a pause.
 func (f freezer) await(ctx context.Context, frozen bool) error {
 	looks := 0
 	return retry(ctx, func() error {
@@ -141,8 +140,8 @@ func (f freezer) await(ctx context.Context, frozen bool) error {
 	})
 }
 
-// frozen reports whether all processes stand still. On version 1 it is reading
-// the state that brings it from FREEZING to FROZEN.
+// frozen reports whether all processes are frozen. On version 1 the state changes from FREEZING to
+// FROZEN only when it is read.
 func (f freezer) frozen() (bool, error) {
 	if f.v2 {
 		text, err := readFile(filepath.Join(f.dir, "cgroup.events"))
@@ -152,10 +151,10 @@ func (f freezer) frozen() (bool, error) {
 	return strings.TrimSpace(string(text)) == "FROZEN", err
 }
 
-// letDie lets processes that got SIGKILL take notice of it: one that is frozen
-// on version 1 does not, be it by its own group, by one below, or by that of the run,
-// which somebody may have frozen by hand. A group above that is not tare's stays as it
-// is. What fails here is seen when they are waited for.
+// letDie thaws processes so that they notice SIGKILL. On version 1 a frozen process does not notice
+// it, whether its own group is frozen, one below, or the run's group, which somebody may have
+// frozen by hand. Groups above tare's own stay as they are. A failure here shows up later, when
+// tare waits for the processes.
 func (h *Hierarchy) letDie(path string) {
 	above := filepath.Dir(path)
 	if f, err := h.freezer(above); err == nil && !f.v2 && strings.Contains(above, "/tare") {
@@ -166,7 +165,7 @@ func (h *Hierarchy) letDie(path string) {
 	}
 }
 
-// thawBelow thaws a group of version 1 and all below it, as far as it can.
+// thawBelow thaws a version 1 group and all groups below it, as far as it can.
 func (f freezer) thawBelow() {
 	_ = f.set(false)
 	below, _ := subdirs(f.dir)

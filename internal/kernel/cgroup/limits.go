@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// Limits bound what the processes of a group may use together. Zero means no
-// limit.
+// Limits are what the processes of a group may use together. Zero means no limit.
 type Limits struct {
 	CPUs   float64 // quota, in CPUs: 0.5 is half of one; at least 0.01
 	CPUSet string  // kernel list format, such as "0-1,3"
-	Memory int64   // bytes of RAM; swap is not limited by it
+	Memory int64   // bytes of RAM; it does not limit swap
 	Pids   int64   // processes and threads
 }
 
@@ -26,7 +25,7 @@ const period = 100_000
 // A setting is one file to write.
 type setting struct{ controller, v1, v2, value string }
 
-// settings lists what has to be written for l.
+// settings lists the files to write for l.
 func (l Limits) settings() []setting {
 	var s []setting
 	if l.CPUs > 0 {
@@ -49,14 +48,13 @@ func (l Limits) settings() []setting {
 	return s
 }
 
-// Set applies the limits to an existing group. What l leaves at zero stays as
-// it is.
+// Set applies the limits to an existing group. Limits that are zero in l stay as they are.
 func (h *Hierarchy) Set(path string, l Limits) error {
 	if err := checkOwn(path); err != nil {
 		return err
 	}
 	if l.CPUs != 0 && !(l.CPUs >= 0.01 && l.CPUs < 1e6) || l.Memory < 0 || l.Pids < 0 {
-		return fmt.Errorf("limits out of range: %+v; the smallest CPU quota is 0.01", l)
+		return fmt.Errorf("limits out of range: %+v: use a CPU quota of 0.01 or more, and no negative limit", l)
 	}
 	for _, s := range l.settings() {
 		p, err := h.place(path, s.controller)
@@ -68,7 +66,7 @@ func (h *Hierarchy) Set(path string, l Limits) error {
 			file = s.v2
 		}
 		if file == "" {
-			continue // the period, which cpu.max of version 2 keeps by itself
+			continue // the period: cpu.max on version 2 keeps it
 		}
 		if err := writeFile(filepath.Join(p.dir, file), s.value); err != nil {
 			return err
@@ -77,10 +75,9 @@ func (h *Hierarchy) Set(path string, l Limits) error {
 	return nil
 }
 
-// Limits reads back which limits the kernel holds for the group itself; those
-// of the groups above it bound it too. Controllers that do not exist here, or
-// are not enabled for the group, limit nothing. CPUSet is the list of CPUs
-// that the group may use, also where nothing restricts it.
+// Limits reads back the kernel's limits of the group itself; the limits of the groups above apply
+// too. Controllers that do not exist here, or are not enabled for the group, limit nothing. CPUSet
+// is the list of CPUs that the group may use, even if nothing restricts it.
 func (h *Hierarchy) Limits(path string) (Limits, error) {
 	if err := check(path); err != nil {
 		return Limits{}, err
@@ -97,7 +94,7 @@ func (h *Hierarchy) Limits(path string) (Limits, error) {
 	return l, errors.Join(errs[:]...)
 }
 
-// exists reports an error that wraps fs.ErrNotExist unless the group is there.
+// exists returns an error that wraps fs.ErrNotExist unless the group exists.
 func (h *Hierarchy) exists(path string) error {
 	if slices.ContainsFunc(h.mustDirs(path), isDir) {
 		return nil
@@ -105,12 +102,12 @@ func (h *Hierarchy) exists(path string) error {
 	return fmt.Errorf("cgroup %s: %w", path, fs.ErrNotExist)
 }
 
-// read reads a controller's file of the group. It is nil, without an error,
-// where the controller is not here or not enabled for the group.
+// read reads a controller's file of the group. The text is nil, without an error, if the controller
+// does not exist here or is not enabled for the group.
 func (h *Hierarchy) read(path, controller, v1, v2 string) ([]byte, bool, error) {
 	p, err := h.place(path, controller)
 	if err != nil {
-		return nil, false, nil // the one error is ErrController
+		return nil, false, nil // its only error is ErrController
 	}
 	file := v1
 	if p.v2 {
@@ -155,8 +152,8 @@ func (h *Hierarchy) readCPUSet(path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// huge is where a limit means none: version 1 prints the largest number of
-// pages, whose size differs from machine to machine.
+// huge is the value from which a limit means none. Version 1 prints the largest number of whole
+// pages, and the size of a page differs between machines.
 const huge = 1 << 62
 
 func (h *Hierarchy) readLimit(path, controller, v1, v2 string) (int64, error) {

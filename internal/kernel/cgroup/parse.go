@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// maxFile bounds what is read of a kernel file. cgroup.procs of a group at the
-// kernel's limit of 4 million processes is the largest, and is not ours.
+// maxFile limits what is read from a kernel file, in bytes. Only cgroup.procs of a group with
+// hundreds of thousands of processes is larger, and tare makes none.
 const maxFile = 4 << 20
 
 func readFile(name string) ([]byte, error) { return proc.ReadFile(name, maxFile) }
@@ -41,8 +41,8 @@ func entriesOf(mounts []proc.Mount) []mountEntry {
 	return entries
 }
 
-// v1Controllers keeps the controllers among the options of a mount, which also
-// hold ro, rw, xattr, noprefix, name=… and the like.
+// v1Controllers returns the controllers among a mount's options, which also contain ro, rw, xattr,
+// noprefix, name=… and the like.
 func v1Controllers(options string) []string {
 	var found []string
 	for o := range strings.SplitSeq(options, ",") {
@@ -55,8 +55,8 @@ func v1Controllers(options string) []string {
 	return found
 }
 
-// parseProcCgroup reads /proc/PID/cgroup: lines ID:CONTROLLER[,CONTROLLER…]:PATH,
-// with no controller for version 2. Named hierarchies are kept by "name=…".
+// parseProcCgroup reads /proc/PID/cgroup: lines ID:CONTROLLER[,CONTROLLER…]:PATH, without a
+// controller for version 2. The key of a named hierarchy is "name=…".
 func parseProcCgroup(text []byte) map[string]string {
 	paths := map[string]string{}
 	for line := range strings.Lines(string(text)) {
@@ -71,8 +71,8 @@ func parseProcCgroup(text []byte) map[string]string {
 	return paths
 }
 
-// parseKeys reads a flat keyed file, such as cpu.stat: lines KEY VALUE. Values
-// that are not whole numbers are left out.
+// parseKeys reads a flat keyed file, such as cpu.stat: lines KEY VALUE. It skips values that are
+// not whole numbers.
 func parseKeys(text []byte) map[string]int64 {
 	m := map[string]int64{}
 	for line := range bytes.Lines(text) {
@@ -84,8 +84,8 @@ func parseKeys(text []byte) map[string]int64 {
 	return m
 }
 
-// parseInt reads a file that holds one number. "max" is math.MaxInt64, and so
-// is what does not fit: version 1 prints no limit as a huge number.
+// parseInt reads a file that holds one number. "max" is math.MaxInt64, and so is a number that does
+// not fit: version 1 prints "no limit" as a huge number.
 func parseInt(text []byte) (int64, error) {
 	s := string(bytes.TrimSpace(text))
 	if s == "max" {
@@ -122,7 +122,7 @@ func quotaCPUs(quota, period int64) float64 {
 	return float64(quota) / float64(period)
 }
 
-// An ioCount is what a group read and wrote on all its devices.
+// An ioCount is what a group has read and written on all its devices.
 type ioCount struct{ readBytes, writeBytes, reads, writes int64 }
 
 // parseIOStat reads io.stat of version 2, one device to a line:
@@ -172,8 +172,8 @@ func parseBlkio(text []byte) (read, write int64) {
 	return read, write
 }
 
-// parseProcs reads cgroup.procs. It leaves out 0, which stands for a process
-// outside this PID namespace and, given to kill, for the caller's own group.
+// parseProcs reads cgroup.procs. It skips 0, which stands for a process outside this PID namespace.
+// For kill, 0 would mean the caller's own process group.
 func parseProcs(text []byte) []int {
 	var pids []int
 	for field := range bytes.FieldsSeq(text) {

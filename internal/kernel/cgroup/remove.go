@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience bounds how long Kill and Remove wait for processes to be gone. A
-// process that outlives SIGKILL for longer hangs in the kernel.
+// patience limits how long Kill and Remove wait until processes have ended. A process that outlives
+// SIGKILL by more than this hangs in the kernel.
 const patience = 10 * time.Second
 
-// ErrBusy is wrapped by the error of Kill and Remove where processes are left
-// after the patience of 10 s or the context's end.
-var ErrBusy = errors.New("processes are left in the group")
+// ErrBusy means that processes are left in the group after 10 s or when the context ended. Kill and
+// Remove wrap it.
+var ErrBusy = errors.New("processes are still in the group")
 
 // Procs lists the processes in the group and in all groups below it, sorted.
-// It is empty where the group does not exist.
+// It is empty if the group does not exist.
 func (h *Hierarchy) Procs(path string) ([]int, error) {
 	dirs, err := h.Dirs(path)
 	if err != nil {
@@ -64,9 +64,9 @@ func procsBelow(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// Kill ends every process in the group and below with SIGKILL, frozen ones
-// too, and returns when none is left. It refuses a group that this process is in. It is not an
-// error if the group does not exist.
+// Kill sends SIGKILL to every process in the group and below it, frozen ones too, and returns when
+// none is left. It refuses a group that contains this process. It is not an error if the group does
+// not exist.
 func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
@@ -91,11 +91,10 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 	})
 }
 
-// killAtOnce makes killing a race that cannot be lost: cgroup.kill (version 2,
-// from Linux 5.14) ends all processes at once, and without it a limit of 0
-// processes lets no new one begin. Where neither works, killing one by one
-// still ends everything that does not fork for ever. It reports whether there
-// is nothing left to do but to wait.
+// killAtOnce prevents processes from forking faster than they are killed. cgroup.kill (version 2,
+// since Linux 5.14) kills all processes at once. Without it, a limit of 0 processes prevents new
+// ones. If neither works, killing one by one still ends everything that does not fork endlessly. It
+// reports whether only waiting is left to do.
 func (h *Hierarchy) killAtOnce(path string) bool {
 	if p, err := h.place(path, "pids"); err == nil {
 		_ = writeFile(filepath.Join(p.dir, "pids.max"), "0") // see above
@@ -104,13 +103,12 @@ func (h *Hierarchy) killAtOnce(path string) bool {
 	if err != nil {
 		return false
 	}
-	// Where there are hierarchies of version 1, a process can be in the group
-	// of theirs alone.
+	// On a hybrid machine a process can be in the version 1 group alone.
 	return writeFile(filepath.Join(p.dir, "cgroup.kill"), "1") == nil && h.Version() == V2
 }
 
-// killEach sends SIGKILL to those of the processes that are in the group still:
-// a number can be another process's by now.
+// killEach sends SIGKILL to those of the processes that are still in the group: another process can
+// have such a number by now.
 func (h *Hierarchy) killEach(path string, pids []int) error {
 	for _, pid := range pids {
 		if err := KillProcess(pid, func() bool { return h.holds(path, pid) }); err != nil {
@@ -120,9 +118,9 @@ func (h *Hierarchy) killEach(path string, pids []int) error {
 	return nil
 }
 
-// KillProcess sends SIGKILL to a process if still says that it is the one that
-// is meant, which is asked when the number cannot be given to another any more.
-// It is not an error if the process has ended.
+// KillProcess sends SIGKILL to a process if still confirms that it is the intended one. It calls
+// still once the pidfd is open, when the number can no longer mean another process. It is not an
+// error if the process has ended.
 func KillProcess(pid int, still func() bool) error {
 	err := killProcess(pid, still)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -142,7 +140,7 @@ func killProcess(pid int, still func() bool) error {
 	switch {
 	case !still():
 		return nil
-	case err != nil: // before Linux 5.3 there is a moment between asking and killing
+	case err != nil: // before Linux 5.3: the number could be reused between still and kill
 		return unix.Kill(pid, unix.SIGKILL)
 	}
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -162,9 +160,9 @@ func (h *Hierarchy) holds(path string, pid int) bool {
 	return false
 }
 
-// Remove removes the group and all groups below it from every mounted
-// hierarchy. Processes must have ended; it waits for the kernel to let them go,
-// for 10 s at most. It is not an error if the group does not exist.
+// Remove removes the group and all groups below it from every mounted hierarchy. Their processes
+// must have ended; Remove waits at most 10 s until the kernel has released them. It is not an error
+// if the group does not exist.
 func (h *Hierarchy) Remove(ctx context.Context, path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
@@ -179,9 +177,9 @@ func (h *Hierarchy) Remove(ctx context.Context, path string) error {
 	return nil
 }
 
-// Prune removes the group, and then those above it up to the root, from every
-// mounted hierarchy, as far as nothing is in them. What others still use stays,
-// and is for the last of them to prune.
+// Prune removes the group, and then the groups above it up to the root, from every mounted
+// hierarchy, if they are empty. A group that others still use stays, and the last of them prunes
+// it.
 func (h *Hierarchy) Prune(path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
@@ -196,8 +194,8 @@ func (h *Hierarchy) Prune(path string) error {
 	return nil
 }
 
-// removeTree removes dir, children first. It looks for children only where
-// there can be some, because most groups have none.
+// removeTree removes dir, children first. It looks for children only if there can be some, because
+// most groups have none.
 func removeTree(dir string) error {
 	if err := rmdir(dir); !errors.Is(err, ErrBusy) {
 		return err
@@ -221,7 +219,7 @@ func rmdir(dir string) error {
 		return nil
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.ENOTEMPTY):
 		return fmt.Errorf("%s: %w", dir, ErrBusy)
-	case errors.Is(err, unix.EROFS) && !isDir(dir): // says so before it looks
+	case errors.Is(err, unix.EROFS) && !isDir(dir): // the kernel checks this before whether dir exists
 		return nil
 	default:
 		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
@@ -242,14 +240,14 @@ func subdirs(dir string) ([]string, error) {
 	return dirs, err
 }
 
-// gone reports whether a group vanished: its files are ENOENT when opened, and
-// ENODEV when read through a descriptor from before.
+// gone reports whether a group has disappeared: opening its files gives ENOENT, and reading an open
+// one gives ENODEV.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV)
 }
 
-// retry calls op until its error is something else than ErrBusy or ctx ends,
-// with pauses that grow from 0.2 ms, since processes die within that, to 10 ms.
+// retry calls op until its error is not ErrBusy or ctx ends. Its pauses grow from 0.2 ms, in which
+// most processes die, to 10 ms.
 func retry(ctx context.Context, op func() error) error {
 	pause := 200 * time.Microsecond
 	for {

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Absent is the value of a Stat's field that this kernel does not count for
-// the group. It is never 0, which is a count.
+// Absent is the value of a Stat's field that this kernel does not count for the group. It is not 0,
+// because 0 is a count.
 const Absent = -1
 
-// Stat is what the kernel counted for a group and the groups below it, since
-// it was made. A field is Absent where there is no such count.
+// Stat is what the kernel has counted for a group and the groups below it since the group was made.
+// A field is Absent if there is no such count.
 type Stat struct {
-	CPU, User, System time.Duration // processor time: in all, in user mode, in the kernel
+	CPU, User, System time.Duration // CPU time: total, in user mode, in the kernel
 
 	Periods       int64         // periods of the CPU quota that ended
-	Throttled     int64         // of these, in how many the group had to stop
-	ThrottledTime time.Duration // how long its CPUs stood still for that, added up
+	Throttled     int64         // those periods in which the group had to stop
+	ThrottledTime time.Duration // time that the group's CPUs were stopped by the quota, added up
 
 	MemoryCurrent, MemoryPeak int64 // bytes
 	PidsCurrent, PidsPeak     int64 // processes and threads
-	OOMKills                  int64 // processes killed for want of memory
+	OOMKills                  int64 // processes killed because memory ran out
 
 	ReadBytes, WriteBytes int64 // bytes on block devices
 	Reads, Writes         int64 // operations on block devices
 }
 
-// Stat reads the counts. Its error wraps fs.ErrNotExist where there is no such
-// group; single counts that are missing are Absent.
+// Stat reads the counts. Its error wraps fs.ErrNotExist if the group does not exist; single missing
+// counts are Absent.
 func (h *Hierarchy) Stat(path string) (Stat, error) {
 	if err := check(path); err != nil {
 		return Stat{}, err
@@ -47,8 +47,8 @@ func (h *Hierarchy) Stat(path string) (Stat, error) {
 	return s, nil
 }
 
-// CPUStat is Stat of the processor alone, for half a dozen files less to read;
-// every other field is Absent.
+// CPUStat is Stat for the CPU fields alone, which saves reading six files. Every other field is
+// Absent.
 func (h *Hierarchy) CPUStat(path string) (Stat, error) {
 	if err := check(path); err != nil {
 		return Stat{}, err
@@ -65,8 +65,8 @@ func (h *Hierarchy) CPUStat(path string) (Stat, error) {
 	return s, nil
 }
 
-// cpuTime takes the files of version 1 that are in nanoseconds; cpuacct.stat
-// is in ticks of 10 ms, too coarse for a container that lives 20.
+// cpuTime reads the version 1 files in nanoseconds. cpuacct.stat counts ticks of 10 ms, which is
+// too coarse for a container that lives 20 ms.
 func (h *Hierarchy) cpuTime(path string) (total, user, system time.Duration) {
 	if p, err := h.place(path, "cpuacct"); err == nil && !p.v2 {
 		return time.Duration(fileInt(p.dir, "cpuacct.usage")),
@@ -107,12 +107,11 @@ func (h *Hierarchy) io(path string, s *Stat) {
 	}
 }
 
-// key reads a flat keyed file and returns a look-up that answers Absent for
-// what is not in it.
+// key reads a flat keyed file and returns a look-up, which returns Absent for missing keys.
 func (h *Hierarchy) key(path, controller, v1, v2 string) func(string) int64 {
 	text, _, err := h.read(path, controller, v1, v2)
 	if err != nil {
-		text = nil // unreadable counts are absent ones
+		text = nil // an unreadable file gives absent counts
 	}
 	keys := parseKeys(text)
 	return func(key string) int64 {

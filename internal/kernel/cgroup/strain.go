@@ -9,32 +9,31 @@ import (
 	"time"
 )
 
-// A Strain is how a group met its limits since it was made, the groups below it
-// included where the kernel adds them up. A field is Absent where there is no
-// such count. The group of the whole machine has no limits to meet.
+// A Strain is how often a group has reached its limits since it was made. It includes the groups
+// below if the kernel adds them up. A field is Absent if there is no such count. The group of the
+// whole machine has no limits.
 type Strain struct {
-	Throttled  time.Duration // how long its CPUs stood still for the quota, added up
-	LimitHits  int64         // times that the memory limit was met, and memory had to be freed
-	Refaults   int64         // pages that had to be read again soon after they were dropped
-	IOPressure time.Duration // time in which a thread of it waited for block devices; version 2
-	// Blocks are the limits on block devices and what was done under each, by
-	// device and kind, such as "8:0 wiops". It is empty where there are none, and nil
-	// where nothing is known.
+	Throttled  time.Duration // time that its CPUs were stopped by the quota, added up
+	LimitHits  int64         // times that memory reached its limit and had to be freed
+	Refaults   int64         // pages that were read again soon after they were dropped
+	IOPressure time.Duration // time in which at least one thread waited for block devices; version 2 only
+	// Blocks are the limits on block devices and what was done under each, by device and kind, such
+	// as "8:0 wiops". It is empty if there are none, and nil if nothing is known.
 	Blocks map[string]BlockLimit
 }
 
-// A BlockLimit is how many operations or bytes a group may do on a block device.
+// A BlockLimit is a limit on operations or bytes on a block device.
 type BlockLimit struct {
 	Limit float64 // per second
 	Done  float64 // since the group was made
 }
 
-// NoStrain is that of a group of which nothing is known.
+// NoStrain is the Strain of a group about which nothing is known.
 func NoStrain() Strain {
 	return Strain{Throttled: Absent, LimitHits: Absent, Refaults: Absent, IOPressure: Absent}
 }
 
-// Strain reads the counts. Groups are by controller, as PathOf tells them.
+// Strain reads the counts. paths are the groups by controller, as PathOf returns them.
 func (h *Hierarchy) Strain(paths map[string]string) Strain {
 	s := NoStrain()
 	if path, ok := pathIn(paths, "cpu"); ok {
@@ -52,7 +51,7 @@ func (h *Hierarchy) Strain(paths map[string]string) Strain {
 	return s
 }
 
-// Since takes off what had been counted before.
+// Since subtracts the counts of before.
 func (s Strain) Since(before Strain) Strain {
 	s.Throttled, s.IOPressure = since(s.Throttled, before.Throttled), since(s.IOPressure, before.IOPressure)
 	s.LimitHits, s.Refaults = since(s.LimitHits, before.LimitHits), since(s.Refaults, before.Refaults)
@@ -74,8 +73,8 @@ func since[N int64 | time.Duration](now, before N) N {
 	return now - before
 }
 
-// pathIn looks a controller's group up, which is that of version 2 where
-// version 1 does not have the controller.
+// pathIn returns a controller's group: the version 2 group if version 1 does not have the
+// controller.
 func pathIn(paths map[string]string, controller string) (string, bool) {
 	path, ok := paths[controller]
 	if !ok {
@@ -84,8 +83,8 @@ func pathIn(paths map[string]string, controller string) (string, bool) {
 	return path, ok && check(path) == nil
 }
 
-// noneAtRoot says of the group of the whole machine, which some kernels count
-// nothing for, that it met no limit.
+// noneAtRoot returns 0 instead of Absent for the group of the whole machine: it has no limits, and
+// some kernels do not count for it.
 func noneAtRoot[N int64 | time.Duration](n N, path string) N {
 	if n == Absent && path == "/" {
 		return 0
@@ -106,7 +105,7 @@ func (h *Hierarchy) limitHits(path string) int64 {
 
 func (h *Hierarchy) refaults(path string) int64 {
 	key := h.key(path, "memory", "memory.stat", "memory.stat")
-	for _, prefix := range []string{"total_", ""} { // with the groups below, on version 1
+	for _, prefix := range []string{"total_", ""} { // version 1: total_ includes the groups below
 		files, anon := key(prefix+"workingset_refault_file"), key(prefix+"workingset_refault_anon")
 		if files != Absent && anon != Absent {
 			return files + anon
@@ -140,7 +139,7 @@ func (h *Hierarchy) blockLimits(path string) map[string]BlockLimit {
 		return nil
 	}
 	read := func(file string) []byte {
-		text, _ := readFile(filepath.Join(p.dir, file)) // no limit where there is no file
+		text, _ := readFile(filepath.Join(p.dir, file)) // no file, no limit
 		return text
 	}
 	if p.v2 {
@@ -161,7 +160,7 @@ type blockKind struct {
 	name            string // in io.max of version 2
 	done            string // in io.stat of version 2
 	v1Limit, v1Done string // the files of version 1
-	operation       string // in the latter
+	operation       string // the operation's name in v1Done
 }
 
 func blockKinds() []blockKind {

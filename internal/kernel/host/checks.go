@@ -13,20 +13,20 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Each check below looks at one thing. Its zero Finding means that the machine
-// has no such thing, or does not tell.
+// Each check below looks at one thing. A zero Finding means that the machine does not have this
+// thing, or does not tell.
 
 func (m *machine) privileges() Finding {
 	if m.facts.Privileged {
 		return good("privileges", "tare runs as root")
 	}
-	return note("privileges", "run tare as root for the floor, for OCI runtimes and to drop caches",
+	return note("privileges", "run tare as root to use engine floor and OCI runtimes, and to drop caches",
 		"tare runs as an ordinary user")
 }
 
-// container compares the PID namespace with the machine's first, whose number
-// is part of the kernel's ABI. The files that engines leave in a root file
-// system (/.dockerenv) prove nothing: machines boot from such file systems too.
+// container compares tare's PID namespace with the machine's first one, whose number is part of the
+// kernel's ABI. Files that engines leave in a root file system (/.dockerenv) prove nothing, because
+// machines boot from such file systems too.
 func (m *machine) container() Finding {
 	const initial = "pid:[4026531836]"
 	ns, err := os.Readlink(m.path("proc/self/ns/pid"))
@@ -34,7 +34,7 @@ func (m *machine) container() Finding {
 		return Finding{}
 	}
 	return disturb("container", "run tare on the host itself",
-		"tare itself runs in a container, so that everything it starts is inside one")
+		"tare itself runs in a container, and so does everything that it starts")
 }
 
 func (m *machine) cgroups() Finding {
@@ -43,26 +43,28 @@ func (m *machine) cgroups() Finding {
 		return note("cgroup", "mount the cgroup2 file system on /sys/fs/cgroup", "no control groups: %v", err)
 	}
 	if err := h.Writable(); err != nil {
-		return note("cgroup", "run tare as root on the host; limits and counters of single containers need control groups",
-			"control groups %s, but not for this process", h.Version())
+		return note("cgroup", "run tare as root on the host: limits and counters of containers need control groups",
+			"control groups %s, but this process may not use them", h.Version())
 	}
 	if h.Version() != cgroup.V2 {
-		return note("cgroup", "boot with systemd.unified_cgroup_hierarchy=1 for what newer systems have by default",
-			"control groups %s: starting a container moves its process once for each controller, and disk bytes may not be counted", h.Version())
+		return note("cgroup", "boot with systemd.unified_cgroup_hierarchy=1 to use control groups v2, the default of "+
+			"newer systems",
+			"control groups %s: each start of a container takes longer (one move per controller), and disk bytes may "+
+				"not be counted", h.Version())
 	}
 	return good("cgroup", "control groups v2")
 }
 
 func (m *machine) cpus() Finding {
-	const name, hint = "cpus", "use a machine with four or more CPUs where load is generated"
+	const name, hint = "cpus", "use a machine with four or more CPUs for experiments that generate load"
 	online := listLength(m.text("sys/devices/system/cpu/online"))
 	switch n := m.facts.CPUs; {
 	case n == 0:
 		return Finding{}
 	case n == 1:
-		return disturb(name, hint, "one CPU: tare, the engine and the container take it from one another")
+		return disturb(name, hint, "one CPU: tare, the engine and the container compete for it")
 	case n < 4:
-		return note(name, hint, "%d CPUs: a load generator shares them with what it loads", n)
+		return note(name, hint, "%d CPUs: a load generator and the server under load share them", n)
 	case n < online:
 		return note(name, "", "tare may use %d of %d CPUs", n, online)
 	default:
@@ -72,7 +74,8 @@ func (m *machine) cpus() Finding {
 
 func (m *machine) virtualization() Finding {
 	if v := m.facts.Virtual; v != "" {
-		return note("virtualization", "", "a virtual machine (%s): its neighbours can change what is measured", v)
+		return note("virtualization", "", "a virtual machine (%s): other virtual machines on the same host can affect "+
+			"the results", v)
 	}
 	return good("virtualization", "no sign of a hypervisor")
 }
@@ -83,13 +86,13 @@ func (m *machine) steal() Finding {
 	for f := range proc.StealTime {
 		total += m.during(f)
 	}
-	// A clock's tick is 10 ms, so a short look sees one tick of noise.
+	// The kernel counts in ticks of 10 ms, so one tick in a short time is noise.
 	share := stolen / total
 	if m.since == "" || !(total > 0) || m.facts.Virtual == "" && stolen == 0 {
 		return Finding{}
 	}
 	if share > 0.01 && stolen > 0.02 {
-		return disturb("steal", "use a machine with CPUs of its own, or another hour; more blocks help",
+		return disturb("steal", "use a machine with dedicated CPUs, or measure at a quieter hour; more blocks help too",
 			"the hypervisor took %.1f %% of the CPU time %s", 100*share, m.since)
 	}
 	return good("steal", "the hypervisor took %.1f %% of the CPU time %s", 100*share, m.since)
@@ -101,7 +104,7 @@ func (m *machine) load() Finding {
 	case math.IsNaN(load):
 		return Finding{}
 	case load > cpus/2:
-		return disturb("load", "stop other work, or wait until the load average is below half of the CPUs",
+		return disturb("load", "stop other work, or wait until the load average is below half the number of CPUs",
 			"load average %.2f on %d CPUs", load, m.facts.CPUs)
 	default:
 		return good("load", "load average %.2f", load)
@@ -111,21 +114,24 @@ func (m *machine) load() Finding {
 func (m *machine) cpuPressure() Finding {
 	if !m.exists("proc/pressure/cpu") {
 		return note("pressure", "boot with psi=1, on a kernel with CONFIG_PSI",
-			"the kernel does not count pressure, so reports cannot name it as a reason")
+			"the kernel does not count pressure, so reports cannot show it as a reason")
 	}
-	return m.pressure(squeeze{"cpu", "some", 5, "some thread waited for a CPU", "stop other work on this machine"})
+	return m.pressure(squeeze{"cpu", "some", 5, "at least one thread waited for a CPU",
+		"stop other work on this machine"})
 }
 
 func (m *machine) memoryPressure() Finding {
-	return m.pressure(squeeze{"memory", "full", 1, "every thread waited for memory", "free memory: the kernel is busy finding some"})
+	return m.pressure(squeeze{"memory", "full", 1, "every thread waited for memory", "reduce memory use: programs " +
+		"wait while the kernel frees memory"})
 }
 
 func (m *machine) ioPressure() Finding {
-	return m.pressure(squeeze{"io", "full", 5, "every thread waited for a disk", "stop what uses the disks, or keep tare's files on another"})
+	return m.pressure(squeeze{"io", "full", 5, "every thread waited for a disk", "stop programs that use the disks, " +
+		"or put tare's files on another disk"})
 }
 
-// A squeeze is a kind of pressure, and how much of it disturbs: a share of the
-// last ten seconds, in per cent.
+// A squeeze is a kind of pressure, and the share of the last ten seconds, in per cent, from which
+// it disturbs.
 type squeeze struct {
 	resource, kind string // file and line
 	most           float64
@@ -161,12 +167,12 @@ func average10(text, kind string) (float64, bool) {
 func (m *machine) governor() Finding {
 	switch g := m.facts.Governor; g {
 	case "":
-		return note("governor", "", "the frequency of the CPUs is not controlled from here")
+		return note("governor", "", "this machine does not show or control the CPUs' frequency")
 	case "performance":
 		return good("governor", "governor performance")
 	default:
 		return disturb("governor", "as root: cpupower frequency-set -g performance",
-			"governor %s: the CPUs' frequency follows the load, so a short container may run on a slow CPU", g)
+			"governor %s: the CPUs' frequency follows the load, so short containers may run on a slow CPU", g)
 	}
 }
 
@@ -178,7 +184,7 @@ func (m *machine) boost() Finding {
 		switch m.text(s.file) {
 		case s.on:
 			return disturb("boost", fmt.Sprintf("as root: echo %s > /%s", s.off, s.file),
-				"the CPUs may run above their nominal frequency, as far as heat and the other CPUs allow")
+				"frequency boost is on: the CPUs' speed depends on their temperature and on the load of other CPUs")
 		case s.off:
 			return good("boost", "frequency boost is off")
 		}
@@ -190,9 +196,9 @@ func (m *machine) smt() Finding {
 	switch m.text("sys/devices/system/cpu/smt/active") {
 	case "1":
 		return note("smt", "as root: echo off > /sys/devices/system/cpu/smt/control",
-			"two threads share each core: what runs beside a measurement slows it more")
+			"two hardware threads share each core, so other work slows measurements more")
 	case "0":
-		return good("smt", "no two threads share a core")
+		return good("smt", "each hardware thread has a core of its own")
 	}
 	return Finding{}
 }
@@ -209,10 +215,10 @@ func (m *machine) throttling() Finding {
 	case len(files) == 0:
 		return Finding{}
 	case total > 0:
-		return note("throttling", "see to the cooling; if the number grows during a run, do not trust it",
-			"the CPUs were slowed down %.0f times for heat since the machine started", total)
+		return note("throttling", "improve the cooling, and do not trust a run during which this number grows",
+			"the CPUs were slowed down %.0f times because of heat since the machine started", total)
 	default:
-		return good("throttling", "the CPUs were never slowed down for heat")
+		return good("throttling", "the CPUs were never slowed down because of heat")
 	}
 }
 
@@ -238,8 +244,9 @@ func (m *machine) clock() Finding {
 	case "tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "stp", "timebase", "riscv_clocksource":
 		return good(name, "clock source %s", c)
 	case "hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies":
-		return disturb(name, "boot with tsc=reliable if the processor's counter can be trusted; dmesg says why the kernel does not",
-			"clock source %s: reading the time takes a microsecond or more, in tare and in what it measures", c)
+		return disturb(name, "boot with tsc=reliable if the processor's counter can be trusted; dmesg tells why the "+
+			"kernel does not trust it",
+			"clock source %s: reading the time takes a microsecond or more, in tare and in the measured programs", c)
 	default:
 		return note(name, "", "clock source %s", c)
 	}
@@ -252,7 +259,7 @@ func (m *machine) memory() Finding {
 	case math.IsNaN(free) || m.facts.Memory == 0:
 		return Finding{}
 	case free < small || free < float64(m.facts.Memory)/10:
-		return disturb(name, "free memory: files that are read again and again will not stay in it",
+		return disturb(name, "free memory, so that files which are read repeatedly stay cached",
 			"%s of %s memory available", gib(free), gib(float64(m.facts.Memory)))
 	default:
 		return good(name, "%s of %s memory available", gib(free), gib(float64(m.facts.Memory)))
@@ -269,11 +276,11 @@ func (m *machine) swap() Finding {
 	switch {
 	case total == 0:
 		return good("swap", "no swap")
-	case used > 16<<20: // a little is always there after days
-		return disturb("swap", "as root: swapoff -a, where memory suffices; then swapon -a",
+	case used > 16<<20: // after days a little is always in use
+		return disturb("swap", "if there is enough memory, as root: swapoff -a; then swapon -a",
 			"%s of %s swap in use, swappiness %s", gib(float64(used)), gib(float64(total)), m.text("proc/sys/vm/swappiness"))
 	default:
-		return good("swap", "swap is there and not in use")
+		return good("swap", "swap is not in use")
 	}
 }
 
@@ -285,7 +292,7 @@ func (m *machine) hugePages() Finding {
 		return Finding{}
 	case mode == "always":
 		return note("huge-pages", "compare with: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-			"transparent huge pages for every program: memory may be put together in the background")
+			"transparent huge pages for every program: the kernel may merge memory in the background")
 	default:
 		return good("huge-pages", "transparent huge pages: %s", mode)
 	}
@@ -296,11 +303,11 @@ func (m *machine) numa() Finding {
 	if nodes < 2 {
 		return Finding{}
 	}
-	return note("numa", "keep the cells on one node with the CPU set of a limit",
-		"%d memory nodes: the same work is slower where its memory is on another", nodes)
+	return note("numa", "keep all cells on one memory node with a limit on the CPU set",
+		"%d memory nodes: work is slower if its memory is on another node", nodes)
 }
 
-// space looks at the file system of a directory that will be written to.
+// space checks the file system of a directory that the run will write to.
 func space(dir string) Finding {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -313,12 +320,12 @@ func space(dir string) Finding {
 func spaceFinding(dir string, free, total float64) Finding {
 	const small = 1 << 30
 	if free < small || free < total/20 {
-		return disturb("disk-space", "free some: images and results need room, and a full file system is slow",
+		return disturb("disk-space", "free some space: images and results need it, and a full file system is slow",
 			"%s of %s free for %s", gib(free), gib(total), dir)
 	}
 	return good("disk-space", "%s of %s free for %s", gib(free), gib(total), dir)
 }
 
-// gib writes a number of bytes for people. Package unit does it better, and is
-// not for packages that read the machine.
+// gib formats a number of bytes for people. Package unit does it better, but packages that read the
+// machine may not import it.
 func gib(n float64) string { return fmt.Sprintf("%.1f GiB", n/(1<<30)) }

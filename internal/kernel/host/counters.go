@@ -10,11 +10,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Counters reads, before and after each trial, what the whole machine did in
-// between and what it was like at the beginning. It is a bench.Instrument; Begin and
-// End allocate nothing.
+// Counters reads the kernel's counters of the whole machine before and after each trial, and the
+// machine's state at the beginning. It is a bench.Instrument; Begin and End allocate nothing.
 type Counters struct {
-	counters, state *proc.Sampler // state is nil where the machine tells none
+	counters, state *proc.Sampler // state is nil if the machine tells none
 	quantities      []quantity
 	before, after   proc.Snapshot
 	levels          proc.Snapshot
@@ -32,11 +31,11 @@ func OpenCounters(root string) (*Counters, error) {
 	c := &Counters{counters: counters, quantities: quantities(), levels: nothing()}
 	if s, err := proc.Open(root, proc.Meminfo, proc.Loadavg, proc.CPUFreq); err == nil {
 		c.state = s
-	} // else these are absent, as any other
+	} // otherwise these values are absent, as any other
 	return c, nil
 }
 
-// nothing is a snapshot of a machine that tells nothing.
+// nothing is the snapshot of a machine that tells nothing.
 func nothing() (s proc.Snapshot) {
 	for i := range s {
 		s[i] = math.NaN()
@@ -53,8 +52,8 @@ func (c *Counters) Metrics() []bench.Metric {
 	return metrics
 }
 
-// Begin is called just before a trial. The counters are read last, so that
-// reading the rest is not among them.
+// Begin is called just before a trial. It reads the counters last, so that they do not count the
+// reading of the state.
 func (c *Counters) Begin(bench.Trial, time.Duration) {
 	if c.state != nil {
 		c.state.Read(&c.levels)
@@ -63,8 +62,8 @@ func (c *Counters) Begin(bench.Trial, time.Duration) {
 	c.levels[proc.Running], c.levels[proc.Blocked] = c.before[proc.Running], c.before[proc.Blocked]
 }
 
-// End is called just after a trial. dst is parallel to Metrics; what this
-// machine does not tell is NaN, as is a counter that went backward; a level may fall.
+// End is called just after a trial. dst is parallel to Metrics. A value is NaN if this machine does
+// not tell it, or if a counter went backward; a level may fall.
 func (c *Counters) End(dst []float64) {
 	c.counters.Read(&c.after)
 	for i, q := range c.quantities {
@@ -73,7 +72,7 @@ func (c *Counters) End(dst []float64) {
 			continue
 		}
 		dst[i] = c.after[q.field] - c.before[q.field]
-		if dst[i] < 0 && !q.level { // such as the packets of an interface that is gone, or a hypervisor's second thoughts
+		if dst[i] < 0 && !q.level { // packets of an interface that was removed, or a hypervisor that corrects its count
 			dst[i] = math.NaN()
 		}
 	}
@@ -87,11 +86,11 @@ func (c *Counters) Close() error {
 	return errors.Join(c.counters.Close(), c.state.Close())
 }
 
-// A quantity is a metric and the field of /proc that it is made of.
+// A quantity is a metric and the field of /proc that it comes from.
 type quantity struct {
 	bench.Metric
 	field proc.Field
-	level bool // of a counter: what it counts can also become less
+	level bool // of a counter: its value can also fall
 }
 
 // quantities is everything that is read. All but the states are of the whole
@@ -99,8 +98,8 @@ type quantity struct {
 func quantities() []quantity {
 	const (
 		s, b, n = "s", "B", "1"
-		ratio   = bench.Ratio      // for what every trial has some of
-		diff    = bench.Difference // for what can be 0
+		ratio   = bench.Ratio      // for quantities that are never 0
+		diff    = bench.Difference // for quantities that can be 0
 	)
 	q := []quantity{
 		counter(proc.ContextSwitches, "context_switches", "context switches", n, ratio, "switches of a CPU from one thread to another"),
@@ -109,7 +108,7 @@ func quantities() []quantity {
 		counter(proc.MajorFaults, "major_faults", "page faults that read from disk", n, diff, "page faults that had to wait for a disk"),
 		counter(proc.UserTime, "user_time", "CPU time in programs", s, diff, "time that all CPUs spent in user mode, in steps of 10 ms"),
 		counter(proc.SystemTime, "system_time", "CPU time in the kernel", s, diff, "time that all CPUs spent in the kernel for programs, in steps of 10 ms"),
-		counter(proc.CPUTime, "cpu_time", "CPU time in all", s, ratio, "time that all CPUs spent on threads, exact"),
+		counter(proc.CPUTime, "cpu_time", "total CPU time", s, ratio, "time that all CPUs spent on threads, exact"),
 		counter(proc.WaitTime, "cpu_wait", "waiting for a CPU", s, diff, "time that threads were ready to run while others ran, added up"),
 		counter(proc.StealTime, "steal_time", "CPU time taken by the hypervisor", s, diff, "time that this virtual machine was ready to run while the hypervisor ran others"),
 		counter(proc.IRQTime, "irq_time", "CPU time in hardware interrupts", s, diff, "time that all CPUs spent in hardware interrupts, in steps of 10 ms"),
@@ -125,12 +124,12 @@ func quantities() []quantity {
 		counter(proc.AllocStalls, "allocation_stalls", "allocations that had to free memory", n, diff, "allocations of memory that had to free some first"),
 		counter(proc.SwapIns, "swap_ins", "pages read from swap", n, diff, "pages that were read from swap"),
 		counter(proc.SwapOuts, "swap_outs", "pages written to swap", n, diff, "pages that were written to swap"),
-		counter(proc.OOMKills, "oom_kills", "processes killed for want of memory", n, diff, "processes that the kernel killed for want of memory"),
+		counter(proc.OOMKills, "oom_kills", "processes killed because memory ran out", n, diff, "processes that the kernel killed because memory ran out"),
 		counter(proc.DiskReads, "disk_reads", "disk reads", n, diff, "reads that the disks completed"),
 		counter(proc.DiskReadBytes, "disk_read_bytes", "bytes read from disk", b, diff, "bytes that were read from the disks"),
 		counter(proc.DiskWrites, "disk_writes", "disk writes", n, diff, "writes that the disks completed"),
 		counter(proc.DiskWriteBytes, "disk_write_bytes", "bytes written to disk", b, diff, "bytes that were written to the disks"),
-		counter(proc.DiskFlushes, "disk_flushes", "disk cache flushes", n, diff, "times that a disk was told to make its own cache safe, as fsync does"),
+		counter(proc.DiskFlushes, "disk_flushes", "disk cache flushes", n, diff, "times that a disk was told to write out its own cache, as fsync does"),
 		counter(proc.DiskTime, "disk_time", "time with the disks busy", s, diff, "time in which a disk had at least one request, added up over disks"),
 		counter(proc.NetPackets, "net_packets", "network packets", n, diff, "packets received and sent by all network interfaces but loopback, virtual ones included"),
 		counter(proc.NetBytes, "net_bytes", "network bytes", b, diff, "bytes received and sent by all network interfaces but loopback, virtual ones included"),
@@ -141,16 +140,16 @@ func quantities() []quantity {
 		counter(proc.TimerSoftirqs, "softirqs.timer", "software interrupts for timers", n, diff, "software interrupts that handled timers"),
 		counter(proc.NetRxSoftirqs, "softirqs.net_rx", "software interrupts for packets received", n, diff, "software interrupts that handled packets received, virtual interfaces and loopback included"),
 		counter(proc.NetTxSoftirqs, "softirqs.net_tx", "software interrupts for packets sent", n, diff, "software interrupts that handled packets to be sent"),
-		counter(proc.BlockSoftirqs, "softirqs.block", "software interrupts of disks", n, diff, "software interrupts that handled what disks had done"),
-		counter(proc.TCPRetransmits, "tcp_retransmits", "TCP segments sent once more", n, diff, "TCP segments that were sent once more, by sockets of the host's network namespace"),
-		counter(proc.UDPErrors, "udp_errors", "UDP datagrams lost in full buffers", n, diff, "UDP datagrams that were lost because a buffer was full, or damaged, at sockets of the host's network namespace"),
-		change(proc.Tracked, "tracked", "connections tracked", n, diff, "by how many more connections (below 0: fewer) the kernel tracked in the host's network namespace, for its firewall and for translating addresses"),
+		counter(proc.BlockSoftirqs, "softirqs.block", "software interrupts of disks", n, diff, "software interrupts that handled completed disk requests"),
+		counter(proc.TCPRetransmits, "tcp_retransmits", "TCP segments retransmitted", n, diff, "TCP segments that sockets of the host's network namespace retransmitted"),
+		counter(proc.UDPErrors, "udp_errors", "UDP datagrams lost in full buffers", n, diff, "UDP datagrams that were lost because a buffer was full, or that were damaged, at sockets of the host's network namespace"),
+		change(proc.Tracked, "tracked", "connections tracked", n, diff, "change in the number of connections that the kernel tracked in the host's network namespace, for its firewall and NAT; negative means fewer"),
 		counter(proc.TrackDrops, "track_drops", "packets dropped by connection tracking", n, diff, "packets that were dropped because their connection could not be tracked"),
 
 		state(proc.Load1, "load", "load average", n, diff, "load average over one minute"),
 		state(proc.Running, "running", "threads ready to run", n, diff, "threads that ran or could run, tare's own included"),
 		state(proc.Blocked, "blocked", "threads waiting for disks", n, diff, "threads that waited for a disk"),
-		state(proc.MemoryAvailable, "memory_available", "available memory", b, ratio, "memory that could be had without swapping"),
+		state(proc.MemoryAvailable, "memory_available", "available memory", b, ratio, "memory that was available without swapping"),
 		state(proc.Cached, "page_cache", "page cache", b, ratio, "memory that held contents of files"),
 		state(proc.Dirty, "dirty", "data not yet on disk", b, diff, "file contents in memory that had not been written to disk"),
 		state(proc.Writeback, "writeback", "data on its way to disk", b, diff, "file contents that were being written to disk"),
@@ -159,7 +158,7 @@ func quantities() []quantity {
 	for i := range q {
 		switch q[i].field {
 		case proc.StealTime, proc.OOMKills, proc.NetDrops:
-			q[i].Better = bench.Lower // never wanted, whoever caused it
+			q[i].Better = bench.Lower // never wanted, whatever caused it
 		}
 	}
 	return q
@@ -172,7 +171,7 @@ func counter(field proc.Field, name, title, unit string, scale bench.Scale, doc 
 	}, field: field}
 }
 
-// change is by how much a level changed during the trial, up or down.
+// change is the change of a level during the trial, up or down.
 func change(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {
 	q := counter(field, name, title, unit, scale, doc)
 	q.level = true

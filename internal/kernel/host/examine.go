@@ -9,38 +9,37 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A Status says what to make of a Finding.
+// A Status says how serious a Finding is.
 type Status string
 
 // The statuses, from good to bad.
 const (
-	Good    Status = "ok"      // as measurements want it
-	Note    Status = "note"    // worth knowing; nothing to do, or nothing that can be done
-	Disturb Status = "warning" // disturbs measurements, and the hint says what to do
+	Good    Status = "ok"      // good for measurements
+	Note    Status = "note"    // worth knowing; there is nothing to do, or nothing that can be done
+	Disturb Status = "warning" // disturbs measurements; the hint says what to do
 )
 
-// A Finding is one thing that was looked at.
+// A Finding is the result of one check.
 type Finding struct {
 	Name   string `json:"name"` // stable, such as "governor"
 	Status Status `json:"status"`
 	Text   string `json:"text"`           // what was found, with the numbers
-	Hint   string `json:"hint,omitempty"` // what to do about it; always there for a warning
+	Hint   string `json:"hint,omitempty"` // what to do about it; a warning always has one
 }
 
-// An Examination says what to look at. Its zero value is the machine as it is
-// at this instant.
+// An Examination says what to check. Its zero value means this machine at this moment.
 type Examination struct {
-	Root  string          // file system to look at; "" = "/"
-	Facts bench.HostFacts // as Facts returned them; zero = they are read
-	Dirs  []string        // directories whose file systems will be written to
-	// Watch is how long to look for what only shows over time, such as time
-	// taken by the hypervisor; 0 = it is not looked for.
+	Root  string          // root of the file system to read; "" = "/"
+	Facts bench.HostFacts // as Facts returned them; zero = read them
+	Dirs  []string        // directories that the run will write to
+	// Watch is how long to watch for things that show only over time, such as CPU steal; 0 = do not
+	// watch.
 	Watch time.Duration
 }
 
-// Examine looks for everything that disturbs measurements, and reports what is
-// well too. What does not exist on this machine has no Finding. It returns
-// early, with what is known, when ctx ends.
+// Examine checks for everything that disturbs measurements, and also reports what is good. Things
+// that do not exist on this machine have no Finding. When ctx ends, it returns early with what it
+// knows.
 func Examine(ctx context.Context, x Examination) []Finding {
 	if x.Root == "" {
 		x.Root = "/"
@@ -68,14 +67,13 @@ func Examine(ctx context.Context, x Examination) []Finding {
 	return findings
 }
 
-// Checks returns what disturbs measurements as warnings for the run: those
-// findings of Examine that are worth acting on.
+// Checks returns the findings of Examine that need action, as warnings for the run.
 func Checks(ctx context.Context, x Examination) []bench.Warning {
 	return Warnings(Examine(ctx, x))
 }
 
-// Warnings keeps the findings that are worth acting on. Their codes are the
-// findings' names after "host-".
+// Warnings turns the findings that need action into warnings. Their codes are "host-" and the
+// findings' names.
 func Warnings(findings []Finding) []bench.Warning {
 	var warnings []bench.Warning
 	for _, f := range findings {
@@ -86,14 +84,14 @@ func Warnings(findings []Finding) []bench.Warning {
 	return warnings
 }
 
-// A machine is what the checks look at.
+// A machine is everything that the checks read.
 type machine struct {
 	tree
 	root  string
 	facts bench.HostFacts
-	// first and last were taken at the ends of the time watched.
+	// first and last are from the beginning and the end of the watched time.
 	first, last proc.Snapshot
-	since       string // what the time between them is called; empty = nothing was watched
+	since       string // name of the time between them; empty = nothing was watched
 }
 
 // watch takes the snapshots.
@@ -117,7 +115,7 @@ func (m *machine) watch(ctx context.Context, d time.Duration) {
 	m.since = fmt.Sprintf("in the last %v", d)
 }
 
-// during returns how much a count grew in the time that was watched.
+// during returns how much a count grew in the watched time.
 func (m *machine) during(f proc.Field) float64 { return m.last[f] - m.first[f] }
 
 func good(name, format string, args ...any) Finding {

@@ -12,8 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// Facts describes the machine whose file system is at root. What cannot be
-// found out stays empty.
+// Facts describes the machine whose file system is at root. Unknown facts stay empty.
 func Facts(root string) bench.HostFacts {
 	t := tree(root)
 	cpuinfo, status := t.text("proc/cpuinfo"), t.text("proc/self/status")
@@ -37,8 +36,8 @@ func Facts(root string) bench.HostFacts {
 
 const clocksource = "sys/devices/system/clocksource/clocksource0/"
 
-// machineID hashes the ID, which identifies a machine, into one that only
-// tells machines apart. 64 bits are enough for a fleet.
+// machineID hashes the machine's ID, which is confidential, into one that only distinguishes
+// machines. 64 bits are enough for a fleet.
 func machineID(t tree) string {
 	id := t.text("etc/machine-id")
 	if id == "" {
@@ -85,8 +84,8 @@ func kilobytes(s string) int64 {
 	return n << 10
 }
 
-// listLength counts the CPUs, or nodes, in a list of the kernel's form, such as "0-3,8"; 0
-// in one of another form.
+// listLength counts the CPUs, or nodes, in a list of the kernel's form, such as "0-3,8". It returns
+// 0 for any other text.
 func listLength(list string) int {
 	all, err := affinity.Parse(list)
 	if err != nil {
@@ -113,8 +112,8 @@ func cpuModel(cpuinfo string) string {
 	return "ARM implementer " + vendor + " part " + part
 }
 
-// armName knows the processors that servers and common boards have, from the
-// main ID register as the vendors' manuals give it.
+// armName names the processors of servers and common boards, by the main ID register as in the
+// vendors' manuals.
 func armName(vendor, part string) string {
 	switch vendor + " " + part {
 	case "0x41 0xd03":
@@ -139,7 +138,7 @@ func armName(vendor, part string) string {
 	return ""
 }
 
-// virtual names the hypervisor, as well as it can be told from inside.
+// virtual names the hypervisor, as far as a guest can tell.
 func virtual(t tree, cpuinfo string) string {
 	if name := fromFirmware(t); name != "" {
 		return name
@@ -153,7 +152,7 @@ func virtual(t tree, cpuinfo string) string {
 	if !hasFlag(cpuinfo, "hypervisor") {
 		return ""
 	}
-	// The clocks that are offered give away whose guest this is.
+	// The available clocks reveal the hypervisor.
 	clocks := t.text(clocksource + "available_clocksource")
 	for _, c := range []struct{ clock, name string }{{"kvm-clock", "kvm"}, {"hyperv", "hyperv"}, {"xen", "xen"}} {
 		if strings.Contains(clocks, c.clock) {
@@ -163,12 +162,12 @@ func virtual(t tree, cpuinfo string) string {
 	return "unknown"
 }
 
-// fromFirmware looks at the names that a hypervisor's firmware gives.
+// fromFirmware recognises a hypervisor by the names in its firmware.
 func fromFirmware(t tree) string {
 	product := t.text("sys/class/dmi/id/product_name")
 	names := t.text("sys/class/dmi/id/sys_vendor") + "\n" + product
 	if strings.HasSuffix(product, ".metal") || strings.Contains(product, ".metal-") {
-		return "" // a cloud's machine without its hypervisor
+		return "" // a cloud's machine without a hypervisor
 	}
 	for _, known := range []struct{ sign, name string }{
 		{"KVM", "kvm"},

@@ -1,9 +1,9 @@
-// Package host knows the machine that a run happens on: facts that are stored
-// with the run, counters and state around each trial, the washout between
-// trials, and what disturbs measurements here, each with advice.
+// Package host describes the machine of a run: facts that are stored with the run, counters and
+// state around each trial, the washout between trials, and things that disturb measurements, each
+// with advice.
 //
-// Everything is read below a root, "/" or a captured tree. What a machine does
-// not tell is empty or NaN, never guessed.
+// It reads everything below a root, "/" or a captured tree. What a machine does not tell is empty
+// or NaN, never guessed.
 package host
 
 import (
@@ -15,12 +15,12 @@ import (
 	"strings"
 )
 
-// maxFile bounds what is read of one file. cpuinfo of a machine with a
-// thousand CPUs is the largest.
+// maxFile limits what is read from one file, in bytes. cpuinfo of a machine with a thousand CPUs is
+// the largest.
 const maxFile = 4 << 20
 
-// A tree is a file system's root. Its methods answer "nothing there" instead
-// of failing, because a fact that is missing is no reason to stop.
+// A tree is a file system's root. Its methods return empty values instead of errors, because a
+// missing fact is no reason to stop.
 type tree string
 
 func (t tree) path(name string) string { return filepath.Join(string(t), name) }
@@ -76,8 +76,8 @@ func (t tree) glob(pattern string) []string {
 	return found
 }
 
-// value returns what follows "KEY:" or "KEY=" on the first line that begins
-// with the key, without blanks and quotes around it.
+// value returns the text after "KEY:" or "KEY=" on the first line that begins with the key, without
+// surrounding blanks and quotes.
 func value(text, key string) string {
 	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(line, ":")

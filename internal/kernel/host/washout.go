@@ -15,28 +15,28 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A Washout waits between trials until what the last one left is gone. It is
-// used by one goroutine.
+// A Washout waits between trials until the effects of the last one have ended. It is for one
+// goroutine.
 type Washout struct {
 	sampler *proc.Sampler
-	cgroup  *os.File // cgroup.procs of tare's own group; nil where it may not be written
+	cgroup  *os.File // cgroup.procs of tare's own group; nil if tare may not write it
 	now     proc.Snapshot
-	dirty   float64 // bytes that waited to be written when the run began
-	sync    func()  // unix.Sync, but in tests
+	dirty   float64 // bytes of unwritten data when the run began
+	sync    func()  // unix.Sync, except in tests
 }
 
 const (
-	// slack is how much more data may wait to be written than when the run
-	// began. Engines, logs and tare's own store write a little all the time, and
-	// to have it written takes hundreds of milliseconds, however little it is.
+	// slack is how many more bytes of unwritten data are allowed than when the run began. Engines,
+	// logs and tare's own store always write a little, and writing it to disk takes hundreds of
+	// milliseconds, however little it is.
 	slack = 32 << 20
-	// firstPause is the distance of the two looks that must both be quiet; it
-	// grows up to longestPause while the machine is not.
+	// firstPause is the time between the two checks that must both find the machine quiet. It grows
+	// up to longestPause while the machine is not quiet.
 	firstPause   = time.Millisecond
 	longestPause = 10 * time.Millisecond
 )
 
-// OpenWashout remembers what the machine is like now, at a run's beginning.
+// OpenWashout notes the machine's state at the beginning of a run.
 func OpenWashout(root string) (*Washout, error) {
 	s, err := proc.Open(root, proc.Stat, proc.Meminfo)
 	if err != nil {
@@ -48,10 +48,9 @@ func OpenWashout(root string) (*Washout, error) {
 	return w, nil
 }
 
-// Settle waits until the machine is quiet in two looks in a row: nothing but
-// tare is ready to run, nothing waits for a disk, and no data of the last
-// trial waits to be written. It says how long it waited, and whether the
-// machine became quiet within limit and before ctx ended. On a quiet machine it
+// Settle waits until two checks in a row find the machine quiet: only tare is ready to run, nothing
+// waits for a disk, and all data of the last trial has been written. It returns how long it waited,
+// and whether the machine became quiet within limit and before ctx ended. On a quiet machine it
 // costs 1 ms.
 func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.Duration, settled bool) {
 	begin := time.Now()
@@ -78,9 +77,9 @@ func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.
 	return time.Since(begin), false
 }
 
-// write has everything written to disk. Left alone, the kernel would begin to
-// after 5 to 30 s, in the middle of some other trial. It cannot be interrupted:
-// when ctx ends first, it goes on beside what follows.
+// write makes the kernel write everything to disk. Otherwise the kernel would start to do so after
+// 5 to 30 s, in the middle of some other trial. It cannot be interrupted: if ctx ends first, it
+// continues in the background.
 func (w *Washout) write(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -93,26 +92,24 @@ func (w *Washout) write(ctx context.Context) {
 	}
 }
 
-// wake brings the kernel's lock on control groups into the state of a machine
-// on which groups change. Some 20 ms after the last change, the kernel gives
-// that lock back to the readers, and the next change waits for an RCU grace
-// period: 6 to 15 ms, as much as a whole start of a container. Whether a trial
-// would pay that depends on how long ago the trial before it ended, and on
-// nothing that is compared. So it is paid here, by moving tare to the group
-// that it is in; twice, because a second change within the grace period makes
-// the kernel keep the lock ready for one more: measured, for more than 20 ms
-// instead of 12.
+// wake puts the kernel's lock on control groups into its state for frequent changes. About 20 ms
+// after the last change, the kernel gives that lock back to its readers, and the next change waits
+// for an RCU grace period: 6 to 15 ms, as much as a whole start of a container. Whether a trial
+// pays that would depend only on how long ago the previous trial ended, and not on what is
+// compared. So wake pays it here, by moving tare to the group that it is already in. It does so
+// twice, because a second change within the grace period makes the kernel keep the lock ready for
+// longer: more than 20 ms instead of 12, as measured.
 func (w *Washout) wake() {
 	if w.cgroup == nil {
 		return
 	}
 	for range 2 {
-		_, _ = w.cgroup.WriteAt([]byte("0"), 0) // refused, it is no worse than not tried
+		_, _ = w.cgroup.WriteAt([]byte("0"), 0) // if it is refused, nothing is lost
 	}
 }
 
-// ownGroup opens the list of processes of tare's own group, in any hierarchy:
-// the lock is the same for all.
+// ownGroup opens the list of processes of tare's own group, in any hierarchy, because the lock is
+// the same for all.
 func ownGroup(root string) *os.File {
 	h, err := cgroup.Detect(root)
 	if err != nil {
@@ -134,18 +131,18 @@ func ownGroup(root string) *os.File {
 	return nil
 }
 
-// rest sleeps in the kernel. A timer of the runtime would wake other threads of
-// tare together with this one, and they would look like somebody else's work.
+// rest sleeps in the kernel. A timer of Go's runtime would also wake other threads of tare, and
+// they would look like work of other programs.
 func rest(d time.Duration) {
 	t := unix.NsecToTimespec(d.Nanoseconds())
-	_ = unix.Nanosleep(&t, nil) // a signal makes the rest shorter, which is no harm
+	_ = unix.Nanosleep(&t, nil) // a signal may shorten it, which does no harm
 }
 
 const (
-	// looks is how often what is not quiet is looked at before it is believed.
+	// looks is how many checks must find the machine busy before that is believed.
 	looks = 8
-	// blink lies between them. A thread of tare's own runtime that has something
-	// to do for a few microseconds may be waiting for the very CPU that looks.
+	// blink is the time between these checks. A thread of tare's own runtime may need the checking
+	// CPU for a few microseconds.
 	blink = 50 * time.Microsecond
 )
 
@@ -160,7 +157,8 @@ func (w *Washout) look() bool {
 	return false
 }
 
-// quiet compares so that what this machine does not tell counts as quiet.
+// quiet reports whether the machine is quiet. Its comparisons take NaN, which is what this machine
+// does not tell, as quiet.
 func (w *Washout) quiet() bool {
 	const own = 1 // the thread that reads
 	return !(w.now[proc.Running] > own) && !(w.now[proc.Blocked] > 0) && !(w.now[proc.Writeback] > 0) && !w.unwritten()
@@ -178,9 +176,8 @@ func (w *Washout) Close() error {
 }
 
 // DropCaches writes everything to disk and then makes the kernel forget its
-// cached files, directory entries and inodes. Its error wraps
-// bench.ErrUnsupported where this process may not. When ctx ends first it
-// returns, but the kernel finishes what it began.
+// cached files, directory entries and inodes. Its error wraps bench.ErrUnsupported if this process
+// lacks the permission. When ctx ends first, it returns, but the kernel finishes its work.
 func DropCaches(ctx context.Context) error {
 	return dropCaches(ctx, "/proc/sys/vm/drop_caches")
 }
@@ -195,7 +192,7 @@ func dropCaches(ctx context.Context, name string) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		unix.Sync() // only what is on disk can be forgotten
+		unix.Sync() // the kernel can drop only what is on disk
 		_, err := f.WriteString("3")
 		done <- errors.Join(err, f.Close())
 	}()

@@ -1,6 +1,6 @@
-// Package netdev makes the network devices of a run that no engine makes, and
-// finds them again after a crash. Each carries the run's ID, and which driver
-// made it, in its alias; `ip link` shows it.
+// Package netdev makes the network devices of a run that no engine makes, and finds them again
+// after a crash. The alias of each device has the run's ID and the driver that made it; `ip link`
+// shows it.
 //
 // It changes the network namespace that tare is in, which takes root. Errors of
 // an ordinary user wrap fs.ErrPermission.
@@ -33,29 +33,29 @@ const (
 
 func (d Device) alias() string { return aliasRun + d.Run + aliasDriver + d.Driver }
 
-// parseAlias reads what alias writes; false of another's.
+// parseAlias reads what alias writes; ok is false for a foreign alias.
 func parseAlias(alias string) (run, driver string, ok bool) {
 	rest, ours := strings.CutPrefix(alias, aliasRun)
 	run, driver, ok = strings.Cut(rest, aliasDriver)
 	return run, driver, ours && ok && bench.ValidRunID(run) == nil && bench.ValidRunID(driver) == nil
 }
 
-// Ours reports whether an alias is of a device that some run has made.
+// Ours reports whether an alias belongs to a device that a run of tare has made.
 func Ours(alias string) bool {
 	_, _, ok := parseAlias(alias)
 	return ok
 }
 
-// newName is a name that no interface has; the kernel allows 15 bytes.
+// newName is a random name that no interface should have; the kernel allows 15 bytes.
 func newName() string {
 	var nonce [4]byte
 	_, _ = rand.Read(nonce[:]) // never fails, since Go 1.24
 	return "tare" + hex.EncodeToString(nonce[:])
 }
 
-// Parent makes an interface for macvlans to lie on, and brings it up. It is one
-// end of a cable whose other end lies loose: what the macvlans say to one another
-// goes through it, and nothing of it leaves this machine.
+// Parent makes an interface as the parent of macvlans, and brings it up. It is one end of a veth
+// pair whose other end is not connected: macvlans reach one another through it, and no packet
+// leaves this machine.
 func Parent(run, driver string) (Device, error) {
 	d := Device{run, driver, newName()}
 	loose := d.Name + "x"
@@ -64,15 +64,14 @@ func Parent(run, driver string) (Device, error) {
 	return d, d.add(pair, loose)
 }
 
-// A Macvlan is a network of an engine's own for a run, on an interface that is made here.
-// The zero value is one that was not made yet.
+// A Macvlan is a run's macvlan network in an engine, on an interface that Open makes. The zero
+// value is a network that does not exist yet.
 type Macvlan struct {
 	mu     sync.Mutex
 	parent *Device // nil before and after
 }
 
-// Open makes the interface and has the network made on it, once. If that fails, nothing is
-// left: remove removes what there may be of the network.
+// Open makes the interface, and the network on it with make, once. If that fails, it removes both.
 func (m *Macvlan) Open(run, driver string, make func(parent string) error, remove func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +89,7 @@ func (m *Macvlan) Open(run, driver string, make func(parent string) error, remov
 	return nil
 }
 
-// Close has the network removed, and removes its interface.
+// Close removes the network with remove, and then its interface.
 func (m *Macvlan) Close(remove func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +106,7 @@ func (m *Macvlan) Close(remove func() error) error {
 	return nil
 }
 
-// add makes a device, marks it, and brings it and what came with it up.
+// add makes a device, marks it, and brings it and the others up.
 func (d Device) add(link netlink.Link, others ...string) error {
 	if err := netlink.LinkAdd(link); err != nil {
 		return fmt.Errorf("make interface %s: %w", d.Name, err)
@@ -146,9 +145,9 @@ func List(driver string) ([]Device, error) {
 	return all, nil
 }
 
-// Whole reads a table of the kernel again that changed meanwhile: others make
-// interfaces and routes when they like. After the hundredth time the error is
-// read's, netlink.ErrDumpInterrupted.
+// Whole reads a table of the kernel, and reads it again if it changed meanwhile, because other
+// programs make interfaces and routes at any time. After a hundred attempts it returns read's
+// error, netlink.ErrDumpInterrupted.
 func Whole[T any](read func() ([]T, error)) (all []T, err error) {
 	for range 100 {
 		if all, err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -158,11 +157,10 @@ func Whole[T any](read func() ([]T, error)) (all []T, err error) {
 	return all, err
 }
 
-// Kind is that of a bench.Leftover that is a device.
+// Kind is the Leftover.Kind of a device.
 const Kind = "device"
 
-// Leftovers lists the devices that a driver made for runs that are dead, as those
-// of the named engine.
+// Leftovers lists the devices that a driver made for dead runs, as leftovers of the named engine.
 func Leftovers(driver, engine string, dead func(run string) bool) ([]bench.Leftover, error) {
 	devices, err := List(driver)
 	if err != nil {
@@ -177,14 +175,13 @@ func Leftovers(driver, engine string, dead func(run string) bool) ([]bench.Lefto
 	return found, nil
 }
 
-// RemoveLeftover removes what Leftovers listed of a driver, if it still is that
-// run's.
+// RemoveLeftover removes a device that Leftovers listed for a driver, if it still belongs to that
+// run.
 func RemoveLeftover(driver string, l bench.Leftover) error {
 	return Device{l.Run, driver, l.ID}.Remove()
 }
 
-// Remove removes a device, if it still is that run's. It is not an error if
-// there is none.
+// Remove removes a device, if it still belongs to that run. It is not an error if there is none.
 func (d Device) Remove() error {
 	link, err := netlink.LinkByName(d.Name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -194,7 +191,7 @@ func (d Device) Remove() error {
 		return fmt.Errorf("interface %s: %w", d.Name, err)
 	}
 	if link.Attrs().Alias != d.alias() {
-		return fmt.Errorf("interface %s is not of run %s", d.Name, d.Run)
+		return fmt.Errorf("interface %s does not belong to run %s", d.Name, d.Run)
 	}
 	if err := netlink.LinkDel(link); err != nil {
 		return fmt.Errorf("remove interface %s: %w", d.Name, err)

@@ -15,33 +15,35 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A Network is a bridge of a run's own, for the containers of an engine that has
-// no networks: with one, runtimes are compared over the same thing. The host has
-// its first address and reaches the containers by theirs. There is no way out, no
-// NAT and no rule of a firewall. Its methods may be called concurrently.
+// A Network is a run's own bridge, for the containers of an engine that has no networks, so that
+// all such runtimes are compared over the same network. The host has its first address and reaches
+// the containers by theirs. It has no way out, no NAT and no firewall rules. Its methods may be
+// called concurrently.
 type Network struct {
 	Run    string
 	Driver string // as of a Device
 
 	mu     sync.Mutex
 	bridge Device
-	index  int                 // of the bridge; 0 where there is none yet
+	index  int                 // of the bridge; 0 if there is none yet
 	subnet netip.Prefix        // of the bridge
 	taken  map[netip.Addr]bool // by containers
-	last   netip.Addr          // that was given out; the host's at first
+	last   netip.Addr          // given out last; the host's at first
 }
 
-// Check reports what of a Spec's bridge cannot be had where no engine makes it.
+// Check reports what a Network cannot provide of a Spec's network.
 func Check(spec bench.Spec) error {
 	var why string
 	switch {
 	case spec.Network != "bridge":
 	case spec.Reach == bench.ReachPublished:
-		why = "network published: a bare runtime has neither a proxy nor NAT: use --network bridge"
+		why = "network published: without an engine there is neither a proxy nor NAT: use --network bridge"
 	case os.Geteuid() != 0:
-		why = "network bridge: to make one takes root: run tare with sudo"
+		why = "network bridge: only root can make a bridge: run tare with sudo"
 	case spec.Reach == bench.ReachPeer && filtered():
-		why = "reach peer: this host's firewall filters what containers on a bridge say to one another (net.bridge.bridge-nf-call-iptables is 1), and tare adds no rules to it: use network bridge, or an engine that does"
+		why = "reach peer: this host's firewall filters packets between containers on a bridge " +
+			"(net.bridge.bridge-nf-call-iptables is 1), and tare adds no rules: use network bridge, or an engine that " +
+			"adds its own rules"
 	}
 	if why == "" {
 		return nil
@@ -49,8 +51,8 @@ func Check(spec bench.Spec) error {
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }
 
-// Address is where a client reaches a port of a container of this Spec, which has
-// the address own on a Network or, not valid, none. On the host's network the port
+// Address is where a client reaches a port of a container of this Spec. own is the container's
+// address on a Network; it is invalid if the container is on none. On the host's network the port
 // is the host's own.
 func Address(spec bench.Spec, own netip.Addr, p bench.Port) (netip.AddrPort, error) {
 	switch {
@@ -62,14 +64,14 @@ func Address(spec bench.Spec, own netip.Addr, p bench.Port) (netip.AddrPort, err
 	return netip.AddrPortFrom(own, p.Container), nil
 }
 
-// filtered reports whether packets from port to port of a bridge pass the rules
-// for what is forwarded, which drop them where Docker has been.
+// filtered reports whether packets between ports of a bridge go through the firewall's rules for
+// forwarding. With Docker's rules, they would be dropped.
 func filtered() bool {
 	text, err := proc.ReadFile("/proc/sys/net/bridge/bridge-nf-call-iptables", 64)
 	return err == nil && len(text) > 0 && text[0] == '1'
 }
 
-// Open makes the bridge, unless it was made.
+// Open makes the bridge, unless it exists.
 func (n *Network) Open() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,9 +94,9 @@ func (n *Network) Open() error {
 	return nil
 }
 
-// Join gives the network namespace of a process an interface on the bridge,
-// which goes when the namespace does, and returns its address. Leave gives that
-// back once the container has been removed.
+// Join gives the network namespace of a process an interface on the bridge, and returns its
+// address. The interface disappears with the namespace. After the container's removal, Leave gives
+// the address back.
 func (n *Network) Join(pid int) (netip.Addr, error) {
 	if err := n.Open(); err != nil {
 		return netip.Addr{}, err
@@ -129,11 +131,11 @@ func (n *Network) cable(pid int, address netip.Addr) error {
 	})
 }
 
-// inner is what a container calls its interface.
+// inner is the name of the interface inside a container.
 const inner = "eth0"
 
-// hardware is the same for the same address, so that what others remember of it
-// is right for the next container that gets it.
+// hardware is always the same for an address, so that neighbours' caches stay right for the next
+// container with that address.
 func hardware(address netip.Addr) net.HardwareAddr {
 	b := address.As4()
 	return append(net.HardwareAddr{0x02, 0x42}, b[:]...)
@@ -143,9 +145,9 @@ func addressOf(address netip.Addr, in netip.Prefix) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(in.Bits(), 32)}}
 }
 
-// take returns an address that no container has, the one that was given back
-// longest ago: the kernel takes a namespace down some time after its last process
-// has ended, and until then it answers.
+// take returns a free address, the one that was given back longest ago. The kernel removes a
+// namespace some time after its last process has ended, and until then the namespace still answers
+// at its address.
 func (n *Network) take() (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,11 +158,11 @@ func (n *Network) take() (netip.Addr, error) {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("no address of %v is free", n.subnet)
+	return netip.Addr{}, fmt.Errorf("all addresses of %v are in use", n.subnet)
 }
 
-// after is the container's address behind another one, in a circle. The first of
-// the subnet is the host's, and the last is that of all.
+// after is the next address for a container, in a circle. The first of the subnet is the host's,
+// and the last is the broadcast address.
 func (n *Network) after(a netip.Addr) netip.Addr {
 	if a = a.Next(); n.subnet.Contains(a.Next()) {
 		return a
@@ -168,7 +170,7 @@ func (n *Network) after(a netip.Addr) netip.Addr {
 	return n.subnet.Addr().Next().Next()
 }
 
-// Leave gives an address back; the zero Addr is none.
+// Leave gives an address back. It ignores the zero Addr.
 func (n *Network) Leave(address netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

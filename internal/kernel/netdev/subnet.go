@@ -29,10 +29,11 @@ next:
 		}
 		return p, nil
 	}
-	return netip.Prefix{}, errors.New("no private addresses are free: all of 10.213.0.0/16 is routed")
+	return netip.Prefix{}, errors.New("no private addresses are free: this host has routes or addresses in all of " +
+		"10.213.0.0/16")
 }
 
-// taken lists the networks that routes, but the default one, and addresses name.
+// taken lists the networks of all routes, except the default one, and of all addresses.
 func taken() ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	routes, err := Whole(func() ([]netlink.Route, error) {

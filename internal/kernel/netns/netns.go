@@ -1,4 +1,4 @@
-// Package netns does something in the network namespace of another process.
+// Package netns calls functions in the network namespace of another process.
 package netns
 
 import (
@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In calls do in the network namespace of a process: the sockets that do opens
-// are there, and stay there. Do opens them itself and starts no goroutine. The
-// errors are do's, those of a process that is gone, which wrap fs.ErrNotExist,
-// and those of an ordinary user, which wrap fs.ErrPermission.
+// In calls do in the network namespace of a process: sockets that do opens are in that namespace
+// and stay there. do must open them itself and start no goroutine. In returns do's error. If the
+// process has ended, the error wraps fs.ErrNotExist; if this user lacks the right, it wraps
+// fs.ErrPermission.
 //
-// It is never done on this process's first thread, whose namespace /proc/self
-// shows as that of the process.
+// In never uses this process's first thread, because /proc/self shows that thread's namespace as
+// the process's.
 func In(pid int, do func() error) error {
 	name := fmt.Sprintf("/proc/%d/ns/net", pid)
 	theirs, err := os.Open(name)
@@ -30,7 +30,7 @@ func In(pid int, do func() error) error {
 	}
 	defer func() { _ = ours.Close() }() // as above
 	if same(ours, theirs) {
-		return do() // which takes no right
+		return do() // needs no right
 	}
 	return Elsewhere(func() (back bool, err error) {
 		if err := unix.Setns(int(theirs.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -48,8 +48,8 @@ func same(a, b *os.File) bool {
 	return err == nil && too == nil && os.SameFile(x, y)
 }
 
-// Elsewhere calls do on a thread of its own that is not the first. One that do
-// has not brought back ends.
+// Elsewhere calls do on a thread of its own that is not the first. The thread ends if do could not
+// return it to its namespace.
 func Elsewhere(do func() (back bool, err error)) error {
 	ended := make(chan error, 1)
 	var run func()
@@ -59,7 +59,7 @@ func Elsewhere(do func() (back bool, err error)) error {
 			defer runtime.UnlockOSThread()
 			other := make(chan struct{})
 			go func() { defer close(other); run() }()
-			<-other // while this one holds the first thread
+			<-other // this goroutine keeps the first thread busy meanwhile
 			return
 		}
 		back, err := do()

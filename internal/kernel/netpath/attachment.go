@@ -17,14 +17,14 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// A Link is how a network namespace is attached to what is outside of it.
+// A Link is how a network namespace is connected to the outside.
 type Link struct {
-	Kind   string // of its interface: "veth", "macvlan", "tuntap" … ; empty where there is none but loopback
-	Outer  string // what that lies on, of the host's: "bridge docker0", "eth0"; empty where there is none
-	Holder string // the program that holds a TAP device, such as "slirp4netns"; empty where there is none
+	Kind   string // of its interface: "veth", "macvlan", "tuntap" … ; empty if it has only loopback
+	Outer  string // the host's interface below it: "bridge docker0", "eth0"; empty if there is none
+	Holder string // the program that holds a TAP device, such as "slirp4netns"; empty if there is none
 }
 
-// Words are what a packet from outside passes, the outermost first.
+// Words are the parts that a packet from outside passes, the outermost first.
 func (l Link) Words() []string {
 	switch {
 	case l.Kind == "":
@@ -37,10 +37,9 @@ func (l Link) Words() []string {
 	return []string{l.Outer, l.Kind}
 }
 
-// Network says what the link is in the words of Spec.Network: "none" where there
-// is no interface, "bridge", "macvlan", "slirp4netns", "pasta", or else the kind
-// of the interface, which is no such word. It is empty where what is outside
-// cannot be seen from here.
+// Network is the link's value for Spec.Network: "none" without an interface, "bridge", "macvlan",
+// "slirp4netns", "pasta", or otherwise the kind of the interface, which is not a value of
+// Spec.Network. It is empty if the outside cannot be read from here.
 func (l Link) Network() string {
 	switch {
 	case l.Kind == "":
@@ -56,8 +55,8 @@ func (l Link) Network() string {
 	return l.Kind
 }
 
-// Network is the network of a process in the words of Spec.Network, "host" being
-// this process's. Word stands where the kernel does not tell.
+// Network is the network of a process as a value of Spec.Network; "host" is this process's network.
+// If the kernel does not tell, it is word.
 func Network(pid int, word string) (string, error) {
 	same, err := readback.SameNamespace("net", pid, readback.Self)
 	if err == nil && same {
@@ -76,8 +75,8 @@ func Network(pid int, word string) (string, error) {
 	return word, err
 }
 
-// Attachment returns how the network namespace of a process is attached: by the
-// interface that wayOut finds.
+// Attachment returns how the network namespace of a process is connected, by the interface that
+// wayOut finds.
 func Attachment(pid int) (Link, error) {
 	inside, err := at(pid)
 	if err != nil {
@@ -102,15 +101,15 @@ func Attachment(pid int) (Link, error) {
 	return l, err
 }
 
-// among reports whether a macvlan hands packets to the others on its interface by
-// itself: they do not pass the interface.
+// among reports whether a macvlan itself passes packets to the other macvlans on its interface,
+// without using the interface.
 func among(link netlink.Link) bool {
 	m, ok := link.(*netlink.Macvlan)
 	return ok && m.Mode == netlink.MACVLAN_MODE_BRIDGE
 }
 
-// leadsHere reports whether what an interface of another namespace lies on, or
-// is the other end of, is in this one: only then its number is one of here.
+// leadsHere reports whether the parent or the other end of an interface in another namespace is in
+// this namespace. Only then is its index valid here.
 func leadsHere(inside *netlink.Handle, link netlink.Link) bool {
 	here, err := inside.GetNetNsIdByPid(os.Getpid())
 	return err == nil && here >= 0 && here == link.Attrs().NetNsID
@@ -124,10 +123,10 @@ func at(pid int) (h *netlink.Handle, err error) {
 	})
 }
 
-// wayOut returns the interface by which packets come; nil where there is none. It is
-// the first with an address; else one without that is up, as gVisor leaves it, which
-// takes the address for its own network stack. What a kernel puts into every
-// namespace, such as tunl0, has no address and is down.
+// wayOut returns the interface by which packets come; nil if there is none. It is the first one
+// with an address, otherwise one without an address that is up: gVisor takes the address away for
+// its own network stack. Interfaces that the kernel puts into every namespace, such as tunl0, have
+// no address and are down.
 func wayOut(h *netlink.Handle) (netlink.Link, error) {
 	links, err := netdev.Whole(h.LinkList)
 	if err != nil {
@@ -152,8 +151,8 @@ func wayOut(h *netlink.Handle) (netlink.Link, error) {
 	return up, nil
 }
 
-// bridgeOf returns the bridge that the other end of a veth, which is in this
-// namespace, is a port of; empty where it is in none.
+// bridgeOf returns the bridge that has the other end of a veth, in this namespace, as a port; empty
+// if there is none.
 func bridgeOf(inner netlink.Link) (string, error) {
 	outer, err := linkByIndex(inner.Attrs().ParentIndex)
 	if err != nil || outer == nil {
@@ -173,7 +172,7 @@ func named(index int) (string, error) {
 	return describe(link), nil
 }
 
-// linkByIndex returns an interface of this namespace; nil where there is none.
+// linkByIndex returns an interface of this namespace; nil if there is none.
 func linkByIndex(index int) (netlink.Link, error) {
 	link, err := netlink.LinkByIndex(index)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -182,8 +181,8 @@ func linkByIndex(index int) (netlink.Link, error) {
 	return link, err
 }
 
-// holder returns the name of the program that holds the TAP device of a process's
-// network namespace: one that has it open, and whose arguments name the namespace.
+// holder returns the name of the program that holds the TAP device of a process's network
+// namespace: it has the device open, and its arguments name the namespace.
 func holder(pid int, device string) (string, error) {
 	ns, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"net/netip"
 )
 
-// FreePort returns a port that nobody listens on now, at an address of this host, in any
-// of the protocols: "tcp", "udp". The unspecified address stands for all. Somebody may take
-// the port before the caller does.
+// FreePort returns a port at an address of this host that is free now in all of the given protocols
+// ("tcp", "udp"). The unspecified address means all addresses. Another program may take the port
+// before the caller does.
 func FreePort(at netip.Addr, protocols ...string) (port uint16, err error) {
-	const tries = 20 // what one protocol has free another may not
+	const tries = 20 // a port that is free in one protocol may be taken in the other
 	for range tries {
 		if port, err = freePort(at, protocols); err == nil {
 			break
@@ -21,14 +21,14 @@ func FreePort(at netip.Addr, protocols ...string) (port uint16, err error) {
 
 func freePort(at netip.Addr, protocols []string) (port uint16, err error) {
 	for _, protocol := range protocols {
-		on := netip.AddrPortFrom(at, port) // 0 has the kernel choose
+		on := netip.AddrPortFrom(at, port) // 0 lets the kernel choose
 		if protocol == "udp" {
 			c, failed := net.ListenUDP("udp", net.UDPAddrFromAddrPort(on))
 			if failed != nil {
 				return 0, failed
 			}
 			defer func() { err = errors.Join(err, c.Close()) }()
-			port = c.LocalAddr().(*net.UDPAddr).AddrPort().Port() // the type that was asked for
+			port = c.LocalAddr().(*net.UDPAddr).AddrPort().Port() // the type is known from the protocol
 			continue
 		}
 		l, failed := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(on))

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handover is what becomes of a packet to a published port once it is on
-// loopback: the kernel rewrites its address, or a program takes it and sends it
-// on, from this namespace or from the container's own.
+// handover tells what happens to a packet to a published port once it is on loopback: the kernel
+// rewrites its address, or a program receives it and passes it on, from this namespace or from the
+// container's own.
 func (t target) handover(ctx context.Context, pid int, own Link) ([]string, error) {
 	conn, err := t.send(ctx)
 	if errors.Is(err, unix.ECONNREFUSED) {
-		return []string{Unknown}, nil // nobody is there, and nothing to be seen
+		return []string{Unknown}, nil // no process listens, so there is nothing to see
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close() }() // nothing is left to be said on it
+	defer func() { _ = conn.Close() }() // nothing more is sent
 	from, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (t target) handover(ctx context.Context, pid int, own Link) ([]string, erro
 	return t.proxy(pid, own)
 }
 
-// send sends something.
+// send sends a packet to the target.
 func (t target) send(ctx context.Context) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, t.protocol, t.address.String())
 	if err == nil && t.protocol == "udp" {
@@ -55,12 +55,12 @@ func (t target) send(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
-// followed reports whether the kernel sends a packet from that address to another
-// one than the target's. Where it does not follow connections, it rewrites none.
+// followed reports whether the kernel sends packets from that address to an address that is not the
+// target's. A kernel without connection tracking rewrites no address.
 func (t target) followed(from netip.AddrPort) (bool, error) {
 	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 	if err != nil {
-		return false, fmt.Errorf("list the connections that the kernel follows: %w", err)
+		return false, fmt.Errorf("list the connections that the kernel tracks: %w", err)
 	}
 	for _, f := range flows {
 		if protocolOf(f.Forward.Protocol) == t.protocol && tuple(f.Forward.SrcIP, f.Forward.SrcPort) == from && tuple(f.Forward.DstIP, f.Forward.DstPort) == t.address {
@@ -80,11 +80,10 @@ func protocolOf(number uint8) string {
 	return ""
 }
 
-// left is followed for an ordinary user. It reports whether a connection from that
-// address has left this namespace: no socket in it is its other end. A datagram
-// leaves nothing behind to be seen. It has not left if a program that this user
-// may look into, the only kind that proxy finds, listens: whoever started that
-// for the port cannot have the kernel rewrite addresses.
+// left replaces followed for an ordinary user. It reports whether a connection from that address
+// has left this namespace, because no socket in it is its other end. A datagram leaves no trace. If
+// a program that this user may inspect listens (proxy finds only such programs), the packet has not
+// left: a user who starts such a program cannot make the kernel rewrite addresses.
 func (t target) left(from netip.AddrPort) (bool, error) {
 	if t.protocol != "tcp" {
 		return false, nil
@@ -98,7 +97,7 @@ func tuple(ip net.IP, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(address.Unmap(), port)
 }
 
-// proxy is the program that listens at the target, and how it goes on.
+// proxy is the program that listens at the target, and the path behind it.
 func (t target) proxy(pid int, own Link) ([]string, error) {
 	who, err := t.listener()
 	if err != nil {
@@ -119,13 +118,13 @@ func (t target) proxy(pid int, own Link) ([]string, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case inside: // and connects there, to an address of the container's own
+	case inside: // it connects inside, to an address of the container's own
 		return append(path, Loopback), nil
 	}
 	return append(path, own.Words()...), nil
 }
 
-// listener returns the process that listens at the target; 0 where none is seen.
+// listener returns the process that listens at the target; 0 if none is visible.
 func (t target) listener() (pid int, err error) {
 	all, err := t.sockets()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package netpath reads from the kernel what a packet passes on its way from a
-// client to a container: bridges, veth pairs, NAT, programs that pass it on.
-// Nothing is assumed from an engine's name or from what was asked of it.
+// Package netpath reads from the kernel what a packet passes on its way from a client to a
+// container: bridges, veth pairs, NAT, proxies. It assumes nothing from an engine's name or from
+// what was requested.
 //
-// Containers are looked at through /proc/PID/ns/net, from a thread of this
-// process; theirs are not disturbed. Where an ordinary user lacks the right, or
-// a process is not seen from here, the word is Unknown, and that is no error.
+// It examines containers through /proc/PID/ns/net, from a thread of this process, without
+// disturbing theirs. If this user lacks the right, or if a process is not visible from here, the
+// result is Unknown, which is not an error.
 package netpath
 
 import (
@@ -23,24 +23,23 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// The words of a path, beside the names of programs that pass packets on.
+// The parts of a path, besides the names of proxies.
 const (
 	Loopback = "loopback" // the loopback interface of a network namespace
 	NAT      = "NAT"      // the kernel rewrites the packet's address
 	Unknown  = "unknown"  // it cannot be read from here
 )
 
-// An Engine says which process a container is and where it is reached.
+// An Engine tells the process and the address of a container.
 type Engine interface {
 	bench.Addresser
 	bench.Overseer
 }
 
-// Of is Addresser.Path for an engine's container, whose Spec has that Reach.
+// Of implements Addresser.Path for an engine's container; reach is its Spec's Reach.
 //
-// Of a published port it is read by a packet of its own: a TCP connection that
-// is closed at once, or an empty UDP datagram. So it is not called while
-// something is measured.
+// For a published port it sends a packet of its own: a TCP connection that it closes at once, or an
+// empty UDP datagram. So it must not be called during a measurement.
 func Of(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach string) ([]string, error) {
 	address, err := e.Address(ctx, c, p)
 	if err != nil {
@@ -59,63 +58,63 @@ func Of(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach st
 	return nil, fmt.Errorf("path to port %d of %.12s: %w", p.Container, c.ID(), err)
 }
 
-// outward is the address by which others reach this host, for one that stands for
-// all that it has: what comes from outside is published for them.
+// outward replaces the unspecified address by the one at which other machines reach this host:
+// ports for clients outside are published there.
 func outward(to netip.AddrPort) netip.AddrPort {
 	if !to.Addr().IsUnspecified() {
 		return to
 	}
-	elsewhere := net.IPv4(198, 51, 100, 1) // set aside for documentation: nobody's
+	elsewhere := net.IPv4(198, 51, 100, 1) // reserved for documentation, so nobody has it
 	routes, err := netlink.RouteGet(elsewhere)
 	if err != nil || len(routes) == 0 {
-		return bench.OnLoopback(to.Port()) // there are no others
+		return bench.OnLoopback(to.Port()) // the host has no other address
 	}
 	return tuple(routes[0].Src, to.Port())
 }
 
-// unreadable reports whether an error says that something is not to be seen.
+// unreadable reports whether an error means that something is not visible to this process.
 func unreadable(err error) bool {
 	return errors.Is(err, bench.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// A target is what a client sends to.
+// A target is the address that a client sends to.
 type target struct {
 	protocol string
 	address  netip.AddrPort
 }
 
-// way is the path to a container whose first process has that number.
+// way is the path to the container whose first process is pid.
 func way(ctx context.Context, pid int, t target, reach string) ([]string, error) {
 	same, err := readback.SameNamespace("net", pid, readback.Self)
 	if err != nil {
 		return nil, err
 	}
 	var first []string
-	if same || reach != bench.ReachPeer { // the way of a peer, from the network on, is not this host's
+	if same || reach != bench.ReachPeer { // a peer's packets do not enter from this host
 		if first, err = entry(t.address.Addr()); err != nil || same {
 			return first, err
 		}
 	}
 	own, err := Attachment(pid)
 	if errors.Is(err, fs.ErrPermission) {
-		own, err = Link{}, nil // what there is on the way to it can be seen
+		own, err = Link{}, nil // the rest of the path is still readable
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case reach == bench.ReachPeer: // the peer's own end is like this one
+	case reach == bench.ReachPeer: // the peer is connected like this container
 		return own.Words(), nil
 	case reach == bench.ReachPublished:
 		over, err := t.handover(ctx, pid, own)
 		return append(first, over...), err
-	case len(first) > 0 && first[0] == own.Words()[0]: // the bridge is the host's way in
+	case len(first) > 0 && first[0] == own.Words()[0]: // the bridge is also where the host's packets enter
 		return own.Words(), nil
 	}
 	return append(first, own.Words()...), nil
 }
 
-// entry is by which interface a packet of the host's leaves for an address.
+// entry is the interface by which the host sends packets to an address.
 func entry(to netip.Addr) ([]string, error) {
 	routes, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {
@@ -131,8 +130,8 @@ func entry(to netip.Addr) ([]string, error) {
 	return []string{describe(link)}, nil
 }
 
-// describe names an interface of the host and its kind. The name of one that tare
-// has made is another in each run and says nothing.
+// describe names an interface of the host and its kind. It omits the name of interfaces that tare
+// made, because it is random.
 func describe(link netlink.Link) string {
 	name := link.Attrs().Name
 	switch kind := link.Type(); {

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
-// maxFile bounds what is read of one file of a process.
+// maxFile limits what is read from one file of a process, in bytes.
 const maxFile = 1 << 20
 
 func dirOf(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }
@@ -32,19 +32,18 @@ func eachProcess(do func(pid int) bool) error {
 	return nil
 }
 
-// nameOf is the name that the kernel has for a process.
+// nameOf is the kernel's name for a process.
 func nameOf(pid int) string {
 	return programOf(cmp.Or(proc.Name(pid), Unknown))
 }
 
-// programOf is a program by what a process calls itself. passt and pasta add which
-// instructions of the processor they use, which is nothing that a path differs by.
+// programOf is the program's name from a process's name. passt and pasta add the processor
+// instructions that they use, which do not matter for a path.
 func programOf(name string) string {
 	return plain.Line(strings.TrimSuffix(name, ".avx2"))
 }
 
-// links returns what the open files of a process are, as the kernel names them;
-// none where that may not be seen.
+// links returns the kernel's names of a process's open files; none if this user may not see them.
 func links(pid int) map[string]string {
 	dir := filepath.Join(dirOf(pid), "fd")
 	entries, err := os.ReadDir(dir)
@@ -95,8 +94,8 @@ func deviceIn(text []byte) string {
 	return ""
 }
 
-// nameIn reports whether an argument of a process is a file that is this network
-// namespace, or a process that is in it.
+// nameIn reports whether an argument of a process names this network namespace: by a file, or by a
+// process that is in it.
 func nameIn(pid int, ns os.FileInfo) bool {
 	for _, arg := range proc.Args(pid) {
 		_, value, ok := strings.Cut(arg, "=")

@@ -8,16 +8,15 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// A Queue is what the queues of packets before interfaces did, added up.
+// A Queue has the counts of the packet queues of interfaces, added up.
 type Queue struct {
 	Drops    float64 // packets that were dropped
-	HeldBack float64 // times that a packet had to wait for a limit of rate (the kernel's "overlimits")
+	HeldBack float64 // times that a rate limit delayed a packet (the kernel's "overlimits")
 }
 
-// Queues returns what the queues before the interfaces of a process's network
-// namespace did since they were made and, of those that are one end of a veth,
-// the queue before the other end, if that is in this namespace: what the process
-// sends waits in the former, what it receives in the latter.
+// Queues returns the counts, since they were made, of the queues of the interfaces in a process's
+// network namespace. For a veth, it adds the queue of the other end, if that is in this namespace.
+// Packets that the process sends wait in the former, packets that it receives in the latter.
 func Queues(pid int) (Queue, error) {
 	inside, err := at(pid)
 	if err != nil {
@@ -43,8 +42,7 @@ func Queues(pid int) (Queue, error) {
 	return sum, nil
 }
 
-// addOuter adds the queue before the other end of a veth, which is in this
-// namespace.
+// addOuter adds the queue of the other end of a veth, which is in this namespace.
 func (q *Queue) addOuter(inner netlink.Link) error {
 	outer, err := linkByIndex(inner.Attrs().ParentIndex)
 	if err != nil || outer == nil {
@@ -58,8 +56,8 @@ func (q *Queue) addOuter(inner netlink.Link) error {
 	return q.add(here, outer)
 }
 
-// add adds the queues before an interface, or every one. A queue that others
-// are part of counts for them too.
+// add adds the queues of an interface, or all. A queue that contains others already includes their
+// counts.
 func (q *Queue) add(h *netlink.Handle, of netlink.Link) error {
 	queues, err := netdev.Whole(func() ([]netlink.Qdisc, error) { return h.QdiscList(of) })
 	if err != nil {

@@ -15,21 +15,20 @@ import (
 
 // A socket is a line of /proc/net/tcp, udp, tcp6 or udp6.
 type socket struct {
-	local, remote netip.AddrPort // IPv4 that comes as IPv6 is IPv4
-	inode         uint64         // 0 of one that no process has yet
+	local, remote netip.AddrPort // IPv4-mapped IPv6 addresses become IPv4
+	inode         uint64         // 0 if no process has it yet
 }
 
-// listensAt reports whether the socket takes what is sent to an address by
-// anybody.
+// listensAt reports whether the socket receives packets from anywhere to an address.
 func (s socket) listensAt(to netip.AddrPort) bool {
 	return s.remote.Port() == 0 && s.local.Port() == to.Port() &&
 		(s.local.Addr() == to.Addr() || s.local.Addr().IsUnspecified())
 }
 
-// maxSockets bounds what is read of the kernel's list of sockets.
+// maxSockets limits what is read from the kernel's list of sockets, in bytes.
 const maxSockets = 64 << 20
 
-// sockets are those of this network namespace that speak the target's protocol.
+// sockets are the sockets of this network namespace with the target's protocol.
 func (t target) sockets() ([]socket, error) {
 	var all []socket
 	for _, name := range []string{t.protocol, t.protocol + "6"} {
@@ -45,8 +44,7 @@ func (t target) sockets() ([]socket, error) {
 	return all, nil
 }
 
-// parseSockets reads the list. Lines that are not as the kernel writes them, such
-// as its heading, are left out.
+// parseSockets reads the list. It skips lines of another form, such as the heading.
 func parseSockets(text []byte) []socket {
 	var all []socket
 	for line := range bytes.Lines(text) {
@@ -64,8 +62,8 @@ func parseSockets(text []byte) []socket {
 	return all
 }
 
-// parseAddress reads "0100007F:1F90": the words of an address as this machine
-// has them in its memory, and a port.
+// parseAddress reads "0100007F:1F90": the words of an address in this machine's byte order, and a
+// port.
 func parseAddress(text []byte) (netip.AddrPort, bool) {
 	host, number, ok := bytes.Cut(text, []byte(":"))
 	port, err := strconv.ParseUint(string(number), 16, 16)

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// LastLevelCache returns the bytes of the last-level cache that the first CPU
-// has, which may be shared by some CPUs and not by all; 0 where the kernel does
-// not tell.
+// LastLevelCache returns the size of the first CPU's last-level cache in bytes; 0 if the kernel
+// does not tell. Other CPUs may share this cache or have their own.
 func LastLevelCache(root string) int64 {
 	// The pattern is well formed.
 	files, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/cpu/cpu0/cache/index*/size"))
 	largest := int64(0)
 	for _, f := range files {
-		text, _ := readFile(f) // of an unreadable one nothing is known
+		text, _ := readFile(f) // an unreadable file counts as unknown
 		largest = max(largest, parseCacheSize(string(text)))
 	}
 	return largest

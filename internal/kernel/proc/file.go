@@ -8,14 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFile bounds what is read of one file of the kernel. The mounts of a
-// machine with thousands of containers are the largest.
+// maxFile limits what is read from one kernel file, in bytes. The mounts of a machine with
+// thousands of containers are the largest.
 const maxFile = 8 << 20
 
-// ReadFile reads a file of a kernel's file system, at most limit bytes, beyond
-// which it fails. It takes the four system calls that this needs: os.ReadFile
-// also asks for the size, which is always 0, and whether the file can be
-// polled, and tare reads dozens of such files in each trial.
+// ReadFile reads a file of a kernel file system. It fails if the file has more than limit bytes. It
+// makes only the four necessary system calls, because tare reads dozens of such files in each
+// trial. os.ReadFile also asks for the size, which is always 0, and whether the file can be polled.
 func ReadFile(name string, limit int) ([]byte, error) {
 	fd, err := retried(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {

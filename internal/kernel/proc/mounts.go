@@ -11,7 +11,7 @@ import (
 type Mount struct {
 	ID, Parent int
 	Device     string // "MAJOR:MINOR" of the file system
-	Root       string // which directory of the file system is mounted
+	Root       string // the mounted directory of the file system
 	Point      string // where
 	Options    string // of the mount, such as "rw,relatime"
 	Type       string // such as "overlay"
@@ -55,7 +55,7 @@ func parseMounts(text []byte) []Mount {
 	var mounts []Mount
 	for line := range strings.Lines(string(text)) {
 		left, right, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
-		// A source may be empty, so blanks are counted, not runs of them.
+		// A source may be empty, so every blank separates.
 		l, r := strings.Split(left, " "), strings.Split(right, " ")
 		if len(l) < 6 || len(r) < 3 {
 			continue

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// The parsers below are called between trials. They allocate nothing, and
-// leave out what they do not understand instead of failing: kernels add lines
-// and columns.
+// The parsers below are called between trials. They allocate nothing, and skip what they do not
+// know instead of failing, because kernels add lines and columns.
 
 // userHz is the unit of times in /proc/stat. It is part of the kernel's ABI
 // and 100 on every architecture that Go supports, whatever CONFIG_HZ is.
@@ -93,8 +92,7 @@ func parseVmstat(text []byte, s *Snapshot) {
 }
 
 // pressure returns the parser of a pressure file, whose lines begin with
-// "some" and "full" and end with the total in µs. A negative Field is not
-// wanted.
+// "some" and "full" and end with the total in µs. A negative Field is skipped.
 func pressure(some, full Field) parser {
 	return func(text []byte, s *Snapshot) { parsePressure(text, some, full, s) }
 }
@@ -248,7 +246,7 @@ func parseConntrack(text []byte, s *Snapshot) {
 
 func parseMeminfo(text []byte, s *Snapshot) {
 	for key, rest := range entries(text) {
-		const kB = 1024 // whatever it says
+		const kB = 1024 // always, although it says "kB"
 		switch string(key) {
 		case "MemAvailable:":
 			s[MemoryAvailable] = first(rest) * kB

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer returns the process at the other end of a Unix socket, the one that
-// listened there; 0 where it cannot be told, such as over TCP or where it is
-// not seen from this process's PID namespace.
+// Peer returns the process that listened at the other end of a Unix socket; 0 if it is unknown, as
+// over TCP or if the process is not visible in this PID namespace.
 func Peer(conn net.Conn) int {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

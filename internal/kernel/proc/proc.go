@@ -1,15 +1,13 @@
-// Package proc reads the kernel's own counts of what the machine did, and what
-// it tells of processes and mounts.
+// Package proc reads the kernel's counts of what the machine did, and its data about processes and
+// mounts.
 //
-// A Sampler is made for being read before and after each trial: it keeps its
-// files open, reads them into one buffer and parses without allocating, so that
-// looking at the machine disturbs it as little as can be. The general libraries
-// for /proc return maps and strings, which is right for an exporter and a
-// hundred times too dear here.
+// A Sampler is made to be read before and after each trial. It keeps its files open, reads them
+// into one buffer and parses without allocating, so that reading disturbs the machine as little as
+// possible. The general libraries for /proc return maps and strings, which suits an exporter but
+// would cost a hundred times too much here.
 //
-// Every file is read below a given root, "/" or a captured tree, and reading is
-// apart from parsing. No file must be there: what a kernel does not count is
-// NaN, never 0.
+// Every file is read below a given root, "/" or a captured tree, and reading is separate from
+// parsing. Any file may be missing: what a kernel does not count is NaN, never 0.
 package proc
 
 import (
@@ -21,8 +19,8 @@ import (
 // A Field is one count or level that the kernel keeps.
 type Field int
 
-// The fields, in base units: seconds, bytes, numbers. Those marked "level" are
-// what is now; all others only grow, from the machine's start.
+// The fields, in base units: seconds, bytes, numbers. Those marked "level" are present values; all
+// others only grow, from the machine's start.
 const (
 	// From stat. Times are over all CPUs, in steps of 10 ms.
 	UserTime        Field = iota // s in user mode, low priority included
@@ -36,7 +34,7 @@ const (
 	Interrupts                   // hardware interrupts
 	Softirqs                     // software interrupts
 	Forks                        // processes and threads started
-	Running                      // level: threads that run or could
+	Running                      // level: threads that run or are ready to run
 	Blocked                      // level: threads that wait for a disk
 	// From schedstat, which not every kernel has.
 	CPUTime    // s on a CPU, over all CPUs, exact
@@ -48,7 +46,7 @@ const (
 	SwapIns     // pages read from swap
 	SwapOuts    // pages written to swap
 	AllocStalls // allocations that had to free memory first
-	OOMKills    // processes killed for want of memory
+	OOMKills    // processes killed because memory ran out
 	// From pressure/*: time in which at least one thread (some), or all (full),
 	// could not go on.
 	CPUPressure    // s, some
@@ -56,8 +54,7 @@ const (
 	MemoryFull     // s, full
 	IOPressure     // s, some
 	IOFull         // s, full
-	// From diskstats, over the disks that are no partitions and lie on no
-	// other device.
+	// From diskstats, over whole disks that are not built on other devices.
 	DiskReads      // reads that were completed
 	DiskReadBytes  // B
 	DiskWrites     // writes that were completed
@@ -77,10 +74,10 @@ const (
 	TimerSoftirqs // timers
 	NetRxSoftirqs // packets received
 	NetTxSoftirqs // packets sent
-	BlockSoftirqs // block devices that were done
+	BlockSoftirqs // completed requests of block devices
 	// From net/snmp of this process's network namespace.
-	TCPRetransmits // segments sent once more
-	UDPErrors      // datagrams lost on the way in or out for want of room, or damaged
+	TCPRetransmits // segments retransmitted
+	UDPErrors      // datagrams lost because a buffer was full, or damaged
 	// From net/stat/nf_conntrack of this process's network namespace.
 	Tracked    // level: connections that the kernel tracks, for its firewall and for translating addresses
 	TrackDrops // packets dropped because a connection could not be tracked
@@ -97,7 +94,7 @@ const (
 	fields int = iota
 )
 
-// A Snapshot is the value of each Field; NaN where there is none.
+// A Snapshot is the value of each Field; NaN if there is none.
 type Snapshot [fields]float64
 
 // clear sets every field to "none".
@@ -127,10 +124,10 @@ const (
 	CPUFreq
 )
 
-// A parser sets the fields that text gives. It leaves the others alone.
+// A parser sets the fields that text contains, and leaves the others alone.
 type parser func(text []byte, s *Snapshot)
 
-// A file is one that a Source reads, by its name below the root.
+// A file is a file that a Source reads, by its name below the root.
 type file struct {
 	name  string
 	parse parser
@@ -147,7 +144,7 @@ func (s Source) files(root string) []file {
 		return []file{{"proc/vmstat", parseVmstat}}
 	case Pressure:
 		return []file{
-			{"proc/pressure/cpu", pressure(CPUPressure, -1)}, // "full" has no meaning for CPUs of a whole machine
+			{"proc/pressure/cpu", pressure(CPUPressure, -1)}, // "full" is meaningless for the CPUs of a whole machine
 			{"proc/pressure/memory", pressure(MemoryPressure, MemoryFull)},
 			{"proc/pressure/io", pressure(IOPressure, IOFull)},
 		}
@@ -173,9 +170,8 @@ func (s Source) files(root string) []file {
 	panic(fmt.Sprintf("proc: no source %d", s))
 }
 
-// disks lists the block devices that are hardware, or that a hypervisor shows
-// as such: not loop, device mapper, RAID and the like, whose requests would be
-// counted again on the disks below them.
+// disks lists the block devices that are hardware, real or virtual. It omits loop devices, device
+// mapper, RAID and the like, whose requests would be counted again on the disks below them.
 func disks(root string) []string {
 	links, err := filepath.Glob(filepath.Join(root, "sys/block/*/device"))
 	if err != nil {
@@ -188,8 +184,8 @@ func disks(root string) []string {
 	return names
 }
 
-// frequencies bounds how many groups of CPUs are asked: each answer can cost
-// an interrupt on the CPU in question.
+// frequencies limits how many groups of CPUs are read, because each reading can interrupt a CPU of
+// the group.
 func frequencies(root string) []file {
 	const most = 4
 	names, err := filepath.Glob(filepath.Join(root, "sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"))

@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Process is one process. PID and Start together name it for as long as the
-// machine runs; a PID alone is used again.
+// A Process is one process. PID and Start together identify it until the machine restarts; a PID
+// alone can be reused.
 type Process struct {
 	PID    int
 	Parent int
 	Group  int    // process group
 	State  byte   // as the kernel's letter: R, S, D, Z, T, …
-	Start  uint64 // when it started, in ticks of 10 ms since the machine did
+	Start  uint64 // start time, in ticks of 10 ms since the machine started
 }
 
 // Find returns a process. errors.Is(err, fs.ErrNotExist) if there is none.
 func Find(root string, pid int) (Process, error) {
 	name := filepath.Join(root, "proc", strconv.Itoa(pid), "stat")
 	text, err := readFile(name)
-	if errors.Is(err, unix.ESRCH) { // it ended between open and read
+	if errors.Is(err, unix.ESRCH) { // the process ended between open and read
 		err = fmt.Errorf("%s: %w", name, os.ErrNotExist)
 	}
 	if err != nil {
@@ -35,13 +35,12 @@ func Find(root string, pid int) (Process, error) {
 	}
 	p, ok := parseProcess(text)
 	if !ok {
-		return Process{}, fmt.Errorf("%s: not as the kernel writes it: %.80q", name, text)
+		return Process{}, fmt.Errorf("%s: unexpected format: %.80q", name, text)
 	}
 	return p, nil
 }
 
-// Runs reports whether there is a process of that number that has not ended. One
-// that has ended and waits to be collected does not run.
+// Runs reports whether a process with that number exists and has not ended. A zombie does not run.
 func Runs(root string, pid int) bool {
 	p, err := Find(root, pid)
 	return err == nil && p.State != 'Z'
@@ -96,8 +95,8 @@ func parseProcess(text []byte) (p Process, ok bool) {
 	return p, errors.Join(errs[:]...) == nil
 }
 
-// All returns every process, in order of PID. Those that end meanwhile, or may
-// not be looked at, are left out.
+// All returns every process, in order of PID. It omits processes that end meanwhile or that this
+// user may not inspect.
 func All(root string) ([]Process, error) {
 	dir := filepath.Join(root, "proc")
 	entries, err := os.ReadDir(dir)
@@ -131,8 +130,8 @@ type MarkedProcess struct {
 }
 
 // Marked finds the processes that were started with the variable key in their
-// environment, children that inherited it included. Processes of other users
-// that may not be looked at are left out.
+// environment, children that inherited it included. It omits processes of other users that this
+// user may not inspect.
 func Marked(root, key string) ([]MarkedProcess, error) {
 	all, err := All(root)
 	if err != nil {
@@ -147,9 +146,8 @@ func Marked(root, key string) ([]MarkedProcess, error) {
 	return found, nil
 }
 
-// FindMarked is Find of a process that was started with the variable key in
-// its environment. One that has ended has none any more, even if its parent
-// has not waited for it.
+// FindMarked is Find for a process that was started with the variable key in its environment. A
+// process that has ended has lost its environment, even if its parent has not waited for it.
 func FindMarked(root string, pid int, key string) (p MarkedProcess, ok bool) {
 	found, err := Find(root, pid)
 	if err != nil {
@@ -159,8 +157,8 @@ func FindMarked(root string, pid int, key string) (p MarkedProcess, ok bool) {
 	return MarkedProcess{found, value}, ok
 }
 
-// mark reads the variable key of a process; false also where it has ended or
-// is not ours to look at.
+// mark reads the variable key of a process. It returns false too if the process has ended or this
+// user may not inspect it.
 func mark(root string, pid int, key string) (string, bool) {
 	text, err := readFile(filepath.Join(root, "proc", strconv.Itoa(pid), "environ"))
 	if err != nil {
@@ -169,7 +167,7 @@ func mark(root string, pid int, key string) (string, bool) {
 	return parseEnviron(text, key)
 }
 
-// parseEnviron looks key up among the KEY=VALUE that NULs separate.
+// parseEnviron looks up key in a list of KEY=VALUE, separated by NULs.
 func parseEnviron(text []byte, key string) (string, bool) {
 	for entry := range bytes.SplitSeq(text, []byte{0}) {
 		if k, v, ok := bytes.Cut(entry, []byte("=")); ok && string(k) == key {

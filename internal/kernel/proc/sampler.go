@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Sampler reads kernel files again and again. It is used by one goroutine at
-// a time.
+// A Sampler reads kernel files repeatedly. It is for one goroutine at a time.
 type Sampler struct {
 	open []openFile
 	buf  []byte
 }
 
-// An openFile is a descriptor of the kernel's, not an os.File: those are
-// registered with the runtime's poller, which pressure files would wake.
+// An openFile is a plain descriptor and not an os.File, which would be registered with Go's poller,
+// and pressure files would wake that.
 type openFile struct {
 	fd    int
 	parse parser
@@ -25,13 +24,13 @@ type openFile struct {
 const (
 	// firstBuffer holds /proc/stat of a machine with 256 CPUs.
 	firstBuffer = 64 << 10
-	// maxBuffer bounds what is read of one file; the rest is left out.
+	// maxBuffer limits what is read from one file, in bytes; the rest is ignored.
 	maxBuffer = 4 << 20
 )
 
 // Open opens the files of the given sources below root: "/", or a captured
-// tree. Files that are not there, or not for this user, are left out; it is an
-// error only if that is all of them.
+// tree. It skips files that do not exist or that this user may not read; it is an error only if
+// none is left.
 func Open(root string, sources ...Source) (*Sampler, error) {
 	s := &Sampler{buf: make([]byte, firstBuffer)}
 	var last error
@@ -52,8 +51,8 @@ func Open(root string, sources ...Source) (*Sampler, error) {
 	return s, nil
 }
 
-// Read takes a snapshot. What cannot be read is NaN. Once its buffer has grown
-// to the largest file, Read allocates nothing.
+// Read takes a snapshot. Values that cannot be read are NaN. Once its buffer has grown to the
+// largest file, Read allocates nothing.
 func (s *Sampler) Read(into *Snapshot) {
 	into.clear()
 	for _, f := range s.open {
@@ -63,8 +62,8 @@ func (s *Sampler) Read(into *Snapshot) {
 	}
 }
 
-// read reads a whole file from its beginning. The kernel hands out some files
-// a page at a time, so it asks until nothing more comes.
+// read reads a whole file from its beginning. The kernel returns some files one page at a time, so
+// it reads until nothing more comes.
 func (s *Sampler) read(fd int) ([]byte, error) {
 	n := 0
 	for {

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// lines are those of text, without what ends them.
+// lines are the lines of text, without line ends.
 func lines(text []byte) iter.Seq[[]byte] {
 	return func(yield func(line []byte) bool) {
 		for rest := text; len(rest) > 0; {
@@ -18,9 +18,8 @@ func lines(text []byte) iter.Seq[[]byte] {
 	}
 }
 
-// entries are the lines of text, each cut behind its first field. Like lines, it
-// allocates nothing where the loop over it is in a function of its own, and not in
-// a literal that is returned.
+// entries are the lines of text, each cut after its first field. Like lines, it allocates nothing
+// if the loop over it is in a named function and not in a returned function literal.
 func entries(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, rest []byte) bool) {
 		for rest := text; len(rest) > 0; {
@@ -54,7 +53,7 @@ func nextField(line []byte) (field, rest []byte) {
 	return line[i:j], line[j:]
 }
 
-// number reads a decimal number with an optional fraction; NaN if it is none.
+// number reads a decimal number with an optional fraction; NaN if it is not one.
 func number(field []byte) float64 {
 	n, scale, point := 0.0, 1.0, false
 	for _, c := range field {
@@ -76,13 +75,13 @@ func number(field []byte) float64 {
 	return n / scale
 }
 
-// first reads the first field of a line as a number; NaN if it is none.
+// first reads the first field of a line as a number; NaN if it is not one.
 func first(line []byte) float64 {
 	field, _ := nextField(line)
 	return number(field)
 }
 
-// hex reads a hexadecimal number; NaN if it is none.
+// hex reads a hexadecimal number; NaN if it is not one.
 func hex(field []byte) float64 {
 	n := 0.0
 	for _, c := range field {
@@ -113,7 +112,7 @@ func numbers(line []byte, dst []float64) int {
 	return len(dst)
 }
 
-// sum adds the numbers of a line up.
+// sum adds up the numbers of a line.
 func sum(line []byte) float64 {
 	all := math.NaN()
 	for field, rest := nextField(line); len(field) > 0; field, rest = nextField(rest) {

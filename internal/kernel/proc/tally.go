@@ -9,29 +9,28 @@ import (
 	"strconv"
 )
 
-// A Tally is what the kernel has counted for a process since it began. NaN
-// stands for what this kernel does not count, or does not tell this user.
+// A Tally is what the kernel has counted for a process since it started. A value is NaN if this
+// kernel does not count it, or does not tell this user.
 type Tally struct {
-	// Of the process, its threads that have ended and the children that it has
-	// waited for included.
+	// For the process, including its ended threads and the children that it has waited for.
 	UserTime    float64 // s, in steps of 10 ms
 	SystemTime  float64 // s in the kernel, in steps of 10 ms
 	PageFaults  float64 // major ones included
-	MajorFaults float64 // that had to wait for a disk
+	MajorFaults float64 // those that waited for a disk
 	Reads       float64 // system calls that read
 	Writes      float64 // system calls that write
-	// Of the threads that there are.
+	// For the present threads.
 	WaitTime    float64 // s ready to run while others ran
 	DiskTime    float64 // s waiting for block devices, in steps of 10 ms; only with the kernel's delay accounting
-	Waits       float64 // switches to another thread because there was nothing to do
-	Preemptions float64 // switches to another thread because it was that one's turn
+	Waits       float64 // switches to another thread because this one had to wait
+	Preemptions float64 // switches to another thread because its time was up
 	Migrations  float64 // moves to another CPU
-	// Filters is how many seccomp filters each system call of the first thread
-	// goes through: what is now, and no count.
+	// Filters is how many seccomp filters each system call of the first thread goes through. It is
+	// a present value, not a count.
 	Filters float64
 }
 
-// Plus adds two tallies; of Filters it keeps the larger.
+// Plus adds two tallies, but keeps the larger Filters.
 func (t Tally) Plus(u Tally) Tally {
 	a, b := t.sums(), u.sums()
 	for i := range a {
@@ -41,7 +40,7 @@ func (t Tally) Plus(u Tally) Tally {
 	return t
 }
 
-// Minus takes off what had been counted before; Filters stays as it is.
+// Minus subtracts the counts of before; Filters stays as it is.
 func (t Tally) Minus(before Tally) Tally {
 	a, b := t.sums(), before.sums()
 	for i := range a {
@@ -85,11 +84,10 @@ func Count(root string, pid int) (Tally, error) {
 	return t, nil
 }
 
-// addThread adds what is counted for one thread. One that ends meanwhile is
-// left out.
+// addThread adds the counts of one thread. It ignores a thread that ends meanwhile.
 func (t *Tally) addThread(dir string, delays bool) {
 	one := Tally{DiskTime: math.NaN()}
-	schedstat, _ := readFile(filepath.Join(dir, "schedstat")) // nothing is read of what is not there
+	schedstat, _ := readFile(filepath.Join(dir, "schedstat")) // if it does not exist, nothing is added
 	_, rest := nextField(schedstat)
 	waited, _ := nextField(rest)
 	one.WaitTime = number(waited) / 1e9
@@ -103,7 +101,8 @@ func (t *Tally) addThread(dir string, delays bool) {
 	}
 }
 
-// addSwitches takes one file for all where the kernel has it: they are dear.
+// addSwitches reads one file for all counts if the kernel has it, because these files are
+// expensive.
 func (t *Tally) addSwitches(dir string) {
 	sched, _ := readFile(filepath.Join(dir, "sched"))
 	t.Migrations += valueOf(sched, "se.nr_migrations")
@@ -122,15 +121,15 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// delaysAreCounted reports whether the kernel counts how long threads wait for
-// block devices: it does so where it was told to.
+// delaysAreCounted reports whether the kernel's delay accounting is on, which counts how long
+// threads wait for block devices.
 func delaysAreCounted(root string) bool {
 	text, err := readFile(filepath.Join(root, "proc/sys/kernel/task_delayacct"))
 	return err == nil && string(bytes.TrimSpace(text)) == "1"
 }
 
-// filters tells how many seccomp filters a process has. Kernels before 5.9 say
-// only whether there are any.
+// filters returns how many seccomp filters a process has. Kernels before 5.9 tell only whether
+// there are any.
 func filters(dir string) float64 {
 	status, _ := readFile(filepath.Join(dir, "status"))
 	if n := valueOf(status, "Seccomp_filters:"); !math.IsNaN(n) {
@@ -147,8 +146,8 @@ func parseOwn(text []byte, t *Tally) {
 	t.SystemTime = (statColumn(text, 15) + statColumn(text, 17)) / userHz
 }
 
-// statColumn reads a column of /proc/PID/stat by its number in proc(5), from 3
-// on; NaN if it is no number. The second column is a name that may hold anything.
+// statColumn reads a column of /proc/PID/stat by its number in proc(5), from 3 on; NaN if it is not
+// a number. The second column is a name with arbitrary characters.
 func statColumn(text []byte, column int) float64 {
 	end := bytes.LastIndexByte(text, ')')
 	if end < 0 {
@@ -162,8 +161,8 @@ func statColumn(text []byte, column int) float64 {
 	return number(field)
 }
 
-// valueOf reads the number that follows key, and perhaps a colon, on a line of
-// its own; NaN if there is none.
+// valueOf reads the number after key on a line of its own, with or without a colon; NaN if there is
+// none.
 func valueOf(text []byte, key string) float64 {
 	for name, rest := range entries(text) {
 		if string(name) != key {
@@ -178,9 +177,9 @@ func valueOf(text []byte, key string) float64 {
 	return math.NaN()
 }
 
-// Descendants returns a process and all that descend from it, without looking
-// at any other. errors.Is(err, fs.ErrNotExist) if there is no such process, or
-// the kernel does not list children.
+// Descendants returns a process and all its descendants, and examines no other process.
+// errors.Is(err, fs.ErrNotExist) if there is no such process, or if the kernel does not list
+// children.
 func Descendants(root string, pid int) ([]int, error) {
 	all := []int{pid}
 	for i := 0; i < len(all); i++ {
@@ -189,7 +188,7 @@ func Descendants(root string, pid int) ([]int, error) {
 			return nil, err
 		}
 		for _, child := range children {
-			if !slices.Contains(all, child) { // numbers are used again
+			if !slices.Contains(all, child) { // a number can be reused
 				all = append(all, child)
 			}
 		}
@@ -225,9 +224,8 @@ func parseNumbers(text []byte) (all []int) {
 	return all
 }
 
-// Network returns what was counted in the network namespace of a process: the
-// fields of NetDev, SNMP and Conntrack. All others are NaN, as are those of files that
-// are not there.
+// Network returns the counts of a process's network namespace: the fields of NetDev, SNMP and
+// Conntrack. All others are NaN, and so are those of missing files.
 func Network(root string, pid int) (s Snapshot) {
 	s.clear()
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
@@ -237,7 +235,7 @@ func Network(root string, pid int) (s Snapshot) {
 		}
 	}
 	if !math.IsNaN(s[LoopPackets]) && math.IsNaN(s[NetPackets]) {
-		s[NetPackets], s[NetBytes] = 0, 0 // it has no other interface
+		s[NetPackets], s[NetBytes] = 0, 0 // the namespace has no other interface
 	}
 	return s
 }

@@ -11,16 +11,15 @@ import (
 
 // A Usage is what a process uses.
 type Usage struct {
-	CPU time.Duration // user and system time, that of its children which it has waited for included; in steps of 10 ms
-	PSS int64         // bytes that it has resident; pages that it shares count in parts (smaps_rollup's Pss)
+	CPU time.Duration // user and system time in steps of 10 ms, including children that it has waited for
+	PSS int64         // resident bytes; shared pages count in proportion (smaps_rollup's Pss)
 }
 
 // Plus adds two usages.
 func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.PSS + v.PSS} }
 
-// Use returns what a process uses now. A kernel thread, and a process that has
-// ended and was not waited for, have no memory. errors.Is(err, fs.ErrNotExist)
-// if there is no such process.
+// Use returns what a process uses now. Kernel threads and zombies have no memory. errors.Is(err,
+// fs.ErrNotExist) if there is no such process.
 func Use(root string, pid int) (Usage, error) {
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
 	stat, err := readFile(filepath.Join(dir, "stat"))
@@ -29,7 +28,7 @@ func Use(root string, pid int) (Usage, error) {
 	}
 	cpu, ok := parseCPUTime(stat)
 	if !ok {
-		return Usage{}, fmt.Errorf("%s/stat: not as the kernel writes it: %.80q", dir, stat)
+		return Usage{}, fmt.Errorf("%s/stat: unexpected format: %.80q", dir, stat)
 	}
 	rollup, err := readFile(filepath.Join(dir, "smaps_rollup"))
 	if err != nil {
@@ -79,7 +78,7 @@ func parsePSS(text []byte) int64 {
 	return 0
 }
 
-// A Tree is the processes of a machine by parent.
+// A Tree has the processes of a machine by parent.
 type Tree struct {
 	parent   map[int]int
 	children map[int][]int
@@ -95,14 +94,14 @@ func Plant(all []Process) Tree {
 	return t
 }
 
-// Below returns a process and all that descend from it, but for those in the
-// way and what descends from them.
+// Below returns a process and all its descendants, without the processes in but and their
+// descendants.
 func (t Tree) Below(pid int, but map[int]bool) []int {
 	if _, ok := t.parent[pid]; !ok || but[pid] {
 		return nil
 	}
 	all := []int{pid}
-	// Numbers are used again while a machine is looked at, so there could be a loop.
+	// Numbers can be reused while the processes are read, so there could be a loop.
 	for i := 0; i < len(all) && len(all) <= len(t.parent); i++ {
 		for _, child := range t.children[all[i]] {
 			if !but[child] {
@@ -113,8 +112,8 @@ func (t Tree) Below(pid int, but map[int]bool) []int {
 	return all
 }
 
-// Above returns the ancestors of a process, nearest first, up to but not
-// including one of those in the way or the machine's first process.
+// Above returns the ancestors of a process, nearest first. It stops before a process in but, and
+// before the machine's first process.
 func (t Tree) Above(pid int, but map[int]bool) []int {
 	var all []int
 	for p := t.parent[pid]; p > 1 && !but[p] && len(all) < len(t.parent); p = t.parent[p] {

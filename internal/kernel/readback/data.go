@@ -11,13 +11,12 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Data says what bench.DataDir of a process lies on, in the words of
-// bench.Applied: "layer" if it is in the process's root, "tmpfs" if that is
-// mounted there, and otherwise kind if it is the very directory source, in which
-// the engine has what it calls by that name. Another mount is "other", which is
-// no word of a Spec. Without such a directory errors.Is(err, fs.ErrNotExist).
+// Data returns what a process's bench.DataDir lies on, as in bench.Applied, and the type of the
+// file system. It is "layer" in the process's root, "tmpfs" on a tmpfs, and kind if it is the
+// directory source, where the engine keeps storage of that kind. Any other mount is "other", which
+// is not a value of a Spec. If the directory does not exist, errors.Is(err, fs.ErrNotExist).
 func Data(pid int, kind, source string) (string, error) {
-	if pid <= 0 { // which is this process for proc.Mounts
+	if pid <= 0 { // for proc.Mounts it would be this process
 		return "", &fs.PathError{Op: "open", Path: file(pid, "mountinfo"), Err: fs.ErrNotExist}
 	}
 	mounts, err := proc.Mounts("/", pid)
@@ -28,14 +27,14 @@ func Data(pid int, kind, source string) (string, error) {
 	if info, err := os.Lstat(inside); err != nil {
 		return "", err
 	} else if !info.IsDir() {
-		return "", fmt.Errorf("%s in the container is no directory", bench.DataDir)
+		return "", fmt.Errorf("%s in the container is not a directory", bench.DataDir)
 	}
 	at := covering(mounts, bench.DataDir)
 	return dataOn(at, kind, source != "" && SameFile(inside, source)) + " " + at.Type, nil
 }
 
-// DataSeen is Data for drivers whose engine's processes may not be seen from here:
-// then pid is 0, and the engine's word stands, see DataSaid.
+// DataSeen is Data for drivers whose engine's processes may not be visible from here. Then pid is
+// 0, and the engine's statement counts, see DataSaid.
 func DataSeen(pid int, kind, source string) (string, error) {
 	if pid == 0 {
 		return DataSaid(kind, source), nil
@@ -43,8 +42,8 @@ func DataSeen(pid int, kind, source string) (string, error) {
 	return Data(pid, kind, source)
 }
 
-// DataSaid is Data of a process that is not there yet: an engine says that
-// bench.DataDir is of that kind, at source on this host where it lies there.
+// DataSaid is Data for a process that does not exist yet, according to the engine. source is the
+// directory on this host, if there is one.
 func DataSaid(kind, source string) string {
 	switch {
 	case kind == "tmpfs":
@@ -82,8 +81,8 @@ func FileSystem(path string) string {
 	return covering(mounts, real).Type
 }
 
-// covering returns the mount that an absolute path lies on. Of those at the same
-// place the last one is seen.
+// covering returns the mount that an absolute path lies on. Of several mounts in the same place the
+// last one counts.
 func covering(mounts []proc.Mount, path string) (found proc.Mount) {
 	for _, m := range mounts {
 		below := m.Point == path || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/")

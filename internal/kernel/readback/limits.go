@@ -13,26 +13,24 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// Limits returns the limits that the kernel holds for the control group of a
-// process, if it is in that group; otherwise the error wraps
-// bench.ErrMismatch. Memory is in the words of want if the kernel, which rounds
-// down to whole pages, makes the same of it.
+// Limits returns the kernel's limits for the control group of a process. If the process is not in
+// that group, the error wraps bench.ErrMismatch. The kernel rounds memory down to whole pages;
+// Memory is want.Memory if it rounds to the same value.
 func Limits(h *cgroup.Hierarchy, pid int, group string, want bench.Limits) (bench.Limits, error) {
 	got, err := Group(h, pid)
 	if err != nil {
 		return bench.Limits{}, err
 	}
 	if got != group {
-		return bench.Limits{}, fmt.Errorf("%w: process %d is in cgroup %q instead of %s", bench.ErrMismatch, pid, got, group)
+		return bench.Limits{}, fmt.Errorf("%w: process %d is in cgroup %q, not in %s", bench.ErrMismatch, pid, got,
+			group)
 	}
 	return held(h, group, want)
 }
 
-// LimitsSeen is Limits for drivers whose engine puts the process where it
-// likes, as long as the group's path has id in it. The engine's word stands
-// where the kernel has nothing to say: no control groups are mounted, the
-// process has ended, or it is in a group that is not seen from here or not of
-// that id.
+// LimitsSeen is Limits for drivers whose engine chooses the group; the group's path must contain
+// id. It returns word, the engine's statement, if the kernel cannot tell: no control groups are
+// mounted, the process has ended, or its group is not visible from here or does not contain id.
 func LimitsSeen(pid int, id string, want, word bench.Limits) (bench.Limits, error) {
 	h, err := cgroup.Detect("/")
 	if errors.Is(err, cgroup.ErrNone) {
@@ -52,18 +50,17 @@ func LimitsSeen(pid int, id string, want, word bench.Limits) (bench.Limits, erro
 	return l, err
 }
 
-// unseen reports whether an error says that a process or its group is not
-// there, or is outside of what is mounted here. A file in /proc that was opened
-// before its process ended says ESRCH.
+// unseen reports whether an error means that a process or its group does not exist, or is outside
+// what is mounted here. Reading an open file in /proc gives ESRCH after its process has ended.
 func unseen(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) || errors.Is(err, unix.ESRCH)
 }
 
-// Group returns the path of the control group that limits a process, as the
-// methods of h take it. On version 1 that is where the memory controller has
-// it, or another one that limits where a kernel does without that.
+// Group returns the path of the control group that limits a process, for the methods of h. On
+// version 1 it is the memory controller's group, or that of another limiting controller if the
+// kernel has no memory controller.
 func Group(h *cgroup.Hierarchy, pid int) (string, error) {
-	if pid <= 0 { // which is this process for PathOf
+	if pid <= 0 { // for PathOf it would be this process
 		return "", &fs.PathError{Op: "open", Path: file(pid, "cgroup"), Err: fs.ErrNotExist}
 	}
 	groups, err := h.PathOf(pid)
@@ -82,10 +79,10 @@ func limiting(groups map[string]string) string {
 	return groups[""] // version 2
 }
 
-// InGroupOf reports whether a process is in a control group, of any controller,
-// whose path has id in it. It is false where the process is not seen.
+// InGroupOf reports whether a process is in a control group, of any controller, whose path contains
+// id. It is false if the process is not visible.
 func InGroupOf(h *cgroup.Hierarchy, pid int, id string) bool {
-	if pid <= 0 { // which is this process for PathOf
+	if pid <= 0 { // for PathOf it would be this process
 		return false
 	}
 	groups, err := h.PathOf(pid)
@@ -100,7 +97,7 @@ func InGroupOf(h *cgroup.Hierarchy, pid int, id string) bool {
 	return false
 }
 
-// held returns the limits of a group, in the words of want.
+// held returns the limits of a group, see Limits for want.
 func held(h *cgroup.Hierarchy, group string, want bench.Limits) (bench.Limits, error) {
 	l, err := h.Limits(group)
 	if err != nil {
@@ -109,8 +106,8 @@ func held(h *cgroup.Hierarchy, group string, want bench.Limits) (bench.Limits, e
 	return bench.Limits{CPUs: l.CPUs, CPUSet: l.CPUSet, Memory: wholePages(want.Memory, l.Memory), Pids: l.Pids}, nil
 }
 
-// wholePages is want if the kernel, which rounds memory down to whole pages,
-// makes got of it. Otherwise it is got; 0 is no limit, not a small one.
+// wholePages is want if the kernel rounds it down to got, in whole pages; otherwise got. 0 means no
+// limit, not a small one.
 func wholePages(want, got int64) int64 {
 	page := int64(os.Getpagesize())
 	if want/page == got/page && (want == 0) == (got == 0) {

@@ -11,14 +11,13 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// FileSystems returns the root of a process, for the driver to tell whether it
-// is the image's, and what is mounted where mounts were asked for, in that
-// order. A mount is found in the words of the one that was asked for if it is
-// the same: a bind mount shows its very source, and a tmpfs has its size in
-// whole pages. One that differs, in being read-only for instance, is found as it
-// is; where nothing is mounted, nothing is found.
+// FileSystems returns the root of a process, so that the driver can check that it is the image's,
+// and the mounts at the requested places, in the same order. If a mount is as requested, it is
+// returned as requested: a bind mount shows the source itself, and a tmpfs has its size in whole
+// pages. A mount that differs, such as by being read-only, is returned as it is. Places without a
+// mount are omitted.
 func FileSystems(pid int, asked []bench.Mount) (root proc.Mount, found []bench.Mount, err error) {
-	if pid <= 0 { // which is this process for proc.Mounts
+	if pid <= 0 { // for proc.Mounts it would be this process
 		return root, nil, &fs.PathError{Op: "open", Path: file(pid, "mountinfo"), Err: fs.ErrNotExist}
 	}
 	mounts, err := proc.Mounts("/", pid)
@@ -37,8 +36,8 @@ func FileSystems(pid int, asked []bench.Mount) (root proc.Mount, found []bench.M
 	return visible["/"], found, nil
 }
 
-// asApplied describes a mount in the words of the one that was asked for,
-// wherever the kernel says that it is the same. It is seen at inside from here.
+// asApplied returns want if the kernel says that the mount is the same, and otherwise describes the
+// mount as it is. inside is its path from here.
 func asApplied(want bench.Mount, got proc.Mount, inside string) bench.Mount {
 	m := bench.Mount{Type: got.Type, Target: want.Target, ReadOnly: got.ReadOnly()}
 	if want.Type == "bind" {
@@ -72,7 +71,7 @@ func kibibytes(s string) int64 {
 	return n << 10
 }
 
-// pagesFor is in how many pages a tmpfs keeps n bytes.
+// pagesFor is the number of pages that a tmpfs needs for n bytes.
 func pagesFor(n int64) int64 {
 	size := int64(os.Getpagesize())
 	return (n + size - 1) / size

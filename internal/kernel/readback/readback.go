@@ -1,11 +1,9 @@
-// Package readback asks the kernel what was applied to a process that an
-// engine has made, and says it in the words of bench.Applied. Drivers read
-// here what they would otherwise have to take their engine's word for.
+// Package readback asks the kernel what was really applied to an engine's process, and returns it
+// as bench.Applied. Without it, drivers would have to trust their engine's statements.
 //
-// Processes, and threads, go by their numbers in this process's /proc. Where
-// there is none of that number, errors.Is(err, fs.ErrNotExist); one that ends
-// while it is read, or waits to be reaped, can mean other errors. Nothing here
-// changes anything.
+// Processes and threads are identified by their numbers in this process's /proc. If there is no
+// such number, errors.Is(err, fs.ErrNotExist). A process that ends while it is read, or a zombie,
+// can cause other errors. Nothing here changes anything.
 package readback
 
 import (
@@ -31,19 +29,18 @@ func file(pid int, name string) string {
 	return filepath.Join("/proc", who, name)
 }
 
-// Process reads what the kernel knows of a process without its control groups:
-// Network, Storage, Mounts, which are those of asked that are there, and
-// Security. Image, argv, limits and the rest are left empty. See FileSystems
-// for root.
+// Process reads what the kernel knows about a process, except its control groups: Network, Storage,
+// Mounts (those of asked that exist) and Security. Image, argv, limits and the rest stay empty. See
+// FileSystems for root.
 //
-// Network is "host" in this process's own network namespace, "none" in another
-// one without an interface but loopback, and else says how many there are,
-// such as "own, with 1 interfaces", which is no word of a Spec.
+// Network is "host" in this process's own network namespace, and "none" in another one that has
+// only loopback. Otherwise it tells the number of interfaces, such as "own, with 1 interfaces",
+// which is not a value of a Spec.
 //
-// Security compares the process with this one. Seccomp is "unconfined" if both
-// are filtered or neither is, else "filtered". UserNS means another user
-// namespace than this process's. Privileged is a process in the same one whose
-// bounding set has CAP_SYS_ADMIN and all that this process's has.
+// Security compares the process with this one. Seccomp is "unconfined" if both are filtered or
+// neither is, otherwise "filtered". UserNS means a user namespace that is not this process's. A
+// process is Privileged if it is in this process's user namespace and its bounding set has
+// CAP_SYS_ADMIN and everything in this process's.
 func Process(pid int, asked []bench.Mount) (a bench.Applied, root proc.Mount, err error) {
 	if root, a.Mounts, err = FileSystems(pid, asked); err != nil {
 		return a, root, err
@@ -96,8 +93,8 @@ func security(pid int) (s bench.Security, err error) {
 	return compare(theirs, ours, sameUser), nil
 }
 
-// SameNamespace reports whether two processes share a namespace, of a kind
-// that is named as in /proc/PID/ns: "net", "user", "mnt" …
+// SameNamespace reports whether two processes share a namespace. The kind is a name in
+// /proc/PID/ns: "net", "user", "mnt" …
 func SameNamespace(kind string, a, b int) (bool, error) {
 	first, err := os.Readlink(file(a, "ns/"+kind))
 	if err != nil {
@@ -107,15 +104,14 @@ func SameNamespace(kind string, a, b int) (bool, error) {
 	return err == nil && first == second, err
 }
 
-// Interfaces returns how many network interfaces the namespace of a process
-// has, up or down, loopback not counted.
+// Interfaces returns how many network interfaces the namespace of a process has, up or down,
+// without loopback.
 func Interfaces(pid int) (int, error) {
 	text, err := proc.ReadFile(file(pid, "net/dev"), 1<<20)
 	return countInterfaces(text), err
 }
 
-// countInterfaces reads /proc/PID/net/dev: below two lines of heading, one
-// line each.
+// countInterfaces reads /proc/PID/net/dev: two lines of heading, then one line for each interface.
 func countInterfaces(text []byte) int {
 	n := 0
 	for line := range bytes.Lines(text) {

@@ -13,16 +13,16 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// A Status is what is needed of /proc/PID/status. What a kernel does not tell
-// there is zero.
+// A Status is the part of /proc/PID/status that tare uses. Fields that a kernel does not have are
+// zero.
 type Status struct {
-	// Numbers are the process's own, from that in this process's /proc to that
-	// in its innermost PID namespace.
+	// Numbers are the process's numbers, from the one in this process's /proc to the one in its
+	// innermost PID namespace.
 	Numbers    []int
 	NoNewPrivs bool
 	Seccomp    int          // 0 off, 1 strict, 2 filter
-	Effective  Capabilities // that the process has now
-	Bounding   Capabilities // that it and its children can ever get
+	Effective  Capabilities // of the process now
+	Bounding   Capabilities // that the process and its children can ever get
 }
 
 // Capabilities is a set of the kernel's capabilities, as bits by their numbers.
@@ -31,8 +31,8 @@ type Capabilities uint64
 // Has reports whether a capability, such as unix.CAP_SYS_ADMIN, is in the set.
 func (c Capabilities) Has(number int) bool { return c>>number&1 != 0 }
 
-// String says how many there are and names one, such as "2 of the kernel's
-// capabilities (first: number 24)".
+// String tells how many there are and names the first, such as "2 of the kernel's capabilities
+// (first: number 24)".
 func (c Capabilities) String() string {
 	return fmt.Sprintf("%d of the kernel's capabilities (first: number %d)", bits.OnesCount64(uint64(c)), bits.TrailingZeros64(uint64(c)))
 }
@@ -90,8 +90,7 @@ func capabilities(text string) (Capabilities, error) {
 	return Capabilities(set), err
 }
 
-// compare says what protects the host from a process, beside what protects it
-// from this one.
+// compare returns what protects the host from a process, in comparison with this process.
 func compare(theirs, ours Status, sameUser bool) bench.Security {
 	s := bench.Security{Seccomp: "unconfined", NoNewPrivileges: theirs.NoNewPrivs, UserNS: !sameUser}
 	if theirs.Seccomp != ours.Seccomp {
@@ -101,10 +100,10 @@ func compare(theirs, ours Status, sameUser bool) bench.Security {
 	return s
 }
 
-// SecuritySeen is an engine's word on what protects the host from a process, with
-// what the kernel knows better. UserNS is whether the process's user namespace is
-// another one than this process's. Seccomp is "unconfined" where there is no filter
-// of system calls, and "filtered" where there is one that nobody asked for.
+// SecuritySeen is an engine's statement about what protects the host from a process, corrected by
+// what the kernel says. UserNS is true if the process's user namespace is not this process's.
+// Seccomp is "unconfined" without a filter of system calls, and "filtered" if there is a filter
+// that was not requested.
 func SecuritySeen(pid int, word bench.Security) (bench.Security, error) {
 	same, err := SameNamespace("user", pid, Self)
 	if err != nil {
@@ -114,9 +113,8 @@ func SecuritySeen(pid int, word bench.Security) (bench.Security, error) {
 	return word, nil
 }
 
-// filter is what the kernel says of a process's filter of system calls: the
-// engine's word, unless that has one where the kernel has none, or the other way
-// round.
+// filter is a process's filter of system calls: the engine's statement, unless the kernel
+// contradicts it about whether there is a filter.
 func filter(pid int, word string) string {
 	theirs, err := StatusOf(pid)
 	if err != nil {
@@ -134,9 +132,8 @@ func filter(pid int, word string) string {
 	return word
 }
 
-// Withheld returns the kernel's capabilities that a process can never get: 0
-// for root's on most machines, but not in a container. An engine cannot start
-// a privileged container without them.
+// Withheld returns the kernel's capabilities that a process can never get. For root it is 0 on most
+// machines, but not in a container. An engine that lacks some cannot start a privileged container.
 func Withheld(pid int) (Capabilities, error) {
 	s, err := StatusOf(pid)
 	if err != nil {
@@ -153,9 +150,9 @@ func Withheld(pid int) (Capabilities, error) {
 	return (2<<last - 1) &^ s.Bounding, nil
 }
 
-// SameNumbers reports whether a process is in the PID namespace of this
-// process's /proc, so that the numbers it says, of its children for instance,
-// mean the same processes here. It is false where the process is not seen.
+// SameNumbers reports whether a process is in the PID namespace of this process's /proc, so that
+// the process numbers that it reports mean the same processes here. It is false if the process is
+// not visible.
 func SameNumbers(pid int) bool {
 	s, err := StatusOf(pid)
 	return err == nil && len(s.Numbers) == 1

@@ -1,7 +1,7 @@
-// Package seccomp is one filter of system calls for all engines: the default
-// profile that Docker and containerd have in common, as the containerd module that
-// tare is built with has it. Engines' own defaults differ from one another and from
-// version to version; under this one they are compared on equal terms.
+// Package seccomp is one filter of system calls for all engines: the default profile that Docker
+// and containerd share, in the version of the containerd module that tare is built with. The
+// engines' own defaults differ between engines and versions; with this filter they are compared on
+// equal terms.
 package seccomp
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Profile is what bench.SeccompDocker means, the filter for a container that is not privileged. Its JSON is a
-// profile for Docker and Podman too.
+// Profile is the filter that bench.SeccompDocker means, for a container that is not privileged. Its
+// JSON is also a valid profile for Docker and Podman.
 func Profile() *specs.LinuxSeccomp {
-	// Of the capabilities that Docker leaves to a container, this one alone
-	// allows system calls that the profile would forbid.
+	// This is the only capability among Docker's defaults that allows system calls which the
+	// profile would otherwise forbid.
 	const chroot = "CAP_SYS_CHROOT"
 	return seccomp.DefaultProfile(&specs.Spec{
 		Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: []string{chroot}}},
@@ -36,24 +36,25 @@ func JSON() string { return textOf(Profile()) }
 func Is(got *specs.LinuxSeccomp) bool { return textOf(got) == JSON() }
 
 func textOf(p *specs.LinuxSeccomp) string {
-	text, _ := json.Marshal(p) // words and numbers: nothing there cannot be written
+	text, _ := json.Marshal(p) // cannot fail: it has only words and numbers
 	return string(text)
 }
 
-// Check refuses a profile that is none, and one for a privileged container, which
-// has no filter. The error wraps bench.ErrUnsupported.
+// Check refuses unknown profiles, and any profile for a privileged container, which has no filter.
+// The error wraps bench.ErrUnsupported.
 func Check(s bench.Security) error {
 	switch {
 	case s.Seccomp != "" && s.Seccomp != "unconfined" && s.Seccomp != bench.SeccompDocker:
 		return fmt.Errorf("%w: seccomp %q: use unconfined, %s or the engine's default", bench.ErrUnsupported, s.Seccomp, bench.SeccompDocker)
 	case s.Seccomp == bench.SeccompDocker && s.Privileged:
-		return fmt.Errorf("%w: seccomp %s: a privileged container has no filter", bench.ErrUnsupported, s.Seccomp)
+		return fmt.Errorf("%w: seccomp %s: a privileged container has no filter: use only one of the two",
+			bench.ErrUnsupported, s.Seccomp)
 	}
 	return nil
 }
 
-// Write writes the profile to a file, for engines that read one. It is not an
-// error if the file is there.
+// Write writes the profile to a file, for engines that read one. It is not an error if the file
+// exists.
 func Write(name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -5,8 +5,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// maxProcesses is of how many processes at once the counts are kept, at least.
-// Those that make no system calls are dropped first.
+// maxProcesses is for how many processes counts are kept at the same time, at least. Processes that
+// make no system calls are dropped first.
 const maxProcesses = 16384
 
 // spare is how many entries each CPU of a map like this can hold back unused.
@@ -31,9 +31,9 @@ type hook struct {
 	code             asm.Instructions
 }
 
-// hooks count each system call, and forget a process when it ends, so that the
-// next one of its number begins with none, and when it executes a program: what
-// an engine's own program did before, in the same process, is not the program's.
+// hooks count each system call. They forget a process when it ends, so that the next process with
+// its number starts at none. They also forget it when it executes a program, because the calls that
+// an engine's own program made before, in the same process, are not the new program's.
 func hooks(counts *ebpf.Map) []hook {
 	return []hook{
 		{"count", "sys_enter", count(counts.FD())},
@@ -42,16 +42,15 @@ func hooks(counts *ebpf.Map) []hook {
 	}
 }
 
-// Where the programs keep what they hand to the kernel's functions, below the
-// frame pointer.
+// Where the programs keep arguments for the kernel's functions, relative to the frame pointer.
 const (
 	process = -4  // 32 bits
 	zero    = -16 // 64 bits
 )
 
-// count adds one to the current process. Another thread can have added the
-// process meanwhile, so that its entry is looked up again; and a program that
-// was interrupted on this CPU can be about to add too, so that adding is atomic.
+// count adds one to the current process's count. It looks the entry up again after making it,
+// because another thread can have made it meanwhile. It adds atomically, because an interrupted
+// program on this CPU can be about to add too.
 func count(counts int) asm.Instructions {
 	return join(
 		current(),
@@ -66,7 +65,7 @@ func count(counts int) asm.Instructions {
 	)
 }
 
-// forget drops the current process, but not for the end of one thread of several.
+// forget drops the current process, unless only one of several threads ends.
 func forget(counts int) asm.Instructions {
 	return join(
 		current(),
@@ -76,8 +75,8 @@ func forget(counts int) asm.Instructions {
 	)
 }
 
-// current puts the numbers of thread and process into R6 and R7, and the latter
-// where keys are looked for.
+// current puts the numbers of thread and process into R6 and R7, and the process's number also into
+// the key.
 func current() asm.Instructions {
 	return asm.Instructions{
 		asm.FnGetCurrentPidTgid.Call(),
@@ -88,7 +87,7 @@ func current() asm.Instructions {
 	}
 }
 
-// onMap makes the map and the key the arguments of a function.
+// onMap sets the map and the key as the arguments of a function.
 func onMap(counts int) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, counts),

@@ -1,8 +1,8 @@
-// Package syscalls counts the system calls of every process on this host, by a
-// program of a few instructions that the kernel runs at the entry of each.
+// Package syscalls counts the system calls of every process on this host. The kernel runs a program
+// of a few instructions at the entry of each system call.
 //
-// That makes every system call of the machine slower for as long as a Counter is
-// open, so nobody has one who did not ask for it.
+// That slows every system call of the machine while a Counter is open, so tare opens one only if
+// the user asks for it.
 package syscalls
 
 import (
@@ -32,8 +32,8 @@ type Counter struct {
 	close  []func() error
 }
 
-// Open begins to count. Where this is not allowed or cannot be done here, the
-// error wraps bench.ErrUnsupported and says why and what to do.
+// Open begins to count. If this is not allowed or not possible here, the error wraps
+// bench.ErrUnsupported and says why and what to do.
 func Open() (*Counter, error) {
 	if err := inFirstNamespace(); err != nil {
 		return nil, err
@@ -47,11 +47,12 @@ func Open() (*Counter, error) {
 	return c, nil
 }
 
-// Cost is by how much the Counter made a system call of this machine slower, as
-// measured when it was opened: at the least, on an idle CPU.
+// Cost is how much longer a system call of this machine takes with the Counter. It was measured
+// when the Counter was opened, on an idle CPU; more is possible.
 func (c *Counter) Cost() time.Duration { return c.cost }
 
-// Metrics implements bench.Instrument: it counts by process, and nothing by trial.
+// Metrics implements bench.Instrument. There are none, because the Counter counts by process and
+// not by trial.
 func (*Counter) Metrics() []bench.Metric { return nil }
 
 // Begin implements bench.Instrument.
@@ -60,11 +61,10 @@ func (*Counter) Begin(bench.Trial, time.Duration) {}
 // End implements bench.Instrument.
 func (*Counter) End([]float64) {}
 
-// SystemCalls is how many system calls all threads of a process have begun since its
-// program was executed, or since Open; NaN of a process that has ended or made
-// none. A system call that a seccomp filter refused is none. Of a process that
-// makes none while maxProcesses others do, what was counted can be lost. It may
-// be called from any goroutine.
+// SystemCalls is how many system calls all threads of a process have begun since its program was
+// executed, or since Open. It is NaN if the process has ended or made none. System calls that a
+// seccomp filter refused do not count. The count of a process that makes no calls while
+// maxProcesses others do can be lost. It may be called from any goroutine.
 func (c *Counter) SystemCalls(pid int) float64 {
 	var each []uint64
 	if err := c.counts.Lookup(uint32(pid), &each); err != nil {
@@ -77,7 +77,7 @@ func (c *Counter) SystemCalls(pid int) float64 {
 	return sum
 }
 
-// Close ends the counting; nothing of it stays in the kernel.
+// Close ends the counting and leaves nothing in the kernel.
 func (c *Counter) Close() error {
 	var errs []error
 	for _, f := range c.close {
@@ -86,7 +86,7 @@ func (c *Counter) Close() error {
 	return errors.Join(errs...)
 }
 
-// attach loads the programs and has the kernel run them.
+// attach loads the programs and attaches them to their tracepoints.
 func (c *Counter) attach() (err error) {
 	defer lockFreely()()
 	if c.counts, err = newCounts(); err != nil {
@@ -106,7 +106,7 @@ func (c *Counter) run(h hook) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = program.Close() }() // what is attached keeps it
+	defer func() { _ = program.Close() }() // its attachment keeps it loaded
 	attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: h.tracepoint, Program: program})
 	if err != nil {
 		return err
@@ -115,44 +115,47 @@ func (c *Counter) run(h hook) error {
 	return nil
 }
 
-// lockFreely takes away the limit of locked memory until the returned function is
-// called: before Linux 5.11 maps counted as such. It comes back, because what tare
-// starts inherits it.
+// lockFreely lifts the limit of locked memory until restore is called, because before Linux 5.11
+// maps counted as locked memory. The limit must be restored because processes that tare starts
+// inherit it.
 func lockFreely() (restore func()) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
 		return func() {}
 	}
-	set := func(l unix.Rlimit) { _ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &l) } // who may not needs not, on newer kernels
+	set := func(l unix.Rlimit) { _ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &l) } // newer kernels need no change
 	set(unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 	return func() { set(before) }
 }
 
-// inFirstNamespace refuses to count where processes have other numbers than those
-// that the kernel's program sees. The number of the first namespace is part of
-// the kernel's ABI.
+// inFirstNamespace refuses to count in a PID namespace of its own, where processes have other
+// numbers than the kernel's program sees. The number of the first namespace is part of the kernel's
+// ABI.
 func inFirstNamespace() error {
 	const first = "pid:[4026531836]"
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err != nil || ns != first {
-		return fmt.Errorf("%w: tare has a PID namespace of its own, in which processes have other numbers: run it on the host itself", bench.ErrUnsupported)
+		return fmt.Errorf("%w: tare runs in a PID namespace of its own, in which processes have other numbers: run it "+
+			"on the host itself", bench.ErrUnsupported)
 	}
 	return nil
 }
 
-// refusal says what an error of the kernel means here.
+// refusal explains an error of the kernel.
 func refusal(err error) error {
 	switch lock, _ := os.ReadFile("/sys/kernel/security/lockdown"); {
 	case strings.Contains(string(lock), "[confidentiality]"):
-		return fmt.Errorf("%w: this kernel is locked down (confidentiality), and runs no programs that look at processes: %w", bench.ErrUnsupported, err)
+		return fmt.Errorf("%w: this kernel is locked down (confidentiality) and refuses programs that observe "+
+			"processes: boot without lockdown=confidentiality: %w", bench.ErrUnsupported, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: needs root, or CAP_BPF and CAP_PERFMON", bench.ErrUnsupported)
+		return fmt.Errorf("%w: counting system calls needs root, or CAP_BPF and CAP_PERFMON", bench.ErrUnsupported)
 	default:
-		return fmt.Errorf("%w: this kernel refuses, where Linux 4.17 with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS would not: %w", bench.ErrUnsupported, err)
+		return fmt.Errorf("%w: counting system calls needs Linux 4.17 or newer with CONFIG_BPF_SYSCALL and "+
+			"CONFIG_BPF_EVENTS: %w", bench.ErrUnsupported, err)
 	}
 }
 
-// callTime is what the cheapest system call takes: the least of many means, since
-// whatever else happens can only make one longer.
+// callTime is the duration of the cheapest system call: the smallest of many means, because any
+// disturbance can only make a mean longer.
 func callTime() time.Duration {
 	const batches, calls = 30, 300
 	least := time.Duration(math.MaxInt64)

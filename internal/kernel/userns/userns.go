@@ -1,5 +1,5 @@
-// Package userns is the user namespace of containers whose engine leaves it to
-// tare: which users it has, and files that belong to its root.
+// Package userns makes the user namespace of containers for engines that leave it to tare: its
+// users, and files that belong to its root.
 package userns
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The host's users and groups that are 0 to Size-1 inside. Nobody has them: they
-// lie above what systemd gives to containers, where nothing is given to anybody.
+// The host's users and groups that are 0 to Size-1 inside. Nobody else uses them: they are above
+// the range that systemd assigns to containers, where no range is assigned.
 const (
 	First = 0x7000_0000
 	Size  = 1 << 16
 )
 
-// Open returns a user namespace of these users, in which there is no process.
+// Open returns a user namespace of these users. It contains no process.
 func Open() (ns *os.File, err error) {
 	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: First, Size: Size}}
-	// A process makes it, which is traced: so it stops before its first
-	// instruction, and what it would have executed does not matter.
+	// A traced process makes it. The process stops before its first instruction, so its program
+	// does not matter.
 	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping, Ptrace: true, Pdeathsig: syscall.SIGKILL,
 	}})
@@ -41,15 +41,15 @@ func Open() (ns *os.File, err error) {
 	return ns, errors.Join(err, p.Kill())
 }
 
-// Bind mounts the directory source at target, where its files belong to the
-// users of the namespace in place of the host's of the same numbers. The error
-// wraps bench.ErrUnsupported where the kernel or the file system cannot do that.
+// Bind mounts the directory source at target. There its files belong to the namespace's users and
+// not to the host's users with the same numbers. The error wraps bench.ErrUnsupported if the kernel
+// or the file system cannot do that.
 func Bind(source, target string, ns *os.File) error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return failed("open_tree", source, err)
 	}
-	defer func() { _ = unix.Close(tree) }() // the mount stays where it is moved to
+	defer func() { _ = unix.Close(tree) }() // the mount stays after it is moved
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return failed("mount_setattr", source, err)
@@ -63,20 +63,21 @@ func Bind(source, target string, ns *os.File) error {
 func failed(op, path string, err error) error {
 	err = &os.PathError{Op: op, Path: path, Err: err}
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
-		return fmt.Errorf("%w: files cannot be given to the users of a namespace here: a kernel from 5.19 on and a file system that can, such as ext4 or xfs, are needed: %w", bench.ErrUnsupported, err)
+		return fmt.Errorf("%w: user namespaces: mapping the owners of files needs Linux 5.19 or newer and a file "+
+			"system that supports it, such as ext4 or xfs: %w", bench.ErrUnsupported, err)
 	}
 	return err
 }
 
-// Admit lets the root of the namespace pass through a directory, and nobody else
-// but who owns it: no user of the host has that group.
+// Admit lets only the root of the namespace, besides the owner, pass through a directory: it gives
+// the directory a group that no user of the host has.
 func Admit(dir string) error {
 	return errors.Join(os.Chown(dir, -1, First), os.Chmod(dir, 0o710))
 }
 
-// Passable wants everybody to be able to pass through a directory and those
-// above it: what sets a container up in a user namespace is nobody to them. The
-// error wraps bench.ErrUnsupported.
+// Passable checks that everybody may pass through a directory and those above it, because a process
+// that sets up a container in a user namespace has no rights of its own there. The error wraps
+// bench.ErrUnsupported.
 func Passable(dir string) error {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -84,7 +85,8 @@ func Passable(dir string) error {
 			return err
 		}
 		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("%w: user namespaces: only root may pass through %s: choose another place with --state, such as /var/lib/tare, or allow it with chmod o+x", bench.ErrUnsupported, at)
+			return fmt.Errorf("%w: user namespaces: other users may not pass through %s: choose another directory "+
+				"with --state, such as /var/lib/tare, or allow it with chmod o+x", bench.ErrUnsupported, at)
 		}
 		if at == filepath.Dir(at) {
 			return nil

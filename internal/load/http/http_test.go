@@ -463,7 +463,7 @@ func TestOptions(t *testing.T) {
 		"addr=here":                                       "want ADDRESS:PORT",
 		"addr=127.0.0.1:1 path=x":                         "begins with /",
 		"addr=127.0.0.1:1 host=a\nb":                      "want a name",
-		"addr=127.0.0.1:1 cpus=x":                         "want a list of CPUs",
+		"addr=127.0.0.1:1 cpus=x":                         "not a list of CPUs",
 		"addr=127.0.0.1:1 rate=5 requests=5":              "rate and requests",
 		"addr=127.0.0.1:1 ramp=yes requests=5":            "ramp and requests",
 		"addr=127.0.0.1:1 repeat=2":                       "give requests, or leave repeat out",

@@ -12,9 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Copy stores a run that came from elsewhere: what an import does. It fails with
-// an error for which errors.Is(err, fs.ErrExist) if the store has that run, and
-// not only the beginning of it: see Copier.
+// Copy stores a run from elsewhere, as an import does. If the store already has the whole run,
+// errors.Is(err, fs.ErrExist); if it has only its beginning, Copy adds the rest: see Copier.
 func Copy(ctx context.Context, dst bench.Store, run *bench.Run) error {
 	var c *Copier
 	for e, err := range Events(run) {
@@ -38,36 +37,36 @@ func Copy(ctx context.Context, dst bench.Store, run *bench.Run) error {
 	return err
 }
 
-// A Batcher is a bench.RunWriter that appends many samples at once in much less
-// time than one by one: all of them, or none.
+// A Batcher is a bench.RunWriter that can append many samples at once, all or none, which is much
+// faster than one by one.
 type Batcher interface {
 	AppendAll(ctx context.Context, all []bench.Sample) error
 }
 
-// A Continuer is a bench.Store that can go on with a run that was imported in
-// part, which is not to resume it: next is how many samples it must have.
+// A Continuer is a bench.Store that can continue a run that was imported only in part. That does
+// not count as a resumption. next is how many samples the stored run must have.
 type Continuer interface {
 	Continue(ctx context.Context, id string, next int) (bench.RunWriter, error)
 }
 
-// A Copier stores one run from its pieces, of which it holds a few. Of a run
-// that was imported in part, the pieces that are stored are compared, and the
-// others added. If it fails, what was added so far stays, incomplete.
+// A Copier stores one run piece by piece, and holds only a few pieces in memory. If the run was
+// imported in part before, it compares the stored pieces and adds the others. If it fails, the
+// pieces so far stay stored, as an incomplete run.
 type Copier struct {
 	store  bench.Store
 	header bench.Header
-	w      bench.RunWriter // nil while all that came is stored already
+	w      bench.RunWriter // nil while every piece so far was already stored
 
-	next func() (Event, error, bool) // the stored pieces; nil for a run that is new, or kept as it is
+	next func() (Event, error, bool) // the stored pieces; nil if the run is new or stays as it is
 	stop func()
-	at   int // how many samples are compared or added
+	at   int // number of samples compared or added
 
 	batch  []bench.Sample
-	values int // of series in it, and of traces
+	values int // number of values of series and traces in it
 }
 
-// How many samples, or values of their series, are stored at once. An event of a trace
-// takes about as much as eventV values.
+// How many samples, or values of their series, are stored at once. An event of a trace counts as
+// eventV values.
 const (
 	maxBatch  = 512
 	maxBatchV = 1 << 19
@@ -91,12 +90,12 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 	}
 	if !stored.Header.Imported || !same(*stored.Header, c.header) {
 		c.stop()
-		c.next = nil // another run, or its original: it stays as it is
+		c.next = nil // a different run, or the original: it stays as it is
 	}
 	return c, nil
 }
 
-// Known reports whether all that came is stored already, and nothing was added.
+// Known reports whether every piece so far was already stored.
 func (c *Copier) Known() bool { return c.w == nil }
 
 // Add stores the next piece, or compares it with what is stored.
@@ -150,7 +149,8 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 		c.w, err = s.Continue(ctx, c.header.ID, c.at)
 		return err == nil, err
 	case !samePiece(stored, e):
-		return false, fmt.Errorf("run %s is stored in part, and differs from this one where trial %d is due", c.header.ID, c.at)
+		return false, fmt.Errorf("run %s is stored in part, and the stored part differs from this file before trial "+
+			"%d: import it into another store with --store", c.header.ID, c.at)
 	}
 	if e.Sample != nil {
 		c.at++
@@ -158,8 +158,7 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 	return false, nil
 }
 
-// samePiece compares two pieces. A value is the same with each of its bits, or
-// if there is none.
+// samePiece compares two pieces. Values are the same if all their bits are, or if both are NaN.
 func samePiece(a, b Event) bool {
 	if a.Sample == nil || b.Sample == nil {
 		return same(a, b)
@@ -176,14 +175,14 @@ func samePiece(a, b Event) bool {
 	return values && same(x, y)
 }
 
-// same compares what has a JSON of its own.
+// same compares two values by their JSON.
 func same(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Flush stores what is held back.
+// Flush stores the pieces that the Copier holds.
 func (c *Copier) Flush(ctx context.Context) error {
 	batch := c.batch
 	c.batch, c.values = nil, 0
@@ -198,7 +197,7 @@ func (c *Copier) Flush(ctx context.Context) error {
 	return nil
 }
 
-// resume closes the writer and opens it again as the original run did.
+// resume closes the writer and opens it again with the resumption of the original run.
 func (c *Copier) resume(ctx context.Context, r bench.Resumption) error {
 	if err := c.w.Close(); err != nil {
 		return err
@@ -210,7 +209,7 @@ func (c *Copier) resume(ctx context.Context, r bench.Resumption) error {
 	return err
 }
 
-// Close releases what is open. What was not flushed is not stored.
+// Close releases everything that is open. Pieces that were not flushed are not stored.
 func (c *Copier) Close() error {
 	c.stop()
 	if c.w == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// An Event is one line of a stream: exactly one of its fields is set. A Header
-// begins a run; the others belong to the last one that began.
+// An Event is one line of a stream: exactly one of its fields is set. A Header begins a run; other
+// events belong to the last Header.
 type Event struct {
 	Header     *bench.Header
 	Sample     *bench.Sample
@@ -66,11 +66,11 @@ func (d *Decoder) Next() (Event, error) {
 	return Event{}, d.err
 }
 
-// Torn reports whether the stream ended within a line, as it does when its
-// writer was killed. That line is not lost data: its trial was never finished.
+// Torn reports whether the stream ended within a line, as when its writer was killed. No data is
+// lost then, because the trial of that line was never finished.
 func (d *Decoder) Torn() bool { return d.torn }
 
-// tear decides what a line means that is cut off by the end of the stream.
+// tear decides what to do with a line that the end of the stream cuts off.
 func (d *Decoder) tear() error {
 	if d.header == nil {
 		return &Error{d.line, fmt.Errorf("the header of a run is cut off: %w", io.ErrUnexpectedEOF)}
@@ -95,7 +95,7 @@ func (d *Decoder) readLine() (text []byte, whole bool, err error) {
 			return append(text, part...), false, nil
 		case err != nil:
 			return nil, false, err
-		case text == nil: // nearly always: no copy
+		case text == nil: // nearly always; avoids a copy
 			return part, true, nil
 		default:
 			return append(text, part...), true, nil
@@ -103,8 +103,8 @@ func (d *Decoder) readLine() (text []byte, whole bool, err error) {
 	}
 }
 
-// parse returns the event of a line; none for a kind of line that it does not
-// know, which is how a later version can add one.
+// parse returns the event of a line. It returns none for an unknown kind of line, so that later
+// versions can add kinds.
 func (d *Decoder) parse(text []byte) (Event, error) {
 	summed, err := verify(text)
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *Decoder) parse(text []byte) (Event, error) {
 	}
 	switch n := l.kinds(); {
 	case n > 1:
-		return Event{}, errors.New("two kinds of line in one")
+		return Event{}, errors.New("the line has the keys of two kinds of line")
 	case l.Tare != nil:
 		d.summed = summed
 		return d.parseHeader(text, l)
@@ -128,7 +128,7 @@ func (d *Decoder) parse(text []byte) (Event, error) {
 	case n == 0:
 		return Event{}, nil
 	case d.header == nil:
-		return Event{}, errors.New("no run to which this belongs: a header is missing, or the run has ended")
+		return Event{}, errors.New("this line belongs to no run: a header is missing, or the run has ended")
 	case l.Sample != nil:
 		return d.parseSample(l.Sample)
 	case l.Resumed != nil:
@@ -138,16 +138,16 @@ func (d *Decoder) parse(text []byte) (Event, error) {
 	}
 }
 
-// Summed reports whether the lines of the current run have checksums, so that
-// what has been read is what was written.
+// Summed reports whether the lines of the current run have checksums, which show that they were
+// read as they were written.
 func (d *Decoder) Summed() bool { return d.summed }
 
-// locate says which trial a line belongs to that cannot be relied on.
+// locate adds to an error which trial the bad line belongs to.
 func (d *Decoder) locate(err error) error {
 	if d.header == nil {
 		return err
 	}
-	return fmt.Errorf("run %s, where trial %d is due: %w", d.header.ID, d.next, err)
+	return fmt.Errorf("run %s, at trial %d: %w", d.header.ID, d.next, err)
 }
 
 func (d *Decoder) parseHeader(text []byte, l line) (Event, error) {
@@ -155,7 +155,8 @@ func (d *Decoder) parseHeader(text []byte, l line) (Event, error) {
 	case *l.Tare != kind:
 		return Event{}, fmt.Errorf(`"tare" is %.40q, want %q: this is not a record of a run`, *l.Tare, kind)
 	case l.Version > Version:
-		return Event{}, fmt.Errorf("%w (format %d, this one reads up to %d): use a newer tare to read it", ErrVersion, l.Version, Version)
+		return Event{}, fmt.Errorf("%w (its format is %d, this tare reads up to %d): use a newer tare", ErrVersion,
+			l.Version, Version)
 	case l.Version < 1:
 		return Event{}, errors.New(`"version" is missing`)
 	}

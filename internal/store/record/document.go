@@ -14,12 +14,12 @@ import (
 // documentKind is the value of "tare" in a document.
 const documentKind = "run"
 
-// WriteDocument writes a run as one JSON value with everything that is stored of it, for
-// programs that would rather read that than lines. Its parts are those of the lines:
+// WriteDocument writes a run as one JSON value with all stored data, for programs that prefer it to
+// lines. Its parts are the same as those of the lines:
 //
 //	{"tare": "run", "version": 1, "header": {}, "samples": [], "resumptions": [], "end": {}}
 //
-// End is null where the run is incomplete. It cannot be imported again; lines can.
+// end is null if the run is incomplete. A document cannot be imported; lines can.
 func WriteDocument(w io.Writer, events iter.Seq2[Event, error]) error {
 	var header *bench.Header
 	var m metrics
@@ -59,7 +59,7 @@ func WriteDocument(w io.Writer, events iter.Seq2[Event, error]) error {
 	return err
 }
 
-// writeDocumentHeader writes what comes before the first sample.
+// writeDocumentHeader writes the part before the first sample.
 func writeDocumentHeader(w io.Writer, h *bench.Header) (m metrics, err error) {
 	if err := ValidateHeader(h); err != nil {
 		return m, err

@@ -1,11 +1,10 @@
 // Package record reads and writes the format in which runs are exchanged:
 // versioned JSON lines, specified in docs/format.md.
 //
-// A stream holds whole runs, one after the other. The first line of a run is
-// its header; each sample follows on a line of its own, written at once, so
-// that a writer that is killed leaves a run that is incomplete and not corrupt.
-// What has been read is valid: indices are in range, samples are in order, and
-// every value belongs to a declared metric.
+// A stream has whole runs, one after the other. The first line of a run is its header. Each sample
+// is a line of its own and is written at once, so a killed writer leaves a run that is incomplete
+// but not corrupt. Everything that is read is valid: indices are in range, samples are in order,
+// and every value belongs to a declared metric.
 package record
 
 import (
@@ -22,30 +21,28 @@ import (
 // and every earlier one.
 const Version = 1
 
-// MaxLine is the length in bytes of the longest line that is read or written,
-// its newline included.
+// MaxLine is the length of the longest line that is read or written, in bytes, including its
+// newline.
 const MaxLine = 16 << 20
 
-// ErrVersion is wrapped by the error of reading a stream in a format that is
-// newer than Version.
+// ErrVersion means that a stream has a format that is newer than Version.
 var ErrVersion = errors.New("the record was written by a newer version of tare")
 
-// An Error is something wrong with a stream, and where.
+// An Error is an error in a stream, with its line.
 type Error struct {
 	Line int // from 1
 	Err  error
 }
 
-// Error says in which line it is and what is wrong.
+// Error returns the line and what is wrong.
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
 // Unwrap returns what is wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read yields the runs of a stream in their order. A run without an End is
-// incomplete: its writer is still at work, was killed, or its last line was cut
-// off. The first error is yielded with a nil run and ends the sequence; what is
-// wrong with the stream is an *Error.
+// Read yields the runs of a stream in their order. A run without an End is incomplete: its writer
+// still runs or was killed, or its last line was cut off. The first error comes with a nil run and
+// ends the sequence; an error in the stream is an *Error.
 func Read(r io.Reader) iter.Seq2[*bench.Run, error] {
 	return func(yield func(*bench.Run, error) bool) {
 		d := NewDecoder(r)
@@ -56,7 +53,7 @@ func Read(r io.Reader) iter.Seq2[*bench.Run, error] {
 				yield(nil, err)
 				return
 			}
-			if run != nil && (err != nil || e.Header != nil) { // it ends without an End
+			if run != nil && (err != nil || e.Header != nil) { // the run ends without an End
 				if !yield(run, nil) {
 					return
 				}
@@ -76,7 +73,7 @@ func Read(r io.Reader) iter.Seq2[*bench.Run, error] {
 	}
 }
 
-// addTo adds what the event holds to the run, which a header begins.
+// addTo adds the event to the run; a header begins a new run.
 func (e Event) addTo(run *bench.Run) *bench.Run {
 	switch {
 	case e.Header != nil:
@@ -111,21 +108,22 @@ func Events(run *bench.Run) iter.Seq2[Event, error] {
 		}
 		switch {
 		case len(resumptions) > 0:
-			yield(Event{}, fmt.Errorf("run %s: a resumption at trial %d, after %d samples", run.Header.ID, resumptions[0].Seq, len(run.Samples)))
+			yield(Event{}, fmt.Errorf("run %s: it has a resumption at trial %d, but only %d samples", run.Header.ID,
+				resumptions[0].Seq, len(run.Samples)))
 		case run.End != nil:
 			yield(Event{End: run.End}, nil)
 		}
 	}
 }
 
-// A Streamer is a bench.Store that gives a run piece by piece, and never holds
-// all of it.
+// A Streamer is a bench.Store that returns a run piece by piece, and never holds all of it in
+// memory.
 type Streamer interface {
 	Events(ctx context.Context, id string) iter.Seq2[Event, error]
 }
 
-// Stored yields the pieces of a stored run, the header first. An error is the
-// last that it yields; they are those of bench.Store.Open.
+// Stored yields the pieces of a stored run, the header first. An error ends the sequence; the
+// errors are those of bench.Store.Open.
 func Stored(ctx context.Context, s bench.Store, id string) iter.Seq2[Event, error] {
 	if streamer, ok := s.(Streamer); ok {
 		return streamer.Events(ctx, id)
@@ -137,7 +135,7 @@ func Stored(ctx context.Context, s bench.Store, id string) iter.Seq2[Event, erro
 	return Events(run)
 }
 
-// Collect returns the run of which events are the pieces.
+// Collect joins the pieces of a run.
 func Collect(events iter.Seq2[Event, error]) (*bench.Run, error) {
 	var run *bench.Run
 	for e, err := range events {

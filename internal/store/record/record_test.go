@@ -192,7 +192,7 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 	at := bytes.Index(text, []byte("0.018912004"))
 	text[at] ^= 1
 	_, err := read(bytes.NewReader(text))
-	if !errors.Is(err, record.ErrDamaged) || !strings.Contains(err.Error(), "line 5: run 20261120-093000-k3v9, where trial 2 is due") {
+	if !errors.Is(err, record.ErrDamaged) || !strings.Contains(err.Error(), "line 5: run 20261120-093000-k3v9, at trial 2") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -286,14 +286,14 @@ func TestRefused(t *testing.T) {
 		{"not JSON at all", 1, `{"tare"`, "PK\x03\x04", "line 1: not JSON"},
 		{"other JSON", 1, `"tare":"record"`, `"goos":"linux"`, `line 1: not a record of tare`},
 		{"other kind", 1, `"tare":"record"`, `"tare":"report"`, `line 1: "tare" is "report"`},
-		{"newer version", 1, `"version":1`, `"version":2`, "line 1: the record was written by a newer version of tare (format 2, this one reads up to 1)"},
+		{"newer version", 1, `"version":1`, `"version":2`, "line 1: the record was written by a newer version of tare (its format is 2, this tare reads up to 1)"},
 		{"no version", 1, `"version":1,`, ``, `line 1: "version" is missing`},
 		{"hostile run ID", 1, `20261120-093000-k3v9`, `../../etc`, `line 1: not a run ID: "../../etc"`},
 		{"no cells", 1, `"cells":[`, `"cells":[],"x":[`, "line 1: the plan has 0 cells"},
-		{"two margins of a metric", 1, `"cells":[`, `"margins":[{"metric":"a"},{"metric":"a"}],"cells":[`, `the plan has two margins of "a"`},
+		{"two margins of a metric", 1, `"cells":[`, `"margins":[{"metric":"a"},{"metric":"a"}],"cells":[`, `the plan has two margins for "a"`},
 		{"too many margins", 1, `"cells":[`, `"margins":[{}` + strings.Repeat(",{}", 1024) + `],"cells":[`, "the plan has 1025 margins"},
 		{"margin that is a number", 1, `"cells":[`, `"margins":[5],"cells":[`, `line 1: "plan.margins" cannot be a number`},
-		{"schedule out of range", 1, `"schedule":[[1,0]`, `"schedule":[[2,0]`, "block 0 of the schedule names cell 2 of 2"},
+		{"schedule out of range", 1, `"schedule":[[1,0]`, `"schedule":[[2,0]`, "block 0 of the schedule has cell 2, but the plan has only 2 cells"},
 		{"negative warm-up", 1, `"warmup":1`, `"warmup":-1`, "-1 warm-up blocks"},
 		{"metric twice", 1, `"name":"major_faults"`, `"name":"total"`, `two metrics are named "total"`},
 		{"metric without name", 1, `"name":"total"`, `"name":""`, `metric 0 has no name`},
@@ -304,58 +304,58 @@ func TestRefused(t *testing.T) {
 		{"string for a number", 1, `"warmup":1`, `"warmup":"1"`, `line 1: "plan.warmup" cannot be a string`},
 
 		{"sample is an array", 2, `{"sample":{`, `{"sample":[{`, "line 2: not JSON"},
-		{"wrong seq", 2, `"seq":0`, `"seq":1`, "line 2: sample 1: out of order, the next one is 0"},
+		{"wrong seq", 2, `"seq":0`, `"seq":1`, "line 2: sample 1: out of order: sample 0 comes next"},
 		{"fraction for seq", 2, `"seq":0`, `"seq":0.5`, `line 2: "seq" cannot be a number 0.5`},
 		{"no seq", 2, `"seq":0,`, ``, `line 2: a sample needs "seq", "block" and "cell"`},
-		{"cell out of range", 2, `"cell":1`, `"cell":2`, "line 2: sample 0: cell 2 of 2"},
-		{"negative cell", 2, `"cell":1`, `"cell":-1`, "line 2: sample 0: cell -1 of 2"},
+		{"cell out of range", 2, `"cell":1`, `"cell":2`, "line 2: sample 0: it is of cell 2"},
+		{"negative cell", 2, `"cell":1`, `"cell":-1`, "line 2: sample 0: it is of cell -1"},
 		{"block before the warm-up", 2, `"block":-1`, `"block":-2`, "block -2 is not in the schedule"},
 		{"block after the last", 2, `"block":-1`, `"block":1`, "block 1 is not in the schedule"},
 		{"unknown outcome", 5, `"timed-out"`, `"great"`, `line 6: sample 3: unknown outcome "great"`},
 		{"no outcome", 5, `"outcome":"timed-out",`, ``, `unknown outcome ""`},
 		{"part without a name", 5, `"outcome":`, `"parts":[{"outcome":"ok"}],"outcome":`, `line 6: sample 3: a part has no name`},
 		{"unknown outcome of a part", 5, `"outcome":`, `"parts":[{"part":"a","outcome":"skipped"}],"outcome":`, `part "a": unknown outcome "skipped"`},
-		{"undeclared metric", 2, `"total":`, `"totel":`, `line 2: a value of "totel", which the header does not declare`},
+		{"undeclared metric", 2, `"total":`, `"totel":`, `line 2: it has a value of "totel", which the header does not declare`},
 		{"value twice", 2, `"total":`, `"total":1,"total":`, `two values of "total"`},
-		{"value out of range", 2, `0.007301122`, `1e999`, `value of "total": number 1e999 is out of place`},
+		{"value out of range", 2, `0.007301122`, `1e999`, `value of "total": number 1e999 is out of range`},
 		{"value is a string", 2, `0.007301122`, `"NaN"`, `value of "total": not a number`},
 		{"value is null", 2, `0.007301122`, `null`, `value of "total": not a number`},
 		{"values are an array", 2, `{"total":0.007301122,"major_faults":0}`, `[1,2]`, `"values" is not an object`},
-		{"ok without values", 2, `"values":{"total":0.007301122,"major_faults":0},`, ``, "0 values for 2 metrics"},
+		{"ok without values", 2, `"values":{"total":0.007301122,"major_faults":0},`, ``, "it has 0 values, but the run has 2 metrics"},
 		{"failed with values", 5, `"outcome":`, `"values":{"total":1},"outcome":`, "it has values although its outcome"},
 		{"failed with series", 5, `"outcome":`, `"series":[{"metric":"a","values":[1]}],"outcome":`, "it has series although its outcome"},
 		{"series is an object", 4, `"series":[{`, `"series":{"a":[{`, "line 5: not JSON"},
-		{"series of nothing", 4, `"metric":"create"`, `"metric":""`, "line 5: sample 2: a series of"},
+		{"series of nothing", 4, `"metric":"create"`, `"metric":""`, "line 5: sample 2: the series of"},
 		{"series without values", 4, `"values":[0.008100551,0.007940002]`, `"values":[]`, `the series of "create" has no values`},
 		{"series with null for values", 4, `"values":[0.008100551,0.007940002]`, `"values":null`, `"values" of a series is not an array`},
 		{"series with an object for values", 4, `"values":[0.008100551,0.007940002]`, `"values":{}`, `"values" of a series is not an array`},
 		{"null in a series", 4, `0.007940002`, `null`, "line 5: value 1 of a series: not a number"},
 		{"list in a series", 4, `0.007940002`, `[1]`, "value 1 of a series: not a number"},
-		{"infinity in a series", 4, `0.007940002`, `"+Inf"`, `the series of "create" has the value +Inf`},
+		{"infinity in a series", 4, `0.007940002`, `"+Inf"`, `the series of "create" contains the value +Inf`},
 		{"failed with distributions", 5, `"outcome":`, `"distributions":[{"metric":"a","hdr":"AA=="}],"outcome":`, "it has distributions although its outcome"},
-		{"distribution of nothing in series", 4, `"series":[`, `"distributions":[{"metric":"","hdr":"AA=="}],"series":[`, `a distribution of ""`},
+		{"distribution of nothing in series", 4, `"series":[`, `"distributions":[{"metric":"","hdr":"AA=="}],"series":[`, `the distribution of ""`},
 		{"distribution without counts in series", 4, `"series":[`, `"distributions":[{"metric":"a"}],"series":[`, `the distribution of "a" has 0 bytes`},
 		{"distribution in other letters in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A\n"}],"series":[`, `the distribution of "a" is not base64`},
 		{"distributions of one metric twice in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A"},{"metric":"a","hdr":"A"}],"series":[`, `two distributions of "a"`},
 		{"series of one metric twice", 4, `"series":[`, `"series":[{"metric":"create","values":[1]},`, `two series of "create"`},
 		{"failed with a trace", 5, `"outcome":`, `"trace":{"left_out":1},"outcome":`, "it has a trace although its outcome"},
-		{"trace of nothing beside series", 4, `"trace":{`, `"trace":{},"x":{`, "a trace of 0 events, and 0 left out"},
+		{"trace of nothing beside series", 4, `"trace":{`, `"trace":{},"x":{`, "its trace has 0 events and 0 omitted ones"},
 		{"null for an event beside series", 4, `"events":[`, `"events":[null,`, "event 0 of the trace has no name"},
 		{"event before the trial beside series", 4, `"at_ns":1204310`, `"at_ns":-1`, "event 0 of the trace is at -1ns"},
-		{"events out of order beside series", 4, `"at_ns":9310022`, `"at_ns":5`, "event 1 of the trace is at 5ns, after one at 1.20431ms"},
-		{"negative time", 2, `"elapsed_ns":9`, `"elapsed_ns":-9`, "it took -9"},
-		{"negative time counted", 2, `"elapsed_ns":9`, `"counted_ns":-1,"elapsed_ns":9`, "watched for -1ns"},
-		{"more time counted than it took", 2, `"elapsed_ns":9`, `"counted_ns":99999999,"elapsed_ns":9`, "watched for 99.999999ms of the 9.120334ms"},
+		{"events out of order beside series", 4, `"at_ns":9310022`, `"at_ns":5`, "event 1 of the trace is at 5ns, but the event before it is at 1.20431ms"},
+		{"negative time", 2, `"elapsed_ns":9`, `"elapsed_ns":-9`, "its duration is -9"},
+		{"negative time counted", 2, `"elapsed_ns":9`, `"counted_ns":-1,"elapsed_ns":9`, "counters span -1ns"},
+		{"more time counted than it took", 2, `"elapsed_ns":9`, `"counted_ns":99999999,"elapsed_ns":9`, "counters span 99.999999ms, which is not within the 9.120334ms"},
 		{"failed with time counted", 5, `"outcome":`, `"counted_ns":1,"outcome":`, "although its outcome"},
 		{"year 10000", 2, `"began":"2026`, `"began":"12026`, "line 2: "},
 		{"null for a sample", 2, lines[1], "{\"sample\":null}\n", "a sample needs"},
-		{"two kinds", 2, `{"sample"`, `{"end":{},"sample"`, "line 2: two kinds of line in one"},
+		{"two kinds", 2, `{"sample"`, `{"end":{},"sample"`, "line 2: the line has the keys of two kinds of line"},
 		{"second header in the place of a sample", 2, lines[1], "{\"tare\":\"record\"}\n", `line 2: "version" is missing`},
-		{"resumed at the wrong trial", 4, `"seq":2`, `"seq":3`, "line 4: resumed at trial 3, but the next one is 2"},
+		{"resumed at the wrong trial", 4, `"seq":2`, `"seq":3`, "line 4: it was resumed at trial 3, but trial 2 comes next"},
 		{"resumed at no time", 4, `"time":"2026-11-20T09:31:00Z",`, ``, `a resumption has no "time"`},
-		{"unknown end", 7, `"reason":"blocks"`, `"reason":"bored"`, `line 7: the run ended for an unknown reason "bored"`},
+		{"unknown end", 7, `"reason":"blocks"`, `"reason":"bored"`, `line 7: unknown reason "bored" for the end of the run`},
 		{"no time of end", 7, `"time":"2026-11-20T09:31:33Z",`, ``, `the end has no "time"`},
-		{"sample after the end", 7, lines[6], lines[6] + "\n" + lines[5], "line 8: no run to which this belongs"},
+		{"sample after the end", 7, lines[6], lines[6] + "\n" + lines[5], "line 8: this line belongs to no run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			broken := slices.Clone(lines)
@@ -441,7 +441,7 @@ func (endless) Read(p []byte) (int, error) {
 
 func TestEndlessLineIsRefused(t *testing.T) {
 	_, err := read(endless{})
-	if err == nil || err.Error() != "line 1: a line of more than 16 MiB" {
+	if err == nil || err.Error() != "line 1: the line has more than 16 MiB" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,23 +13,21 @@ import (
 //
 //	{"sample":{…},"crc32c":"0a1b2c3d"}
 //
-// It is a CRC-32C, which no error of one, two or three bits in a line, nor of up
-// to 32 bits side by side, can get past, and any other with a chance of one in
-// four thousand million; processors have an instruction for it. It is against
-// disks and memories that forget. Who changes a record on purpose can compute
-// it anew: nothing against that could be in the record itself.
+// It is a CRC-32C. It detects every error of one, two or three bits in a line, and every error
+// within 32 neighbouring bits; it misses others with a probability of one in four thousand million.
+// Processors have an instruction for it. It protects against failing disks and memory, and not
+// against deliberate changes, because anybody can compute a new checksum.
 const (
 	sumKey = `,"crc32c":"`
 	sumEnd = `"}`
 	sumLen = len(sumKey) + 8 + len(sumEnd)
 )
 
-// ErrDamaged is wrapped by the error of reading a line that is not what was
-// written.
-var ErrDamaged = errors.New("the line is not what was written: its checksum does not fit")
+// ErrDamaged means that a line is not as it was written.
+var ErrDamaged = errors.New("the line was changed or damaged: its checksum does not match")
 
 // errMixed is for a line without a checksum among others with one, or the reverse.
-var errMixed = fmt.Errorf("%w (some lines of this run have one, and some have none)", ErrDamaged)
+var errMixed = fmt.Errorf("%w (some lines of this run have a checksum, and some have none)", ErrDamaged)
 
 // Sum is the checksum of a text: its CRC-32C.
 func Sum(text []byte) uint32 { return crc32.Checksum(text, castagnoli) }
@@ -42,8 +40,7 @@ func seal(line []byte) []byte {
 	return fmt.Appendf(front, "%s%08x%s\n", sumKey, Sum(front), sumEnd)
 }
 
-// verify reports whether a line has a checksum, and ErrDamaged if that does not
-// fit.
+// verify reports whether a line has a checksum, and returns ErrDamaged if it does not match.
 func verify(line []byte) (summed bool, err error) {
 	line = bytes.TrimRight(line, "\r\n")
 	at := len(line) - sumLen
@@ -56,8 +53,8 @@ func verify(line []byte) (summed bool, err error) {
 	return true, nil
 }
 
-// cutOff reports whether a line is the beginning of a JSON value and not a whole
-// one, as it is where its writer was killed. A power cut may leave zeros as well.
+// cutOff reports whether a line is an incomplete JSON value, as when its writer was killed. A power
+// cut may also leave zeros.
 func cutOff(line []byte) bool {
 	line = bytes.TrimRight(line, "\x00")
 	var v json.RawMessage

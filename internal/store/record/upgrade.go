@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The codes of notes by which older versions told what became of a part of a survey.
-// The words were, each with the part's workload only where that has another name:
+// The codes of notes in which older versions stored the outcome of a part of a survey. The notes
+// have these forms, with the part's workload only if its name differs from the part's:
 //
 //	partly: PART: REASON
 //	part-failed: PART (WORKLOAD): REASON
@@ -19,8 +19,8 @@ const (
 	notePartApart  = "part-apart"
 )
 
-// Upgrade gives a sample that was read the form of today. Older versions told in
-// sentences among the notes what Parts are for. It is the one place that knows them.
+// Upgrade converts a sample to the present form. Older versions stored as sentences in Notes what
+// now is in Parts. Only this function knows these sentences.
 func Upgrade(s *bench.Sample) {
 	var notes []string
 	for _, note := range s.Notes {
@@ -33,7 +33,7 @@ func Upgrade(s *bench.Sample) {
 	s.Notes = notes
 }
 
-// partsIn are those that a note tells of; none of any other note.
+// partsIn are the parts that a note describes; none for any other note.
 func partsIn(note string) []bench.PartOutcome {
 	code, rest, _ := strings.Cut(note, ": ")
 	name, why, _ := strings.Cut(rest, ": ")
@@ -54,20 +54,20 @@ func partsIn(note string) []bench.PartOutcome {
 	return nil
 }
 
-// partsApart reads which parts were in the containers of some.
+// partsApart reads which parts ran in the containers of others.
 func partsApart(names []string, where string) (all []bench.PartOutcome) {
 	now, usual, _ := strings.Cut(strings.TrimPrefix(where, "in containers for "), ", usually for ")
 	for _, name := range names {
 		apart := &bench.Apart{With: containerOf(name, now), Usual: containerOf(name, usual)}
 		if apart.With == nil || apart.Usual == nil {
-			return nil // these are not our words
+			return nil // not a note that tare wrote
 		}
 		all = append(all, bench.PartOutcome{Part: name, Outcome: bench.OK, Apart: apart})
 	}
 	return all
 }
 
-// containerOf finds the parts with which one is, in containers such as "a, b; c".
+// containerOf finds the parts that share a part's container, in a list such as "a, b; c".
 func containerOf(part, containers string) []string {
 	for one := range strings.SplitSeq(containers, "; ") {
 		if names := strings.Split(one, ", "); slices.Contains(names, part) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The bounds of a run, far above what anybody measures. They keep a small
-// hostile file from becoming a large allocation.
+// Limits on a run, far above real runs. They prevent a small hostile file from causing a large
+// allocation.
 const (
 	maxCells   = 4096
 	maxMetrics = 1024
@@ -21,8 +21,7 @@ const (
 	maxName    = 1024    // bytes, of the metric of a series
 )
 
-// ValidateHeader reports what is wrong with a header, if anything: what every
-// stored run may be relied on for.
+// ValidateHeader returns an error if a header is invalid. Every stored run has a valid header.
 func ValidateHeader(h *bench.Header) error {
 	if err := bench.ValidRunID(h.ID); err != nil {
 		return err
@@ -39,7 +38,8 @@ func ValidateHeader(h *bench.Header) error {
 	for i, block := range h.Schedule {
 		for _, cell := range block {
 			if cell < 0 || cell >= len(h.Plan.Cells) {
-				return fmt.Errorf("block %d of the schedule names cell %d of %d", i, cell, len(h.Plan.Cells))
+				return fmt.Errorf("block %d of the schedule has cell %d, but the plan has only %d cells", i, cell,
+					len(h.Plan.Cells))
 			}
 		}
 	}
@@ -48,14 +48,14 @@ func ValidateHeader(h *bench.Header) error {
 
 func validPlan(p *bench.Plan) error {
 	if n := len(p.Cells); n < 1 || n > maxCells {
-		return fmt.Errorf("the plan has %d cells, want 1 to %d", n, maxCells)
+		return fmt.Errorf("the plan has %d cells; it must have 1 to %d", n, maxCells)
 	}
 	if p.Warmup < 0 {
 		return fmt.Errorf("the plan has %d warm-up blocks", p.Warmup)
 	}
 	for _, h := range p.Hooks {
 		if h.Do == bench.HookCommand && len(h.Argv) == 0 {
-			return fmt.Errorf("the plan has a hook without a command, before or after %q", h.When)
+			return fmt.Errorf("the plan's hook for %q has no command", h.When)
 		}
 	}
 	if err := validMargins(p.Margins); err != nil {
@@ -68,9 +68,9 @@ func validPlan(p *bench.Plan) error {
 	for _, c := range p.Cells {
 		numbers = append(numbers, c.Spec.Limits.CPUs)
 	}
-	for _, v := range numbers { // JSON has nothing else
+	for _, v := range numbers { // JSON has no NaN and no infinity
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("the plan has the number %v", v)
+			return fmt.Errorf("the plan contains the number %v, which is not finite", v)
 		}
 	}
 	return nil
@@ -78,12 +78,12 @@ func validPlan(p *bench.Plan) error {
 
 func validMargins(list []bench.Margin) error {
 	if len(list) > maxMetrics {
-		return fmt.Errorf("the plan has %d margins, want at most %d", len(list), maxMetrics)
+		return fmt.Errorf("the plan has %d margins; it may have at most %d", len(list), maxMetrics)
 	}
 	seen := make(map[string]bool, len(list))
 	for _, m := range list {
 		if seen[m.Metric] {
-			return fmt.Errorf("the plan has two margins of %.80q", m.Metric)
+			return fmt.Errorf("the plan has two margins for %.80q", m.Metric)
 		}
 		seen[m.Metric] = true
 	}
@@ -92,7 +92,7 @@ func validMargins(list []bench.Margin) error {
 
 func validMetrics(list []bench.Metric) error {
 	if len(list) > maxMetrics {
-		return fmt.Errorf("%d metrics, want at most %d", len(list), maxMetrics)
+		return fmt.Errorf("there are %d metrics; there may be at most %d", len(list), maxMetrics)
 	}
 	seen := make(map[string]bool, len(list))
 	for i, m := range list {
@@ -114,23 +114,23 @@ func validMetric(m bench.Metric) error {
 	switch m.Better {
 	case bench.Lower, bench.Higher, bench.Neither:
 	default:
-		return fmt.Errorf(`"better" is %.40q, want lower, higher or neither`, m.Better)
+		return fmt.Errorf(`"better" is %.40q; it must be lower, higher or neither`, m.Better)
 	}
 	switch m.Role {
 	case bench.Primary, bench.Detail, bench.Counter, bench.State:
 	default:
-		return fmt.Errorf(`"role" is %.40q, want primary, detail, counter or state`, m.Role)
+		return fmt.Errorf(`"role" is %.40q; it must be primary, detail, counter or state`, m.Role)
 	}
 	switch m.Scale {
 	case bench.Ratio, bench.Difference:
 	default:
-		return fmt.Errorf(`"scale" is %.40q, want ratio or difference`, m.Scale)
+		return fmt.Errorf(`"scale" is %.40q; it must be ratio or difference`, m.Scale)
 	}
 	return nil
 }
 
-// ValidateSample reports what is wrong with a sample of the run with header h,
-// if anything. Its Seq must be next.
+// ValidateSample returns an error if a sample is invalid for the run with header h. Its Seq must be
+// next.
 func ValidateSample(h *bench.Header, next int, s *bench.Sample) error {
 	err := validSample(h, next, s)
 	if err != nil {
@@ -142,21 +142,21 @@ func ValidateSample(h *bench.Header, next int, s *bench.Sample) error {
 func validSample(h *bench.Header, next int, s *bench.Sample) error {
 	switch t := s.Trial; {
 	case t.Seq != next:
-		return fmt.Errorf("out of order, the next one is %d", next)
+		return fmt.Errorf("out of order: sample %d comes next", next)
 	case next >= maxValues/max(1, len(h.Metrics)):
-		return fmt.Errorf("a run keeps at most %d values", maxValues)
+		return fmt.Errorf("the run has more than %d values, which is the limit", maxValues)
 	case t.Cell < 0 || t.Cell >= len(h.Plan.Cells):
-		return fmt.Errorf("cell %d of %d", t.Cell, len(h.Plan.Cells))
+		return fmt.Errorf("it is of cell %d, but the plan has only %d cells", t.Cell, len(h.Plan.Cells))
 	case len(h.Schedule) > 0 && (t.Block < -h.Plan.Warmup || t.Block >= len(h.Schedule)-h.Plan.Warmup):
-		return fmt.Errorf("block %d is not in the schedule", t.Block)
+		return fmt.Errorf("its block %d is not in the schedule", t.Block)
 	case s.Elapsed < 0:
-		return fmt.Errorf("it took %v", s.Elapsed)
+		return fmt.Errorf("its duration is %v, which is negative", s.Elapsed)
 	case s.Counted < 0 || s.Counted > s.Elapsed:
-		return fmt.Errorf("the host was watched for %v of the %v that it took", s.Counted, s.Elapsed)
+		return fmt.Errorf("the host's counters span %v, which is not within the %v of the trial", s.Counted, s.Elapsed)
 	case s.Outcome != bench.OK && s.Counted != 0:
-		return fmt.Errorf("the host was watched for %v although its outcome is %.40q", s.Counted, s.Outcome)
+		return fmt.Errorf("it has host counters over %v although its outcome is %.40q", s.Counted, s.Outcome)
 	case s.Outcome == bench.OK && len(s.Values) != len(h.Metrics):
-		return fmt.Errorf("%d values for %d metrics", len(s.Values), len(h.Metrics))
+		return fmt.Errorf("it has %d values, but the run has %d metrics", len(s.Values), len(h.Metrics))
 	case s.Outcome != bench.OK && s.Values != nil:
 		return fmt.Errorf("it has values although its outcome is %.40q", s.Outcome)
 	case s.Outcome != bench.OK && s.Series != nil:
@@ -187,7 +187,8 @@ func validParts(all []bench.PartOutcome) error {
 		switch p.Outcome {
 		case bench.OK, bench.Failed, bench.Unsupported:
 		default:
-			return fmt.Errorf("part %.40q: unknown outcome %.40q, want ok, failed or unsupported", p.Part, p.Outcome)
+			return fmt.Errorf("part %.40q: unknown outcome %.40q; it must be ok, failed or unsupported", p.Part,
+				p.Outcome)
 		}
 		if p.Part == "" {
 			return errors.New("a part has no name")
@@ -198,46 +199,49 @@ func validParts(all []bench.PartOutcome) error {
 
 func validSeries(all []bench.Series) error {
 	if len(all) > maxSeries {
-		return fmt.Errorf("%d series, want at most %d", len(all), maxSeries)
+		return fmt.Errorf("it has %d series; it may have at most %d", len(all), maxSeries)
 	}
 	room, seen := bench.MaxSeriesValues, make(map[string]bool, len(all))
 	for _, s := range all {
 		room -= len(s.Values)
 		switch {
 		case s.Metric == "" || len(s.Metric) > maxName:
-			return fmt.Errorf("a series of %.80q: the name has %d bytes, want 1 to %d", s.Metric, len(s.Metric), maxName)
+			return fmt.Errorf("the series of %.80q: the name has %d bytes; it must have 1 to %d", s.Metric,
+				len(s.Metric), maxName)
 		case seen[s.Metric]:
-			return fmt.Errorf("two series of %.80q", s.Metric)
+			return fmt.Errorf("it has two series of %.80q", s.Metric)
 		case len(s.Values) == 0:
 			return fmt.Errorf("the series of %.80q has no values", s.Metric)
 		case room < 0:
-			return fmt.Errorf("series of more than %d values", bench.MaxSeriesValues)
+			return fmt.Errorf("its series have more than %d values", bench.MaxSeriesValues)
 		}
 		seen[s.Metric] = true
 		for _, v := range s.Values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("the series of %.80q has the value %v", s.Metric, v)
+				return fmt.Errorf("the series of %.80q contains the value %v, which is not allowed", s.Metric, v)
 			}
 		}
 	}
 	return nil
 }
 
-// validDistributions looks at names, sizes and letters. What is in a histogram
-// is for who reads it: HdrHistogram's own decoder trusts nothing either.
+// validDistributions checks names, sizes and characters. It does not check the contents of
+// histograms: HdrHistogram's own decoder does.
 func validDistributions(all []bench.Distribution) error {
 	if len(all) > bench.MaxDistributions {
-		return fmt.Errorf("%d distributions, want at most %d", len(all), bench.MaxDistributions)
+		return fmt.Errorf("it has %d distributions; it may have at most %d", len(all), bench.MaxDistributions)
 	}
 	seen := make(map[string]bool, len(all))
 	for _, d := range all {
 		switch {
 		case d.Metric == "" || len(d.Metric) > maxName:
-			return fmt.Errorf("a distribution of %.80q: the name has %d bytes, want 1 to %d", d.Metric, len(d.Metric), maxName)
+			return fmt.Errorf("the distribution of %.80q: the name has %d bytes; it must have 1 to %d", d.Metric,
+				len(d.Metric), maxName)
 		case seen[d.Metric]:
-			return fmt.Errorf("two distributions of %.80q", d.Metric)
+			return fmt.Errorf("it has two distributions of %.80q", d.Metric)
 		case d.HDR == "" || len(d.HDR) > bench.MaxHDR:
-			return fmt.Errorf("the distribution of %.80q has %d bytes, want 1 to %d", d.Metric, len(d.HDR), bench.MaxHDR)
+			return fmt.Errorf("the distribution of %.80q has %d bytes; it must have 1 to %d", d.Metric, len(d.HDR),
+				bench.MaxHDR)
 		case strings.ContainsFunc(d.HDR, notBase64):
 			return fmt.Errorf("the distribution of %.80q is not base64", d.Metric)
 		}
@@ -256,9 +260,9 @@ func validTrace(t *bench.Trace) error {
 	case t == nil:
 		return nil
 	case t.LeftOut < 0 || t.LeftOut == 0 && len(t.Events) == 0:
-		return fmt.Errorf("a trace of %d events, and %d left out", len(t.Events), t.LeftOut)
+		return fmt.Errorf("its trace has %d events and %d omitted ones", len(t.Events), t.LeftOut)
 	case len(t.Events) > bench.MaxTraceEvents:
-		return fmt.Errorf("a trace of %d events, want at most %d", len(t.Events), bench.MaxTraceEvents)
+		return fmt.Errorf("its trace has %d events; it may have at most %d", len(t.Events), bench.MaxTraceEvents)
 	}
 	room, last := bench.MaxTraceBytes, time.Duration(0)
 	for i, e := range t.Events {
@@ -267,28 +271,28 @@ func validTrace(t *bench.Trace) error {
 		case e.Name == "":
 			return fmt.Errorf("event %d of the trace has no name", i)
 		case e.At < last:
-			return fmt.Errorf("event %d of the trace is at %v, after one at %v", i, e.At, last)
+			return fmt.Errorf("event %d of the trace is at %v, but the event before it is at %v", i, e.At, last)
 		case room < 0:
-			return fmt.Errorf("a trace of more than %d bytes", bench.MaxTraceBytes)
+			return fmt.Errorf("its trace has more than %d bytes", bench.MaxTraceBytes)
 		}
 		last = e.At
 	}
 	return nil
 }
 
-// ValidateResumption reports what is wrong with a resumption, if anything. The
-// first trial after it must be next.
+// ValidateResumption returns an error if a resumption is invalid. The first trial after it must be
+// next.
 func ValidateResumption(next int, r *bench.Resumption) error {
 	switch {
 	case r.Seq != next:
-		return fmt.Errorf("resumed at trial %d, but the next one is %d", r.Seq, next)
+		return fmt.Errorf("it was resumed at trial %d, but trial %d comes next", r.Seq, next)
 	case r.Time.IsZero():
 		return errors.New(`a resumption has no "time"`)
 	}
 	return validTime(r.Time)
 }
 
-// ValidateEnd reports what is wrong with the end of a run, if anything.
+// ValidateEnd returns an error if the end of a run is invalid.
 func ValidateEnd(e *bench.End) error {
 	if e.Time.IsZero() {
 		return errors.New(`the end has no "time"`)
@@ -297,13 +301,13 @@ func ValidateEnd(e *bench.End) error {
 	case bench.StopPrecision, bench.StopBlocks, bench.StopBudget, bench.StopAllFailed:
 		return validTime(e.Time)
 	}
-	return fmt.Errorf("the run ended for an unknown reason %.40q", e.Reason)
+	return fmt.Errorf("unknown reason %.40q for the end of the run", e.Reason)
 }
 
 // validTime refuses what RFC 3339 cannot write.
 func validTime(t time.Time) error {
 	if y := t.UTC().Year(); y < 0 || y > 9999 {
-		return fmt.Errorf("the year %d", y)
+		return fmt.Errorf("the year %d cannot be written in RFC 3339", y)
 	}
 	return nil
 }

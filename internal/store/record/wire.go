@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// kind is the value of "tare" in a header line, by which a stream is known.
+// kind is the value of "tare" in a header line, which identifies a stream.
 const kind = "record"
 
 // A headerLine is the first line of a run.
@@ -24,8 +24,8 @@ type headerLine struct {
 	bench.Header
 }
 
-// A line is any other line, or what is needed to know a header line. A line
-// that has none of these keys is of a kind that a later version added.
+// A line is any other line, or the part of a header line that identifies it. A line without any of
+// these keys is of a kind that a later version added.
 type line struct {
 	Tare    *string         `json:"tare,omitempty"`
 	Version int             `json:"version,omitempty"`
@@ -45,7 +45,7 @@ func (l line) kinds() int {
 	return n
 }
 
-// A sample is bench.Sample as it is written. Pointers tell 0 from missing.
+// A sample is bench.Sample as it is written. Pointers distinguish 0 from missing.
 type sample struct {
 	Seq       *int            `json:"seq"`
 	Block     *int            `json:"block"`
@@ -68,7 +68,7 @@ type sample struct {
 	Parts []bench.PartOutcome `json:"parts,omitempty"`
 }
 
-// encodeSample returns what is written for s.
+// encodeSample returns the written form of s.
 func encodeSample(s *bench.Sample, m metrics) sample {
 	w := sample{
 		Seq: &s.Trial.Seq, Block: &s.Trial.Block, Cell: &s.Trial.Cell,
@@ -129,8 +129,8 @@ func newMetrics(list []bench.Metric) (metrics, error) {
 	return m, nil
 }
 
-// encode writes values as an object. NaN, which is no value, is left out. JSON
-// has no infinities either; they are written as strings.
+// encode writes values as an object. It omits NaN, which means no value. It writes infinities as
+// strings, because JSON has none.
 func (m metrics) encode(values []float64) json.RawMessage {
 	b := []byte{'{'}
 	for i, v := range values {
@@ -150,9 +150,9 @@ func (m metrics) encode(values []float64) json.RawMessage {
 	return append(b, '}')
 }
 
-// decode reads what encode has written. It goes through the object by itself,
-// because a map would hide that a name comes twice, and encoding/json takes most
-// of an import's time for it. The text is valid JSON: it was part of a line.
+// decode reads what encode has written. It parses the object itself, because a map would hide
+// duplicate names, and encoding/json would take most of an import's time. The text is valid JSON,
+// as part of a line.
 func (m metrics) decode(text []byte) ([]float64, error) {
 	if len(text) == 0 || text[0] != '{' {
 		return nil, errors.New(`"values" is not an object`)
@@ -169,15 +169,15 @@ func (m metrics) decode(text []byte) ([]float64, error) {
 		}
 		i, ok := m.index[string(name)]
 		if !ok {
-			return nil, fmt.Errorf("a value of %.80q, which the header does not declare", name)
+			return nil, fmt.Errorf("it has a value of %.80q, which the header does not declare", name)
 		}
-		value, behind := token(blank(blank(behind)[1:])) // behind the colon
+		value, behind := token(blank(blank(behind)[1:])) // after the colon
 		v, err := number(value)
 		if err != nil {
 			return nil, fmt.Errorf("value of %q: %w", name, err)
 		}
 		if !math.IsNaN(values[i]) {
-			return nil, fmt.Errorf("two values of %q", name)
+			return nil, fmt.Errorf("it has two values of %q", name)
 		}
 		values[i] = v
 		if rest = blank(behind); rest[0] == ',' {
@@ -195,8 +195,8 @@ func blank(text []byte) []byte {
 	return text
 }
 
-// token splits valid JSON behind the string, number or word that it begins with.
-// Of a list or an object it returns the first byte.
+// token splits valid JSON after the string, number or word at its beginning. For a list or an
+// object it returns the first byte.
 func token(text []byte) (first, rest []byte) {
 	n := 1
 	switch text[0] {
@@ -216,7 +216,7 @@ func token(text []byte) (first, rest []byte) {
 	return text[:n], text[n:]
 }
 
-// unquote is what a JSON string says. It is valid until the text changes.
+// unquote is the text of a JSON string. It is valid until the input changes.
 func unquote(text []byte) ([]byte, error) {
 	if inner := text[1 : len(text)-1]; !bytes.ContainsRune(inner, '\\') && utf8.Valid(inner) {
 		return inner, nil
@@ -226,13 +226,13 @@ func unquote(text []byte) ([]byte, error) {
 	return []byte(s), err
 }
 
-// A series is bench.Series as it is written, and read with care.
+// A series is bench.Series as it is written.
 type series struct {
 	Metric string  `json:"metric"`
 	Values numbers `json:"values"`
 }
 
-// numbers is a list in which null is no number.
+// numbers is a list in which null is not allowed.
 type numbers []float64
 
 // UnmarshalJSON reads a list of numbers.
@@ -261,7 +261,7 @@ func number(text []byte) (float64, error) {
 	case c == '-' || '0' <= c && c <= '9':
 		v, err := strconv.ParseFloat(string(text), 64)
 		if err != nil {
-			return 0, fmt.Errorf("number %.80s is out of place", text)
+			return 0, fmt.Errorf("number %.80s is out of range", text)
 		}
 		return v, nil
 	case c == '"':
@@ -278,19 +278,19 @@ func number(text []byte) (float64, error) {
 	return 0, errors.New("not a number")
 }
 
-// decode is json.Unmarshal with errors about the format instead of about Go.
+// decode is json.Unmarshal with errors about the format instead of Go types.
 func decode(text []byte, to any) error { return inWords(json.Unmarshal(text, to)) }
 
-// inWords puts an error of encoding/json in the words of the format.
+// inWords rewrites an error of encoding/json in the terms of the format.
 func inWords(err error) error {
 	var typeError *json.UnmarshalTypeError
 	var syntaxError *json.SyntaxError
 	switch {
 	case errors.As(err, &typeError) && typeError.Field != "":
-		// The header is embedded in its line, which nobody can see there.
+		// Users do not see that the header is embedded in its line's type.
 		return fmt.Errorf("%q cannot be a %s", strings.TrimPrefix(typeError.Field, "Header."), typeError.Value)
 	case errors.As(err, &typeError):
-		return fmt.Errorf("%s is out of place", typeError.Value)
+		return fmt.Errorf("%s is not allowed here", typeError.Value)
 	case errors.As(err, &syntaxError):
 		return fmt.Errorf("not JSON: %w (at byte %d)", err, syntaxError.Offset)
 	}

@@ -14,10 +14,9 @@ import (
 
 var _ bench.RunWriter = (*Writer)(nil)
 
-// A Writer writes one run. Each line is one call of the underlying Write, with
-// nothing kept back: whatever happens to this process, what was appended is on
-// its way. After an error of the underlying writer, which may have cut a line
-// in two, the Writer writes nothing more and returns that error.
+// A Writer writes one run. Each line is one call of the underlying Write, without buffering, so
+// appended samples are safe whatever happens to this process. After an error of the underlying
+// writer, which may have cut a line, the Writer writes nothing more and returns that error again.
 type Writer struct {
 	w       io.Writer
 	header  bench.Header
@@ -29,7 +28,7 @@ type Writer struct {
 
 // NewWriter writes the header of a run to w and returns a Writer for the rest.
 func NewWriter(w io.Writer, h bench.Header) (*Writer, error) {
-	h.Imported = false // that is between a store and whoever imported it
+	h.Imported = false // only a store needs this field
 	if err := ValidateHeader(&h); err != nil {
 		return nil, err
 	}
@@ -61,7 +60,7 @@ func (w *Writer) Append(ctx context.Context, s bench.Sample) error {
 	return nil
 }
 
-// Resume writes that the run was taken up again.
+// Resume writes a resumption of the run.
 func (w *Writer) Resume(r bench.Resumption) error {
 	if w.ended {
 		return fmt.Errorf("run %s: %w", w.header.ID, bench.ErrFinished)
@@ -104,7 +103,7 @@ func (w *Writer) write(v any) error {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // the reader is no browser, and people read this too
+	enc.SetEscapeHTML(false) // people read this too, and no browser does
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
@@ -116,5 +115,5 @@ func (w *Writer) write(v any) error {
 	return w.err
 }
 
-// errLongLine is the error of reading or writing a line that is too long.
-var errLongLine = errors.New("a line of more than 16 MiB")
+// errLongLine means that a line to read or write is too long.
+var errLongLine = errors.New("the line has more than 16 MiB")

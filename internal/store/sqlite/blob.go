@@ -23,7 +23,7 @@ func appendValues(b []byte, values []float64) []byte {
 // decodeValues reads what encodeValues returned into dst.
 func decodeValues(dst []float64, b []byte) error {
 	if len(b) != 8*len(dst) {
-		return errors.New("values do not fit the metrics")
+		return errors.New("the number of values is not the number of metrics")
 	}
 	for i := range dst {
 		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
@@ -31,9 +31,9 @@ func decodeValues(dst []float64, b []byte) error {
 	return nil
 }
 
-// encodeSeries returns series as they are stored: of each, the length of the
-// metric's name and the name, the number of values and the values. Lengths and
-// numbers are as binary.AppendUvarint has them.
+// encodeSeries returns the stored form of series. Each has the length of the metric's name, the
+// name, the number of values and the values. Lengths and numbers are written by
+// binary.AppendUvarint.
 func encodeSeries(all []bench.Series) (b []byte) {
 	for _, s := range all {
 		b = binary.AppendUvarint(b, uint64(len(s.Metric)))
@@ -63,12 +63,12 @@ func decodeSeries(b []byte) (all []bench.Series, err error) {
 	return all, nil
 }
 
-// cut returns as many pieces of the given size as the number at the front of b
-// says, and what is behind them.
+// cut reads a number n at the front of b, and returns the next n pieces of the given size, and the
+// rest.
 func cut(b []byte, size uint64) (front, rest []byte, err error) {
 	n, width := binary.Uvarint(b)
 	if width <= 0 || n > uint64(len(b)-width)/size {
-		return nil, nil, errors.New("series are cut off")
+		return nil, nil, errors.New("the series are cut off")
 	}
 	b = b[width:]
 	return b[:n*size], b[n*size:], nil

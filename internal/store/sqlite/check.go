@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Check reads the whole store. It calls each for every run, newest first, and
-// returns what is wrong with the file as such: no more than some of it.
+// Check reads the whole store. It calls each for every run, newest first, and returns a limited
+// number of errors in the file itself.
 func (s *Store) Check(ctx context.Context, each func(bench.Checked) error) (file []string, err error) {
 	if file, err = s.checkFile(ctx); err != nil {
 		return nil, err
@@ -46,12 +46,11 @@ func (s *Store) checkRun(ctx context.Context, number int64) (c bench.Checked) {
 	return c
 }
 
-// checkFile asks SQLite what is wrong with the file, and with what refers to
-// something else in it.
+// checkFile asks SQLite for errors in the file and in its foreign keys.
 func (s *Store) checkFile(ctx context.Context) (wrong []string, err error) {
 	for _, query := range []string{
 		"PRAGMA integrity_check",
-		`SELECT "table" || ': ' || count(*) || ' rows that belong to nothing' FROM pragma_foreign_key_check GROUP BY "table"`,
+		`SELECT "table" || ': ' || count(*) || ' rows refer to missing rows' FROM pragma_foreign_key_check GROUP BY "table"`,
 	} {
 		var text sql.NullString
 		rows, err := s.db.QueryContext(ctx, query)

@@ -10,28 +10,29 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// What can be wrong with a store.
+// Errors of a store.
 var (
-	// ErrFull says that the disk is full. It wraps syscall.ENOSPC. What was
-	// stored before stays readable.
-	ErrFull = fmt.Errorf("nothing more can be stored: %w", syscall.ENOSPC)
-	// ErrNotStore says that a file is something else than a store of tare.
+	// ErrFull means that the disk is full. It wraps syscall.ENOSPC. Everything that was stored
+	// before stays readable.
+	ErrFull = fmt.Errorf("the disk is full, so nothing more can be stored: %w", syscall.ENOSPC)
+	// ErrNotStore means that a file is not a store of tare.
 	ErrNotStore = errors.New("not a store of tare; choose another file with --store")
-	// ErrDamaged says that a file was a store of tare once.
+	// ErrDamaged means that a file is a damaged store of tare.
 	ErrDamaged = errors.New("the file is damaged; move it away or choose another with --store")
-	// ErrVersion says that a store was written by a newer tare.
+	// ErrVersion means that a newer tare wrote the store.
 	ErrVersion = errors.New("the store was written by a newer version of tare; use that, or another file with --store")
-	// ErrOlder says that a store has a format of an older tare, from before the
-	// first release. It stays as it is.
+	// ErrOlder means that a store has a format of an older tare, from before the first release. The
+	// file stays unchanged.
 	ErrOlder = errors.New("the store was written by an older version of tare: export each run with that " +
 		"version (`tare export RUN -o FILE`), and import the files into another store (`tare import FILE --store NEW`)")
-	// ErrConflict says that another process wrote to the same run.
+	// ErrConflict means that another process wrote to the same run.
 	ErrConflict = errors.New("another process wrote to this run")
-	// ErrBusy says that other processes kept the file locked for too long.
-	ErrBusy = errors.New("other processes keep the store locked")
+	// ErrBusy means that other processes kept the file locked for too long.
+	ErrBusy = errors.New("other processes keep the store locked: wait until they end, or choose another file with " +
+		"--store")
 )
 
-// wrap adds the file to an error, and what it means if SQLite reports it.
+// wrap adds to an error the file's path and, for an error of SQLite, its meaning.
 func (s *Store) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -42,14 +43,14 @@ func (s *Store) wrap(err error) error {
 	return fmt.Errorf("store %s: %w", s.path, err)
 }
 
-// damage reports whether an error of reading a row tells of the row, and not of a
-// machine that could not read it just now.
+// damage reports whether an error of reading a row is about the row itself, and not about a machine
+// that could not read it at this moment.
 func damage(err error) bool {
 	var e *sqlite.Error
 	return !errors.As(err, &e) || e.Code()&0xff == lib.SQLITE_CORRUPT
 }
 
-// meaning returns the error that a result code of SQLite stands for, or nil.
+// meaning returns the error for a result code of SQLite, or nil.
 func meaning(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -58,7 +59,7 @@ func meaning(err error) error {
 	if e.Code() == lib.SQLITE_IOERR_SHMSIZE {
 		return ErrFull // the index of the write-ahead log could not grow
 	}
-	switch e.Code() & 0xff { // the rest tells variants apart
+	switch e.Code() & 0xff { // the higher bits distinguish variants
 	case lib.SQLITE_FULL:
 		return ErrFull
 	case lib.SQLITE_NOTADB:

@@ -20,7 +20,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// A storedRun is what the table of runs says, and how many samples there are.
+// A storedRun is a row of the table of runs, with the number of samples.
 type storedRun struct {
 	number      int64
 	header      bench.Header
@@ -29,12 +29,12 @@ type storedRun struct {
 	resumptions int
 	failed      int
 	partly      int
-	summed      bool // everything of it has a checksum
+	summed      bool // all its parts have checksums
 }
 
-// summary selects storedRun. Samples are counted, or, in a run that is older
-// than the counts, numbered without gaps, so that the last tells their number;
-// those that failed, or a part of which did, have indexes of their own.
+// summary selects storedRun. The number of samples comes from the table of counts. A run that is
+// older than that table has samples numbered without gaps, so the last one tells the number.
+// Samples that failed, in whole or in part, have indexes of their own.
 const summary = `SELECT number, id, began, header, sum, ended, ended_sum,
 	(SELECT samples FROM counts WHERE run = number),
 	(SELECT resumptions FROM counts WHERE run = number),
@@ -53,19 +53,20 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 	}
 	r.summed = headerSum.Valid || samples.Valid
 	if err := checkSum(headerSum, r.summed, id, began, header); err != nil || r.summed && !samples.Valid {
-		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, errSum))
+		return r, s.wrap(damaged("header of run number %d, with the ID %.80q: %w", r.number, id, errSum))
 	}
 	if r.summed {
 		r.samples, r.resumptions = int(samples.Int64), int(resumptions.Int64)
 	}
 	if err := json.Unmarshal([]byte(header), &r.header); err != nil {
-		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, err))
+		return r, s.wrap(damaged("header of run number %d, with the ID %.80q: %w", r.number, id, err))
 	}
 	if err := record.ValidateHeader(&r.header); err != nil {
-		return r, s.wrap(damaged("header of run number %d, which calls itself %.80q: %w", r.number, id, err))
+		return r, s.wrap(damaged("header of run number %d, with the ID %.80q: %w", r.number, id, err))
 	}
 	if r.header.ID != id {
-		return r, s.wrap(damaged("header of run number %d: it is that of run %s, and not of %.80q", r.number, r.header.ID, id))
+		return r, s.wrap(damaged("header of run number %d: it belongs to run %s, not to %.80q", r.number, r.header.ID,
+			id))
 	}
 	if !ended.Valid && !endedSum.Valid {
 		return r, nil
@@ -80,7 +81,7 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 	return r, nil
 }
 
-// damaged is the error of finding what no store writes.
+// damaged is the error for content that no store writes.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
@@ -97,9 +98,8 @@ func (s *Store) readRun(ctx context.Context, q querier, id string) (storedRun, e
 	return r, err
 }
 
-// Runs yields a summary of every run, newest first. Runs that cannot be read
-// yield an error each, and do not hide the others; of those that are gone the
-// errors come first.
+// Runs yields a summary of every run, newest first. Each run that cannot be read yields an error
+// and does not hide the others. The errors for missing runs come first.
 func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 	return func(yield func(bench.RunSummary, error) bool) {
 		numbers, err := s.numbers(ctx)
@@ -126,16 +126,16 @@ func (s *Store) Find(ctx context.Context, part string, limit int) (ids []string,
 	return ids, err
 }
 
-// numbers are those of all runs, newest first. The error may come with those that
-// there are.
+// numbers are the numbers of all runs, newest first. Even with an error it returns those that it
+// could read.
 func (s *Store) numbers(ctx context.Context) (all []int64, err error) {
 	err = s.newest(ctx, func(number int64, _ string) bool { all = append(all, number); return true })
 	return all, err
 }
 
-// newest calls f on every run, newest first, while that returns true. They are as their
-// table has them: an index that is damaged hides some, or has them in another order. Of
-// a run that is gone there is an error, after the others.
+// newest calls f for every run, newest first, while f returns true. It reads the table without an
+// index, because a damaged index would hide runs or change their order. If a run is missing, it
+// returns an error after the others.
 func (s *Store) newest(ctx context.Context, f func(number int64, id string) bool) error {
 	rows, err := s.db.QueryContext(ctx, "SELECT number, id FROM runs NOT INDEXED ORDER BY began DESC, id DESC")
 	if err != nil {
@@ -162,10 +162,10 @@ func (s *Store) newest(ctx context.Context, f func(number int64, id string) bool
 	case err != nil:
 		return s.wrap(err)
 	}
-	return s.wrap(damaged("run number %d is gone", n))
+	return s.wrap(damaged("run number %d is missing", n))
 }
 
-// errStop says that the caller wants no more rows.
+// errStop means that the caller wants no more rows.
 var errStop = errors.New("stop")
 
 // each calls f on every row, until it fails, and closes rows.
@@ -178,19 +178,18 @@ func each(rows *sql.Rows, f func() error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// Open reads one run. Samples that had the same applied to them share it: it
-// must not be changed. What is damaged of the samples is read as Events says.
+// Open reads one run. Samples with the same Applied share one value, which must not be changed. See
+// Events for damaged samples.
 func (s *Store) Open(ctx context.Context, id string) (*bench.Run, error) {
 	return record.Collect(s.Events(ctx, id))
 }
 
-// Events reads one run piece by piece, in the order in which it was stored, and
-// holds no more than one. In the place of a sample that is damaged or gone there
-// is one that failed, with bench.NoteDamaged and the reason; whatever else is
-// damaged is an error that wraps ErrDamaged, and the last event.
+// Events reads one run piece by piece, in the order in which it was stored, and holds no more than
+// one piece. A failed sample with bench.NoteDamaged and the reason replaces each sample that is
+// damaged or missing. Any other damage ends the events with an error that wraps ErrDamaged.
 func (s *Store) Events(ctx context.Context, id string) iter.Seq2[record.Event, error] {
 	return func(yield func(record.Event, error) bool) {
-		// One transaction, because the run may be written to meanwhile.
+		// One transaction, because another process may write to the run meanwhile.
 		err := s.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
 			run, err := s.readRun(ctx, tx, id)
 			if err != nil {
@@ -245,7 +244,7 @@ func (s *Store) transact(ctx context.Context, o *sql.TxOptions, f func(*sql.Tx) 
 		return s.wrap(err)
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback() // err says more; what is left open ends with the connection
+		_ = tx.Rollback() // err says more; the connection's end ends the transaction too
 		return err
 	}
 	return s.wrap(tx.Commit())
@@ -274,7 +273,8 @@ func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) (
 		return nil
 	})
 	if err == nil && run.summed && len(all) != run.resumptions {
-		err = damaged("run %s was resumed %d times, and %d are there", run.header.ID, run.resumptions, len(all))
+		err = damaged("run %s was resumed %d times, but %d resumptions are stored", run.header.ID, run.resumptions,
+			len(all))
 	}
 	return all, s.wrap(err)
 }

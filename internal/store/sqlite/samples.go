@@ -18,11 +18,11 @@ type sampleReader struct {
 	run     storedRun
 	send    func(bench.Sample) error // gets every sample
 	next    int                      // its Seq
-	values  []float64                // room for the values of samples to come
+	values  []float64                // space for values of later samples
 	applied map[int64]applied        // by number
 }
 
-// applied is what was applied to samples, with its text for their checksums.
+// applied is a sample's Applied, with its text for the checksum.
 type applied struct {
 	text  string
 	value *bench.Applied
@@ -32,15 +32,15 @@ func newSampleReader(s *Store, q querier, run storedRun, send func(bench.Sample)
 	return &sampleReader{store: s, q: q, run: run, send: send, applied: map[int64]applied{0: {}}}
 }
 
-// errGone is for a sample that is not there.
-var errGone = errors.New("it is gone")
+// errGone means that a sample is missing.
+var errGone = errors.New("it is missing")
 
-// maxGone is how many samples that are gone side by side have others in their
-// places. Where more are, a number is damaged, or the run.
+// maxGone limits how many consecutive missing samples are replaced. If more are missing, a number
+// or the run itself is damaged.
 const maxGone = 10_000
 
-// all reads the samples. A page that cannot be read hides those on it, and, to
-// who goes on behind it, no others.
+// all reads the samples. An unreadable page hides only its own samples, because all continues after
+// it.
 func (r *sampleReader) all(ctx context.Context) error {
 	for {
 		err := r.rest(ctx)
@@ -48,12 +48,13 @@ func (r *sampleReader) all(ctx context.Context) error {
 		case err != nil && !errors.Is(meaning(err), ErrDamaged), ctx.Err() != nil:
 			return r.store.wrap(err)
 		case r.next >= r.run.samples:
-			return nil // what cannot be read is another run's
+			return nil // the unreadable part belongs to another run
 		case err == nil:
 			err = errGone
 		}
 		if r.run.samples-r.next > maxGone {
-			return r.store.wrap(damaged("samples of run %s from %d on, of %d: %w", r.run.header.ID, r.next, r.run.samples, err))
+			return r.store.wrap(damaged("samples of run %s from number %d on, of %d: %w", r.run.header.ID, r.next,
+				r.run.samples, err))
 		}
 		if err := r.lost(err); err != nil {
 			return err
@@ -61,7 +62,7 @@ func (r *sampleReader) all(ctx context.Context) error {
 	}
 }
 
-// rest reads the samples from the next one on, as far as they can be read.
+// rest reads the samples from the next one on, until one cannot be read.
 func (r *sampleReader) rest(ctx context.Context) error {
 	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, trace, sum
 		FROM samples WHERE run = ? AND seq >= ? ORDER BY seq`, r.run.number, r.next)
@@ -78,11 +79,11 @@ func (r *sampleReader) rest(ctx context.Context) error {
 		case err != nil && r.next < r.run.samples:
 			return r.lost(err)
 		case err != nil:
-			return nil // its number is another one now: it is missed elsewhere
+			return nil // its number was changed; it will be missing elsewhere
 		case s.Trial.Seq >= r.run.samples:
-			return damaged("run %s has more samples than the %d that are counted", r.run.header.ID, r.run.samples)
+			return damaged("run %s has more samples than its count, %d", r.run.header.ID, r.run.samples)
 		case s.Trial.Seq < r.next:
-			return nil // another is in its place
+			return nil // it was already replaced
 		case s.Trial.Seq-r.next > maxGone:
 			return damaged("sample %d of run %s is followed by sample %d", r.next-1, r.run.header.ID, s.Trial.Seq)
 		}
@@ -96,9 +97,9 @@ func (r *sampleReader) rest(ctx context.Context) error {
 	})
 }
 
-// lost sends what stands for the next sample, which cannot be read.
+// lost sends the replacement for the next sample, which cannot be read.
 func (r *sampleReader) lost(why error) error {
-	why = fmt.Errorf("what was stored of it is damaged (samples of run number %d, row %d): %w", r.run.number, r.next, why)
+	why = fmt.Errorf("its stored data is damaged (samples of run number %d, row %d): %w", r.run.number, r.next, why)
 	s := bench.Sample{
 		Trial: r.planned(), Outcome: bench.Failed, Reason: bench.Reason(why.Error()), Notes: []string{bench.NoteDamaged},
 	}
@@ -106,7 +107,7 @@ func (r *sampleReader) lost(why error) error {
 	return r.send(s)
 }
 
-// planned is the next trial as the schedule has it.
+// planned is the next trial of the schedule.
 func (r *sampleReader) planned() bench.Trial {
 	seq := r.next
 	for block, cells := range r.run.header.Schedule {
@@ -118,7 +119,7 @@ func (r *sampleReader) planned() bench.Trial {
 	return bench.Trial{Seq: r.next}
 }
 
-// scan reads one row. Its error says what is wrong with that.
+// scan reads one row. An error means that the row is damaged.
 func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample, err error) {
 	var began, outcome, operation, reason, values, notes, series, distributions, parts, trace sql.RawBytes
 	var number, stored sql.NullInt64
@@ -134,7 +135,7 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 		r.run.header.ID, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed),
 		outcome, operation, reason, values, known.text, notes, series, distributions, int64(s.Counted),
 	}
-	if parts != nil { // the sums of older rows are without
+	if parts != nil { // checksums of older rows do not include them
 		columns = append(columns, parts)
 	}
 	if trace != nil {
@@ -164,7 +165,7 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	return s, record.ValidateSample(&r.run.header, s.Trial.Seq, &s)
 }
 
-// decodeJSON reads JSON; NULL is nothing.
+// decodeJSON reads JSON; NULL changes nothing.
 func decodeJSON(text sql.RawBytes, to any) error {
 	if text == nil {
 		return nil
@@ -172,7 +173,7 @@ func decodeJSON(text sql.RawBytes, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// room returns place for the values of one sample.
+// room returns space for the values of one sample.
 func (r *sampleReader) room() []float64 {
 	const batch = 1024
 	n := len(r.run.header.Metrics)
@@ -184,7 +185,7 @@ func (r *sampleReader) room() []float64 {
 	return room
 }
 
-// appliedOf reads what was applied, each once.
+// appliedOf reads an Applied by its number, each one once.
 func (r *sampleReader) appliedOf(ctx context.Context, number int64) (a applied, err error) {
 	a, ok := r.applied[number]
 	if ok {
@@ -196,7 +197,7 @@ func (r *sampleReader) appliedOf(ctx context.Context, number int64) (a applied, 
 		err = json.Unmarshal([]byte(a.text), a.value)
 	}
 	if err != nil {
-		return a, fmt.Errorf("what was applied: %w", err)
+		return a, fmt.Errorf("the applied settings: %w", err)
 	}
 	r.applied[number] = a
 	return a, nil

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// applicationID is "tare" in ASCII. It stands in the file, so that a store is
-// told from other SQLite files.
+// applicationID is "tare" in ASCII. It is written into the file, to distinguish a store from other
+// SQLite files.
 const applicationID = 0x74617265
 
-// format is the format of the file that schema makes, the only one that is read
-// and written. It changes with the schema.
+// format is the version of the schema, and the only format that is read and written.
 const format = 6
 
 const schema = `
@@ -87,8 +86,8 @@ CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
 END;
 `
 
-// fromFive makes a file of format 5, in which parts were sentences among the notes, one
-// of this format. The sentences stay, and are taken for parts when they are read.
+// fromFive converts a file of format 5, in which parts were sentences in the notes, to this format.
+// The sentences stay; reading a sample converts them to parts.
 const fromFive = `
 ALTER TABLE samples ADD COLUMN parts TEXT;
 ALTER TABLE samples ADD COLUMN trace TEXT;
@@ -98,17 +97,17 @@ DROP INDEX partial_failures;
 CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
 `
 
-// timeLayout has as many digits for every time, so that text sorts as time.
+// timeLayout has a fixed number of digits, so that the texts sort like the times.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// prepare makes an empty file a store, and reports what else a file is that is no
-// store of this format.
+// prepare turns an empty file into a store. It returns an error if the file is not a store of this
+// format.
 func (s *Store) prepare(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for {
 		err := s.tryPrepare(ctx)
-		// SQLite does not wait for its busy timeout where that could be a
-		// deadlock, as when two processes make the same file.
+		// SQLite does not wait for its busy timeout if that could be a deadlock, as when two
+		// processes make the same file.
 		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}
@@ -125,13 +124,13 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 		return err
 	}
 
-	// Only now: it changes the file, and cannot be done in a transaction.
+	// This comes last, because it changes the file and cannot be part of a transaction.
 	if _, err := s.db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return s.wrap(err)
 	}
 	return s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil || version != 0 { // another process was faster
+		if err != nil || version != 0 { // another process did it first
 			return err
 		}
 		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, format)
@@ -144,7 +143,7 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 func (s *Store) upgrade(ctx context.Context) error {
 	return s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil || version != 5 { // another process was faster
+		if err != nil || version != 5 { // another process did it first
 			return err
 		}
 		_, err = tx.ExecContext(ctx, fromFive+fmt.Sprintf("PRAGMA user_version = %d", format))
@@ -153,10 +152,10 @@ func (s *Store) upgrade(ctx context.Context) error {
 }
 
 // errFive is check's error for a file of the format before this one.
-var errFive = errors.New("its format is 5: use it once where it can be written")
+var errFive = errors.New("its format is 5: open it once where tare may write to it, which converts it")
 
-// errEmpty is check's error for a file without anything in it.
-var errEmpty = errors.New("the file is empty, and cannot be written")
+// errEmpty is check's error for an empty file.
+var errEmpty = errors.New("the file is empty and cannot be written")
 
 // check reports whether the file is a store of this format. It changes nothing.
 func (s *Store) check(ctx context.Context) error {
@@ -187,7 +186,7 @@ func (s *Store) version(ctx context.Context, q querier) (int, error) {
 	case application == 0 && version == 0 && tables == 0:
 		return 0, nil
 	case application != applicationID:
-		return 0, s.wrap(fmt.Errorf("%w (it is another SQLite file)", ErrNotStore))
+		return 0, s.wrap(fmt.Errorf("%w (it is an SQLite file of another program)", ErrNotStore))
 	}
 	return version, nil
 }

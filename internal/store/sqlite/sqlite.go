@@ -1,15 +1,13 @@
 // Package sqlite keeps runs in one SQLite file. It implements bench.Store.
 //
-// The file is in write-ahead mode, and a transaction is not forced to the disk:
-// what was appended survives the death of the process at any instant. A power
-// cut costs at most the samples since the log was last merged into the file,
-// which is when the store is closed, and never the file. Forcing each sample
-// out would put tare's own writes into what it measures.
+// The file is in write-ahead mode, and transactions are not forced to the disk. Appended samples
+// survive the death of the process at any time. A power cut loses at most the samples since the log
+// was last merged into the file, which happens when the store is closed, and never the file.
+// Forcing each sample to the disk would put tare's own writes into its measurements.
 //
-// A sample is one row with its values as one blob of little-endian float64, in
-// the order of the header's metrics, so that every bit comes back and a large
-// run is read quickly. Its series are a second blob, at the row's end, so that
-// what needs them not does not read them.
+// A sample is one row. Its values are one blob of little-endian float64, in the order of the
+// header's metrics, so that every bit is kept and large runs can be read quickly. Its series are a
+// second blob, at the row's end, so that queries that do not need them do not read them.
 package sqlite
 
 import (
@@ -35,22 +33,21 @@ var (
 	_ bench.Checker = (*Store)(nil)
 )
 
-// patience is how long a write waits for other processes that write. Each of
-// them holds the lock for about a millisecond.
+// patience is how long a write waits for other writing processes. Each of them holds the lock for
+// about a millisecond.
 const patience = 10 * time.Second
 
-// A Store is an open file of runs.
+// A Store is an open file with runs.
 type Store struct {
 	db   *sql.DB
 	path string
-	// readOnly says why the file cannot be written; nil if it can.
+	// readOnly is why the file cannot be written; nil if it can.
 	readOnly error
 }
 
-// Open opens the file at path. What is missing is made, readable by its owner
-// only, directories included. A file that may be read but not written, or for
-// which there is no room, is opened for reading; writing then fails with an error
-// for which errors.Is(err, fs.ErrPermission), syscall.EROFS or syscall.ENOSPC.
+// Open opens the file at path. It makes a missing file and missing directories, readable only by
+// their owner. If the file may not be written, or if the disk is full, Open opens it for reading;
+// writing then fails with an error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,10 +66,10 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return s, nil
 	}
 	err = errors.Join(err, s.Close())
-	if isReadOnly(err) { // the file can be written, but not the directory
+	if isReadOnly(err) { // the file is writable, but the directory is not
 		return openReadOnly(ctx, path, err)
 	}
-	if errors.Is(err, syscall.ENOSPC) { // no room even for the index of the log
+	if errors.Is(err, syscall.ENOSPC) { // there is not even space for the index of the log
 		if s, failed := openReadOnly(ctx, path, err); failed == nil {
 			return s, nil
 		}
@@ -80,8 +77,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return nil, err
 }
 
-// create makes the file, which SQLite would make readable by everybody, and
-// says in the words of the operating system why it cannot be written.
+// create makes the file, because SQLite would make it readable by everybody. Its error is the
+// operating system's reason why the file cannot be written.
 func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -104,11 +101,11 @@ func openReadOnly(ctx context.Context, path string, why error) (*Store, error) {
 	}
 	modes := []url.Values{{"mode": {"ro"}}}
 	if wal, err := os.Stat(path + "-wal"); err != nil || wal.Size() == 0 {
-		// SQLite cannot make the files with which readers and writers agree.
-		// Everything is in the main file, though: nobody is writing.
+		// SQLite cannot make its shared-memory file. But nobody is writing, so everything is in the
+		// main file.
 		modes = append(modes, url.Values{"mode": {"ro"}, "immutable": {"1"}})
 	} else if errors.Is(why, syscall.ENOSPC) {
-		// Who has the file for itself keeps the index of the log in memory.
+		// With exclusive access SQLite keeps the index of the log in memory.
 		modes = append(modes, url.Values{"_locking": {"EXCLUSIVE"}})
 	}
 	var failed error
@@ -132,9 +129,8 @@ func connect(path string, options url.Values) (*Store, error) {
 		"busy_timeout(" + strconv.FormatInt(patience.Milliseconds(), 10) + ")",
 		"foreign_keys(1)",
 		"synchronous(NORMAL)",
-		// The log is merged into the file, and forced to the disk, when it has
-		// this many pages (64 MiB), or else when the file is closed: after a run
-		// and not within it.
+		// The log is merged into the file and forced to the disk when it has this many pages (64
+		// MiB) or when the file is closed, so normally after a run and not during one.
 		"wal_autocheckpoint(16384)",
 	}
 	if mode := options.Get("_locking"); mode != "" {
@@ -149,13 +145,13 @@ func connect(path string, options url.Values) (*Store, error) {
 	return &Store{db: sql.OpenDB(connector), path: path}, nil
 }
 
-// Close closes the file. Writers of this Store must be closed before.
+// Close closes the file. Writers of this Store must be closed before that.
 func (s *Store) Close() error { return s.wrap(s.db.Close()) }
 
-// writable reports why the store cannot be written, if it cannot.
+// writable returns an error if the store cannot be written.
 func (s *Store) writable() error {
 	if s.readOnly == nil {
 		return nil
 	}
-	return fmt.Errorf("store %s can only be read: %w", s.path, s.readOnly)
+	return fmt.Errorf("store %s is read-only: %w", s.path, s.readOnly)
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
-// errSum is the error of reading what is not what was stored.
-var errSum = errors.New("its checksum does not fit")
+// errSum means that stored data has changed.
+var errSum = errors.New("its checksum does not match")
 
-// sum is the checksum of columns, as the lines of a record have one: see
-// record.Sum. Each is an int, an int64, text or nil; NULL and what is empty are
-// the same.
+// sum is the checksum of columns, like that of the lines of a record: see record.Sum. Each column
+// is an int, an int64, text or nil; NULL and empty count as the same.
 func sum(columns ...any) int64 {
 	var b []byte
 	for _, c := range columns {
@@ -31,14 +30,14 @@ func sum(columns ...any) int64 {
 		case sql.RawBytes:
 			b = append(binary.AppendUvarint(b, uint64(len(c))), c...)
 		default:
-			panic("sqlite: a sum of another type") // of which there is none in this package
+			panic("sqlite: a sum of another type") // this package uses no other type
 		}
 	}
 	return int64(record.Sum(b))
 }
 
-// checkSum compares a stored checksum with that of what is there. A run has all
-// of its checksums, or, if it was stored before there were any, maybe none.
+// checkSum compares a stored checksum with the checksum of the columns. must is false for runs that
+// may have been stored before there were checksums.
 func checkSum(stored sql.NullInt64, must bool, columns ...any) error {
 	if stored.Valid && stored.Int64 != sum(columns...) || !stored.Valid && must {
 		return errSum

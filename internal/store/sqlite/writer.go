@@ -71,8 +71,8 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 	return s.writer(ctx, run.number, run.header, run.samples)
 }
 
-// Continue opens an imported run for appending that is incomplete and has next
-// samples, without a resumption: what is missing of it was measured long ago.
+// Continue opens an incomplete imported run for appending. The run must have next samples. It adds
+// no resumption, because the missing samples were measured in the original run.
 func (s *Store) Continue(ctx context.Context, id string, next int) (bench.RunWriter, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
@@ -84,20 +84,21 @@ func (s *Store) Continue(ctx context.Context, id string, next int) (bench.RunWri
 	case run.end != nil:
 		return nil, s.wrap(fmt.Errorf("run %s: %w", id, bench.ErrFinished))
 	case !run.header.Imported:
-		return nil, s.wrap(fmt.Errorf("run %s was measured here: %w", id, fs.ErrExist))
+		return nil, s.wrap(fmt.Errorf("run %s was measured on this machine, not imported: %w", id, fs.ErrExist))
 	case run.samples != next:
-		return nil, s.wrap(fmt.Errorf("run %s: continued at trial %d, but %d are stored: %w", id, next, run.samples, ErrConflict))
+		return nil, s.wrap(fmt.Errorf("run %s: continued at trial %d, but %d trials are stored: %w", id, next,
+			run.samples, ErrConflict))
 	}
 	return s.writer(ctx, run.number, run.header, run.samples)
 }
 
-// resumable reports why a run cannot be resumed, if it cannot.
+// resumable returns an error if a run cannot be resumed.
 func (r storedRun) resumable(at bench.Resumption) error {
 	switch {
 	case r.end != nil:
 		return bench.ErrFinished
 	case at.Seq != r.samples:
-		return fmt.Errorf("resumed at trial %d, but %d are stored: %w", at.Seq, r.samples, ErrConflict)
+		return fmt.Errorf("resumed at trial %d, but %d trials are stored: %w", at.Seq, r.samples, ErrConflict)
 	}
 	return record.ValidateResumption(r.samples, &at)
 }
@@ -109,11 +110,11 @@ type writer struct {
 	header  bench.Header
 	next    int
 	insert  *sql.Stmt
-	applied map[string]int64 // numbers of what was applied, by JSON
+	applied map[string]int64 // numbers of stored Applied values, by JSON
 }
 
-// storedSamples is how many samples of run ?1 there are. A run that was stored
-// before they were counted has them numbered without gaps.
+// storedSamples is the number of samples of run ?1. A run that is older than the counts has samples
+// numbered without gaps.
 const storedSamples = `coalesce((SELECT samples FROM counts WHERE run = ?1), (SELECT max(seq) + 1 FROM samples WHERE run = ?1), 0)`
 
 func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next int) (bench.RunWriter, error) {
@@ -129,8 +130,8 @@ func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next i
 	return &writer{store: s, number: number, header: h, next: next, insert: insert, applied: map[string]int64{}}, nil
 }
 
-// Append stores one sample. Once it has begun it ignores the end of ctx, so
-// that a sample is never left between stored and not stored.
+// Append stores one sample. Once it has begun, it ignores the end of ctx, so that it is never
+// unknown whether a sample was stored.
 func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -151,8 +152,8 @@ func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 	return nil
 }
 
-// AppendAll stores samples in one transaction: all of them, or none. It is for
-// what was measured long ago; others wait for the store meanwhile.
+// AppendAll stores samples in one transaction, all or none. It is for imports, because other
+// processes must wait for the store meanwhile.
 func (w *writer) AppendAll(ctx context.Context, all []bench.Sample) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (w *writer) AppendAll(ctx context.Context, all []bench.Sample) error {
 			return err
 		}
 	}
-	var refused error // said once the transaction lets go of the store
+	var refused error // returned after the transaction has released the store
 	err := w.store.transact(ctx, nil, func(tx *sql.Tx) error {
 		insert := tx.StmtContext(ctx, w.insert)
 		for _, row := range rows {
@@ -232,7 +233,7 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	}
 	checked := slices.Clone(row)
 	checked[0], checked[appliedColumn] = w.header.ID, text
-	for _, column := range []any{parts, trace} { // the sums of rows that lack one are without
+	for _, column := range []any{parts, trace} { // checksums cover only those that a row has
 		if column != nil {
 			checked = append(checked, column)
 		}
@@ -240,11 +241,11 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	return append(row, parts, trace, s.PartFailed(), sum(checked...)), nil
 }
 
-// appliedColumn is where a row says what was applied: a number, of which the
-// checksum has the text.
+// appliedColumn is the column with the number of a row's Applied. The checksum covers its text
+// instead.
 const appliedColumn = 10
 
-// encodeList returns a list as a JSON array, NULL where it is empty.
+// encodeList returns a list as a JSON array; NULL if it is empty.
 func encodeList[E any](list []E) (any, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -253,7 +254,7 @@ func encodeList[E any](list []E) (any, error) {
 	return string(text), err
 }
 
-// encodeTrace returns a trace as JSON, NULL for none.
+// encodeTrace returns a trace as JSON; NULL for none.
 func encodeTrace(t *bench.Trace) (any, error) {
 	if t == nil {
 		return nil, nil
@@ -262,8 +263,7 @@ func encodeTrace(t *bench.Trace) (any, error) {
 	return string(text), err
 }
 
-// intern returns the number under which a is stored, and its JSON. It stores it if
-// it is new.
+// intern returns the number under which a is stored, and its JSON. It stores a if it is new.
 func (w *writer) intern(ctx context.Context, a *bench.Applied) (number any, text []byte, err error) {
 	if a == nil {
 		return nil, nil, nil
@@ -305,7 +305,7 @@ func (w *writer) Finish(ctx context.Context, e bench.End) error {
 	return w.changed(ctx, res, err)
 }
 
-// changed makes sure that a statement changed a row, and says why it did not.
+// changed returns an error if a statement changed no row.
 func (w *writer) changed(ctx context.Context, res sql.Result, err error) error {
 	if err != nil {
 		return w.store.wrap(err)
@@ -316,7 +316,7 @@ func (w *writer) changed(ctx context.Context, res sql.Result, err error) error {
 	return w.refusal(ctx)
 }
 
-// refusal says why a statement changed nothing.
+// refusal returns why a statement changed nothing.
 func (w *writer) refusal(ctx context.Context) error {
 	run, err := w.store.readRun(ctx, w.store.db, w.header.ID)
 	switch {
@@ -325,7 +325,8 @@ func (w *writer) refusal(ctx context.Context) error {
 	case run.end != nil:
 		err = bench.ErrFinished
 	default:
-		err = fmt.Errorf("trial %d is next here, but %d are stored: %w", w.next, run.samples, ErrConflict)
+		err = fmt.Errorf("this process expects trial %d next, but %d trials are stored: %w", w.next, run.samples,
+			ErrConflict)
 	}
 	return w.store.wrap(fmt.Errorf("run %s: %w", w.header.ID, err))
 }

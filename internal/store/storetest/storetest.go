@@ -1,5 +1,5 @@
-// Package storetest holds the conformance suite that every bench.Store passes,
-// and a store in memory for tests of what uses one.
+// Package storetest has the conformance suite that every bench.Store passes, and a store in memory
+// for tests of code that uses a store.
 package storetest
 
 import (
@@ -98,7 +98,7 @@ func (s *suite) create(h bench.Header, samples ...bench.Sample) bench.RunWriter 
 	return w
 }
 
-// wantRun checks what the store has.
+// wantRun checks the stored run.
 func (s *suite) wantRun(want *bench.Run) {
 	s.t.Helper()
 	got, err := s.Open(s.ctx, want.Header.ID)

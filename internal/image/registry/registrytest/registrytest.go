@@ -1,5 +1,4 @@
-// Package registrytest has an image to serve in tests, and registries that
-// misbehave.
+// Package registrytest has an image for tests of registries, and registries that misbehave.
 package registrytest
 
 import (
@@ -40,7 +39,7 @@ func Content(t testing.TB, s *registry.Stock) *registry.Content {
 	return c
 }
 
-// Listen starts a registry for as long as the test takes.
+// Listen starts a registry that runs until the test ends.
 func Listen(t testing.TB, o registry.Options) *registry.Registry {
 	t.Helper()
 	r, err := registry.Listen(o)
@@ -55,9 +54,8 @@ func Listen(t testing.TB, o registry.Options) *registry.Registry {
 	return r
 }
 
-// Misdeeds are what registries do wrong, by name: nothing of it may make an image,
-// or keep who pulls for longer than it wants to wait. Each stands before a registry
-// that does well.
+// Misdeeds are faults of registries, by name. None of them may result in an image, or make a client
+// wait longer than its limit. Each wraps a correct registry.
 func Misdeeds() map[string]func(http.Handler) http.Handler {
 	return map[string]func(http.Handler) http.Handler{
 		"never answers":     always(silence),
@@ -73,8 +71,7 @@ func Misdeeds() map[string]func(http.Handler) http.Handler {
 	}
 }
 
-// Serve starts a registry that does one of the Misdeeds, and returns the reference
-// of the content there.
+// Serve starts a registry with one of the Misdeeds, and returns the reference of the content there.
 func Serve(t testing.TB, c *registry.Content, name string, misdeed func(http.Handler) http.Handler) string {
 	t.Helper()
 	r := Listen(t, registry.Options{})
@@ -105,7 +102,7 @@ func blobs(do func(http.ResponseWriter, *http.Request, http.Handler)) func(http.
 	return of("/blobs/", do)
 }
 
-// of does something to requests whose path contains a word.
+// of handles requests whose path contains a word.
 func of(word string, do func(http.ResponseWriter, *http.Request, http.Handler)) func(http.Handler) http.Handler {
 	return func(good http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -118,7 +115,7 @@ func of(word string, do func(http.ResponseWriter, *http.Request, http.Handler)) 
 	}
 }
 
-// silence says nothing until the client goes.
+// silence does not answer until the client leaves.
 func silence(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }
 
 func reply(status int, kind, text string) http.HandlerFunc {
@@ -152,7 +149,7 @@ func hijacked(use func(net.Conn)) http.HandlerFunc {
 	}
 }
 
-// partly sends the beginning of a blob, and then does something else.
+// partly sends the beginning of a blob, and then calls then.
 func partly(then http.HandlerFunc) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, q *http.Request, good http.Handler) {
 		whole := httptest.NewRecorder()
@@ -165,7 +162,7 @@ func partly(then http.HandlerFunc) func(http.ResponseWriter, *http.Request, http
 	}
 }
 
-// other sends other bytes than those asked for, as many.
+// other sends wrong bytes, in the right number.
 func other(good http.Handler) http.Handler {
 	return of("/blobs/", func(w http.ResponseWriter, q *http.Request, good http.Handler) {
 		whole := httptest.NewRecorder()

@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// Live returns the machine's own hierarchy and the path of a group that the test
-// may make; it is removed at the end. Where groups cannot be made the test is
-// skipped, unless runc, which needs them too, must be there.
+// Live returns the machine's own hierarchy and the path of a group that the test may make. The
+// group is removed at the end. If groups cannot be made, the test is skipped, unless runc, which
+// needs them too, is required here.
 func Live(t *testing.T) (h *cgroup.Hierarchy, path string) {
 	t.Helper()
 	h, err := cgroup.Detect("/")

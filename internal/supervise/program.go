@@ -38,7 +38,7 @@ func (p Program) Unknown(params []bench.Param, given map[string]string, names ..
 	if len(set) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s does not have %s: leave that out, or leave out tool", p.Name, strings.Join(set, ", "))
+	return fmt.Errorf("%s does not know %s: leave that out, or leave out tool", p.Name, strings.Join(set, ", "))
 }
 
 // Job returns a job that runs the program with args, packed into an image of its own.

@@ -151,7 +151,7 @@ func TestRepeatUntilItFails(t *testing.T) {
 		return err == nil
 	})
 	_, err := run(t, addr, "connections=1", "requests=20", "repeat=9")
-	if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), "and time 3 ended") || !strings.Contains(err.Error(), "30 good answers") {
+	if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), "it stopped in round 3 of at most 9") || !strings.Contains(err.Error(), "30 good answers") {
 		t.Errorf("%v", err)
 	}
 	if requests.Load() != 60 {

@@ -1,9 +1,9 @@
-// Package agent is what runs inside a container: small tasks that workloads
-// and tests need there, and the formats in which they answer. Command
-// tare-agent is its main program; tare itself uses only the formats.
+// Package agent runs inside containers: it has the small tasks that workloads and
+// tests need there, and the formats of their answers. Command tare-agent is its main
+// program; tare itself uses only the formats.
 //
-// A task prints its answer to standard output and exits with 0. Status 1 is a
-// failure and 2 a wrong use; both come with one line on standard error.
+// A task prints its answer to standard output and exits with 0. Status 1 means a
+// failure and 2 wrong usage; both come with one line on standard error.
 //
 // The package imports the standard library and the loads, and nothing whose
 // initialisation can be measured: its start-up is part of what tare measures.
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Path is where the agent lies in tare's own image.
+// Path is the path of the agent in tare's own image.
 const Path = "/tare-agent"
 
 // The exit statuses of tasks that do not choose their own.
@@ -36,7 +36,7 @@ type task struct {
 	run   func(args []string, stdout, stderr io.Writer) int
 }
 
-// tasks returns every task but mark, which Main handles itself.
+// tasks returns every task except mark, which Main handles itself.
 func tasks() []task {
 	return []task{
 		{"exit", "CODE", exit},
@@ -61,11 +61,11 @@ func tasks() []task {
 	}
 }
 
-// Main runs the task that args name and returns the exit status. First is the
-// time of the process's first instruction, CLOCK_MONOTONIC; 0 means that it is
-// not known, and then there is no mark.
+// Main runs the task that args name and returns the exit status. First is the time of
+// the process's first instruction, CLOCK_MONOTONIC; 0 means unknown, and then there is
+// no mark.
 func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
-	// Before anything else: whatever is done here counts as the container's.
+	// Before anything else: work done here counts as the container's.
 	if len(args) == 1 && args[0] == "mark" {
 		return mark(first, stdout, stderr)
 	}
@@ -73,7 +73,7 @@ func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
 		return markHold(first, stdout, stderr)
 	}
 	if len(args) == 0 {
-		return misuse(stderr, "no task: want mark or one of:", taskNames())
+		return misuse(stderr, "no task given: use mark or one of:", taskNames())
 	}
 	for _, t := range tasks() {
 		if t.name != args[0] {
@@ -85,7 +85,7 @@ func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
 		}
 		return code
 	}
-	return misuse(stderr, fmt.Sprintf("no task %q: want mark or one of:", args[0]), taskNames())
+	return misuse(stderr, fmt.Sprintf("there is no task %q: use mark or one of:", args[0]), taskNames())
 }
 
 func taskNames() string {
@@ -98,7 +98,7 @@ func taskNames() string {
 
 // misuse prints one line and returns the status for it.
 func misuse(stderr io.Writer, words ...any) int {
-	_, _ = fmt.Fprintln(stderr, append([]any{"tare-agent:"}, words...)...) // there is nowhere left to say it
+	_, _ = fmt.Fprintln(stderr, append([]any{"tare-agent:"}, words...)...) // an error here has nowhere to go
 	return exitUsage
 }
 

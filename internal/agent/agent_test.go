@@ -80,8 +80,8 @@ func TestTasks(t *testing.T) {
 		{"sleep", []string{"sleep", "1ms"}, 0, ``, ``},
 		{"spin", []string{"spin", "1ms", "2"}, 0, `cpu=[0-9]+ wall=[0-9]+\n`, ``},
 		{"mark without first", []string{"mark"}, 1, ``, `tare-agent: mark: .*'make build'.*\n`},
-		{"no task", nil, 2, ``, `tare-agent: no task: want mark or one of: exit .*\n`},
-		{"unknown task", []string{"bogus"}, 2, ``, `tare-agent: no task "bogus": want mark or one of: exit .*\n`},
+		{"no task", nil, 2, ``, `tare-agent: no task given: use mark or one of: exit .*\n`},
+		{"unknown task", []string{"bogus"}, 2, ``, `tare-agent: there is no task "bogus": use mark or one of: exit .*\n`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, stdout, stderr := call(test.args...)

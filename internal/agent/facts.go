@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Facts are what a process inside a container sees of itself and of what
-// surrounds it: the kernel's word on what an engine applied.
+// Facts are what a process inside a container sees of itself and its environment: what
+// an engine applied, read from the kernel.
 type Facts struct {
 	PID          int      `json:"pid"`
 	PPID         int      `json:"ppid"`
@@ -56,7 +56,7 @@ func facts(args []string, stdout, stderr io.Writer) int {
 	return result(stderr, "facts", err)
 }
 
-// readFacts needs /proc; every engine mounts it.
+// readFacts reads the facts from /proc, which every engine mounts.
 func readFacts() (Facts, error) {
 	f := Facts{
 		PID: os.Getpid(), PPID: os.Getppid(), UID: os.Getuid(), GID: os.Getgid(), Argv: os.Args,
@@ -109,8 +109,8 @@ func (r *reader) namespace(name string) uint64 {
 	return n
 }
 
-// parseStatus takes what it needs from the text of /proc/self/status. A field
-// that the kernel was built without is left out.
+// parseStatus reads some fields from the text of /proc/self/status. It skips a field that
+// the kernel was built without.
 func (f *Facts) parseStatus(text string) error {
 	for _, line := range lines(text) {
 		key, value, _ := strings.Cut(line, ":")
@@ -131,8 +131,8 @@ func (f *Facts) parseStatus(text string) error {
 	return nil
 }
 
-// parseInterfaces takes the names from the text of /proc/self/net/dev: two
-// lines of heading, then "name: numbers".
+// parseInterfaces reads the names from the text of /proc/self/net/dev: two heading
+// lines, then "name: numbers".
 func parseInterfaces(text string) []string {
 	names := []string{}
 	for _, line := range lines(text) {

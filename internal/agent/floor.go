@@ -14,20 +14,20 @@ import (
 	"unsafe"
 )
 
-// The descriptors of task "init", beside the three standard ones.
+// The descriptors of task "init", besides the three standard ones.
 const (
-	// InitControl is where init reads its Instructions, one line of JSON, and
-	// then one byte, which tells it to execute the program. If the writer goes
-	// away before that, init exits.
+	// InitControl is the descriptor from which init reads its Instructions, one line
+	// of JSON, and then one byte, which tells it to execute the program. If the writer
+	// closes it before that, init exits.
 	InitControl = 3
-	// InitReport is where init writes a Report, one line of JSON, when it is
-	// ready for that byte. It closes when the program is executed; until then,
-	// another Report says what went wrong.
+	// InitReport is the descriptor to which init writes a Report, one line of JSON,
+	// when it is ready for that byte. It closes when the program is executed. If that
+	// fails, init writes another Report first.
 	InitReport = 4
 )
 
-// Instructions say what the floor engine's first process has to set up in the
-// namespaces that it was started in.
+// Instructions say what the floor engine's first process must set up in the namespaces
+// in which it was started.
 type Instructions struct {
 	Root     Root        `json:"root"`
 	Mounts   []InitMount `json:"mounts"` // in this order, after the root
@@ -42,21 +42,21 @@ type Instructions struct {
 	Dir        string   `json:"dir"`
 }
 
-// DefaultCapabilities are those that Docker leaves to a container, as bits:
+// DefaultCapabilities are the capabilities that Docker gives a container, as bits:
 // chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap,
 // net_bind_service, net_raw, sys_chroot, mknod, audit_write and setfcap.
 const DefaultCapabilities uint64 = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 |
 	1<<10 | 1<<13 | 1<<18 | 1<<27 | 1<<29 | 1<<31
 
-// A Root is the root file system to come, in the paths of the host.
+// A Root is the new root file system, in paths of the host.
 type Root struct {
-	Target   string `json:"target"`            // where it is put together; a directory
+	Target   string `json:"target"`            // the directory where it is assembled
 	Overlay  string `json:"overlay,omitempty"` // options of the overlay; empty if Target has the files
-	ReadOnly bool   `json:"ro,omitempty"`      // at last, when every mount has its target
+	ReadOnly bool   `json:"ro,omitempty"`      // set last, when every mount has its target
 }
 
-// An InitMount is one mount(2) below the new root. A file or directory that is
-// missing there is made.
+// An InitMount is one mount(2) below the new root. A missing file or directory is made
+// there.
 type InitMount struct {
 	Type     string `json:"type"`             // file system, or "bind"
 	Source   string `json:"source,omitempty"` // of a bind mount, a path on the host; else a name
@@ -66,21 +66,21 @@ type InitMount struct {
 	ReadOnly bool   `json:"ro,omitempty"` // a bind mount becomes read-only
 }
 
-// A Report is what init has to say, once when it is ready and, if the program
-// cannot be executed, once more.
+// A Report is the message of init: once when it is ready and, if it cannot execute the
+// program, once more.
 type Report struct {
-	Argv   []string      `json:"argv,omitempty"`   // what will be executed
-	Thread int           `json:"thread,omitempty"` // the one that will, in init's PID namespace
-	Step   string        `json:"step,omitempty"`   // what failed; empty if nothing did
-	Errno  syscall.Errno `json:"errno,omitempty"`  // why, where the kernel said so
-	Error  string        `json:"error,omitempty"`  // why, in words
+	Argv   []string      `json:"argv,omitempty"`   // what init will execute
+	Thread int           `json:"thread,omitempty"` // the thread that will do so, in init's PID namespace
+	Step   string        `json:"step,omitempty"`   // the step that failed; empty if none did
+	Errno  syscall.Errno `json:"errno,omitempty"`  // why, if the kernel said so
+	Error  string        `json:"error,omitempty"`  // why, as text
 }
 
-// StepOverlay is the Step of a Report when there can be no overlay here.
+// StepOverlay is the Step of a Report if the overlay cannot be mounted.
 const StepOverlay = "mount overlay"
 
-// initialize is the task "init". What it sets up, capabilities above all,
-// belongs to one thread, so it stays on that one until the end.
+// initialize is the task "init". Its settings, above all the capabilities, belong to one
+// thread, so it stays on that thread until the end.
 func initialize(args []string, _, _ io.Writer) int {
 	if len(args) != 0 {
 		return exitUsage
@@ -92,7 +92,7 @@ func initialize(args []string, _, _ io.Writer) int {
 	control := bufio.NewReader(os.NewFile(InitControl, "control"))
 	line, err := control.ReadBytes('\n')
 	if err != nil {
-		return exitFailed // tare is gone; nobody is there to be told
+		return exitFailed // tare is gone, so nobody reads a report
 	}
 	var in Instructions
 	if err := json.Unmarshal(line, &in); err != nil {
@@ -113,14 +113,14 @@ func initialize(args []string, _, _ io.Writer) int {
 func fail(report *json.Encoder, step string, err error) int {
 	r := Report{Step: step, Error: err.Error()}
 	errors.As(err, &r.Errno)
-	_ = report.Encode(r) // if nobody reads it, the exit status is all that is left
+	_ = report.Encode(r) // if nobody reads it, only the exit status is left
 	return exitFailed
 }
 
-// setUp does everything but execute the program. It names the step that failed.
+// setUp does everything except executing the program. It names the step that failed.
 func (in *Instructions) setUp() (step string, err error) {
 	syscall.Umask(0)
-	defer syscall.Umask(0o22) // what containers begin with
+	defer syscall.Umask(0o22) // the umask with which containers begin
 	for _, s := range []struct {
 		name string
 		do   func() error
@@ -141,7 +141,7 @@ func (in *Instructions) setUp() (step string, err error) {
 	return "", nil
 }
 
-// mount makes the root a mount of its own, as pivot_root wants it.
+// mount makes the root a mount of its own, as pivot_root needs it.
 func (r Root) mount() error {
 	if r.Overlay == "" {
 		return syscall.Mount(r.Target, r.Target, "", syscall.MS_BIND|syscall.MS_REC, "")
@@ -149,9 +149,9 @@ func (r Root) mount() error {
 	return syscall.Mount("tare", r.Target, "overlay", 0, r.Overlay)
 }
 
-// enter makes the new root the root, and mounts what belongs below it. The
-// sources are opened before and the targets looked up after the change, so
-// that no link in an image can lead to a file of the host.
+// enter changes to the new root and makes the mounts below it. It opens the sources
+// before the change and looks up the targets after it, so that no link in an image can
+// lead to a file of the host.
 func (in *Instructions) enter() error {
 	sources := make([]int, len(in.Mounts))
 	for i, m := range in.Mounts {
@@ -169,7 +169,7 @@ func (in *Instructions) enter() error {
 	if err := os.Chdir(in.Root.Target); err != nil {
 		return err
 	}
-	// The old root now lies on top of the new one, out of the way of absolute paths.
+	// The old root now lies on top of the new one; absolute paths do not see it.
 	if err := syscall.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("pivot_root to %s: %w", in.Root.Target, err)
 	}
@@ -190,7 +190,7 @@ func (in *Instructions) enter() error {
 	return remountReadOnly("/")
 }
 
-// mount needs /proc to be mounted for a bind mount, whose source is fd.
+// mount makes one mount. A bind mount, whose source is fd, needs a mounted /proc.
 func (m InitMount) mount(fd int) error {
 	if m.Type != "bind" {
 		if err := os.MkdirAll(m.Target, 0o755); err != nil {
@@ -211,7 +211,7 @@ func (m InitMount) mount(fd int) error {
 	return remountReadOnly(m.Target)
 }
 
-// makeTarget makes what is missing for a mount of the file that fd refers to.
+// makeTarget makes the target, if it is missing, for a mount of the file of fd.
 func makeTarget(target string, fd int) error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
@@ -230,7 +230,7 @@ func makeTarget(target string, fd int) error {
 	return f.Close()
 }
 
-// remountReadOnly keeps the flags that an ordinary user may not take away.
+// remountReadOnly keeps the flags that an ordinary user may not clear.
 func remountReadOnly(target string) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(target, &st); err != nil {
@@ -263,8 +263,8 @@ func (in *Instructions) loopback() error {
 	return ok(syscall.RawSyscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request))))
 }
 
-// cgroupNS hides the groups above init's own. Tare has moved init to its group
-// by now, since it does so before it sends the instructions.
+// cgroupNS hides the groups above init's own. tare has already moved init to its group,
+// before it sent the instructions.
 func (in *Instructions) cgroupNS() error {
 	if !in.CgroupNS {
 		return nil
@@ -273,8 +273,8 @@ func (in *Instructions) cgroupNS() error {
 	return ok(syscall.RawSyscall(syscall.SYS_UNSHARE, cloneNewCgroup, 0, 0))
 }
 
-// Confine takes from the calling thread what the program may not have. The
-// floor engine does so too, before it starts a further process.
+// Confine drops the privileges that the program may not have from the calling thread.
+// The floor engine does so too before it starts another process.
 func (in *Instructions) Confine() error {
 	if err := in.drop(); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
@@ -285,8 +285,8 @@ func (in *Instructions) Confine() error {
 	return nil
 }
 
-// drop takes capabilities from the bounding set. That is enough: the program
-// is executed as root, and gets exactly those that are left there.
+// drop removes capabilities from the bounding set. That is enough: the program runs as
+// root, and gets exactly the capabilities that are left in the set.
 func (in *Instructions) drop() error {
 	const prCapbsetDrop = 24
 	for c := range uint(64) {
@@ -295,7 +295,7 @@ func (in *Instructions) drop() error {
 		}
 		err := ok(syscall.RawSyscall(syscall.SYS_PRCTL, prCapbsetDrop, uintptr(c), 0))
 		if errors.Is(err, syscall.EINVAL) {
-			return nil // this kernel has no more
+			return nil // this kernel has no further capabilities
 		}
 		if err != nil {
 			return err
@@ -319,7 +319,7 @@ func ok(_, _ uintptr, errno syscall.Errno) error {
 	return nil
 }
 
-// exec replaces init by the program. It returns only if that is not possible.
+// exec replaces init by the program. It returns only if that fails.
 func (in *Instructions) exec() error {
 	program := in.Argv[0]
 	if strings.Contains(program, "/") {

@@ -32,8 +32,8 @@ func spin(args []string, stdout, stderr io.Writer) int {
 	return result(stderr, "spin", err)
 }
 
-// burn keeps that many threads busy for d, and returns the CPU time that the
-// process used and the time that passed.
+// burn keeps a number of threads busy for d, and returns the CPU time that the process
+// used and the time that passed.
 func burn(d time.Duration, threads int) (cpu, wall time.Duration) {
 	runtime.GOMAXPROCS(threads)
 	before, began := affinity.CPUTime(), time.Now()
@@ -58,7 +58,7 @@ func alloc(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	term := terminated()
-	// From the kernel and not from the runtime, whose heap grows by more than was asked for.
+	// From the kernel and not from the runtime, whose heap grows by more than n.
 	mem, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
 		return result(stderr, "alloc", fmt.Errorf("mmap %d bytes: %w", n, err))
@@ -80,7 +80,7 @@ func fork(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	term := terminated()
-	// The children's death signal comes when the thread that made them ends.
+	// The children get their death signal when the thread that made them ends.
 	runtime.LockOSThread()
 	forked := 0
 	var last [room]uintptr
@@ -95,12 +95,12 @@ func fork(args []string, stdout, stderr io.Writer) int {
 	return sayAndWait(term, "fork", fmt.Sprintf("forked %d\n", forked), stdout, stderr)
 }
 
-// room is how many threads the runtime may still want, to wait in while signals
-// and timers go on: it crashes where it cannot have one.
+// room is the number of threads that the runtime may still need for signals and timers:
+// it crashes if it cannot start one.
 const room = 4
 
-// makeRoom ends children for the threads of the runtime. The runtime does not
-// know of its system calls: one that it knows of could make it want a thread.
+// makeRoom ends children to make room for threads of the runtime. It uses raw system
+// calls: with others, the runtime could start a thread.
 func makeRoom(children [room]uintptr) {
 	for _, pid := range children {
 		if pid != 0 {
@@ -110,11 +110,11 @@ func makeRoom(children [room]uintptr) {
 	}
 }
 
-// forkSleeper makes a child that sleeps until the parent dies, and returns its
-// number; 0 if there can be none more. The child does not exec: another runtime
-// would add threads to what is counted, and could not start under the very limit
-// that this task is there to test. It is a copy with one thread of a process that
-// had several, so it may do nothing but raw system calls.
+// forkSleeper makes a child that sleeps until the parent dies, and returns its PID; 0 if
+// no further child is possible. The child does not exec: another runtime would add
+// threads to the count, and could not start under the limit that this task is there to
+// test. It is a single-threaded copy of a process with several threads, so it may only
+// make raw system calls.
 //
 //go:norace
 //go:nosplit
@@ -129,7 +129,7 @@ func forkSleeper() uintptr {
 	}
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0) // best effort: the end of the container kills it too
 	if now, _, _ := syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); now != parent {
-		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) // it died before it could be told
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) // the parent has already died
 	}
 	for {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // returns only for a signal

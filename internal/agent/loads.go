@@ -38,12 +38,12 @@ func loaders() []loader {
 	}
 }
 
-// settleLimit is how long loads wait for the machine to come to rest.
+// settleLimit is how long loads wait for the machine to settle.
 const settleLimit = 300 * time.Millisecond
 
-// runLoads runs loads one after the other, once the machine has come to rest,
-// prints the report of each, and then stays until it is stopped: as long as the
-// process is there, the kernel tells what it used.
+// runLoads waits until the machine has settled, runs loads one after the other, and
+// prints the report of each. Then it stays until it is stopped: the kernel tells the
+// usage of a process only while it exists.
 func runLoads(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return exitUsage
@@ -66,11 +66,11 @@ func runLoads(args []string, stdout, stderr io.Writer) int {
 
 func runLoad(words []string, stdout io.Writer) error {
 	if len(words) == 0 {
-		return fmt.Errorf("no load: want one of %s", loadNames())
+		return fmt.Errorf("no load given: use one of %s", loadNames())
 	}
 	i := slices.IndexFunc(loaders(), func(l loader) bool { return l.name == words[0] })
 	if i < 0 {
-		return fmt.Errorf("no load %q: want one of %s", words[0], loadNames())
+		return fmt.Errorf("there is no load %q: use one of %s", words[0], loadNames())
 	}
 	args, err := load.ParseArgs(words[1:])
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"unsafe"
 )
 
-// A Mark is when a process inside a container began and ended its own work,
-// in CLOCK_MONOTONIC of the kernel it runs on. First is its first instruction,
-// before any runtime; Last is just before it wrote the mark and exited or, for
-// task "mark hold", began to wait for SIGTERM.
+// A Mark has the times when a process inside a container began and ended its own work,
+// in CLOCK_MONOTONIC of its kernel. First is its first instruction, before any runtime;
+// Last is just before it wrote the mark and exited or, in task "mark hold", began to
+// wait for SIGTERM.
 type Mark struct {
 	First, Last time.Duration
 }
@@ -40,8 +40,8 @@ func (m Mark) append(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// ParseMark reads what task "mark" prints: all of its output, which is one
-// line and nothing else. What it accepts, Mark.String gives back unchanged.
+// ParseMark reads the whole output of task "mark", which is one line and nothing else.
+// Mark.String returns what ParseMark accepts unchanged.
 func ParseMark(output []byte) (Mark, error) {
 	m, ok := parseMark(output)
 	if !ok {
@@ -71,7 +71,7 @@ func mark(first time.Duration, stdout, stderr io.Writer) int {
 	return result(stderr, "mark", printMark(first, stdout))
 }
 
-// markHold prints the mark and then does what hold does.
+// markHold prints the mark and then waits for SIGTERM like hold.
 func markHold(first time.Duration, stdout, stderr io.Writer) int {
 	term := terminated()
 	if err := printMark(first, stdout); err != nil {
@@ -91,9 +91,9 @@ func printMark(first time.Duration, stdout io.Writer) error {
 	return err
 }
 
-// monotonic reads CLOCK_MONOTONIC. Package time keeps its own reading to
-// itself, and the host must be able to compare. The call cannot fail: the
-// clock exists and the address is valid.
+// monotonic reads CLOCK_MONOTONIC. Package time does not give out its own reading, and
+// the host must be able to compare the times. The call cannot fail: the clock exists and
+// the address is valid.
 func monotonic() time.Duration {
 	const clockMonotonic = 1
 	var ts syscall.Timespec

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// serve is a service, such as people run in containers, that does next to nothing:
-// after a delay it listens on a TCP port of all addresses, says so, and answers
-// requests of HTTP one after the other until SIGTERM. There is only the path "/".
+// serve is a minimal service: after a delay it listens on a TCP port of all addresses,
+// prints a line, and answers HTTP requests one after the other until SIGTERM. Its only
+// path is "/".
 func serve(args []string, stdout, stderr io.Writer) int {
 	if len(args) < 1 || len(args) > 2 {
 		return exitUsage
@@ -50,7 +50,7 @@ func listen(port int) (fd int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("socket: %w", err)
 	}
-	// What a server before this one has left behind is no reason to fail.
+	// Connections of an earlier server on this port are no reason to fail.
 	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	if err == nil {
 		err = syscall.Bind(fd, &syscall.SockaddrInet4{Port: port})
@@ -69,20 +69,20 @@ func answerAll(listener int) {
 	for {
 		fd, _, err := syscall.Accept(listener)
 		if err != nil {
-			continue // that of a client which has gone
+			continue // the client has gone
 		}
 		answer(fd)
 		_ = syscall.Close(fd) // the client notices
 	}
 }
 
-// patience is how long a client may be silent.
+// patience is how long a client may send nothing.
 const patience = time.Second
 
 // answer answers one request.
 func answer(fd int) {
 	limit := syscall.NsecToTimeval(int64(patience))
-	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit) // at worst others wait for a silent client
+	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit) // on an error, other clients wait for a silent one
 	var request [4096]byte
 	n := 0
 	for !bytes.Contains(request[:n], []byte("\r\n\r\n")) {
@@ -99,7 +99,7 @@ func answer(fd int) {
 	_, _ = syscall.Write(fd, []byte(reply)) // as above
 }
 
-// probe succeeds if somebody listens on a TCP port of loopback.
+// probe succeeds if a server listens on a TCP port of loopback.
 func probe(args []string, _, stderr io.Writer) int {
 	if len(args) != 1 {
 		return exitUsage

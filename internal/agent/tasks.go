@@ -65,7 +65,7 @@ func block() []byte {
 	return []byte(strings.Repeat(line, 512))
 }
 
-// printBytes prints so many bytes to stdout, or to each of both streams.
+// printBytes prints a number of bytes to stdout, or to both streams.
 func printBytes(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 2 && args[1] == "both" {
 		args, stdout = args[:1], io.MultiWriter(stdout, stderr)

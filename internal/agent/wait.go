@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// terminated returns a channel that receives SIGTERM. The first process of a
-// PID namespace gets no signal that it does not ask for.
+// terminated returns a channel that receives SIGTERM. The first process of a PID
+// namespace only gets signals for which it has a handler.
 func terminated() <-chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGTERM)
@@ -39,8 +39,8 @@ func hold(args []string, stdout, stderr io.Writer) int {
 	return sayAndWait(terminated(), "hold", "ready\n", stdout, stderr)
 }
 
-// sayAndWait prints text and waits for term, which the caller opened earlier:
-// who reads the text may send the signal at once.
+// sayAndWait prints text and waits for term, which the caller must have opened before:
+// a reader of the text may send the signal at once.
 func sayAndWait(term <-chan os.Signal, task, text string, stdout, stderr io.Writer) int {
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return result(stderr, task, err)
@@ -49,7 +49,7 @@ func sayAndWait(term <-chan os.Signal, task, text string, stdout, stderr io.Writ
 	return exitOK
 }
 
-// tick prints a line about every millisecond, until SIGTERM or nobody reads.
+// tick prints a line about every millisecond, until SIGTERM or until nobody reads it.
 func tick(args []string, stdout, stderr io.Writer) int {
 	if len(args) != 0 {
 		return exitUsage

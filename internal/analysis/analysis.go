@@ -4,7 +4,7 @@
 // result everywhere.
 //
 // The unit is the trial. A cell is compared with the baseline of its condition
-// block by block, so that whatever the machine did slowly cancels out.
+// block by block, so slow drift of the machine cancels out.
 package analysis
 
 import (
@@ -21,11 +21,11 @@ const (
 	confidence = 0.95
 	// alpha is the probability of one false alarm or more in a family of tests.
 	alpha = 0.05
-	// smallest is the effect that is worth knowing where the plan says nothing
-	// and the machine is quieter than that.
+	// smallest is the smallest effect worth knowing if the plan sets none and the
+	// noise is below it.
 	smallest = 0.01
-	// noisy is the noise floor above which nothing is called the same, unless
-	// the plan says what is worth knowing.
+	// noisy is the noise above which nothing is called the same, unless the plan
+	// sets the smallest effect worth knowing.
 	noisy = 0.10
 )
 
@@ -34,8 +34,8 @@ type Options struct {
 	// Smallest replaces the plan's smallest effect worth knowing, of all metrics,
 	// as a ratio: 0.02 = ±2 %. 0 = as the plan says.
 	Smallest float64
-	// Notes are the words for what samples are marked with, as bench.NotesOf lists them
-	// of the workloads that there are. A mark without words is told by its code.
+	// Notes explain the codes that samples are marked with, as bench.NotesOf collects
+	// them from all workloads. A code without a note is shown as it is.
 	Notes []bench.Note
 }
 
@@ -45,14 +45,14 @@ type Result struct {
 	Resumptions []bench.Resumption
 	End         *bench.End // nil where the run is incomplete
 
-	Blocks int           // that count: warm-up apart, gone through, with one successful trial at least
+	Blocks int           // complete blocks with at least one successful trial, without warm-up
 	Trials Trials        // by outcome
-	Wall   time.Duration // from first to last trial, without the time between an interruption and its resumption
+	Wall   time.Duration // from the first to the last trial, without the time between interruption and resumption
 
 	Metrics  []MetricResult  // the primary ones, then the details, each in the run's order
 	Reasons  []Reason        // by cell, the clearest first
 	Failures []Failure       // by cell
-	Ways     []Way           // by cell, those without data and client left out
+	Ways     []Way           // by cell, without cells that have neither data nor a client
 	Warnings []bench.Warning // those of the header first
 	Trust    Trust
 }
@@ -60,15 +60,16 @@ type Result struct {
 // Incomplete reports whether the run was never finished.
 func (r *Result) Incomplete() bool { return r.End == nil }
 
-// A Way is how a cell was reached and what its data lay on, as it was read back
-// in its first successful trial.
+// A Way is how a client reached a cell and where the cell kept its data, as read
+// back in the first successful trial.
 type Way struct {
 	Cell int      // index in the plan
-	Path []string // what a packet of the client passed; empty where there was none
-	Data string   // what DataDir lay on; empty where there was none
+	Path []string // what a packet of the client passed; empty without a client
+	Data string   // the storage under DataDir; empty without one
 }
 
-// ways finds them; that of a control is its baseline's.
+// ways finds the way of each cell. A control has that of its baseline, so it is
+// left out.
 func ways(run *bench.Run) []Way {
 	found := make([]*bench.Applied, len(run.Header.Plan.Cells))
 	for i := range run.Samples {
@@ -88,44 +89,44 @@ func ways(run *bench.Run) []Way {
 // Trials counts trials by outcome.
 type Trials struct {
 	OK, Failed, TimedOut, Canceled, Skipped, Unsupported int
-	Warmup                                               int // trials of warm-up blocks that were begun, counted nowhere else
+	Warmup                                               int // warm-up trials that began; they are counted nowhere else
 }
 
 // A MetricResult is what a run says about one metric.
 type MetricResult struct {
-	Metric bench.Metric // its Role is that in this plan
-	// Asked is the smallest effect worth knowing that was asked for, as a ratio:
-	// 0.05 = ±5 %; 0 = none was, and each condition's noise decides.
+	Metric bench.Metric // its Role is the one that it has in this plan
+	// Asked is the smallest effect worth knowing that the user asked for, as a ratio:
+	// 0.05 = ±5 %; 0 = none, and each condition's noise decides.
 	Asked      float64
 	Conditions []ConditionResult
-	// Summary compares over all conditions: the mean of each block over the
-	// conditions takes the place of the block. Nil where there is only one.
-	// Its cells have no Value, and the index that they have in the first condition.
+	// Summary compares over all conditions: each block is replaced by its mean over
+	// the conditions. It is nil if there is only one condition. Its cells have no
+	// Value, and their index is that of the first condition.
 	Summary *ConditionResult
 }
 
-// A ConditionResult is one table: cells and the baseline they are compared with.
+// A ConditionResult is one table: cells and the baseline that they are compared with.
 type ConditionResult struct {
 	Condition string
 	Baseline  int         // index in Plan.Cells
-	Control   int         // index in Plan.Cells; -1 where there is none
-	Noise     *Comparison // control against baseline; nil where there is no control
-	// Unreliable says that the control differs from the baseline, which is the
-	// same thing: then no verdict here can be trusted.
+	Control   int         // index in Plan.Cells; -1 = none
+	Noise     *Comparison // control against baseline; nil without a control
+	// Unreliable says that the control differs from the baseline, though both are
+	// the same thing: no verdict here can be trusted.
 	Unreliable bool
 	// Smallest is the smallest effect worth knowing: as a ratio, 0.01 = ±1 %,
-	// or in the metric's unit where its Scale is Difference.
+	// or in the metric's unit if its Scale is Difference.
 	Smallest float64
-	// Noisy says that Smallest is the noise, and that the noise is too large for
-	// anything to be called the same.
+	// Noisy says that Smallest is the noise, and that the noise is too large to
+	// call anything the same.
 	Noisy bool
-	// Spread is by how much the baseline's values differ from block to block: half
-	// of the distance between their quartiles, as a ratio (0.03 = ±3 %), or in the
-	// metric's unit where its Scale is Difference. It is 0 where all containers
-	// were made on the run's own host: with a network between client and server, it
-	// says what a difference between cells is worth to who meets that network once.
+	// Spread says how much the baseline's values vary between blocks: half of the
+	// distance between their quartiles, as a ratio (0.03 = ±3 %), or in the metric's
+	// unit if its Scale is Difference. It is 0 if all containers were made on the run's
+	// own host. If a network lies between client and server, it shows how large a
+	// difference is for someone who uses that network once.
 	Spread float64
-	Cells  []CellResult // in the plan's order, the baseline among them and the control not
+	Cells  []CellResult // in the plan's order, with the baseline and without the control
 }
 
 // A CellResult is one row of a table.
@@ -136,9 +137,9 @@ type CellResult struct {
 	Failed int // trials that did not succeed
 	// Unsupported says that the engine cannot do what the cell asks for.
 	Unsupported bool
-	// Value is the median of the trials' values; NaN where there are none.
+	// Value is the median of the trials' values; NaN without values.
 	Value float64
-	// Low and High bound the median; NaN where there are fewer than 6 values.
+	// Low and High bound the median; NaN with fewer than 6 values.
 	Low, High float64
 	// Comparison with the baseline; nil for the baseline itself.
 	Comparison *Comparison
@@ -148,18 +149,18 @@ type CellResult struct {
 type Comparison struct {
 	Scale bench.Scale // Ratio: 1 = no difference; Difference: 0 in the metric's unit
 	Pairs int         // blocks in which both have a value
-	// Estimate is the Hodges–Lehmann estimate; NaN where there are no pairs.
+	// Estimate is the Hodges–Lehmann estimate; NaN without pairs.
 	Estimate float64
 	// Low and High are the plain interval, not adjusted for the number of
 	// comparisons; NaN unless HasInterval.
 	Low, High   float64
 	HasInterval bool
-	Level       float64 // that the interval has, at least 0.95; 0 without one
-	P           float64 // two-sided; NaN where there are no pairs
+	Level       float64 // confidence level of the interval, at least 0.95; 0 without one
+	P           float64 // two-sided; NaN without pairs
 	Adjusted    float64 // P after Holm's adjustment in its family
 	Verdict     Verdict
-	// Blocks estimates how many blocks, in all, would settle what is unclear;
-	// 0 where the verdict is another one or nothing is known.
+	// Blocks estimates how many blocks in total would settle an unclear comparison;
+	// 0 if the verdict is not unclear, or if it is unknown.
 	Blocks int
 	// Shift is the same effect in the metric's unit, from the differences within the
 	// blocks; nil where Scale is Difference, over all conditions, and without pairs.
@@ -173,7 +174,7 @@ type Shift struct {
 }
 
 // HalfWidth says how precise the estimate is: as a ratio (0.03 = ±3 %), or in
-// the metric's unit for differences. It is +Inf where there is no interval.
+// the metric's unit for differences. It is +Inf without an interval.
 func (c *Comparison) HalfWidth() float64 {
 	switch {
 	case !c.HasInterval:
@@ -197,7 +198,7 @@ func (c *Comparison) inside(delta float64) bool {
 	}
 }
 
-// sign is 1 where the cell has more than the baseline, -1 where it has less.
+// sign is 1 if the cell has more than the baseline, -1 if it has less, 0 if neither.
 func (c *Comparison) sign() int {
 	none := 1.0
 	if c.Scale == bench.Difference {
@@ -212,35 +213,35 @@ func (c *Comparison) sign() int {
 	return 0
 }
 
-// A Verdict is what a comparison comes to.
+// A Verdict is the result of a comparison.
 type Verdict string
 
 // The verdicts.
 const (
 	Worse      Verdict = "worse"
 	Better     Verdict = "better"
-	Different  Verdict = "different"  // of a metric that is neither better nor worse either way
+	Different  Verdict = "different"  // for a metric where neither more nor less is better
 	Same       Verdict = "same"       // any difference is too small to be worth knowing
 	Unclear    Verdict = "unclear"    // the run cannot tell
 	Unreliable Verdict = "unreliable" // the control differs, so the test itself cannot be trusted
 
-	NotCompared Verdict = "not-compared" // no block has a value of both that the scale can compare
-	TooFewRuns  Verdict = "too-few-runs" // runs are compared, and so few cannot tell what a run by itself does
+	NotCompared Verdict = "not-compared" // no block has two values that the scale can compare
+	TooFewRuns  Verdict = "too-few-runs" // too few runs are compared to know the effect of a run itself
 )
 
-// A Failure is a group of trials that did not succeed, or of which a part did not.
+// A Failure is a group of trials that failed, or in which one part failed.
 type Failure struct {
 	Cell      int    // index in Plan.Cells
-	Part      string // of a survey, where the trials succeeded but for it; empty else
+	Part      string // the part of a survey that failed while the trials succeeded; otherwise empty
 	Outcome   bench.Outcome
-	Operation string // which operation failed; empty where none did
+	Operation string // the operation that failed; empty if it was none
 	Count     int
 	Warmup    int    // how many of Count were warm-up trials
 	Reason    string // of the first of them
 }
 
-// Analyze analyses one run, also one that is incomplete. The run is not
-// changed. The error says what makes it unreadable.
+// Analyze analyses one run, complete or not, and does not change it. The error
+// says why the run cannot be read.
 func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	t, err := newTable(run)
 	if err != nil {

@@ -390,9 +390,9 @@ func TestRefused(t *testing.T) {
 		{"no baseline", func(r *bench.Run) { r.Header.Plan.Cells[0].Baseline = false }, `run x: condition "" has no baseline`},
 		{"two baselines", func(r *bench.Run) { r.Header.Plan.Cells[1].Baseline = true }, `run x: condition "" has two baselines, "native" and "floor"`},
 		{"two controls", func(r *bench.Run) { r.Header.Plan.Cells[1].Control = true }, `run x: condition "" has two controls`},
-		{"no such cell", func(r *bench.Run) { r.Samples[2].Trial.Cell = 6 }, "run x: sample 2: no cell 6 among the plan's 6"},
+		{"no such cell", func(r *bench.Run) { r.Samples[2].Trial.Cell = 6 }, "run x: sample 2: there is no cell 6: the plan has 6"},
 		{"too many values", func(r *bench.Run) { r.Header.Metrics = r.Header.Metrics[:3] }, "run x: sample 0: 11 values for 3 metrics"},
-		{"no such metric", func(r *bench.Run) { r.Header.Plan.Restrict = []string{"speed"} }, `run x: the plan's primary metric "speed" is none of the run's`},
+		{"no such metric", func(r *bench.Run) { r.Header.Plan.Restrict = []string{"speed"} }, `run x: the plan's primary metric "speed" is not a metric of the run`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := analysistest.Run(five(2))

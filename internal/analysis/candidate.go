@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// reasonsPerMetric is how many a person reads for one metric of a cell.
+	// reasonsPerMetric limits the reasons for one metric of a cell.
 	reasonsPerMetric = 3
 	// noticeable is the smallest change of a counter that explains anything.
 	noticeable = 0.10
@@ -51,9 +51,9 @@ func positive(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v <= 0 })
 }
 
-// distinct picks the counters of one cell that differ clearly. Those of one place
-// are a family: there are many of the whole machine, and what is counted for the
-// processes inside need not pay for them.
+// distinct picks the counters of one cell that differ clearly. The counters of one
+// place are a family of their own. So the many counters of the whole machine do not
+// raise the p-values of the few that count the processes inside.
 func distinct(all []*candidate) []*candidate {
 	families := make(map[string][]*candidate)
 	for _, c := range all {
@@ -67,8 +67,8 @@ func distinct(all []*candidate) []*candidate {
 	})
 }
 
-// adjustFamily leaves out what never differed: no number of blocks could have
-// made it significant, so that it is not tested (Tarone 1990).
+// adjustFamily leaves out counters that never differed: no number of blocks could
+// make them significant, so they are not tested (Tarone 1990).
 func adjustFamily(family []*candidate) {
 	p := make([]float64, len(family))
 	for i, c := range family {
@@ -84,9 +84,9 @@ func adjustFamily(family []*candidate) {
 	}
 }
 
-// place is where a counter is kept: "host", or "inside" a container. Where a
-// trial has several parts, such as "disk", they have names of their own before
-// that.
+// place says what a counter counts for: "host", or "inside." for the processes of
+// a container. If a trial has parts, such as "disk", the name of the part stands
+// before "inside.".
 func (c *candidate) place() string {
 	name := c.reason.Metric.Name
 	if before, _, ok := strings.Cut(name, inside); ok {
@@ -96,10 +96,10 @@ func (c *candidate) place() string {
 	return place
 }
 
-// inside is what the names of counters of the processes inside begin with.
+// inside begins the names of counters of the processes inside.
 const inside = "inside."
 
-// what is counted, wherever that is.
+// what names the counted quantity, without its place.
 func (c *candidate) what() string {
 	_, what, _ := strings.Cut(c.reason.Metric.Name, ".")
 	if _, after, ok := strings.Cut(c.reason.Metric.Name, inside); ok {
@@ -111,16 +111,16 @@ func (c *candidate) what() string {
 // own reports whether a counter is the container's and not the whole machine's.
 func (c *candidate) own() bool { return c.place() != "host" }
 
-// concerns reports whether a counter can have to do with a metric: that of one
-// part of a trial has nothing to do with another part.
+// concerns reports whether a counter can explain a metric: the counters of one part
+// of a trial do not explain another part.
 func (c *candidate) concerns(m bench.Metric) bool {
 	part, _, ok := strings.Cut(c.reason.Metric.Name, "."+inside)
 	return !ok || strings.HasPrefix(m.Name, part+".")
 }
 
-// clarity is the smallest change that the interval allows, as the logarithm of
-// a ratio, so that ratios and differences can be put in one order. An amount of
-// which less is hardly anything is added to both sides of the ratio.
+// clarity is the smallest change that the interval allows, as the logarithm of a
+// ratio, so that ratios and differences can be sorted together. A negligible amount
+// (grain) is added to both sides of the ratio, so that tiny counts weigh little.
 func (c *candidate) clarity() float64 {
 	if !c.cmp.HasInterval {
 		return 0
@@ -140,7 +140,7 @@ func (c *candidate) clarity() float64 {
 	return math.Abs(math.Log1p(least / (base + grain(c.reason.Metric.Unit))))
 }
 
-// grain is an amount of which less is hardly anything.
+// grain is the amount below which a quantity is negligible.
 func grain(unit string) float64 {
 	switch unit {
 	case "s":
@@ -152,16 +152,16 @@ func grain(unit string) float64 {
 	}
 }
 
-// A fit is how a counter goes with a metric.
+// A fit says how well a counter explains a metric.
 type fit struct {
 	*candidate
 	together float64
-	likely   bool // there is more of it where the metric is worse: it costs something
+	likely   bool // the counter is higher where the metric is worse, so it may be a cost
 	weight   float64
 }
 
-// best returns the counters that go best with a metric, of those that differ
-// clearly; what is counted inside and on the whole machine is named once.
+// best returns the counters that explain a metric best, out of those that differ
+// clearly. A quantity that is counted both inside and on the whole machine is named once.
 func (m difference) best(all []*candidate) []fit {
 	var fits []fit
 	for _, c := range all {
@@ -204,7 +204,7 @@ func (m difference) fit(c *candidate) fit {
 }
 
 // together is the rank correlation of two effects over the blocks in which both
-// have a pair; 0 where there are too few.
+// have a pair; 0 if there are too few.
 func together(a, b *effect) float64 {
 	var x, y []float64
 	for i, block := range a.at {

@@ -30,7 +30,7 @@ func (c *comparer) nothing() error {
 	return fmt.Errorf("%w: %s", ErrNothingInCommon, strings.Join(have, "; "))
 }
 
-// warn says what such a comparison cannot tell.
+// warn adds the warnings: what a comparison of separate runs cannot tell.
 func (c *comparer) warn() {
 	var all []facts
 	for _, t := range c.tables {
@@ -41,11 +41,11 @@ func (c *comparer) warn() {
 	other := c.experiments()
 	if other != nil {
 		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
-			"): cells and metrics of one name need not mean the same", "compare runs of one experiment", "")
+			"): cells and metrics with the same name may mean different things", "compare runs of one experiment", "")
 	} else {
 		c.Differ = append(c.Differ, c.asked()...)
 	}
-	what := "the host, the day and the neighbours are confounded with what is compared"
+	what := "the host, the day and the neighbours are confounded with the difference"
 	if len(c.Differ) > 0 {
 		var s []string
 		for _, d := range c.Differ {
@@ -53,11 +53,11 @@ func (c *comparer) warn() {
 		}
 		what += "; the runs differ in " + strings.Join(s, ", ")
 	}
-	if other != nil { // which has a sentence of its own
+	if other != nil { // added after the sentence above: it has a warning of its own
 		c.Differ = append(c.Differ, Residue{"experiment", other})
 	}
-	c.add(CodeNotApart, "the runs were made one after the other: "+what,
-		"put both into one run where that is possible", "")
+	c.add(CodeNotApart, "the runs were not interleaved: "+what,
+		"measure both in one run if possible", "")
 	c.warnTurns()
 	c.warnRuns()
 	c.warnUnmatched()
@@ -68,18 +68,20 @@ func (c *comparer) warn() {
 			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
 		}
 		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
-			c.add(CodeFailed, fmt.Sprintf("%s of run %s did not succeed: left out of every number", unit.FormatCount(n, "trial"), t.run.Header.ID),
+			c.add(CodeFailed, fmt.Sprintf(
+				"%s of run %s did not succeed: excluded from every number",
+				unit.FormatCount(n, "trial"), t.run.Header.ID),
 				"see why: tare show "+t.run.Header.ID, "")
 		}
 	}
 	c.warnControls()
 }
 
-// warnTurns says where all runs of one group were made before those of another, though
-// there are several: then even the hour is not shared.
+// warnTurns warns if all runs of one group were made before those of another, though
+// there are several: then the groups do not even share the hour.
 func (c *comparer) warnTurns() {
 	if len(c.tables) == len(c.Groups) {
-		return // one run each, which says enough
+		return // one run each, which has a warning of its own
 	}
 	first, last := c.Groups[0].began()
 	var apart []string
@@ -89,9 +91,10 @@ func (c *comparer) warnTurns() {
 		}
 	}
 	if apart != nil {
-		c.add(CodeNotInTurn, fmt.Sprintf("the runs did not take turns: those of %s were all made before, or all after, "+
-			"those of %s, and whatever changed between is in what they differ by", strings.Join(apart, ", "), c.Groups[0].Name),
-			"make a run of each in turn", "")
+		c.add(CodeNotInTurn, fmt.Sprintf("the runs did not alternate: all runs of %s were made before, or all after, "+
+			"those of %s, so any change in between is part of the difference",
+			strings.Join(apart, ", "), c.Groups[0].Name),
+			"alternate between the groups, one run each", "")
 	}
 }
 
@@ -108,8 +111,8 @@ func (g *Group) began() (first, last time.Time) {
 	return first, last
 }
 
-// experiments names those that the runs are of; nil where all are of one. Then options
-// that differ are no exceptions but the rule, and nobody would read the list.
+// experiments names the experiments of the runs; nil if there is only one. If there
+// are several, nearly all options differ, so they are not listed.
 func (c *comparer) experiments() []string {
 	var names, workloads []string
 	for _, t := range c.tables {
@@ -131,7 +134,7 @@ func (c *comparer) experiments() []string {
 	}
 }
 
-// warnControls says which metrics a run by itself would trust nothing of.
+// warnControls names the metrics that are unreliable in a run taken by itself.
 func (c *comparer) warnControls() {
 	var runs []string
 	for _, t := range c.tables {
@@ -140,19 +143,19 @@ func (c *comparer) warnControls() {
 		}
 	}
 	if runs != nil {
-		c.add(CodeControl, "the baseline and its control, which are the same thing, differ in run "+
-			strings.Join(runs, ", ")+": do not trust what that run says of it", "see it alone: tare show RUN", "")
+		c.add(CodeControl, "the baseline and its control are the same thing, but differ in run "+
+			strings.Join(runs, ", ")+": do not trust these metrics of that run", "look at that run: tare show RUN", "")
 	}
 }
 
-// unreliable lists the metrics of which a run's control differs from its baseline.
+// unreliable lists the metrics in which a run's control differs from its baseline.
 func (c *comparer) unreliable(t *table) []string {
 	if !slices.ContainsFunc(t.groups, func(g group) bool { return g.control >= 0 }) {
 		return nil
 	}
 	alone, err := Analyze(t.run, Options{Smallest: c.opt.Smallest})
 	if err != nil {
-		return nil // it was read already
+		return nil // cannot happen: newTable accepted this run
 	}
 	var titles []string
 	for _, m := range alone.Metrics {
@@ -164,9 +167,9 @@ func (c *comparer) unreliable(t *table) []string {
 	return titles
 }
 
-// asked lists what was asked for in cells that are compared and is not the same in all
-// runs: of the workload, and of the container. Where cells differ in the same thing, the
-// first is the example.
+// asked lists the options, of the workload and of the container, that the runs set
+// differently for the same cell. If several cells differ in one option, the first is
+// the example.
 func (c *comparer) asked() []Residue {
 	var out []Residue
 	for _, g := range c.tables[0].groups {
@@ -188,8 +191,7 @@ func (c *comparer) asked() []Residue {
 	return out
 }
 
-// optionsOf are a cell's options of its workload, and what its container is to be, as
-// text.
+// optionsOf returns a cell's options of its workload and its container's Spec, as text.
 func optionsOf(c *bench.Cell) map[string]string {
 	out := map[string]string{}
 	v := reflect.ValueOf(c.Spec)
@@ -203,7 +205,7 @@ func optionsOf(c *bench.Cell) map[string]string {
 	return out
 }
 
-// unlike lists the options that are not the same in all of them, by name.
+// unlike lists the options that differ, by name.
 func unlike(options []map[string]string) []Residue {
 	names := map[string]bool{}
 	for _, o := range options {
@@ -230,8 +232,9 @@ func (c *comparer) add(code, text, hint, metric string) {
 	c.Warnings = append(c.Warnings, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric})
 }
 
-// warnRuns says where the runs are too few to tell anything, and how many would do:
-// the smallest p-value of two groups is that of all of one above all of the other.
+// warnRuns warns if the runs are too few for any verdict, and says how many would be
+// enough: the smallest p-value of two groups is the one where all values of one group
+// lie above all values of the other.
 func (c *comparer) warnRuns() {
 	family, fewest, most := 0, math.Inf(1), 0.0
 	c.each(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, first, v *Values) {
@@ -243,19 +246,20 @@ func (c *comparer) warnRuns() {
 		return
 	}
 	need := stat.MinEach(confidence, family)
-	text := fmt.Sprintf("with so few runs and %s no difference, however large, could be told from chance",
+	text := fmt.Sprintf("with so few runs and %s, no difference can be significant",
 		unit.FormatCount(family, "comparison"))
 	switch {
 	case most == arrangements(1, 1):
-		text = "one run each cannot tell: what a run does to all of its trials, only other runs of the same can show"
+		text = "one run each cannot tell: a run affects all of its trials, and only more runs show by how much"
 	case 2/most*float64(family) <= alpha:
-		text = "some groups have too few runs for any difference to be told from chance"
+		text = "some groups have too few runs for any significant difference"
 	}
-	c.add(CodeFewRuns, fmt.Sprintf("%s; %d runs of each could", text, need),
+	c.add(CodeFewRuns, fmt.Sprintf("%s; %d runs of each would be enough", text, need),
 		fmt.Sprintf("run each %d times, in turn%s", need, c.howToGroup()), "")
 }
 
-// howToGroup says how several runs of each side are told apart: hosts are by themselves.
+// howToGroup says how to mark the runs of each side. Runs of different hosts need no
+// mark: they are grouped by host.
 func (c *comparer) howToGroup() string {
 	hosts := make(map[string]bool)
 	for _, t := range c.tables {
@@ -267,7 +271,7 @@ func (c *comparer) howToGroup() string {
 	return ", with --label side=NAME; then tare compare RUN... --by label:side"
 }
 
-// arrangements is in how many ways n and m values can be put in order by group.
+// arrangements is the number of orders of n and m values by group: n+m choose n.
 func arrangements(n, m int) float64 {
 	ways := 1.0
 	for i := 1; i <= min(n, m); i++ {

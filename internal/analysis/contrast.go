@@ -20,19 +20,19 @@ var ErrNothingInCommon = errors.New("the runs have nothing in common")
 type CompareOptions struct {
 	// Smallest is as in Options.
 	Smallest float64
-	// Group says which runs belong together; nil = by host, or each run by
-	// itself where there are two or all are of one host.
+	// Group names the group of a run; nil = its host, or the run itself if there
+	// are two runs or all are of one host.
 	Group func(h *bench.Header) string
 }
 
-// A Contrast is what groups of runs say against the first group. They were not
-// interleaved, and a run has an effect of its own on all of its trials. So the
-// run is the unit, and the comparison is unpaired: Hodges–Lehmann shifts with
-// Mann–Whitney intervals. One run each gives a shift and nothing else.
+// A Contrast compares groups of runs with the first group. The runs were not
+// interleaved, and each run has an effect of its own on all of its trials. So the
+// unit is the run, and the comparison is unpaired: Hodges–Lehmann shifts with
+// Mann–Whitney intervals. With one run each there is a shift and nothing else.
 type Contrast struct {
 	Groups   []Group
 	Metrics  []ContrastMetric
-	Differ   []Residue // what is not the same in all runs
+	Differ   []Residue // facts and options that differ between the runs
 	Warnings []bench.Warning
 }
 
@@ -45,8 +45,8 @@ type Group struct {
 // A Member is one run of a Group.
 type Member struct {
 	Header      *bench.Header
-	End         *bench.End    // nil where the run is incomplete
-	Blocks      int           // that count
+	End         *bench.End    // nil if the run is incomplete
+	Blocks      int           // as in Result
 	Trials      Trials        // by outcome
 	Wall        time.Duration // as in Result
 	Resumptions int
@@ -62,8 +62,8 @@ type ContrastMetric struct {
 // A ContrastRow is one cell under one condition.
 type ContrastRow struct {
 	Condition, Cell string
-	// Baseline is the cell that InRun compares with in each run; empty where
-	// there is none, as for the baseline itself.
+	// Baseline is the cell that InRun compares with in each run; empty for the
+	// baseline itself.
 	Baseline string
 	Smallest float64 // the smallest effect worth knowing, as in ConditionResult
 	Noisy    bool    // as in ConditionResult
@@ -73,9 +73,9 @@ type ContrastRow struct {
 // A Side is one group's values: one for each run, the median of its trials.
 type Side struct {
 	Values
-	// InRun has, for each run, what the cell differs by from the Baseline of
-	// the same run, paired by block: a ratio, or a difference in the metric's
-	// unit. What a run does to all of its cells alike is not in it.
+	// InRun compares the cell with the Baseline of the same run, for each run and
+	// paired by block: a ratio, or a difference in the metric's unit. Effects that
+	// a run has on all of its cells alike cancel out.
 	InRun Values
 }
 
@@ -83,18 +83,19 @@ type Side struct {
 type Values struct {
 	N          int         // runs
 	Value      float64     // median; NaN without values
-	Low, High  float64     // of the median; NaN where there are too few values
-	Comparison *Comparison // with the first group; nil for that, and where nothing can be compared
+	Low, High  float64     // bounds of the median; NaN with too few values
+	Comparison *Comparison // with the first group; nil for the first group, and if nothing can be compared
 	x          []float64
 }
 
-// key is what makes cells of different runs the same.
+// key identifies a cell across runs: cells of different runs with one key are compared.
 type key struct{ condition, cell string }
 
-// Compare compares runs that were made apart. The runs are not changed.
+// Compare compares separate runs and does not change them. It fails with
+// ErrNothingInCommon if they share no cell and metric.
 func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	if len(runs) < 2 {
-		return nil, errors.New("two runs or more are needed for a comparison")
+		return nil, errors.New("a comparison needs two or more runs")
 	}
 	c := &comparer{opt: opt, Contrast: &Contrast{}}
 	for _, run := range runs {
@@ -106,7 +107,8 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	}
 	c.group()
 	if len(c.Groups) < 2 {
-		return nil, fmt.Errorf("all %d runs are in the one group %q: there is nothing to compare it with", len(runs), c.Groups[0].Name)
+		return nil, fmt.Errorf(
+			"all %d runs are in group %q: there is no other group to compare with", len(runs), c.Groups[0].Name)
 	}
 	c.compare()
 	if len(c.Metrics) == 0 {
@@ -125,7 +127,7 @@ type comparer struct {
 	members [][]*table // parallel to Groups
 }
 
-// group puts runs together.
+// group sorts the runs into groups, in order of appearance.
 func (c *comparer) group() {
 	name := c.opt.Group
 	if name == nil {
@@ -149,7 +151,7 @@ func (c *comparer) group() {
 	}
 }
 
-// defaultGroup groups by host where that makes sense.
+// defaultGroup groups by host, unless there are two runs or only one host.
 func defaultGroup(tables []*table) func(h *bench.Header) string {
 	hosts := make(map[string]bool)
 	for _, t := range tables {
@@ -161,8 +163,8 @@ func defaultGroup(tables []*table) func(h *bench.Header) string {
 	return func(h *bench.Header) string { return hostName(&h.Host) }
 }
 
-// compare forms the rows: each primary or detail metric of the first run, each
-// of its cells, where every group has values.
+// compare makes the rows: each primary or detail metric and each cell of the first
+// run, if at least one other group has values too.
 func (c *comparer) compare() {
 	first := c.tables[0]
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
@@ -207,7 +209,7 @@ func (c *comparer) rows(m bench.Metric, asked float64) []ContrastRow {
 	return rows
 }
 
-// metric returns the index of a metric with the same definition, -1 without one.
+// metric returns the index of the metric with the same definition; -1 = none.
 func (t *table) metric(m bench.Metric) int {
 	return slices.IndexFunc(t.run.Header.Metrics, func(o bench.Metric) bool {
 		return o.Name == m.Name && o.Unit == m.Unit && o.Scale == m.Scale && o.Better == m.Better
@@ -248,9 +250,9 @@ func side(members []*table, columns map[*table][][]float64, k key, baseline stri
 // locate finds the middle of the values.
 func (v *Values) locate() { v.N, v.Value, v.Low, v.High = location(v.x) }
 
-// smallest returns the smallest effect worth knowing: what was asked for, or
-// else the larger of 1 % and the noise within any of the runs; and whether that
-// is too much noise for anything to be called the same.
+// smallest returns the smallest effect worth knowing: the one asked for, or else
+// the larger of 1 % and the largest noise within a run. tooNoisy says that this
+// noise is too large to call anything the same.
 func (c *comparer) smallest(m bench.Metric, asked float64, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
 	noise, level := 0.0, math.NaN()
 	for _, t := range c.tables {
@@ -301,7 +303,7 @@ func (v *Values) against(first *Values, scale bench.Scale) {
 	}
 }
 
-// shift compares two sets of distances; nil where one is empty.
+// shift compares two sets of distances; nil if one is empty.
 func shift(x, base []float64, scale bench.Scale) *Comparison {
 	if len(x) == 0 || len(base) == 0 {
 		return nil
@@ -313,8 +315,8 @@ func shift(x, base []float64, scale bench.Scale) *Comparison {
 	return c
 }
 
-// distances puts values on the scale on which they are compared, unless one of
-// them has no place there.
+// distances converts values to the scale on which they are compared; false if one
+// of them cannot be converted.
 func distances(x []float64, scale bench.Scale) ([]float64, bool) {
 	if scale != bench.Difference && !positive(x) {
 		return nil, false
@@ -326,8 +328,8 @@ func distances(x []float64, scale bench.Scale) ([]float64, bool) {
 	return out, true
 }
 
-// judge adjusts and gives verdicts. Values and what they are in each run are one
-// family: whoever reads the report reads both.
+// judge adjusts the p-values and gives the verdicts. Values and their in-run
+// comparisons are one family, because the report shows both.
 func (c *comparer) judge() {
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var family []*Comparison

@@ -13,7 +13,7 @@ type effect struct {
 	scale bench.Scale
 	d     []float64 // one for each pair: difference of logarithms, or of values
 	at    []int     // the block of each pair, as an index in table.blocks
-	// dropped counts the pairs that have values which the scale cannot compare.
+	// dropped counts the pairs whose values the scale cannot compare.
 	dropped int
 	cmp     *Comparison
 }
@@ -37,8 +37,8 @@ func newEffect(cell int, x, baseline []float64, scale bench.Scale) *effect {
 	return e
 }
 
-// distance returns how far v is above the baseline's b; not a finite number
-// where the scale cannot tell.
+// distance returns how far v is above the baseline's b; NaN or infinite if the scale
+// cannot compare them.
 func distance(v, b float64, scale bench.Scale) float64 {
 	if scale == bench.Difference {
 		return v - b
@@ -49,7 +49,7 @@ func distance(v, b float64, scale bench.Scale) float64 {
 	return math.Log(v) - math.Log(b)
 }
 
-// fromDistance is the opposite, for showing.
+// fromDistance converts a distance back to a ratio or a difference.
 func fromDistance(d float64, scale bench.Scale) float64 {
 	if scale == bench.Difference {
 		return d
@@ -68,8 +68,8 @@ func (e *effect) test() {
 	e.cmp.fill(s.Estimate, s.Interval, s.OK, s.P)
 }
 
-// shift says what a ratio is in the metric's unit: from the same pairs, so that it is no
-// product of a ratio and somebody's median.
+// shift gives a ratio's effect in the metric's unit. It is estimated from the same pairs, since a
+// ratio times a median would be neither.
 func (e *effect) shift(x, baseline []float64) {
 	if e.scale == bench.Difference || len(e.d) == 0 {
 		return
@@ -85,7 +85,7 @@ func (e *effect) shift(x, baseline []float64) {
 	}
 }
 
-// fill takes over what a test on the scale of distances found.
+// fill takes the results of a test, which are on the scale of distances.
 func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p float64) {
 	c.Estimate = fromDistance(estimate, c.Scale)
 	c.P = p
@@ -97,7 +97,8 @@ func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p f
 	c.Level = interval.Level
 }
 
-// decide gives the verdict. Neither the family nor the control are its business.
+// decide gives the verdict of one comparison. P must be adjusted already; the
+// control is not considered here.
 func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
 	switch {
 	case math.IsNaN(c.P):
@@ -115,8 +116,7 @@ func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
 	}
 }
 
-// unless takes back that something is the same where the machine is too noisy
-// to say so.
+// unless turns "same" into "unclear" if the machine is too noisy to say "same".
 func (v Verdict) unless(noisy bool) Verdict {
 	if noisy && v == Same {
 		return Unclear
@@ -124,13 +124,13 @@ func (v Verdict) unless(noisy bool) Verdict {
 	return v
 }
 
-// maxBlocks bounds the estimate of how many blocks would settle something:
-// beyond it, it is no advice.
+// maxBlocks bounds estimates of how many blocks are needed: a larger number is no
+// useful advice.
 const maxBlocks = 100_000
 
-// apart estimates how many of a run's blocks it takes until the interval excludes
-// no difference, if the estimate stays what it is; 0 where it cannot be said. It is
-// an order of magnitude: the interval is the plain one, the test is one of a family.
+// apart estimates how many blocks a run needs until the interval excludes "no
+// difference", if the estimate stays as it is; 0 = unknown. It is an order of
+// magnitude: the interval is not adjusted, but the test is one of a family.
 func (e *effect) apart(family, blocks int) int {
 	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
 	if !e.cmp.HasInterval || size == 0 {
@@ -139,7 +139,8 @@ func (e *effect) apart(family, blocks int) int {
 	return e.inBlocks(max(pairsFor(e.d, size), stat.MinPairs(confidence, family)), blocks)
 }
 
-// alike is the same for an interval that lies inside ±delta.
+// alike estimates how many blocks a run needs until the interval lies inside ±delta;
+// 0 = unknown.
 func (e *effect) alike(delta float64, blocks int) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
@@ -151,8 +152,8 @@ func (e *effect) alike(delta float64, blocks int) int {
 	return e.inBlocks(pairsFor(e.d, room), blocks)
 }
 
-// reach estimates how many of a run's blocks it takes until the interval is as
-// short as ±delta; 0 where it cannot be said.
+// reach estimates how many blocks a run needs until the interval is as short as
+// ±delta; 0 = unknown.
 func (e *effect) reach(delta float64, blocks int) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
@@ -160,8 +161,8 @@ func (e *effect) reach(delta float64, blocks int) int {
 	return e.inBlocks(pairsFor(e.d, delta), blocks)
 }
 
-// inBlocks turns a number of pairs into one of blocks: pairs that were lost so
-// far will be lost in the same proportion. It is 0 beyond maxBlocks.
+// inBlocks converts a number of pairs to a number of blocks. It assumes that the
+// same share of pairs is lost as so far. It is 0 beyond maxBlocks.
 func (e *effect) inBlocks(pairs, blocks int) int {
 	need := int(math.Ceil(float64(pairs) * float64(blocks) / float64(len(e.d))))
 	if need > maxBlocks {
@@ -170,7 +171,7 @@ func (e *effect) inBlocks(pairs, blocks int) int {
 	return max(roundUp(need), blocks+1)
 }
 
-// pairsFor is stat.PairsFor with an upper bound in place of "cannot say".
+// pairsFor is stat.PairsFor, with an upper bound in place of "unknown".
 func pairsFor(d []float64, halfWidth float64) int {
 	n := stat.PairsFor(d, halfWidth, confidence)
 	if n == 0 {
@@ -179,7 +180,7 @@ func pairsFor(d []float64, halfWidth float64) int {
 	return min(n, maxBlocks+1)
 }
 
-// toDistance is the opposite of fromDistance.
+// toDistance converts a ratio or a difference to a distance.
 func toDistance(v float64, scale bench.Scale) float64 {
 	if scale == bench.Difference {
 		return v

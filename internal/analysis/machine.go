@@ -13,29 +13,30 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// The metrics of the machine that an analysis looks at. A run that has not
-// got them gives no warning about them.
+// The metrics of the machine that an analysis looks at. A run without one of them
+// gives no warning about it.
 const (
 	stealMetric     = "host.steal_time"           // seconds, during the trial
 	memoryMetric    = "host.memory_pressure_full" // seconds, during the trial
-	runningMetric   = "host.running"              // threads, when it began, tare's own included
-	blockedMetric   = "host.blocked"              // threads, when it began
+	runningMetric   = "host.running"              // threads at the trial's start, with tare's own
+	blockedMetric   = "host.blocked"              // threads at the trial's start
 	throttledMetric = "cgroup.throttled_time"     // seconds, of the container
 )
 
-// What a warning about the machine takes.
+// The limits above which there is a warning about the machine.
 const (
-	stealShare    = 0.005 // of the time of all CPUs while it was counted
-	memoryShare   = 0.01  // of the time in which it was counted
+	stealShare    = 0.005 // of the time of all CPUs during the trials
+	memoryShare   = 0.01  // of the trials' time
 	busyTrials    = 0.10  // of the trials
 	overheadShare = 0.03  // of one CPU
-	// overheadTrial is what tare may always use in a trial: to fork and execute a
-	// program is the work that is measured, and of a trial of 1 ms a large part.
+	// overheadTrial is the CPU time that tare may always use in a trial: forking and
+	// executing a program is part of the measured work, and a large part of a trial
+	// of 1 ms.
 	overheadTrial = 2 * time.Millisecond
 )
 
-// sums returns the sum of a metric for each cell and how many trials are above
-// a limit; false where the run has not got the metric.
+// sums returns the sum of a metric for each cell, and how many of its trials are
+// above a limit; false if the run does not have the metric.
 func (w *warner) sums(name string, limit float64) (sum []float64, above []int, ok bool) {
 	i := slices.IndexFunc(w.Header.Metrics, func(m bench.Metric) bool { return m.Name == name })
 	if i < 0 {
@@ -60,30 +61,31 @@ func (w *warner) steal() {
 	}
 	stolen, had := total(sum), w.counted()*float64(max(1, w.Header.Host.CPUs))
 	if had > 0 && stolen > stealShare*had {
-		w.add(CodeSteal, fmt.Sprintf("other virtual machines took %s of CPU time away during trials, %s of what this machine has",
+		w.add(CodeSteal, fmt.Sprintf(
+			"CPU steal: other virtual machines took %s of CPU time during trials, %s of this machine's",
 			unit.Format(stolen, unit.Seconds), unit.FormatPercent(stolen/had)),
-			"run where the CPU is not shared, or at a quieter hour; ratios suffer less than values", stealMetric)
+			"use dedicated CPUs or a quieter hour; ratios are affected less than absolute values", stealMetric)
 	}
 }
 
-// pressure looks at what the machine was doing when trials began, and whether
-// it ran out of memory during them. That a trial keeps the CPUs busy itself is
-// no reason for a warning.
+// pressure warns if the machine was busy when trials began, or ran short of memory
+// during them. A trial that keeps the CPUs busy itself causes no warning.
 func (w *warner) pressure() {
-	w.busy(runningMetric, float64(w.Header.Host.CPUs), fmt.Sprintf("more threads wanted to run than the %d CPUs could", w.Header.Host.CPUs))
-	w.busy(blockedMetric, 0, "something else was waiting for a disk")
+	w.busy(runningMetric, float64(w.Header.Host.CPUs),
+		fmt.Sprintf("more threads wanted to run than there are CPUs (%d)", w.Header.Host.CPUs))
+	w.busy(blockedMetric, 0, "other work was waiting for a disk")
 	sum, _, ok := w.sums(memoryMetric, 0)
 	if !ok {
 		return
 	}
 	if stalled, watched := total(sum), w.counted(); watched > 0 && stalled > memoryShare*watched {
-		w.add(CodePressure, fmt.Sprintf("every thread was waiting for memory for %s, %s of the trials' time",
+		w.add(CodePressure, fmt.Sprintf("memory stalls: all threads waited for memory for %s, %s of the trials' time",
 			unit.Format(stalled, unit.Seconds), unit.FormatPercent(stalled/watched)),
-			"stop what takes the memory, or use a machine with more of it", memoryMetric)
+			"reduce memory use, or use a machine with more memory", memoryMetric)
 	}
 }
 
-// busy warns where a state was above a limit when many trials began.
+// busy warns if a state was above a limit when many trials began.
 func (w *warner) busy(metric string, limit float64, what string) {
 	_, above, ok := w.sums(metric, limit)
 	n := 0
@@ -92,7 +94,7 @@ func (w *warner) busy(metric string, limit float64, what string) {
 	}
 	if ok && float64(n) > busyTrials*float64(len(w.table.rows)) {
 		w.add(CodePressure, fmt.Sprintf("when %d of %d trials began, %s", n, len(w.table.rows), what),
-			"stop what runs beside, or raise --washout", metric)
+			"stop other work on this machine, or raise --washout", metric)
 	}
 }
 
@@ -104,9 +106,9 @@ func total(x []float64) float64 {
 	return sum
 }
 
-// counted is for how long the host's counters were watched in all trials that count, in
-// seconds: hooks and waiting before a trial are not in it. Of runs by versions of tare
-// that did not keep it, it is how long the whole trials took.
+// counted is how long the host's counters were watched in all trials that count, in
+// seconds, without hooks and without waiting before a trial. Older versions of tare did
+// not keep it: for their runs it is the length of the whole trials.
 func (w *warner) counted() float64 {
 	var sum float64
 	for i := range w.table.run.Samples {
@@ -129,8 +131,8 @@ func (w *warner) throttled() {
 		}
 	}
 	if len(cells) > 0 {
-		w.add(CodeThrottled, fmt.Sprintf("a CPU quota stopped %s for a time, and the plan asked for none", w.names(cells)),
-			"look for a quota on the engine or on what tare runs in", throttledMetric, cells...)
+		w.add(CodeThrottled, fmt.Sprintf("a CPU quota throttled %s, though the plan sets none", w.names(cells)),
+			"look for a quota on the engine, or on the control group of tare itself", throttledMetric, cells...)
 	}
 }
 
@@ -142,11 +144,12 @@ func (w *warner) overhead() {
 	trials := len(w.table.run.Samples)
 	if share := o.CPU.Seconds() / o.Wall.Seconds(); share > overheadShare && o.CPU > time.Duration(trials)*overheadTrial {
 		w.add(CodeOverhead, fmt.Sprintf("tare itself used %s of one CPU while trials ran", unit.FormatPercent(share)),
-			"starting programs and asking engines is part of it, most of all where trials are short; cpuset keeps the cells off one CPU; where trials are long, please report it", "")
+			"expected if trials are short, because tare starts programs and calls engines; cpuset keeps the cells "+
+				"off one CPU; if trials are long, please report it", "")
 	}
 }
 
-// residueInCells finds cells whose trials did not all get the same.
+// residueInCells warns of cells whose trials did not all get the same applied.
 func (w *warner) residueInCells() {
 	first := make([]*bench.Sample, len(w.table.cells))
 	var cells []int
@@ -167,14 +170,15 @@ func (w *warner) residueInCells() {
 	}
 	if len(cells) > 0 {
 		slices.Sort(what)
-		w.add(CodeResidue, fmt.Sprintf("trials of %s did not all get the same: %s differs", w.names(cells), strings.Join(slices.Compact(what), ", ")),
-			"something changed the engine while the run went on; run again", "", cells...)
+		w.add(CodeResidue, fmt.Sprintf("not all trials of %s got the same: %s differs",
+			w.names(cells), strings.Join(slices.Compact(what), ", ")),
+			"something changed the engine during the run; run again", "", cells...)
 	}
 }
 
-// differingFields names what differs between what was applied in two trials. Where a
-// part of a survey failed, or ran apart from the others, what it would have told is not
-// known, and is no difference.
+// differingFields names the fields of Applied that differ between two trials. If a
+// part of a survey failed, or ran apart from the others, its fields are unknown, which
+// is no difference.
 func differingFields(a, b *bench.Sample) []string {
 	partly := a.PartFailed() || b.PartFailed() || a.PartApart() || b.PartApart()
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
@@ -188,15 +192,15 @@ func differingFields(a, b *bench.Sample) []string {
 	return out
 }
 
-// ofParts are the fields of what was applied that each part of a survey has of its own:
-// a trial tells those of the first that did not fail, or of the only one that has them.
+// ofParts lists the fields of Applied that each part of a survey has of its own. A
+// trial has those of the first part that did not fail, or of the only part that has them.
 func ofParts() []string { return []string{"argv", "network", "data", "path", "mounts", "limits"} }
 
-// residueAcrossCells finds cells that asked for one image and got several.
+// residueAcrossCells warns if cells asked for one image and got different ones.
 func (w *warner) residueAcrossCells() {
 	digests := make(map[string]map[string]bool) // by image asked for
 	cells := make(map[string][]int)
-	seen := make([]bool, len(w.table.cells)) // only its first trial: the others are residueInCells
+	seen := make([]bool, len(w.table.cells)) // only the first trial: residueInCells checks the others
 	for i := range w.table.run.Samples {
 		s := &w.table.run.Samples[i]
 		if s.Applied == nil || s.Applied.Image == "" || s.Outcome != bench.OK || seen[s.Trial.Cell] {
@@ -216,14 +220,16 @@ func (w *warner) residueAcrossCells() {
 			if name == "" {
 				name = "tare's own"
 			}
-			w.add(CodeResidue, fmt.Sprintf("image %s is %d different images among %s: engines and images are confounded", name, n, w.names(cells[asked])),
+			w.add(CodeResidue, fmt.Sprintf(
+				"image %s is %d different images in %s: engines and images are confounded",
+				name, n, w.names(cells[asked])),
 				"give every engine the same image, by digest", "", cells[asked]...)
 		}
 	}
 }
 
-// residueAcrossResumptions finds a run that was taken up by another tare or on
-// another machine.
+// residueAcrossResumptions warns if a run was resumed by another version of tare or
+// on another machine.
 func (w *warner) residueAcrossResumptions() {
 	first := facts{host: w.Header.Host, tool: w.Header.Tool}
 	var what []string
@@ -233,7 +239,7 @@ func (w *warner) residueAcrossResumptions() {
 		}
 	}
 	if len(what) > 0 {
-		w.add(CodeResidue, "the run was resumed on something else: "+strings.Join(slices.Compact(what), "; "),
-			"ratios within a block are still of one machine; start a new run for values", "")
+		w.add(CodeResidue, "the run was resumed under other conditions: "+strings.Join(slices.Compact(what), "; "),
+			"ratios within a block are not affected; for absolute values start a new run", "")
 	}
 }

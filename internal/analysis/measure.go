@@ -13,7 +13,7 @@ import (
 // pairs behind it.
 type measure struct {
 	result MetricResult
-	tables []*compared // parallel to result.Conditions; then that of the summary, if there is one
+	tables []*compared // parallel to result.Conditions; then the summary's, if there is one
 	blocks int
 	column [][]float64 // by cell and block
 	family int         // comparisons that are adjusted together with these
@@ -22,9 +22,9 @@ type measure struct {
 // A compared is the pairs behind one ConditionResult.
 type compared struct {
 	group
-	effects []*effect // of what is compared, in order
+	effects []*effect // of the compared cells, in order
 	noise   *effect   // nil without a control
-	scale   float64   // median of the baseline; what 1 % of a difference is one per cent of
+	scale   float64   // median of the baseline: shares of a difference are shares of it
 }
 
 // measure compares all cells by each primary and detail metric.
@@ -79,7 +79,7 @@ func (m *measure) compare(g group) *compared {
 	return c
 }
 
-// conditionResult shows a group.
+// conditionResult makes the table of a group.
 func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
 	r := ConditionResult{Condition: c.condition, Baseline: c.baseline, Control: c.control}
 	if c.noise != nil {
@@ -220,9 +220,9 @@ func (m *measure) sameName(t *table, name string) []*effect {
 	return out
 }
 
-// meanEffect returns the effect of the per-block means, over the blocks in
-// which every condition has a pair: a mean over others would compare
-// conditions, not cells. It is nil for fewer than two conditions.
+// meanEffect returns the effect of the per-block means, over the blocks in which
+// every condition has a pair. Other blocks would compare conditions, not cells. It is
+// nil for fewer than two conditions.
 func meanEffect(parts []*effect, cell int, scale bench.Scale) *effect {
 	if len(parts) < 2 {
 		return nil
@@ -257,8 +257,8 @@ func (m *measure) results() []*ConditionResult {
 	return out
 }
 
-// setSmallest decides which effects are worth knowing: what was asked for, or
-// else the larger of 1 % and the noise.
+// setSmallest sets the smallest effect worth knowing: the one asked for, or else
+// the larger of 1 % and the noise.
 func (m *measure) setSmallest() {
 	for i, r := range m.results() {
 		unit := m.whole(m.tables[i])
@@ -274,8 +274,8 @@ func (m *measure) setSmallest() {
 	}
 }
 
-// whole is what a share of an effect is a share of: the baseline's median for
-// differences.
+// whole is the quantity that a share of an effect refers to: 1 for ratios, the
+// baseline's median for differences.
 func (m *measure) whole(c *compared) float64 {
 	switch {
 	case m.result.Metric.Scale != bench.Difference:
@@ -315,7 +315,7 @@ func adjust(work []*measure) {
 	}
 }
 
-// tests counts the comparisons of a family that are any: those with pairs.
+// tests counts the comparisons of a family that have pairs.
 func tests(family []*Comparison) int {
 	n := 0
 	for _, c := range family {
@@ -341,8 +341,8 @@ func holm(family []*Comparison) {
 func (m *measure) judge() {
 	shaky := false
 	for i, r := range m.results() {
-		// What the control differs by is worth knowing if it would be worth
-		// knowing of a cell; its own half-width has no say in that.
+		// The control is judged by the limit for cells; its own half-width does
+		// not widen that limit.
 		if n := r.Noise; n != nil {
 			n.Verdict = n.decide(bench.Neither, m.noiseLimit(m.tables[i], r))
 			r.Unreliable = n.Verdict == Different
@@ -368,9 +368,9 @@ func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
 	}
 }
 
-// settle estimates how many blocks, in all, would settle what is unclear, whether
-// one way or the other; 0 where it cannot be said. Amid noise, the noise must become
-// known better, too, before something is the same.
+// settle estimates how many blocks in total would settle an unclear comparison, as
+// different or as the same; 0 = unknown. On a noisy machine, "same" also needs a more
+// precise estimate of the noise.
 func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
 	apart := e.apart(m.family, m.blocks)
 	if !r.Noisy {
@@ -384,7 +384,7 @@ func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
 	return soonest(apart, max(alike, quiet))
 }
 
-// soonest is the smaller of two numbers of blocks of which 0 is none.
+// soonest is the smaller of a and b; 0 means unknown.
 func soonest(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -392,7 +392,7 @@ func soonest(a, b int) int {
 	return min(a, b)
 }
 
-// noiseLimit is the difference of a control that means nothing.
+// noiseLimit is the largest difference of a control that is acceptable.
 func (m *measure) noiseLimit(c *compared, r *ConditionResult) float64 {
 	return min(r.Smallest, smallest*m.whole(c))
 }

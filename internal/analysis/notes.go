@@ -10,10 +10,10 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// notes turns what trials were marked with, and what became of parts of a survey, into
-// warnings: one for the cells of which the same is to be told.
+// notes turns the marks of trials, and the outcomes of a survey's parts, into warnings:
+// one warning for all cells that have the same mark.
 func (w *warner) notes() {
-	first := make(map[mark]mark)  // by what is the same
+	first := make(map[mark]mark)  // by the mark without digits
 	cells := make(map[mark][]int) // by the first
 	type told struct {
 		mark
@@ -46,15 +46,15 @@ func (w *warner) notes() {
 	w.ways(cells)
 }
 
-// A mark is one thing to tell of trials.
+// A mark is a fact about trials that the report tells.
 type mark struct {
-	code     string // of a note, or of what became of a part
-	part     string // of a survey, or several, with commas between; empty for a note
-	workload string // of the part, where that has another name
+	code     string // of a note, or of the outcome of a part
+	part     string // one or more parts of a survey, separated by commas; empty for a note
+	workload string // of the part, if it has another name
 	why      string
 }
 
-// marksOf lists what is to be told of one trial.
+// marksOf lists the marks of one trial.
 func marksOf(s *bench.Sample) (all []mark) {
 	for _, note := range s.Notes {
 		all = append(all, mark{code: note})
@@ -62,15 +62,15 @@ func marksOf(s *bench.Sample) (all []mark) {
 	return append(all, partMarks(s.Parts)...)
 }
 
-// kind is the mark without its reason, which may be worded anew in each trial and is
-// told once.
+// kind is the mark without its reason, which may have other words in each trial and
+// is told once.
 func (m mark) kind() mark {
 	m.why = ""
 	return m
 }
 
-// withoutDigits is the mark but for the times, ports and names of files that make one
-// reason different in each cell.
+// withoutDigits is the mark without the times, ports and file names by which one
+// reason differs from cell to cell.
 func (m mark) withoutDigits() mark {
 	m.why = digits.ReplaceAllLiteralString(m.why, "0")
 	return m
@@ -86,7 +86,7 @@ func (m mark) compare(o mark) int {
 	)
 }
 
-// words tell of trials of some cells, and of which metric.
+// words returns the text and the advice of a mark for some cells, and its metric.
 func (w *warner) words(m mark, cells string) (text, hint, metric string) {
 	if m.part != "" {
 		text, hint = m.partWords(cells)
@@ -94,13 +94,15 @@ func (w *warner) words(m mark, cells string) (text, hint, metric string) {
 	}
 	i := slices.IndexFunc(w.known, func(n bench.Note) bool { return n.Code == m.code })
 	if i < 0 {
-		return "trials of " + cells + " are marked " + m.code, "see what the workload says about this mark", ""
+		return "trials of " + cells + " are marked " + m.code,
+			"this version of tare does not know this mark: see the documentation of the version that made the run", ""
 	}
 	n := w.known[i]
 	return strings.ReplaceAll(n.Text, "{cells}", cells), n.Advice, n.Metric
 }
 
-// ways finds cells that got different ones of what a workload was free to choose.
+// ways warns if a workload was free to choose between methods and chose different ones
+// for different cells.
 func (w *warner) ways(noted map[mark][]int) {
 	type choice struct {
 		bench.Note

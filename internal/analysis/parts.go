@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// partMarks tell of the parts of a survey in one trial; of those that ran apart
-// together.
+// partMarks returns the marks of a survey's parts in one trial. All parts that ran
+// apart share one mark.
 func partMarks(parts []bench.PartOutcome) (all []mark) {
 	var apart, with, usual []string
 	for _, p := range parts {
@@ -40,11 +40,11 @@ func addOnce(list []string, s string) []string {
 	return append(list, s)
 }
 
-// partsTogether makes one mark of the parts of a workload that failed in the same cells
-// for the same reason. Cells are by mark.
+// partsTogether joins the marks of the parts of one workload that failed in the same
+// cells for the same reason.
 func partsTogether(cells map[mark][]int) map[mark][]int {
 	out := make(map[mark][]int)
-	first := make(map[string]mark) // the mark so far, by what is the same
+	first := make(map[string]mark) // the joined mark so far, by workload, cells and reason
 	for _, m := range slices.SortedFunc(maps.Keys(cells), mark.compare) {
 		in := cells[m]
 		if m.workload != "" {
@@ -60,23 +60,23 @@ func partsTogether(cells map[mark][]int) map[mark][]int {
 	return out
 }
 
-// partWords tell of parts of a survey in trials of some cells.
+// partWords returns the text and the advice of a mark about parts of a survey.
 func (m mark) partWords(cells string) (text, hint string) {
 	switch m.code {
 	case CodePartly:
-		what := cells + " cannot do all that was asked, and what is missing there has no value: " + m.part + ": " + m.why
+		what := "part " + m.part + " is not supported by " + cells + " and has no value there: " + m.why
 		return strings.TrimSuffix(what, ": "),
-			"do without it, or change what it wants; an option of a part has the part's name before it"
+			"leave the part out, or change its options, whose names begin with the part's name"
 	case CodePartApart:
-		return fmt.Sprintf("parts of %s ran in another container than usual after a failure, "+
-				"and have no value where they did: %s %s", cells, m.part, m.why),
-			"what else its container does is part of what is measured: mend what failed"
+		return fmt.Sprintf("after a failure, parts of %s ran in another container than usual, "+
+				"and have no value in those trials: %s %s", cells, m.part, m.why),
+			"a part's values depend on what else its container does: fix the failure"
 	default:
-		what := fmt.Sprintf("part %s of %s failed, and has no value where it did", m.part, cells)
+		what := fmt.Sprintf("part %s of %s failed and has no value in those trials", m.part, cells)
 		if strings.Contains(m.part, ", ") {
-			what = fmt.Sprintf("parts %s of %s failed, and have no value where they did", m.part, cells)
+			what = fmt.Sprintf("parts %s of %s failed and have no value in those trials", m.part, cells)
 		}
-		return fmt.Sprintf("%s, though other parts were measured all the same: %s", what, m.why),
-			fmt.Sprintf("mend what the reason names; 'tare run %s' by itself shows more", cmp.Or(m.workload, m.part))
+		return fmt.Sprintf("%s; the other parts were measured: %s", what, m.why),
+			fmt.Sprintf("fix the cause; 'tare run %s' by itself shows more", cmp.Or(m.workload, m.part))
 	}
 }

@@ -8,22 +8,23 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// inARow is in how many blocks in a row a run must be precise: once may be luck.
+// inARow is the number of consecutive blocks after which a run must be precise: once
+// may be luck.
 const inARow = 3
 
-// A Precision follows a run while it goes on and says when enough is known:
-// when the interval of each primary comparison is as short as the plan asks of
-// its metric, in three blocks in a row. It never looks at whether anything differs.
+// A Precision follows a run and says when it may stop: when the interval of each
+// primary comparison is as short as the plan asks for its metric, after three
+// consecutive blocks. It never looks at whether anything differs.
 type Precision struct {
 	plan   bench.Plan
 	pairs  []*pairing
 	gone   []bool   // cells that the run has given up
-	worked []bool   // cells that did not fail in the block under way
-	block  int      // the block that is under way
-	open   bool     // it has a trial
-	blocks int      // that are complete
-	row    int      // of them, the last ones that were precise
-	last   *pairing // was not precise after the last block, and is looked at first; nil = none
+	worked []bool   // cells that succeeded in the current block
+	block  int      // the current block
+	open   bool     // the current block has a trial
+	blocks int      // complete blocks
+	row    int      // precise blocks in a row, up to now
+	last   *pairing // not precise after the last block, so checked first; nil = none
 }
 
 // A pairing collects one primary comparison.
@@ -31,14 +32,13 @@ type pairing struct {
 	cell, baseline, metric int
 	scale                  bench.Scale
 	asked                  float64   // the half-width to reach, as a ratio; 0 = none
-	x, b                   float64   // of the block under way; NaN until known
+	x, b                   float64   // values of the current block; NaN until known
 	d                      []float64 // as effect.d, in ascending order
 	base                   []float64 // the baseline's values, for differences
-	missed                 int       // of the blocks in which both cells worked, the last ones without a pair
+	missed                 int       // blocks in a row, up to now, in which both cells worked but gave no pair
 }
 
-// NewPrecision starts with no samples. A plan that Analyze refuses is never
-// precise.
+// NewPrecision starts without samples. A plan that Analyze refuses is never precise.
 func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
 	p := &Precision{plan: plan, gone: make([]bool, len(plan.Cells)), worked: make([]bool, len(plan.Cells))}
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
@@ -69,8 +69,8 @@ func (p *Precision) follow(t *table, metric int) {
 	}
 }
 
-// Add takes the next sample, in order of execution, resumed ones included. It
-// does not retain it.
+// Add takes the next sample, in order of execution, with those from before a
+// resumption. It does not retain the sample.
 func (p *Precision) Add(s bench.Sample) {
 	if s.Trial.Warmup() || s.Trial.Cell < 0 || s.Trial.Cell >= len(p.gone) {
 		return
@@ -83,7 +83,7 @@ func (p *Precision) Add(s bench.Sample) {
 	case bench.Skipped, bench.Unsupported:
 		p.gone[s.Trial.Cell] = true
 	case bench.OK:
-		p.gone[s.Trial.Cell] = false // it may be back where a run was resumed
+		p.gone[s.Trial.Cell] = false // a resumption may bring a cell back
 		p.worked[s.Trial.Cell] = true
 		p.addValues(s)
 	case bench.Failed, bench.TimedOut, bench.Canceled:
@@ -103,16 +103,16 @@ func (p *Precision) addValues(s bench.Sample) {
 	}
 }
 
-// Reached reports whether the plan's precision is reached, by as many pairs as the plan
-// has blocks at least: fewer could decide nothing. It is asked after each block, when all
-// of its samples have been added.
+// Reached reports whether the plan's precision is reached with at least Plan.MinBlocks
+// pairs: fewer could decide nothing. It is called after each block, when all samples of
+// the block have been added.
 func (p *Precision) Reached() bool {
 	p.endBlock()
 	few := func(q *pairing) bool { return len(q.d) < p.plan.MinBlocks && p.awaited(q) }
 	return p.row >= inARow && !slices.ContainsFunc(p.pairs, few)
 }
 
-// endBlock forms the pairs of the block under way.
+// endBlock forms the pairs of the current block.
 func (p *Precision) endBlock() {
 	if !p.open {
 		return
@@ -130,9 +130,9 @@ func (p *Precision) endBlock() {
 	}
 }
 
-// precise reports whether every comparison of which precision was asked has it, and
-// there is one. One that had it not after the last block most likely has it not now
-// either: then it is the only one that costs time.
+// precise reports whether there are comparisons to wait for, and all of them are
+// precise. One that was not precise after the last block is most likely still not:
+// it is checked first, and usually saves the others.
 func (p *Precision) precise() bool {
 	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > q.asked }
 	if p.last != nil && tooWide(p.last) {
@@ -146,14 +146,14 @@ func (p *Precision) precise() bool {
 	return slices.ContainsFunc(p.pairs, p.awaited)
 }
 
-// awaited reports whether the run goes on until a comparison is precise.
+// awaited reports whether the run waits for a comparison to become precise.
 func (p *Precision) awaited(q *pairing) bool { return q.asked > 0 && !p.hopeless(q) }
 
-// hopeless reports whether a comparison will never be precise, so that nobody
-// should wait for it: a cell that the run has given up; one that has never
-// had a value in all the blocks that a plan has at least, or none of late though nothing
-// failed, as where a part of a survey was given up; or a difference from a baseline of 0,
-// of which it is no share.
+// hopeless reports whether a comparison will never be precise, so that the run does
+// not wait for it. That is a cell that the run has given up; a comparison without a
+// value after Plan.MinBlocks blocks, or without one lately though nothing failed (a
+// part of a survey was given up); or a difference from a baseline of 0, which has no
+// relative size.
 func (p *Precision) hopeless(q *pairing) bool {
 	switch enough := p.blocks >= p.plan.MinBlocks; {
 	case p.gone[q.cell] || p.gone[q.baseline]:
@@ -167,7 +167,7 @@ func (p *Precision) hopeless(q *pairing) bool {
 	}
 }
 
-// endBlock forms the pair of a block, in which both cells may have worked.
+// endBlock forms the pair of a block. worked says whether both cells succeeded.
 func (q *pairing) endBlock(worked bool) {
 	if worked {
 		q.missed++
@@ -182,7 +182,7 @@ func (q *pairing) endBlock(worked bool) {
 	q.x, q.b = math.NaN(), math.NaN()
 }
 
-// halfWidth is that of Comparison, but always as a ratio: differences are
+// halfWidth is like Comparison.HalfWidth, but always a ratio: differences are
 // taken relative to the baseline.
 func (q *pairing) halfWidth() float64 {
 	s := stat.SignedRank(q.d, confidence)

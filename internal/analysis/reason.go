@@ -8,32 +8,32 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A Reason is a counter that differs clearly between a cell and its baseline
-// where a primary metric differs too. That is association, not proof.
+// A Reason is a counter that differs clearly between a cell and its baseline, where
+// a primary metric differs too. It is a correlation, not a proof of a cause.
 type Reason struct {
 	Metric    bench.Metric
 	Condition string
 	Cell      int // index in Plan.Cells
 	// Baseline and Value are the medians of the trials.
 	Baseline, Value float64
-	// Comparison is a ratio where every value is above zero, else a difference.
-	// Its family is the counters of the cell that are kept in the same place: for
-	// the processes inside, or for the whole machine.
+	// Comparison is a ratio if every value is above zero, else a difference. Its
+	// family is the counters of the cell for the same place: the processes inside,
+	// or the whole machine.
 	Comparison Comparison
-	// For are the primary metrics that it is a reason for, at least one, in the
-	// run's order.
+	// For lists the primary metrics that it may explain, at least one, in the run's
+	// order.
 	For []Explained
 }
 
-// An Explained is a metric that differs, and how a reason goes with it.
+// An Explained is a metric that differs, with its correlation to a reason.
 type Explained struct {
 	Metric string
-	// Together is the rank correlation, over blocks, of what the metric and the
-	// counter differ by; 0 where either always differs by the same.
+	// Together is the rank correlation, over blocks, between the metric's and the
+	// counter's differences; 0 if one of them is constant.
 	Together float64
 }
 
-// reasons looks for them wherever a primary metric differs.
+// reasons finds the reasons of all cells that differ in a primary metric.
 func (t *table) reasons(work []*measure) []Reason {
 	targets := differing(work)
 	if len(targets) == 0 {
@@ -95,7 +95,7 @@ func differing(work []*measure) []*target {
 	return slices.SortedFunc(maps.Values(at), func(a, b *target) int { return cmp.Compare(a.cell, b.cell) })
 }
 
-// explain picks, for each metric, the counters that go with it best.
+// explain picks, for each metric, the counters that explain it best.
 func (t *target) explain(all []*candidate) []Reason {
 	var picked []*candidate
 	for _, m := range t.metrics {

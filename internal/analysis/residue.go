@@ -9,14 +9,14 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// facts are what a run was made with and on.
+// facts describe the host, the tool and the engines of a run.
 type facts struct {
 	host    bench.HostFacts
 	tool    string
 	engines []bench.EngineInfo
 }
 
-// A Residue is something that was not meant to vary and does.
+// A Residue is something that varies though it should not.
 type Residue struct {
 	What   string   // such as "kernel"
 	Values []string // different ones, in order of appearance
@@ -33,7 +33,7 @@ func (r Residue) String() string {
 	return r.What + " (" + strings.Join(quoted, ", ") + ")"
 }
 
-// differences lists what is not the same in all of them.
+// differences lists the facts that are not the same in all of them.
 func differences(all []facts) []Residue {
 	var out []Residue
 	compare := func(what string, get func(f *facts) string) {
@@ -70,7 +70,7 @@ func differences(all []facts) []Residue {
 	return out
 }
 
-// awayNames are the other machines on which containers were made.
+// awayNames names the other machines on which containers were made.
 func awayNames(engines []bench.EngineInfo) string {
 	var all []string
 	for _, e := range engines {
@@ -84,7 +84,7 @@ func awayNames(engines []bench.EngineInfo) string {
 	return strings.Join(all, ", ")
 }
 
-// commonEngines lists the engines that all have.
+// commonEngines lists the engines that are in all of them.
 func commonEngines(all []facts) []string {
 	var out []string
 	for _, e := range all[0].engines {

@@ -11,24 +11,24 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// What a warning about the shape of the values takes. Each is strict, because
-// a run makes dozens of these tests and a warning that is often wrong is not
-// read: on clean data a whole run has a false one in fewer than 1 of 20.
+// The limits for warnings about the shape of the values. They are strict, because a
+// run makes dozens of these tests, and nobody reads a warning that is often wrong: on
+// clean data fewer than 1 of 20 runs has a false one.
 const (
 	shapeValues  = 20   // fewer values have no shape
 	shapeAlpha   = 0.01 // for a family of tests, adjusted
-	valueDrift   = 0.05 // drift of all cells together; comparisons hardly suffer
+	valueDrift   = 0.05 // drift of all cells together, which barely affects comparisons
 	effectDrift  = 0.02 // drift of a comparison itself
-	likeness     = 0.3  // autocorrelation from which intervals get much too narrow
+	likeness     = 0.3  // autocorrelation above which intervals are much too narrow
 	outlierShare = 0.15 // of the trials
 	farOut       = 5.0  // times the median
-	bimodality   = 1.3  // times the score from which stat calls it clear
+	bimodality   = 1.3  // times the score above which stat calls it clear
 )
 
-// A suspect is one series that may drift, or whose neighbours may be alike.
+// A suspect is a series that may drift or be autocorrelated.
 type suspect struct {
 	measure *measure
-	effect  *effect // nil for what all cells have in common
+	effect  *effect // nil for the common course of all cells
 	group   group
 	x       []float64
 	p, size float64
@@ -61,8 +61,8 @@ func (w *warner) series() []suspect {
 	return out
 }
 
-// drift looks for values and effects that changed over the run: effects first,
-// because what is said of the values depends on it.
+// drift warns of values and effects that changed over the run. Effects come first,
+// because the text about values depends on them.
 func (w *warner) drift() {
 	all := w.series()
 	for _, m := range w.primary() {
@@ -111,12 +111,12 @@ func (m *measure) common(c *compared) []float64 {
 	return out
 }
 
-// amount writes a distance as people say it.
+// amount formats a distance for people.
 func (s *suspect) amount() string {
 	if m := s.measure.result.Metric; m.Scale == bench.Difference {
 		return unit.Format(math.Abs(s.size), m.Unit)
 	}
-	// A fall to the half and a rise to the double are one distance, not one share.
+	// A fall to half and a rise to double are the same distance, but not the same share.
 	return unit.FormatPercent(math.Abs(math.Expm1(s.size)))
 }
 
@@ -140,12 +140,13 @@ func (w *warner) valuesDrift(s suspect) {
 		return
 	}
 	m := s.measure.result.Metric
-	where := "in all cells alike: ratios hardly suffer, the values describe a mixture"
+	where := "in all cells alike: ratios are barely affected; absolute values mix early and late trials"
 	if w.effectDrifted(m.Name, s.group.cells) {
-		where = "in most cells, but not in all alike: neither values nor ratios describe the whole of it"
+		where = "in most cells, but not in all alike: neither values nor ratios describe the whole run"
 	}
 	w.add(CodeDrift, fmt.Sprintf("%s%s %s by %s over the run, %s", m.Title, in(s.group.condition), s.direction(), s.amount(), where),
-		"if it settles after a while, run longer --warmup; else see tare doctor for what runs beside", m.Name, s.group.cells...)
+		"if it settles after a while, raise --warmup; otherwise look for other work on this machine (tare doctor)",
+		m.Name, s.group.cells...)
 }
 
 // in names a condition, if there is one.
@@ -163,11 +164,11 @@ func (w *warner) effectDrifts(s suspect) {
 	m := s.measure.result.Metric
 	w.add(CodeDrift, fmt.Sprintf("%s of %s against the baseline %s by %s over the run: one number does not describe it",
 		m.Title, w.name(s.effect.cell), s.direction(), s.amount()),
-		"find out what this cell leaves behind from trial to trial; raise --washout or --warmup", m.Name, s.effect.cell)
+		"find out what each trial of this cell leaves behind; raise --washout or --warmup", m.Name, s.effect.cell)
 }
 
-// effectDrifted reports whether a warning says of one of the cells that its
-// comparison drifts. Those are given before the ones about values.
+// effectDrifted reports whether a warning already says that the comparison of one of
+// the cells drifts.
 func (w *warner) effectDrifted(metric string, cells []int) bool {
 	return slices.ContainsFunc(cells, func(c int) bool { return w.has(CodeDrift, metric, c) })
 }
@@ -177,18 +178,20 @@ func toDistanceWidth(c *Comparison) float64 {
 	return (toDistance(c.High, c.Scale) - toDistance(c.Low, c.Scale)) / 2
 }
 
-// alike looks for neighbouring blocks that are alike, which makes intervals
-// too narrow.
+// alike warns of autocorrelation: consecutive blocks resemble each other, so
+// intervals are too narrow.
 func (w *warner) alike() {
 	lag1 := func(s *suspect) { s.size, s.p = stat.Autocorrelation(s.x, 1) }
 	for _, s := range suspects(w.series(), lag1) {
-		if s.size < likeness || w.has(CodeDrift, s.measure.result.Metric.Name, s.effect.cell) { // which is the same thing
+		if s.size < likeness || w.has(CodeDrift, s.measure.result.Metric.Name, s.effect.cell) { // drift explains it
 			continue
 		}
 		m := s.measure.result.Metric
-		w.add(CodeAlike, fmt.Sprintf("%s of %s: blocks are like the one before (correlation %.2f), so the interval is too narrow",
+		w.add(CodeAlike, fmt.Sprintf(
+			"%s of %s: consecutive blocks are correlated (r = %.2f), so the interval is too narrow",
 			m.Title, w.name(s.effect.cell), s.size),
-			"let the machine settle longer between trials: --washout; do not trust what is barely outside the interval", m.Name, s.effect.cell)
+			"raise --washout, so that the machine settles between trials; do not trust a difference "+
+				"that the interval barely excludes", m.Name, s.effect.cell)
 	}
 }
 
@@ -228,14 +231,13 @@ func (w *warner) bimodal() {
 		}
 		metric := m.result.Metric
 		s := unit.Scale(metric.Unit, x...)
-		w.add(CodeBimodal, fmt.Sprintf("%s of %s falls in two groups, about %s and %s: a median between them is neither",
+		w.add(CodeBimodal, fmt.Sprintf("%s of %s falls into two groups, about %s and %s: the median describes neither",
 			metric.Title, w.name(cell), s.Format(stat.Quantile(x, 0.075)), s.Format(stat.Quantile(x, 0.925))),
-			"find what differs between the trials: tare export "+w.Header.ID+" has their counters", metric.Name, cell)
+			"find what differs between the trials: tare export "+w.Header.ID+" writes their counters", metric.Name, cell)
 	})
 }
 
-// outliers are never removed. They are only worth a word where there are many
-// or where they are extreme.
+// outliers warns of outliers if they are many or extreme. They are never removed.
 func (w *warner) outliers() {
 	type told struct {
 		metric bench.Metric
@@ -258,10 +260,11 @@ func (w *warner) outliers() {
 	const most = 4
 	for _, t := range all {
 		if more := len(t.parts) - most; more > 0 {
-			t.parts = append(t.parts[:most], fmt.Sprintf("and such trials of %d more cells", more))
+			t.parts = append(t.parts[:most], fmt.Sprintf("and trials of %d more cells", more))
 		}
 		w.add(CodeOutliers, t.metric.Title+": "+strings.Join(t.parts, "; "),
-			"they stay in: estimates and intervals bear it; tare doctor names what disturbs", t.metric.Name, t.cells...)
+			"they are kept, because estimates and intervals tolerate them; tare doctor names what disturbs",
+			t.metric.Name, t.cells...)
 	}
 }
 
@@ -275,8 +278,8 @@ func (w *warner) farOff(metric bench.Metric, cell int, x, scaled []float64) stri
 		}
 	}
 	many := 0
-	// Few counts are many times the same, so that any other seems far; and
-	// one of two groups is far from the other.
+	// Small counts are often equal, so any other value seems far away. And of two
+	// groups, each is far from the other.
 	if metric.Scale == bench.Ratio && !w.has(CodeBimodal, metric.Name, cell) {
 		many = len(stat.Outliers(scaled))
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Decisive returns how many blocks a run of the plan takes to tell any difference from
-// chance, however large: the exact test is held to what Holm's adjustment leaves of 5 %
-// for each of the comparisons. They are as many as there are if every primary metric has
-// values; with one alone, least would do. All are 0 where nothing is compared, or where
+// Decisive returns how many blocks a run of the plan needs before any difference can be
+// significant: the exact test must reach what Holm's adjustment leaves of 5 % for each
+// comparison. comparisons is their number if every primary metric has values; least is
+// the number of blocks for one comparison alone. All are 0 if nothing is compared, or if
 // Analyze would refuse the plan.
 func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, comparisons int) {
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
@@ -39,17 +39,18 @@ type shortage struct {
 	metrics []bench.Metric
 }
 
-// fewPairs warns once of the metrics of a shortage: where a part of a survey fails,
-// all that it measures is missing.
+// fewPairs gives one warning for all metrics of a shortage: if a part of a survey
+// fails, all of its metrics are missing.
 func (w *warner) fewPairs() {
 	for _, s := range w.shortages() {
 		var titles, names []string
 		for _, m := range s.metrics {
 			titles, names = append(titles, m.Title), append(names, m.Name)
 		}
-		blocks, hint := fmt.Sprintf("fewer than %d blocks: there is no 95 %% interval", MinPairs), w.more(0, "")
+		blocks, hint := fmt.Sprintf("fewer than %d blocks, so there is no 95 %% interval", MinPairs), w.more(0, "")
 		if s.none {
-			blocks, hint = "no block", "a value is missing, or has no ratio: see the other notes, and each trial with tare show "+w.Header.ID+" --trials"
+			blocks, hint = "no block", "values are missing or have no ratio: see the other notes, and each trial with "+
+				"tare show "+w.Header.ID+" --trials"
 		}
 		w.add(CodeFewPairs, fmt.Sprintf("%s: %s can be compared with the baseline in %s", strings.Join(titles, "; "), w.names(s.cells), blocks),
 			hint, names[0], s.cells...)
@@ -57,7 +58,8 @@ func (w *warner) fewPairs() {
 	}
 }
 
-// shortages leaves out metrics of which nobody has a value: the run does not measure them.
+// shortages groups the metrics with too few pairs by their cells. It leaves out metrics
+// without any value: the run does not measure them.
 func (w *warner) shortages() (all []*shortage) {
 	n := w.successes()
 	for _, m := range w.primary() {
@@ -76,8 +78,8 @@ func (w *warner) shortages() (all []*shortage) {
 	return all
 }
 
-// short lists the cells with too few pairs, or with none, that have successful trials
-// enough; n counts those.
+// short lists the cells that have enough successful trials (n counts them), but too few
+// pairs, or no pair at all.
 func (m *measure) short(n []int, none bool) (cells []int) {
 	for i := range m.result.Conditions {
 		c := m.tables[i]

@@ -23,7 +23,7 @@ type table struct {
 	groups []group      // the conditions, in the plan's order
 	role   []bench.Role // of each metric in this plan
 	trials Trials
-	failed []int  // per cell: trials of a block that counts without a value
+	failed []int  // per cell: trials without a value, warm-up apart
 	absent []bool // per cell: its engine cannot do what it asks for
 }
 
@@ -37,7 +37,7 @@ type row struct {
 type group struct {
 	condition string
 	baseline  int
-	control   int   // -1 where there is none
+	control   int   // -1 = none
 	cells     []int // without the control
 }
 
@@ -62,7 +62,7 @@ func newTable(run *bench.Run) (*table, error) {
 	return t, nil
 }
 
-// check refuses what would be read beyond its end.
+// check refuses samples whose cell or values lie beyond what the header declares.
 func (t *table) check() error {
 	if len(t.cells) == 0 {
 		return errors.New("the plan has no cells")
@@ -70,7 +70,7 @@ func (t *table) check() error {
 	for i := range t.run.Samples {
 		s := &t.run.Samples[i]
 		if s.Trial.Cell < 0 || s.Trial.Cell >= len(t.cells) {
-			return fmt.Errorf("sample %d: no cell %d among the plan's %d", i, s.Trial.Cell, len(t.cells))
+			return fmt.Errorf("sample %d: there is no cell %d: the plan has %d", i, s.Trial.Cell, len(t.cells))
 		}
 		if n := len(t.run.Header.Metrics); len(s.Values) > n {
 			return fmt.Errorf("sample %d: %d values for %d metrics", i, len(s.Values), n)
@@ -122,7 +122,7 @@ func roles(h *bench.Header) ([]bench.Role, error) {
 	}
 	for _, name := range h.Plan.Restrict {
 		if !known[name] {
-			return nil, fmt.Errorf("the plan's primary metric %q is none of the run's", name)
+			return nil, fmt.Errorf("the plan's primary metric %q is not a metric of the run", name)
 		}
 	}
 	return out, nil
@@ -140,8 +140,8 @@ func (t *table) findBlocks() {
 	t.blocks = slices.Sorted(maps.Keys(seen))
 }
 
-// whole is how many blocks count and were gone through: an interruption leaves the
-// last one without some of its trials.
+// whole counts the blocks that count and are complete: an interruption leaves the last
+// block without some of its trials.
 func (t *table) whole() int {
 	if t.run.End != nil {
 		return len(t.blocks)
@@ -159,14 +159,14 @@ func (t *table) whole() int {
 	return n
 }
 
-// count sorts one sample in.
+// count adds one sample to the table.
 func (t *table) count(i int) {
 	s := &t.run.Samples[i]
 	switch {
 	case s.Trial.Warmup() && s.Outcome != bench.Unsupported && s.Outcome != bench.Skipped:
 		t.trials.Warmup++
 		return
-	case s.Trial.Warmup(): // and was never begun
+	case s.Trial.Warmup(): // it never began
 		return
 	case s.Outcome != bench.OK && s.Outcome != bench.Unsupported:
 		t.failed[s.Trial.Cell]++
@@ -190,8 +190,7 @@ func (t *table) count(i int) {
 	}
 }
 
-// column returns the values of one metric by cell and block, NaN where there
-// is none.
+// column returns the values of one metric by cell and block; NaN = no value.
 func (t *table) column(metric int) [][]float64 {
 	flat := make([]float64, len(t.cells)*len(t.blocks))
 	for i := range flat {
@@ -224,7 +223,7 @@ func numbers(x []float64) []float64 {
 // usable reports whether v is a number, and not so large that sums overflow.
 func usable(v float64) bool { return math.Abs(v) <= 1e300 }
 
-// failures groups what did not succeed by cell, part, outcome and operation.
+// failures groups trials and parts that failed by cell, part, outcome and operation.
 func (t *table) failures() []Failure {
 	type key struct {
 		cell      int
@@ -262,8 +261,8 @@ func (t *table) failures() []Failure {
 	return out
 }
 
-// each calls do for 0 to n-1 on every processor. Calls must not depend on one
-// another; their order is not defined, so results go to places of their own.
+// each calls do for 0 to n-1, in parallel on all processors. The calls must not depend
+// on one another, and each must write its result to a place of its own.
 func each(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

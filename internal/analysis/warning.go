@@ -18,11 +18,11 @@ const (
 	CodeFailed       = "failed-trials"       // trials did not succeed
 	CodeFewSamples   = "few-samples"         // a cell has too few values for an interval
 	CodeFewPairs     = "few-pairs"           // a comparison has too few pairs for an interval
-	CodeNoBaseline   = "no-baseline"         // the baseline never succeeded, so that nothing can be compared with it
-	CodeFewBlocks    = "few-blocks"          // no difference could be told from chance
+	CodeNoBaseline   = "no-baseline"         // the baseline never succeeded, so nothing can be compared with it
+	CodeFewBlocks    = "few-blocks"          // too few blocks for any difference to be significant
 	CodeImprecise    = "imprecise"           // the precision asked for was not reached
 	CodeControl      = "control-differs"     // the same thing twice gave different results
-	CodeDisagree     = "conditions-disagree" // the effect has another sign under another condition
+	CodeDisagree     = "conditions-disagree" // the effect changes its sign between conditions
 	CodeZero         = "zero-value"          // values that cannot be compared as a ratio
 	CodeDrift        = "drift"               // values or effects changed over the run
 	CodeAlike        = "autocorrelation"     // neighbouring blocks are alike
@@ -30,23 +30,23 @@ const (
 	CodeOutliers     = "outliers"            // trials far from the others
 	CodeSteal        = "steal"               // the hypervisor took time away
 	CodePressure     = "pressure"            // the machine was busy when trials began
-	CodeThrottled    = "throttled"           // a CPU quota nobody asked for
+	CodeThrottled    = "throttled"           // a CPU quota that the plan does not set
 	CodeResidue      = "residue"             // a table mixes things that are not the same
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
-	CodeNotApart     = "not-interleaved"     // runs are compared that were made one after the other
-	CodeOneSided     = "unmatched"           // what only some of the runs have
+	CodeNotApart     = "not-interleaved"     // the compared runs were made one after the other
+	CodeOneSided     = "unmatched"           // cells that only some of the runs have
 	CodeFewRuns      = "few-runs"            // too few runs for a verdict
 	CodeOtherMetrics = "other-definition"    // a metric is defined differently in the runs
 
 	CodePartFailed = "part-failed" // a part of a survey failed, while others did not
-	CodePartly     = "partly"      // a part of a survey cannot be done
+	CodePartly     = "partly"      // a part of a survey is not supported
 	CodePartApart  = "part-apart"  // a part of a survey ran in another container than usual
 
 	CodeNotInTurn       = "not-in-turn"      // all runs of one group were made before those of another
 	CodeOtherExperiment = "other-experiment" // the runs are of different experiments
 )
 
-// MinPairs is how many pairs, or values, the shortest 95 % interval needs.
+// MinPairs is the number of pairs, or values, that a 95 % interval needs.
 const MinPairs = 6
 
 // A warner collects the warnings of one run.
@@ -54,11 +54,11 @@ type warner struct {
 	table *table
 	*Result
 	work  []*measure
-	known []bench.Note // that samples may have
+	known []bench.Note // the notes that samples may have
 	list  []bench.Warning
 }
 
-// warnings checks a run. The order is that in which they are read.
+// warnings checks a run and returns its warnings in the order in which they are shown.
 func warnings(t *table, r *Result, work []*measure, known []bench.Note) []bench.Warning {
 	w := &warner{table: t, Result: r, work: work, known: known}
 	for _, check := range []func(){
@@ -79,7 +79,7 @@ func (w *warner) add(code, text, hint string, metric string, cells ...int) {
 	w.list = append(w.list, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric, Cells: slices.Compact(cells)})
 }
 
-// names lists cells for people, with their condition where there are several.
+// names lists cells for people, each with its condition if there are conditions.
 func (w *warner) names(cells []int) string {
 	cells = slices.Compact(slices.Sorted(slices.Values(cells)))
 	const most = 6
@@ -94,8 +94,8 @@ func (w *warner) names(cells []int) string {
 	return strings.Join(out, ", ")
 }
 
-// withoutControls leaves out controls whose baseline is among the cells: they are the
-// same thing.
+// withoutControls leaves out controls whose baseline is among the cells, because both
+// are the same thing.
 func (w *warner) withoutControls(cells []int) []int {
 	return slices.DeleteFunc(slices.Clone(cells), func(c int) bool {
 		return slices.ContainsFunc(w.table.groups, func(g group) bool { return g.control == c && slices.Contains(cells, g.baseline) })
@@ -113,22 +113,22 @@ func CellName(c *bench.Cell) string {
 	return c.Name + " (" + c.Condition + ")"
 }
 
-// more advises how to get to a number of blocks. It does not tell a user to
-// ask for blocks who ran out of time, nor the other way round. What they are for
-// is said where verdicts speak of other numbers of blocks: " for ±3 %".
+// more advises how to get a number of blocks; 0 = just more. It names --budget if the
+// run stopped at its time limit, and --blocks otherwise. what says what the blocks are
+// for, such as " for ±3 %", where verdicts name other numbers of blocks.
 func (w *warner) more(blocks int, what string) string {
 	switch {
 	case w.Incomplete():
-		return "finish the run" // how is said with the warning that it was not
+		return "finish the run" // another warning says how
 	case w.End.Reason == bench.StopAllFailed:
 		return "see the failures"
 	case blocks > tooMany*max(w.Blocks, MinPairs):
-		return fmt.Sprintf("at this noise it takes about %s blocks%s: calm the machine first, see tare doctor",
+		return fmt.Sprintf("at this noise level it takes about %s blocks%s: reduce the noise first (tare doctor)",
 			unit.Format(float64(roundUp(blocks)), unit.Count), what)
 	case w.End.Reason == bench.StopBudget && blocks > 0:
-		return fmt.Sprintf("the time was used up:%s allow about %s", what, w.budget(blocks))
+		return fmt.Sprintf("the time limit was reached:%s try %s", what, w.budget(blocks))
 	case w.End.Reason == bench.StopBudget:
-		return "the time was used up: allow more with --budget"
+		return "the time limit was reached: raise --budget"
 	case blocks > 0:
 		return fmt.Sprintf("about %d blocks are needed%s: --blocks %[1]d", roundUp(blocks), what)
 	default:
@@ -136,10 +136,10 @@ func (w *warner) more(blocks int, what string) string {
 	}
 }
 
-// tooMany is how many times the blocks of a run nobody should be advised to run.
+// tooMany limits the advice: nobody should run this many times the blocks of a run.
 const tooMany = 20
 
-// roundUp leaves two digits of an estimate.
+// roundUp rounds an estimate up to two digits.
 func roundUp(n int) int {
 	step := 1
 	for n/step >= 100 {
@@ -158,8 +158,8 @@ func (w *warner) budget(blocks int) string {
 	return "--budget " + BudgetFor(blocks+warm, w.Wall/time.Duration(max(1, len(total))))
 }
 
-// BudgetFor returns the budget that suffices for a number of blocks, warm-up included,
-// of a known length, as an option takes it. It is rounded up.
+// BudgetFor returns the budget for a number of blocks of a known length, with warm-up,
+// as --budget takes it. It is rounded up.
 func BudgetFor(blocks int, block time.Duration) string {
 	need := time.Duration(math.Min(float64(block)*float64(blocks)*1.05, float64(365*24*time.Hour)))
 	step := 10 * time.Second
@@ -173,7 +173,7 @@ func BudgetFor(blocks int, block time.Duration) string {
 func (w *warner) incomplete() {
 	if w.Incomplete() {
 		most := ""
-		if w.Header.Plan.Budget == 0 { // which ends most runs long before
+		if w.Header.Plan.Budget == 0 { // a budget ends most runs long before MaxBlocks
 			most = fmt.Sprintf(" of at most %d", w.Header.Plan.MaxBlocks)
 		}
 		w.add(CodeIncomplete, "the run was not finished: it has "+unit.FormatCount(w.Blocks, "block")+most,
@@ -196,10 +196,12 @@ func (w *warner) failed() {
 	}
 	hint := "see the failures"
 	if w.Trials.OK > 0 {
-		hint += "; what is shown is only how the others went"
+		hint += "; results cover successful trials only"
 	}
 	if n > 0 {
-		w.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: left out of every number", unit.FormatCount(n, "trial"), w.names(cells)), hint, "", cells...)
+		w.add(CodeFailed, fmt.Sprintf(
+			"%s of %s did not succeed: excluded from every number",
+			unit.FormatCount(n, "trial"), w.names(cells)), hint, "", cells...)
 	}
 }
 
@@ -213,19 +215,20 @@ func (w *warner) fewSamples() {
 				continue
 			}
 			cells = append(cells, cell)
-			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < MinPairs { // it was for want of blocks
+			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < MinPairs { // there were too few blocks
 				hint = w.more(max(w.Header.Plan.MinBlocks, w.decisive()), "")
 			}
 		}
 	}
 	if w.Trials.OK > 0 && len(cells) > 0 {
-		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s: there is no 95 %% interval", MinPairs, w.names(w.withoutControls(cells))),
+		w.add(CodeFewSamples, fmt.Sprintf("fewer than %d successful trials of %s, so there is no 95 %% interval",
+			MinPairs, w.names(w.withoutControls(cells))),
 			hint, "", cells...)
 	}
 }
 
-// decisive is how many blocks it takes until a difference can be told from chance; where
-// nothing is compared, until a median has an interval.
+// decisive is the number of blocks from which a difference can be significant; if
+// nothing is compared, the number from which a median has an interval.
 func (w *warner) decisive() int {
 	family := 1
 	for _, m := range w.primary() {
@@ -234,7 +237,7 @@ func (w *warner) decisive() int {
 	return stat.MinPairs(confidence, family)
 }
 
-// noBaseline says that more blocks will not do where a baseline never succeeds.
+// noBaseline warns of baselines that never succeeded: more blocks will not help.
 func (w *warner) noBaseline() {
 	n := w.successes()
 	var bases, cells []int
@@ -246,9 +249,9 @@ func (w *warner) noBaseline() {
 		}
 	}
 	if len(cells) > 0 {
-		text := "%s never succeeded, and is what %s would be compared with: there is no verdict"
+		text := "the baseline %s never succeeded, so there is no verdict about %s"
 		w.add(CodeNoBaseline, fmt.Sprintf(text, w.names(bases), w.names(cells)),
-			"see why it failed, or compare with another: --baseline", "", cells...)
+			"see why it failed, or choose another with --baseline", "", cells...)
 	}
 }
 
@@ -286,8 +289,9 @@ func (w *warner) fewBlocks() {
 	most, family := 0, 0
 	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })
 	if need := stat.MinPairs(confidence, family); most >= MinPairs && most < need {
-		w.add(CodeFewBlocks, fmt.Sprintf("with %d pairs and %d comparisons no difference, however large, could be told from chance", most, family),
-			w.more(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // blocks need not have a pair each
+		w.add(CodeFewBlocks, fmt.Sprintf("%d pairs are too few: with %d comparisons no difference can be significant",
+			most, family),
+			w.more(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // not every block has a pair
 	}
 }
 
@@ -298,14 +302,16 @@ func (w *warner) control() {
 			if !r.Unreliable {
 				continue
 			}
-			w.add(CodeControl, fmt.Sprintf("%s: %s and its control are the same thing and yet differ by %s: nothing here can be trusted",
+			w.add(CodeControl, fmt.Sprintf(
+				"%s: %s and its control are the same thing, but differ by %s: no verdict here can be trusted",
 				m.result.Metric.Title, w.name(r.Baseline), w.effect(m, r.Noise)),
-				"something changed with the order of trials: see tare doctor, raise --washout, and run again", m.result.Metric.Name, r.Control)
+				"trials may affect those after them: see tare doctor, raise --washout, and run again",
+				m.result.Metric.Name, r.Control)
 		}
 	}
 }
 
-// effect writes an estimate and its interval.
+// effect formats an estimate and its interval.
 func (w *warner) effect(m *measure, c *Comparison) string {
 	if c.Scale == bench.Difference {
 		s := unit.Scale(m.result.Metric.Unit, c.Estimate, c.Low, c.High)
@@ -315,8 +321,8 @@ func (w *warner) effect(m *measure, c *Comparison) string {
 	return fmt.Sprintf("%s [%s, %s]", f[0], f[1], f[2])
 }
 
-// imprecise tells of the comparison that is furthest from what was asked of it, and
-// after how many blocks every one would be there.
+// imprecise names the comparison that is furthest from the precision asked for, and the
+// number of blocks after which all comparisons would have theirs.
 func (w *warner) imprecise() {
 	if w.Incomplete() || w.End.Reason == bench.StopPrecision {
 		return
@@ -338,7 +344,7 @@ func (w *warner) imprecise() {
 	if worst == nil {
 		return
 	}
-	what := " for what was asked"
+	what := " for the precision asked for"
 	if least, largest := w.Header.Plan.Precisions(w.Header.Metrics); least == largest {
 		what = " for ±" + unit.FormatPercent(asked)
 	}
@@ -363,9 +369,10 @@ func (w *warner) disagree() {
 				}
 			}
 			if len(up) > 0 && len(down) > 0 {
-				w.add(CodeDisagree, fmt.Sprintf("%s: %s has more than the baseline in %s and less in %s",
+				w.add(CodeDisagree, fmt.Sprintf("%s: %s is above the baseline in %s and below it in %s",
 					m.result.Metric.Title, c.Name, conditions(w.table.cells, up), conditions(w.table.cells, down)),
-					"read the conditions one by one; the summary hides it", m.result.Metric.Name, append(up, down...)...)
+					"read each condition by itself; the summary hides this",
+					m.result.Metric.Name, append(up, down...)...)
 			}
 		}
 	}

@@ -112,7 +112,7 @@ func TestWarnings(t *testing.T) {
 		}, []string{analysis.CodeFewPairs, analysis.CodeZero}, "tare export", []int{1, 2}},
 		{"few blocks", 6, func(r *bench.Run) {}, []string{analysis.CodeFewBlocks}, "--blocks 7", nil},
 		{"imprecise, out of blocks", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.004 }, []string{analysis.CodeImprecise}, "--blocks ", nil},
-		{"imprecise beyond help", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.001 }, []string{analysis.CodeImprecise}, "calm the machine", nil},
+		{"imprecise beyond help", 40, func(r *bench.Run) { r.Header.Plan.Precision = 0.001 }, []string{analysis.CodeImprecise}, "reduce the noise first", nil},
 		{"imprecise, out of time", 40, func(r *bench.Run) {
 			r.Header.Plan.Precision, r.End.Reason = 0.004, bench.StopBudget
 		}, []string{analysis.CodeImprecise}, "--budget ", nil},
@@ -125,7 +125,7 @@ func TestWarnings(t *testing.T) {
 			r.Header.Metrics[1].Role = bench.Primary
 			r.Header.Plan.Precision = 0.03
 			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.004}}
-		}, []string{analysis.CodeImprecise}, "blocks are needed for what was asked: --blocks ", nil},
+		}, []string{analysis.CodeImprecise}, "blocks are needed for the precision asked for: --blocks ", nil},
 		{"precise enough by a margin", 40, func(r *bench.Run) {
 			r.Header.Plan.Precision = 0.004
 			r.Header.Plan.Margins = []bench.Margin{{Metric: "first_instruction", Precision: 0.03}}
@@ -174,7 +174,7 @@ func TestWarnings(t *testing.T) {
 					s.Notes = []string{bench.NoteHostClock}
 				}
 			})
-		}, []string{bench.NoteHostClock}, "way to the engine", []int{1}},
+		}, []string{bench.NoteHostClock}, "the call to the engine", []int{1}},
 		{"a note", 40, func(r *bench.Run) { r.Samples[0].Notes = []string{"odd"} }, []string{"odd"}, "", nil},
 		{"a part that fails in other words each time", 40, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
@@ -185,7 +185,7 @@ func TestWarnings(t *testing.T) {
 					}
 				}
 			})
-		}, []string{analysis.CodePartFailed, analysis.CodePartly}, "an option of a part", []int{1}},
+		}, []string{analysis.CodePartFailed, analysis.CodePartly}, "begin with the part's name", []int{1}},
 		{
 			"two parts that fail", 40, parts(failed("few", "http", "refused"), failed("many", "http", "refused")),
 			[]string{analysis.CodePartFailed, analysis.CodePartFailed},
@@ -205,13 +205,13 @@ func TestWarnings(t *testing.T) {
 			"parts in another container than usual", 40,
 			parts(bench.PartOutcome{Part: "many", Outcome: bench.OK, Apart: &bench.Apart{With: []string{"many"}, Usual: []string{"few", "many"}}}),
 			[]string{analysis.CodePartApart},
-			"mend what failed",
+			"fix the failure",
 			[]int{0},
 		},
 		{
 			"one reason in two cells", 40, parts(failed("few", "", "12:20:32 [emerg] /tmp/x-17"), failed("few", "", "12:20:33 [emerg] /tmp/x-9")),
 			[]string{analysis.CodePartFailed},
-			"mend what the reason names",
+			"fix the cause",
 			[]int{0, 1},
 		},
 		{"a note of the workload", 40, noted("", "slowed"), []string{"slowed"}, "wait for nothing", []int{1}},
@@ -419,7 +419,7 @@ func TestDriftAmount(t *testing.T) {
 // TestDriftDoesNotContradictItself checks that ratios are not said to be well
 // where a ratio is said to drift.
 func TestDriftDoesNotContradictItself(t *testing.T) {
-	const claim = "ratios hardly suffer"
+	const claim = "ratios are barely affected"
 	together := driftTexts(t, func(s *bench.Sample) { s.Values[0] *= 1 + float64(s.Trial.Block)/60 })
 	if len(together) != 1 || !strings.Contains(together[0], claim) {
 		t.Errorf("all cells together: %q, want one that says %q", together, claim)
@@ -484,10 +484,10 @@ func TestFewPairs(t *testing.T) {
 			got = append(got, w)
 		}
 	}
-	const why = "a value is missing, or has no ratio: see the other notes, and each trial with tare show 20260314-150926-2275 --trials"
+	const why = "values are missing or have no ratio: see the other notes, and each trial with tare show 20260314-150926-2275 --trials"
 	want := []bench.Warning{
 		{Text: "the rate; the p99: crun can be compared with the baseline in no block", Hint: why, Cells: []int{2}, Metric: "rate", Also: []string{"p99"}},
-		{Text: "the size: runc can be compared with the baseline in fewer than 6 blocks: there is no 95 % interval", Hint: "more blocks may help: --blocks", Cells: []int{3}, Metric: "size"},
+		{Text: "the size: runc can be compared with the baseline in fewer than 6 blocks, so there is no 95 % interval", Hint: "more blocks may help: --blocks", Cells: []int{3}, Metric: "size"},
 		{Text: "the zero: floor can be compared with the baseline in no block", Hint: why, Cells: []int{1}, Metric: "zero"},
 	}
 	for i := range want {

@@ -8,25 +8,29 @@ import (
 )
 
 // Applied is what an engine really applied to a container, read back from the
-// engine or, better, from the kernel; never copied from the Spec. Nothing in
-// it differs from trial to trial of one cell, so that it can be compared.
+// engine or, better, from the kernel; never copied from the Spec. It is the same
+// in all trials of a cell, so that it can be compared.
 type Applied struct {
-	Runtime  string   `json:"runtime,omitempty"` // OCI runtime, such as "runc"; empty where there is none
-	Image    string   `json:"image,omitempty"`   // digest of the image's configuration, "sha256:…"
-	Argv     []string `json:"argv,omitempty"`
-	Network  string   `json:"network"`           // in the words of Spec.Network
-	Storage  string   `json:"storage,omitempty"` // file system of the root, such as "overlay"
-	Data     string   `json:"data,omitempty"`    // what DataDir lies on: "layer", "volume", "bind" or "tmpfs", a blank and the file system, such as "bind ext4"
-	Path     []string `json:"path,omitempty"`    // what a packet from the client passes, as Addresser.Path; empty where no client was there
-	Mounts   []Mount  `json:"mounts,omitempty"`  // those that the Spec asked for, as they are
+	Runtime string   `json:"runtime,omitempty"` // OCI runtime, such as "runc"; empty without one
+	Image   string   `json:"image,omitempty"`   // digest of the image's configuration, "sha256:…"
+	Argv    []string `json:"argv,omitempty"`
+	Network string   `json:"network"`           // in the words of Spec.Network
+	Storage string   `json:"storage,omitempty"` // file system of the root, such as "overlay"
+	// Data is the storage of DataDir, "layer", "volume", "bind" or "tmpfs", and after a
+	// blank its file system, such as "bind ext4".
+	Data string `json:"data,omitempty"`
+	// Path is what a packet from the client passes, as Addresser.Path; empty without a
+	// client.
+	Path     []string `json:"path,omitempty"`
+	Mounts   []Mount  `json:"mounts,omitempty"` // those that the Spec asked for, as the kernel has them
 	Limits   Limits   `json:"limits,omitzero"`
 	Security Security `json:"security,omitzero"`
 	Cgroup   string   `json:"cgroup,omitempty"` // version and driver, such as "v2 systemd"
 }
 
-// Attest compares what was asked for with what was applied. Its error names
-// every mismatch and wraps ErrMismatch. What the Spec leaves to the engine is
-// not compared, except that limits nobody asked for are a mismatch too.
+// Attest compares a Spec with what was applied. Its error names every mismatch and
+// wraps ErrMismatch. Fields that the Spec leaves to the engine are not compared, but
+// a limit that the Spec does not set is a mismatch too.
 func Attest(want Spec, got Applied) error {
 	var bad []string
 	diff := func(what string, want, got any) {
@@ -71,7 +75,7 @@ func Attest(want Spec, got Applied) error {
 	}
 	s.Seccomp, t.Seccomp = "", ""
 	if !s.UserNS {
-		// Nobody asks for none: an ordinary user's engine cannot do without.
+		// A user namespace is no mismatch: rootless engines need one.
 		t.UserNS = false
 	}
 	if s != t {

@@ -7,28 +7,28 @@ import (
 	"sync"
 )
 
-// A Keyer is a Fixturer of which cells share fixtures.
+// A Keyer is a Fixturer whose cells can share fixtures.
 type Keyer interface {
-	// Key says which fixture the trials of a cell need: everything on which it depends.
-	// Cells with equal keys share the one that was made for the first of them.
+	// Key names the fixture that the trials of a cell need, by everything on which the
+	// fixture depends. Cells with equal keys share the one made for the first of them.
 	Key(t Task) string
-	// Alive is how many fixtures there are at once at most; 0 is any number. Another one
-	// takes the place of the one that was not used for longest, which is removed, and
-	// made again when a trial needs it.
+	// Alive is the largest number of fixtures at one time; 0 = no limit. A new one
+	// replaces the least recently used, which is removed, and made again when a trial
+	// needs it.
 	Alive() int
 }
 
-// A Learner is a Workload that has to know something of every cell before the first
-// trial of any, such as what the slowest of them can do.
+// A Learner is a Workload that must know something about every cell before the first
+// trial of any cell, such as the capacity of the slowest.
 type Learner interface {
-	// Learn finds it out for one cell and keeps it in t.Common; never timed. It leaves
-	// nothing behind. If it fails, every trial of the cell is skipped.
+	// Learn measures it for one cell and keeps the result in t.Common; never timed. It
+	// leaves nothing behind. If it fails, every trial of the cell is skipped.
 	Learn(ctx context.Context, t Task) error
 }
 
-// Common is what the cells of one run have in common, by name. The runner makes one
-// whenever a run begins or is resumed; nothing of it is stored. It may be used by
-// several goroutines at once. The zero value is empty.
+// Common holds values that all cells of a run share, by name. The runner makes one
+// whenever a run begins or is resumed; it is not stored. Several goroutines may use it
+// at once. The zero value is empty.
 type Common struct {
 	mu   sync.Mutex
 	kept []named // in order of making
@@ -40,10 +40,10 @@ type named struct {
 	value any
 }
 
-// InCommon returns what is kept under a name, which begins with that of the workload.
-// The first to ask makes it, by create, which must not use c; where that fails, nothing
-// is kept. A value that has a method Remove(context.Context) error, such as a Fixture, is
-// removed with the run. A name stands for values of one type: any other panics.
+// InCommon returns the value kept under a name, which begins with the workload's name.
+// The first call makes it with create, which must not use c; if create fails, nothing is
+// kept. A value with a method Remove(context.Context) error, such as a Fixture, is removed
+// at the end of the run. InCommon panics if the value under the name has another type.
 func InCommon[T any](c *Common, name string, create func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,8 @@ func InCommon[T any](c *Common, name string, create func() (T, error)) (T, error
 	return value, err
 }
 
-// Remove removes what is kept, last made first. It is for the runner. Twice is fine.
+// Remove removes all values, last made first. It is for the runner and may be called
+// twice.
 func (c *Common) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ type Direction string
 const (
 	Lower   Direction = "lower"   // less is better, such as a duration
 	Higher  Direction = "higher"  // more is better, such as a rate
-	Neither Direction = "neither" // neither; a difference gets no praise or blame
+	Neither Direction = "neither" // a difference is neither better nor worse
 )
 
 // A Role says what the analysis does with a metric.
@@ -21,10 +21,10 @@ const (
 	// Detail metrics explain the primary ones, such as the phases of a total.
 	// They have intervals and verdicts too, adjusted as a family of their own.
 	Detail Role = "detail"
-	// Counter metrics are what the kernel counted during a trial. They are
-	// offered as reasons, as association and not as proof.
+	// Counter metrics are what the kernel counted during a trial. Reports offer
+	// them as reasons: a correlation, not a proof.
 	Counter Role = "counter"
-	// State metrics are what the host was like when the trial began.
+	// State metrics describe the host when the trial began.
 	State Role = "state"
 )
 
@@ -39,8 +39,8 @@ const (
 	Difference Scale = "difference"
 )
 
-// A Metric is a named quantity. A workload declares its metrics before any
-// trial runs, so that the analysis is fixed before there is anything to look at.
+// A Metric is a named quantity. A workload declares its metrics before any trial
+// runs, so that the analysis is fixed before there are results.
 type Metric struct {
 	Name   string    `json:"name"`  // unique in a run, lower case, such as "first_instruction"
 	Title  string    `json:"title"` // what people read, such as "time to first instruction"

@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// The ways in which a client reaches a port of a container: Spec.Reach. The
-// zero value is by the container's own address.
+// The values of Spec.Reach: how a client reaches a port of a container. The zero
+// value is the container's own address.
 const (
 	ReachPublished = "published" // by a port of the host: see Port
-	ReachPeer      = "peer"      // from a container beside it, by its own address
+	ReachPeer      = "peer"      // from a second container, by the container's own address
 )
 
-// CheckNetwork reports what of a Spec's Network, Reach and Ports the engine that
-// has the named networks cannot do, or what nobody can; the error wraps
-// ErrUnsupported. The Spec's empty network stands for none unless it is among
-// the engine's.
+// CheckNetwork reports why an engine with the named networks cannot honour a Spec's
+// Network, Reach and Ports, or why no engine can; the error wraps ErrUnsupported. An
+// empty Spec.Network means "none" unless networks has an empty name too.
 func CheckNetwork(spec Spec, networks ...string) error {
 	network := spec.Network
 	if network == "" && !slices.Contains(networks, "") {
@@ -29,17 +28,18 @@ func CheckNetwork(spec Spec, networks ...string) error {
 	case spec.Network != "" && !slices.Contains(networks, spec.Network):
 		why = fmt.Sprintf("network %q: use %s", spec.Network, choice(networks))
 	case !slices.Contains([]string{"", ReachPublished, ReachPeer}, spec.Reach):
-		why = fmt.Sprintf("reach %q: there is %s, %s, or none for the container's own address", spec.Reach, ReachPublished, ReachPeer)
+		why = fmt.Sprintf("reach %q: use %s or %s, or leave it out for the container's own address",
+			spec.Reach, ReachPublished, ReachPeer)
 	case spec.Reach != "" && !own:
 		why = fmt.Sprintf("reach %s needs a network of the container's own, such as bridge", spec.Reach)
 	case len(spec.Ports) > 0 && network == "none":
 		why = "ports: a container without a network cannot be reached: use network host or bridge"
 	case spec.Reach == ReachPublished && network == "macvlan":
-		why = "reach published: a macvlan has no ports of the host: use reach peer"
+		why = "reach published: network macvlan cannot publish ports: use reach peer"
 	case len(spec.Ports) > 0 && spec.Reach != ReachPeer && network == "macvlan":
-		why = "network macvlan: the host cannot reach it by the interface that it lies on: use reach peer"
+		why = "network macvlan: the host cannot reach it through its parent interface: use reach peer"
 	case len(spec.Ports) > 0 && spec.Reach != ReachPublished && userMode(network):
-		why = fmt.Sprintf("network %s: it has no address that others reach: use reach published", network)
+		why = fmt.Sprintf("network %s: it has no address that a client can reach: use reach published", network)
 	default:
 		why = checkPorts(spec)
 	}
@@ -56,13 +56,14 @@ func checkPorts(spec Spec) string {
 	for _, p := range spec.Ports {
 		switch {
 		case p.Protocol != "tcp" && p.Protocol != "udp":
-			return fmt.Sprintf("protocol %q of port %d: there is tcp and udp", p.Protocol, p.Container)
+			return fmt.Sprintf("protocol %q of port %d: use tcp or udp", p.Protocol, p.Container)
 		case p.Container == 0:
-			return "port 0: name the port inside"
+			return "port 0: give the port inside the container"
 		case p.Address != "" && !validAddress(p.Address):
 			return fmt.Sprintf("address %.80q of port %d: not an IP address", p.Address, p.Container)
 		case p.Host != 0 && p.Host != p.Container && spec.Reach != ReachPublished:
-			return fmt.Sprintf("port %d as %d of the host: that needs network bridge and reach published", p.Container, p.Host)
+			return fmt.Sprintf(
+				"port %d as host port %d: this needs network bridge and reach published", p.Container, p.Host)
 		}
 	}
 	return ""
@@ -73,7 +74,7 @@ func validAddress(text string) bool {
 	return err == nil
 }
 
-// choice is "a, b or c" of those that have a name.
+// choice joins the words that are not empty: "a, b or c".
 func choice(words []string) string {
 	named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
 	last := len(named) - 1
@@ -83,13 +84,13 @@ func choice(words []string) string {
 	return strings.Join(named[:last], ", ") + " or " + named[last]
 }
 
-// OnLoopback is the address of a port of the host that is reached on loopback.
+// OnLoopback returns the loopback address of a port of the host.
 func OnLoopback(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 }
 
-// OnHost is the address of the host on which p is published: loopback, unless p
-// says otherwise. CheckNetwork has held it to be one.
+// OnHost returns the address of the host on which p is published: loopback, unless p
+// names another. CheckNetwork has validated it.
 func (p Port) OnHost() netip.Addr {
 	if a, err := netip.ParseAddr(p.Address); err == nil {
 		return a

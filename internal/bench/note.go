@@ -2,42 +2,42 @@ package bench
 
 import "slices"
 
-// A Note is a mark on samples that qualifies their values, in the words in which a
-// report warns of it.
+// A Note qualifies the values of samples that are marked with its code, in the words
+// of the warning that the report gives.
 type Note struct {
 	Code string // stable; samples keep it
-	// Text says what is the matter, and Advice what to do about it. {cells} in Text
-	// stands for the names of the cells of which trials are marked.
+	// Text says what is wrong, and Advice what to do about it. {cells} in Text stands
+	// for the names of the cells with marked trials.
 	Text, Advice string
-	Metric       string // that it limits; empty = all
+	Metric       string // the metric that it limits; empty = all
 
-	// Throughout says that it matters to a survey only where all parts of the
-	// workload that were measured have it.
+	// Throughout says that it matters to a survey only if all measured parts of the
+	// workload have it.
 	Throughout bool
-	// Way is the name of what was chosen, where the workload was free to choose and
-	// the note tells how it did. Where cells got different ones, the report gives the
-	// warning Ways, which all notes of the same choice have: {ways} in its Text stands
-	// for who got which.
+	// Way names what the workload chose, if the note tells of a free choice, such as
+	// between two I/O methods. If cells got different ones, the report gives the warning
+	// Ways, which all notes of one choice share: {ways} in its Text stands for the list
+	// of ways, each with its cells.
 	Way  string
 	Ways *Note
 }
 
 // A Noter is a Workload that has notes of its own.
 type Noter interface {
-	// Notes lists every note that Run may attach, but for those of Notes.
+	// Notes lists every note that Run may attach, without those of the function Notes.
 	Notes() []Note
 }
 
 // The notes that belong to no workload.
 const (
-	// NoteHostClock marks a sample in which the process inside does not share
-	// the host's clock, so that host-side times were used instead of its own marks.
+	// NoteHostClock marks a sample whose process inside does not share the host's
+	// clock, so that times from the host replace its own marks.
 	NoteHostClock = "host-clock"
-	// NoteDamaged marks what a store gives in the place of a sample that it cannot
-	// read any more. Nothing in it was measured.
+	// NoteDamaged marks the replacement for a sample that a store cannot read any
+	// more. Nothing in it was measured.
 	NoteDamaged = "damaged"
-	// NoteSeriesLeftOut marks a sample with more values of single operations than
-	// are kept. Its Values are those of all operations.
+	// NoteSeriesLeftOut marks a sample that had too many values of single operations
+	// to keep. Its Values cover all operations.
 	NoteSeriesLeftOut = "series-left-out"
 )
 
@@ -46,19 +46,19 @@ func Notes() []Note {
 	return []Note{
 		{
 			Code:   NoteHostClock,
-			Text:   "inside {cells} the clock is another one, so times were taken from outside",
-			Advice: "they include the way to the engine and back; compare them with cells that are marked too",
+			Text:   "processes in {cells} do not share the host's clock, so times were measured from outside",
+			Advice: "these times include the call to the engine; compare them only with cells that are marked too",
 		},
 		{
 			Code: NoteDamaged,
-			Text: "trials of {cells} cannot be read any more, because what was stored of them is damaged: " +
-				"they count as failed, and are in no number",
-			Advice: "'tare check' names them; if there is a copy of the store from before, take that",
+			Text: "stored trials of {cells} are damaged and cannot be read: " +
+				"they count as failed, and no number includes them",
+			Advice: "'tare check' names them; restore an older copy of the store if you have one",
 		},
 		{
 			Code:   NoteSeriesLeftOut,
-			Text:   "trials of {cells} had too many single values to keep them all",
-			Advice: "the numbers shown are made of all; only single values are missing from what is stored",
+			Text:   "trials of {cells} had too many operations to store each single value",
+			Advice: "the numbers shown include all operations; only single values are missing from the store",
 		},
 	}
 }

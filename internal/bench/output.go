@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Outputs returns writers for the streams of a process that two goroutines may
-// call at once. Where both are the same writer, they call it one after the other,
-// as os/exec does. Nil stays nil.
+// Outputs returns writers for the output streams of a process that two goroutines may
+// call at once. If both are the same writer, it is called by one at a time, as in
+// os/exec. Nil stays nil.
 func Outputs(stdout, stderr io.Writer) (io.Writer, io.Writer) {
 	if stdout == nil || !reflect.ValueOf(stdout).Comparable() || stdout != stderr {
 		return stdout, stderr
@@ -17,7 +17,7 @@ func Outputs(stdout, stderr io.Writer) (io.Writer, io.Writer) {
 	return one, one
 }
 
-// oneByOne is a writer that many may call at once.
+// oneByOne is a writer that several goroutines may call at once.
 type oneByOne struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -13,36 +13,49 @@ type Plan struct {
 	Doc      string   `json:"doc,omitempty"`
 	Workload string   `json:"workload"`
 	Factors  []Factor `json:"factors,omitempty"` // in the order of Cell.Levels
-	// Cells are what is compared; at least one. Trials refer to cells by index.
+	// Cells are compared; at least one. Trials refer to cells by index.
 	// In each condition exactly one cell is the baseline, and at most one is the control.
 	Cells []Cell `json:"cells"`
 
-	Seed      uint64        `json:"seed,string"`         // decides the order within each block
-	Warmup    int           `json:"warmup"`              // blocks run first, stored, never analysed; ≥ 0
-	MinBlocks int           `json:"min_blocks"`          // never stop on precision before this many; ≥ 1
-	MaxBlocks int           `json:"max_blocks"`          // stop here at the latest; ≥ MinBlocks
-	Precision float64       `json:"precision,omitempty"` // stop when every primary comparison's half-width is at or under this ratio, 0.03 = ±3 %; 0 = do not
-	Budget    time.Duration `json:"budget_ns,omitempty"` // stop after the block in which this is used up; 0 = none
-	Smallest  float64       `json:"smallest,omitempty"`  // δ, the smallest effect worth knowing, as a ratio; 0 = the larger of 1 % and the noise floor
-	TrialTime time.Duration `json:"trial_limit_ns"`      // longest time for one trial
-	OpTime    time.Duration `json:"operation_limit_ns"`  // longest time for one measured operation
-	Washout   time.Duration `json:"washout_limit_ns"`    // longest wait between trials for the machine to settle; 0 = do not wait
-	Syscalls  bool          `json:"syscalls,omitempty"`  // count the system calls of containers, which makes every system call of the machine slower
-	Hooks     []Hook        `json:"hooks,omitempty"`     // in this order
-	Labels    []Label       `json:"labels,omitempty"`    // the user's own, kept with the run
-	LeftOut   []string      `json:"left_out,omitempty"`  // engines that were found and, being too many for the experiment, left out
-	Restrict  []string      `json:"primary,omitempty"`   // the metrics that are primary in this plan; empty = as the workload declares
-	Margins   []Margin      `json:"margins,omitempty"`   // the metrics for which Smallest or Precision is another number
+	Seed      uint64 `json:"seed,string"` // decides the order within each block
+	Warmup    int    `json:"warmup"`      // blocks run first, stored, never analysed; ≥ 0
+	MinBlocks int    `json:"min_blocks"`  // never stop on precision before this many; ≥ 1
+	MaxBlocks int    `json:"max_blocks"`  // stop here at the latest; ≥ MinBlocks
+	// Precision stops the run when the half-width of every primary comparison is at or below
+	// this ratio, 0.03 = ±3 %; 0 = do not stop.
+	Precision float64 `json:"precision,omitempty"`
+	// Budget stops the run after the block in which this time is over; 0 = no limit.
+	Budget time.Duration `json:"budget_ns,omitempty"`
+	// Smallest is δ, the smallest effect worth knowing, as a ratio; 0 = the larger of 1 %
+	// and the noise.
+	Smallest  float64       `json:"smallest,omitempty"`
+	TrialTime time.Duration `json:"trial_limit_ns"`     // longest time for one trial
+	OpTime    time.Duration `json:"operation_limit_ns"` // longest time for one measured operation
+	// Washout is the longest wait between trials for the machine to settle; 0 = do not wait.
+	Washout time.Duration `json:"washout_limit_ns"`
+	// Syscalls counts the system calls of containers, which slows every system call of the
+	// machine.
+	Syscalls bool    `json:"syscalls,omitempty"`
+	Hooks    []Hook  `json:"hooks,omitempty"`  // in this order
+	Labels   []Label `json:"labels,omitempty"` // the user's own, kept with the run
+	// LeftOut lists engines that work here but were left out, because they are too many for
+	// the experiment.
+	LeftOut []string `json:"left_out,omitempty"`
+	// Restrict lists the metrics that are primary in this plan; empty = as the workload
+	// declares.
+	Restrict []string `json:"primary,omitempty"`
+	// Margins lists the metrics with a Smallest or Precision of their own.
+	Margins []Margin `json:"margins,omitempty"`
 }
 
-// A Margin is what a plan says of one metric in place of what it says of all.
+// A Margin replaces the plan's Smallest and Precision for one metric.
 type Margin struct {
-	Metric    string  `json:"metric"`              // its name; of no other Margin of the plan
+	Metric    string  `json:"metric"`              // its name; unique in Plan.Margins
 	Smallest  float64 `json:"smallest,omitempty"`  // as Plan.Smallest
 	Precision float64 `json:"precision,omitempty"` // as Plan.Precision
 }
 
-// Margin returns what holds for the metric of that name.
+// Margin returns the Smallest and the Precision that hold for a metric.
 func (p *Plan) Margin(metric string) Margin {
 	if i := slices.IndexFunc(p.Margins, func(m Margin) bool { return m.Metric == metric }); i >= 0 {
 		return p.Margins[i]
@@ -50,8 +63,8 @@ func (p *Plan) Margin(metric string) Margin {
 	return Margin{Metric: metric, Smallest: p.Smallest, Precision: p.Precision}
 }
 
-// Precisions returns the least and the largest precision that is asked of the metrics
-// that decide; 0 and 0 where none is.
+// Precisions returns the smallest and the largest precision that the plan asks of
+// primary metrics; 0 and 0 if it asks none.
 func (p *Plan) Precisions(metrics []Metric) (least, largest float64) {
 	for _, m := range metrics {
 		asked := p.Margin(m.Name).Precision
@@ -66,7 +79,7 @@ func (p *Plan) Precisions(metrics []Metric) (least, largest float64) {
 	return least, largest
 }
 
-// Role returns what a metric is in this plan.
+// Role returns the role of a metric in this plan.
 func (p *Plan) Role(m Metric) Role {
 	switch {
 	case slices.Contains(p.Restrict, m.Name):
@@ -95,8 +108,8 @@ type Factor struct {
 
 // A Cell is one combination of levels: what other tools call a variant.
 type Cell struct {
-	Name      string            `json:"name"`                // unique in its condition; made of the levels that are compared
-	Condition string            `json:"condition,omitempty"` // such as "clients=8"; empty where there is no condition
+	Name      string            `json:"name"`                // unique in its condition; made of the compared levels
+	Condition string            `json:"condition,omitempty"` // such as "clients=8"; empty without a condition
 	Baseline  bool              `json:"baseline,omitempty"`
 	Control   bool              `json:"control,omitempty"` // the baseline once more, for the noise floor
 	Engine    string            `json:"engine"`            // the name of an engine instance, such as "runc"
@@ -105,7 +118,7 @@ type Cell struct {
 	Params    map[string]string `json:"params,omitempty"` // options of the workload, checked against its Params
 }
 
-// FullName is the cell's name with its condition: the only one of that name in the plan.
+// FullName returns the cell's name with its condition, which is unique in the plan.
 func (c *Cell) FullName() string {
 	if c.Condition == "" {
 		return c.Name
@@ -137,7 +150,7 @@ type HookKind string
 // The kinds of a Hook.
 const (
 	HookDropCaches    HookKind = "drop-caches"    // sync, then free page cache, dentries and inodes
-	HookRestartEngine HookKind = "restart-engine" // the engine of the trial's cell; of every cell where the hook is not per trial
+	HookRestartEngine HookKind = "restart-engine" // the engine of the trial's cell; all engines if the hook is not per trial
 	HookCommand       HookKind = "command"        // Argv, on the host
 )
 

@@ -10,12 +10,12 @@ import (
 const pullPrefix = "tare-"
 
 // PullRepository names the repository, in a registry of tare's own, of the images
-// that an engine pulls in a run. Engines keep no labels with them: by this name
-// what a dead run left is found.
+// that an engine pulls in a run. Engines store no labels with pulled images, so the
+// images of a dead run are found by this name.
 func PullRepository(run, engine string) string { return pullPrefix + run + "/" + engine }
 
-// PulledBy is the run that pulled an image of that name, which is
-// "127.0.0.1:PORT/" and a name of PullRepository's; empty if none did.
+// PulledBy returns the run that pulled an image, whose name is "127.0.0.1:PORT/" and a
+// name of PullRepository; empty for other images.
 func PulledBy(image string) (run string) {
 	host, path, _ := strings.Cut(image, "/")
 	name, rest, more := strings.Cut(path, "/")
@@ -27,8 +27,8 @@ func PulledBy(image string) (run string) {
 	return run
 }
 
-// CheckPull refuses what no Puller pulls: an image that would not be found again
-// after a crash.
+// CheckPull refuses an image that no Puller may pull, because tare would not find it
+// again after a crash.
 func CheckPull(spec Spec) error {
 	if PulledBy(spec.Image) == "" {
 		return fmt.Errorf("pull %.200q: not an image of a registry of tare's own", spec.Image)

@@ -2,8 +2,8 @@ package bench
 
 import "strings"
 
-// Reason makes one line of bounded length, such as Sample has, of what an error says.
-// What was done is at its beginning, and why it went wrong at its end: the middle goes.
+// Reason turns the text of an error into one line of bounded length, as Sample keeps it.
+// An error begins with what was done and ends with the cause, so the middle is cut.
 func Reason(text string) string {
 	const begin, end = 200, 300
 	text = strings.Join(strings.Fields(text), " ")

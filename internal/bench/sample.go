@@ -13,71 +13,69 @@ type Outcome string
 // The outcomes of a trial.
 const (
 	OK       Outcome = "ok"
-	Failed   Outcome = "failed"    // an operation failed, or what was applied is not what was asked for
-	TimedOut Outcome = "timed-out" // an operation or the trial met its time limit
-	Canceled Outcome = "canceled"  // the user ended the trial before it was through
-	Skipped  Outcome = "skipped"   // never begun, for the reason given
-	// Unsupported is never begun because the engine cannot do what the cell
-	// asks for: nothing went wrong, and there is nothing to measure.
+	Failed   Outcome = "failed"    // an operation failed, or the engine did not apply the Spec
+	TimedOut Outcome = "timed-out" // an operation or the trial reached its time limit
+	Canceled Outcome = "canceled"  // the user ended the trial early
+	Skipped  Outcome = "skipped"   // did not begin, for the reason given
+	// Unsupported did not begin because the engine cannot do what the cell asks
+	// for: nothing failed, and there is nothing to measure.
 	Unsupported Outcome = "unsupported"
 )
 
-// A Sample is everything that one trial produced. There is exactly one for
-// each trial that was begun, also when it failed: a missing Sample is a bug, a
-// failed one is data. A Sample is never averaged, trimmed or re-ordered.
+// A Sample is everything that one trial produced. There is exactly one for each
+// trial that began, even if it failed: a missing Sample is a bug, a failed one is
+// data. A Sample is never averaged, trimmed or re-ordered.
 type Sample struct {
 	Trial     Trial
 	Began     time.Time     // wall clock, UTC
 	Elapsed   time.Duration // of the whole trial, untimed parts included
-	Counted   time.Duration // of that, what the host's counters span: between the two looks at them; 0 = not known, or not OK
+	Counted   time.Duration // part of Elapsed between the two readings of the host's counters; 0 = unknown, or not OK
 	Outcome   Outcome
-	Operation string // which operation failed, where one did: a metric's name
+	Operation string // the operation that failed, a metric's name; empty if none did
 	Reason    string // why, if Outcome is not OK; one line
-	// Values are parallel to Header.Metrics; NaN where nothing was reported.
-	// It is nil unless Outcome is OK: a failed operation is never a duration.
+	// Values are parallel to Header.Metrics; NaN = nothing was reported. It is nil
+	// unless Outcome is OK: a failed operation is never a duration.
 	Values []float64
 	Series []Series // at most MaxSeriesValues in all; nil unless Outcome is OK
 	// Distributions are of metrics with more values than Series keep; at most
 	// MaxDistributions, nil unless Outcome is OK.
 	Distributions []Distribution
-	Trace         *Trace   // what instruments saw happen; nil where they saw nothing, or Outcome is not OK
-	Applied       *Applied // what the engine applied; nil where the trial did not get that far
+	Trace         *Trace   // events that instruments saw; nil if there were none, or Outcome is not OK
+	Applied       *Applied // what the engine applied; nil if the trial did not get that far
 	Notes         []string // stable codes, such as NoteHostClock
-	// Parts are those of a survey that have no value in this trial, or not all; nil
-	// where there are none.
+	// Parts are the parts of a survey that lack values in this trial; nil if none do.
 	Parts []PartOutcome
 }
 
-// A PartOutcome is what became of one part of a survey in one trial, where that is not
-// as usual.
+// A PartOutcome says how a part of a survey ended in one trial, if it lacks values.
 type PartOutcome struct {
 	Part     string  `json:"part"`               // its name
-	Workload string  `json:"workload,omitempty"` // by which it can be run alone; empty where that is its name
-	Outcome  Outcome `json:"outcome"`            // Failed, Unsupported, or OK of one that ran apart
+	Workload string  `json:"workload,omitempty"` // the workload that runs it alone; empty if it has the part's name
+	Outcome  Outcome `json:"outcome"`            // Failed, Unsupported, or OK if it ran apart
 	Reason   string  `json:"reason,omitempty"`   // why, if Outcome is not OK; one line
-	// Apart says that the part ran in another container than usual after a failure:
-	// what it measured there has no value. Nil where it did not.
+	// Apart says that the part ran in another container than usual after a failure, so
+	// its values were dropped. Nil if it did not.
 	Apart *Apart `json:"apart,omitempty"`
 }
 
-// Apart is with which parts a part was in a container.
+// Apart says which parts shared a container with a part.
 type Apart struct {
-	With  []string `json:"with"`  // the parts in its container, itself among them
-	Usual []string `json:"usual"` // those that are there usually
+	With  []string `json:"with"`  // the parts in its container, with itself
+	Usual []string `json:"usual"` // the parts that usually share it
 }
 
-// A Series is what a metric was in every single operation of one trial, of
-// which Values has what the trial makes of them. It is raw: never sorted.
+// A Series holds the value of a metric in every single operation of one trial; the
+// sample's Values sum them up. It is raw: never sorted.
 type Series struct {
 	Metric string    `json:"metric"` // need not be one of Header.Metrics; none has two Series
 	Values []float64 `json:"values"` // finite and at least one, in the metric's unit, in order of time within each lane
 }
 
-// MaxSeriesValues is how many values the Series of one sample have together at
-// most: some 2 MB in the store. More single values than that are a distribution.
+// MaxSeriesValues is the largest number of values in all Series of one sample: some
+// 2 MB in the store. More values than that need a Distribution.
 const MaxSeriesValues = 100_000
 
-// A Distribution is how a metric was spread over the operations of one trial.
+// A Distribution is the histogram of a metric over the operations of one trial.
 type Distribution struct {
 	Metric string `json:"metric"` // need not be one of Header.Metrics; none has two
 	// HDR is an HdrHistogram of values in nanoseconds: V2 encoding, compressed,
@@ -85,8 +83,8 @@ type Distribution struct {
 	HDR string `json:"hdr"`
 }
 
-// MaxDistributions is how many a sample has at most, and MaxHDR how long the
-// histogram of one may be.
+// MaxDistributions is the largest number of Distributions of a sample, and MaxHDR the
+// largest size of one.
 const (
 	MaxDistributions = 32
 	MaxHDR           = 256 << 10
@@ -101,8 +99,7 @@ func (s *Sample) Value(metric int) (float64, bool) {
 	return s.Values[metric], true
 }
 
-// PartFailed reports whether a part of a survey failed in the trial, while others did
-// not.
+// PartFailed reports whether a part of a survey failed in the trial.
 func (s *Sample) PartFailed() bool {
 	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Outcome == Failed })
 }
@@ -112,7 +109,7 @@ func (s *Sample) PartApart() bool {
 	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Apart != nil })
 }
 
-// A Header is everything about a run that was known before its first trial.
+// A Header is everything about a run that is known before its first trial.
 // Samples refer to it by index.
 type Header struct {
 	ID       string       `json:"id"`   // see ValidRunID
@@ -129,15 +126,15 @@ type Header struct {
 	Imported bool `json:"imported,omitempty"`
 }
 
-// A Resumption is one time that a run was taken up again.
+// A Resumption records that a run was resumed.
 type Resumption struct {
 	Time time.Time `json:"time"`
 	Tool string    `json:"tool"`
-	Seq  int       `json:"seq"` // the first trial after it
+	Seq  int       `json:"seq"` // the first trial after the resumption
 	Host HostFacts `json:"host"`
 }
 
-// An End is how a run finished. A run without one is incomplete.
+// An End says how a run finished. A run without one is incomplete.
 type End struct {
 	Time   time.Time  `json:"time"`
 	Reason StopReason `json:"reason"`
@@ -150,19 +147,22 @@ type StopReason string
 
 // The reasons for which a run stops.
 const (
-	StopPrecision StopReason = "precision"  // every primary comparison is as precise as was asked
-	StopBlocks    StopReason = "blocks"     // the planned number of blocks
-	StopBudget    StopReason = "budget"     // the time was used up
-	StopAllFailed StopReason = "all-failed" // no cell could go on
+	StopPrecision StopReason = "precision"  // every primary comparison has the precision asked for
+	StopBlocks    StopReason = "blocks"     // the planned number of blocks was reached
+	StopBudget    StopReason = "budget"     // the time limit was reached
+	StopAllFailed StopReason = "all-failed" // every cell was given up
 )
 
-// Overhead is the cost of the tool itself: what its own process used, its
-// children not included, in trials of engines that are programs of their own.
+// Overhead is the cost of tare itself: the usage of its own process, without its
+// children, in trials of engines that are not an Inliner.
 type Overhead struct {
 	NullOperation time.Duration `json:"null_operation_ns"` // median of an empty operation through the meter
-	CPU           time.Duration `json:"cpu_ns"`            // user and system time of tare inside trials: washout, staging and storing lie between them
-	Wall          time.Duration `json:"wall_ns"`           // of these trials, of the last sitting of a resumed run
-	MaxRSS        int64         `json:"max_rss_bytes"`
+	// CPU is the user and system time of tare inside trials, without washout, staging and
+	// storing between them.
+	CPU time.Duration `json:"cpu_ns"`
+	// Wall is the length of these trials; of a resumed run, those after the last resumption.
+	Wall   time.Duration `json:"wall_ns"`
+	MaxRSS int64         `json:"max_rss_bytes"`
 }
 
 // A Run is one execution of a plan on one host.
@@ -182,24 +182,24 @@ type HostFacts struct {
 	Kernel     string `json:"kernel"` // release, such as "6.18.44"
 	Arch       string `json:"arch"`   // GOARCH
 	CPU        string `json:"cpu"`    // model name
-	CPUs       int    `json:"cpus"`   // that tare may use
+	CPUs       int    `json:"cpus"`   // the number that tare may use
 	Memory     int64  `json:"memory_bytes"`
 	Cgroup     string `json:"cgroup"`                   // "v1", "v2" or "hybrid"
-	Virtual    string `json:"virtualization,omitempty"` // such as "kvm"; empty on bare metal or where unknown
-	Governor   string `json:"governor,omitempty"`       // of CPU frequency; empty where there is none
+	Virtual    string `json:"virtualization,omitempty"` // such as "kvm"; empty on bare metal or if unknown
+	Governor   string `json:"governor,omitempty"`       // of CPU frequency; empty if there is none
 	Clock      string `json:"clocksource,omitempty"`
 	Privileged bool   `json:"privileged"` // tare ran as root
 }
 
-// A Warning is something that the reader of a result must know. It does not
-// stop the analysis; it travels with the number and says what to do.
+// A Warning tells the reader of a result what limits it, and what to do about it. It
+// does not stop the analysis.
 type Warning struct {
 	Code   string `json:"code"`             // stable, such as "few-samples"
-	Text   string `json:"text"`             // what is the matter, with the numbers
+	Text   string `json:"text"`             // what is wrong, with the numbers
 	Hint   string `json:"hint"`             // what to do about it
-	Cells  []int  `json:"cells,omitempty"`  // where, as indices in Plan.Cells; empty = the whole run
-	Metric string `json:"metric,omitempty"` // of which metric; empty = all
-	// Also are the other metrics that it is about; none where Metric is empty.
+	Cells  []int  `json:"cells,omitempty"`  // the cells concerned, as indices in Plan.Cells; empty = the whole run
+	Metric string `json:"metric,omitempty"` // the metric concerned; empty = all
+	// Also lists further metrics that it concerns; empty if Metric is.
 	Also []string `json:"also,omitempty"`
 }
 

@@ -4,25 +4,36 @@ package bench
 // agent.
 const AgentImage = "agent"
 
-// DataDir is where a container whose Spec has a Storage finds it: a directory
-// that it may write to, empty when the container is created and removed with it
-// unless Spec.DataName says otherwise.
+// DataDir is the data directory of a container whose Spec has a Storage. The container
+// may write to it. It is empty when the container is created, and removed with it,
+// unless Spec.DataName is set.
 const DataDir = "/tare-data"
 
-// A Spec is what an Engine is asked to run: everything that can be a factor.
+// A Spec says what an Engine is to run: everything that can be a factor.
 // The zero value of a field means "the driver's documented default".
 type Spec struct {
-	Image       string   `json:"image,omitempty"` // reference; empty = tare's own agent image
-	Argv        []string `json:"argv,omitempty"`  // program and arguments; empty = the image's own
-	Env         []string `json:"env,omitempty"`   // KEY=VALUE, added to the image's
-	Dir         string   `json:"dir,omitempty"`   // working directory inside; empty = the image's, else /
-	Mounts      []Mount  `json:"mounts,omitempty"`
-	Network     string   `json:"network,omitempty"` // "none" (own namespace, loopback only), "host", "bridge", "macvlan", "slirp4netns", "pasta"; empty = none, but for native, since a process has no other, and for cri the host's
-	Reach       string   `json:"reach,omitempty"`   // how a client reaches it, where there are several ways: "published" (by a port of the host), "peer" (from a container beside it); empty = by its own address
-	Ports       []Port   `json:"ports,omitempty"`
-	Storage     string   `json:"storage,omitempty"`     // what a workload's data lies on, see DataDir: "layer" (the container's own writable files), "volume" (of the engine), "bind" (a directory of the host), "tmpfs"; empty = the workload keeps none
-	Data        string   `json:"data,omitempty"`        // the host's directory in which a plain process, or a "bind", has its data; empty = the run's own
-	DataName    string   `json:"data_name,omitempty"`   // of data that outlive the container, see DataHolder; empty = they are removed with it
+	Image  string   `json:"image,omitempty"` // reference; empty = tare's own agent image
+	Argv   []string `json:"argv,omitempty"`  // program and arguments; empty = the image's own
+	Env    []string `json:"env,omitempty"`   // KEY=VALUE, added to the image's
+	Dir    string   `json:"dir,omitempty"`   // working directory inside; empty = the image's, else /
+	Mounts []Mount  `json:"mounts,omitempty"`
+	// Network is "none" (own namespace, loopback only), "host", "bridge", "macvlan",
+	// "slirp4netns" or "pasta"; empty = none, but for native and cri the host's.
+	Network string `json:"network,omitempty"`
+	// Reach says how a client reaches the container: "published" (by a port of the host) or
+	// "peer" (from a second container); empty = by its own address.
+	Reach string `json:"reach,omitempty"`
+	Ports []Port `json:"ports,omitempty"`
+	// Storage is the storage under DataDir: "layer" (the container's own writable layer),
+	// "volume" (of the engine), "bind" (a directory of the host) or "tmpfs"; empty = the
+	// workload keeps no data.
+	Storage string `json:"storage,omitempty"`
+	// Data is the host directory for the data of a plain process or of a "bind"; empty = the
+	// run's own.
+	Data string `json:"data,omitempty"`
+	// DataName names data that outlive the container, see DataHolder; empty = they are
+	// removed with it.
+	DataName    string   `json:"data_name,omitempty"`
 	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several
 	Snapshotter string   `json:"snapshotter,omitempty"` // snapshotter under an engine that has several
 	Limits      Limits   `json:"limits,omitzero"`
@@ -54,7 +65,7 @@ type Limits struct {
 	Pids   int64   `json:"pids,omitempty"`         // processes and threads
 }
 
-// SeccompDocker is the default profile that Docker and containerd have in common,
+// SeccompDocker is the default profile that Docker and containerd share. tare applies
 // the same one in every engine.
 const SeccompDocker = "docker"
 

@@ -24,9 +24,9 @@ type Store interface {
 	Runs(ctx context.Context) iter.Seq2[RunSummary, error]
 
 	// Find returns the IDs of the runs whose ID begins or ends with part, newest
-	// first: at most limit, or all where limit is 0. Every run fits an empty part. It
-	// reads no headers, so a run that it names may yet be one that cannot be read. IDs
-	// may come with an error, which says that others are hidden.
+	// first: at most limit, or all if limit is 0. An empty part matches every run. It
+	// reads no headers, so a run that it names may be unreadable. IDs may come with an
+	// error, which says that others are hidden.
 	Find(ctx context.Context, part string, limit int) ([]string, error)
 
 	Close() error
@@ -34,41 +34,41 @@ type Store interface {
 
 // A RunWriter appends to one run. It is used by one goroutine.
 type RunWriter interface {
-	// Append stores one sample. It is called between trials and never while
-	// something is timed. Seq must grow by one from call to call.
+	// Append stores one sample. It is called between trials, when nothing is
+	// timed. Seq must grow by one from call to call.
 	Append(ctx context.Context, s Sample) error
 
 	// Finish marks the run finished; nothing can be appended after it.
 	Finish(ctx context.Context, e End) error
 
-	// Close releases the writer. A run that was not finished stays
-	// incomplete, which reports say; it is not corrupt.
+	// Close releases the writer. A run that was not finished stays incomplete, and
+	// reports say so; it is not corrupt.
 	Close() error
 }
 
-// A RunSummary is what a list shows of a run.
+// A RunSummary is what a list of runs shows.
 type RunSummary struct {
 	Header  Header
 	Samples int
 	Failed  int // samples whose outcome is failed or timed-out
-	Partly  int // samples of surveys that are ok but for a part that failed
+	Partly  int // samples of surveys that are ok, except that a part failed
 	End     *End
 }
 
-// A Checker is a Store that can tell whether it still holds what was stored.
+// A Checker is a Store that can detect damage to what it holds.
 type Checker interface {
 	// Check reads the whole store and changes nothing. It calls each for every run,
-	// newest first, until that fails, and returns what is wrong with the store as such.
+	// newest first, until each fails, and returns the faults of the store as a whole.
 	Check(ctx context.Context, each func(Checked) error) (wrong []string, err error)
 }
 
-// Checked is what a check has found out about one run.
+// Checked is the result of a check of one run.
 type Checked struct {
 	ID      string
 	Samples int
-	Summed  bool     // all of it has checksums; false for a run that an older version stored
-	Damaged []Sample // those that are not what was stored
-	Err     error    // why it cannot be read at all, or not to its end
+	Summed  bool     // everything has checksums; false for a run that an older version stored
+	Damaged []Sample // samples that are not as they were stored
+	Err     error    // why the run cannot be read, or not to its end
 }
 
 // ErrFinished is the error of resuming a run that is finished.
@@ -76,7 +76,7 @@ var ErrFinished = fmt.Errorf("the run is finished")
 
 // ValidRunID reports whether id can be the ID of a run: 1 to 64 characters of
 // a-z, 0-9 and '-', beginning with a letter or digit. An ID becomes part of
-// labels, directory and cgroup names, so nothing else may ever get into it.
+// labels, directory and cgroup names, so it must not contain anything else.
 func ValidRunID(id string) error {
 	if len(id) == 0 || len(id) > 64 || id[0] == '-' {
 		return fmt.Errorf("%w: %.80q", ErrRunID, id)

@@ -2,10 +2,10 @@ package bench
 
 import "time"
 
-// A Trace is what happened in one trial, event by event, as far as there is room.
+// A Trace lists the events of one trial, as many as there is room for.
 type Trace struct {
 	Events  []TraceEvent `json:"events,omitempty"`   // in order of time; at most MaxTraceEvents, of MaxTraceBytes in all
-	LeftOut int          `json:"left_out,omitempty"` // how many more there were
+	LeftOut int          `json:"left_out,omitempty"` // number of events that were left out
 }
 
 // A TraceEvent is one thing that a Tracer saw.
@@ -13,17 +13,17 @@ type TraceEvent struct {
 	At         time.Duration `json:"at_ns"`                // since the Sample began; never negative
 	Name       string        `json:"name"`                 // what happened, such as "exec"; never empty
 	Source     string        `json:"source,omitempty"`     // where, such as the name of a process
-	Attributes []Label       `json:"attributes,omitempty"` // what else is known of it
+	Attributes []Label       `json:"attributes,omitempty"` // further facts about it
 }
 
-// MaxTraceEvents and MaxTraceBytes are how many events a Trace has at most, and how much
-// they take together, as Size has it.
+// MaxTraceEvents is the largest number of events of a Trace, and MaxTraceBytes their
+// largest total Size.
 const (
 	MaxTraceEvents = 10_000
 	MaxTraceBytes  = 512 << 10
 )
 
-// Size is how much of a Trace's room the event takes, in bytes: its texts, and a fixed
+// Size is the room that the event takes in a Trace, in bytes: its texts, and a fixed
 // number for each attribute.
 func (e *TraceEvent) Size() int {
 	const attribute = 24

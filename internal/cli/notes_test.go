@@ -14,111 +14,109 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-const bottleneck = "the client was the bottleneck in b: it used all of its CPU time, and the server did not"
+const bottleneck = "the client was the bottleneck of b: it used all of its CPU time, but the server did not"
 
 // wordsOfNotes are what is said of cell b where it is marked, by code: text, hint and metric.
 var wordsOfNotes = map[string][3]string{
 	"host-clock": {
-		"inside b the clock is another one, so times were taken from outside",
-		"they include the way to the engine and back; compare them with cells that are marked too",
+		"processes in b do not share the host's clock, so times were measured from outside",
+		"these times include the call to the engine; compare them only with cells that are marked too",
 		"",
 	},
 	"damaged": {
-		"trials of b cannot be read any more, because what was stored of them is damaged: they count as " +
-			"failed, and are in no number",
-		"'tare check' names them; if there is a copy of the store from before, take that",
+		"stored trials of b are damaged and cannot be read: they count as failed, and no number includes them",
+		"'tare check' names them; restore an older copy of the store if you have one",
 		"",
 	},
 	"series-left-out": {
-		"trials of b had too many single values to keep them all",
-		"the numbers shown are made of all; only single values are missing from what is stored",
+		"trials of b had too many operations to store each single value",
+		"the numbers shown include all operations; only single values are missing from the store",
 		"",
 	},
 	"lost-containers": {
-		"some containers of b failed: they are counted, and their times are in no number",
-		"see why: take fewer at once, or run the same operations with workload lifecycle, which says " +
-			"what failed",
+		"some containers of b failed: they are counted, but no number includes their times",
+		"use fewer at once, or run the same operations with workload lifecycle, which shows what failed",
 		"",
 	},
 	"ended-early": {
-		"the process in some containers of b had ended before stop or kill came: there was nothing to " +
-			"end, and it has no time",
-		"give it a program that runs until it is ended, or write wait in place of stop and kill",
+		"the process in some containers of b had already exited before stop or kill was sent, so that " +
+			"operation was not timed",
+		"use a program that runs until it is stopped, or use wait instead of stop and kill",
 		"",
 	},
 	"full": {
-		"b was filled until a container could not be started, or ended by itself",
-		"the number of containers is a result here",
+		"the host was filled with b until a container could not be started, or ended by itself",
+		"here the number of containers is a result",
 		"",
 	},
 	"same-cpu": {
 		"client and server of b had to share a CPU",
-		"their work is in one another's times: give tare and its containers two CPUs at least, and take " +
-			"an engine that keeps containers to some (cpuset)",
+		"the times include the other side's work: give tare and its containers at least two CPUs, and use " +
+			"an engine that can pin containers to CPUs (cpuset)",
 		"",
 	},
 	"client-bound": {
 		bottleneck,
-		"the container can do more than is shown: the numbers are those of the client, and more streams " +
-			"may help where there are more CPUs",
+		"the container can do more than the numbers show; with more CPUs, more streams may help: " +
+			"--param streams=N",
 		"throughput.rate",
 	},
 	"load-bound": {
 		bottleneck,
-		"the server can do more than is shown: give the client more CPUs, or compare at a rate that it " +
-			"can keep (option rate)",
+		"the server can do more than the numbers show: give the client more CPUs, or compare at a rate " +
+			"that it can send (option rate)",
 		"",
 	},
 	"closed-loop": {
-		"the client of b waited for each answer before it sent the next request (closed loop): while a " +
-			"server stalls nothing is sent, so that a stall is in few of the times",
-		"to see what those would wait who came meanwhile, send at a rate (option rate)",
+		"the client of b waited for each answer before the next request (closed loop): while the server " +
+			"stalls, the client sends nothing, so few times include the stall",
+		"to include queueing delay, use an open loop: --param rate=N",
 		"",
 	},
 	"rate-missed": {
-		"in b more than 1 % of the requests that were due had no good answer before the end of the time",
-		"the server, or the client, cannot keep this rate: the times say how long a queue became, and " +
-			"not how quick the server is",
+		"more than 1 % of the requests due in b had no good answer before the end of the time",
+		"the server or the client cannot keep this rate, so the times show the length of the queue, not " +
+			"the speed of the server: lower the rate",
 		"",
 	},
 	"failed-requests": {
-		"requests of b failed: they are counted, and are in no time and no rate",
-		"see http.failed and the kinds below it",
+		"requests of b failed: they are counted, but no time and no rate includes them",
+		"see http.failed and its kinds",
 		"",
 	},
 	"no-knee": {
-		"at every rate that was tried, some datagrams of b were lost: no rate is known to be without loss",
-		"give each trial more time, or send fewer at once: --param time=5s",
+		"datagrams of b were lost at every rate that was tried, so no rate without loss is known",
+		"use longer trials, such as --param time=5s, or fewer streams",
 		"",
 	},
 	"io-uring": {
-		"b handed requests to the kernel with io_uring, the first way that was allowed",
-		"name it to be sure of it: --param io=io_uring",
+		"b used I/O method io_uring, the first one that was allowed",
+		"to fix the method, set --param io=io_uring",
 		"",
 	},
 	"io-libaio": {
-		"b handed requests to the kernel with libaio, the first way that was allowed",
-		"name it to be sure of it: --param io=libaio",
+		"b used I/O method libaio, the first one that was allowed",
+		"to fix the method, set --param io=libaio",
 		"",
 	},
 	"io-threads": {
-		"b handed requests to the kernel with threads, the first way that was allowed",
-		"name it to be sure of it: --param io=threads",
+		"b used I/O method threads, the first one that was allowed",
+		"to fix the method, set --param io=threads",
 		"",
 	},
 	"not-a-disk": {
-		"the data of b was in memory (tmpfs) and not on a disk",
-		"for a disk take another storage, or name a directory on one with `data`",
+		"the data of b was in memory (tmpfs), not on a disk",
+		"to measure a disk, use another storage, or set `data` to a directory on a disk",
 		"",
 	},
 	"buffered-io": {
-		"the file system under b cannot do direct I/O: requests went through the page cache",
-		"compare with cells that are marked too, or have all use the page cache: --param direct=no",
+		"the file system of b has no direct I/O, so requests used the page cache",
+		"compare only with cells that are marked too, or let all use the page cache: --param direct=no",
 		"",
 	},
 	"odd": {
 		"trials of b are marked odd",
-		"see what the workload says about this mark",
+		"this version of tare does not know this mark: see the documentation of the version that made the run",
 		"",
 	},
 }
@@ -136,10 +134,9 @@ func TestWordsOfNotes(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	differ := noted(t, map[int]string{0: "io-libaio", 1: "io-uring", 2: "io-uring"})
-	const ways = "not all cells handed their requests to the kernel in the same way (io_uring by b, c; libaio by a): " +
-		"that and the engines are confounded"
+	const ways = "the cells used different I/O methods (io_uring by b, c; libaio by a), so methods and engines are confounded"
 	last := differ[len(differ)-1]
-	if last.Code != "io-differs" || last.Text != ways || last.Hint != "choose one that is allowed everywhere: --param io=libaio" {
+	if last.Code != "io-differs" || last.Text != ways || last.Hint != "choose a method that is allowed everywhere: --param io=libaio" {
 		t.Errorf("%+v", last)
 	}
 }

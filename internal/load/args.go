@@ -12,24 +12,24 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// Args are the options of a load. The methods note what is wrong with a value,
-// and that it was asked for; Err tells.
+// Args are the options of a load. The methods read one option each and keep errors;
+// Err returns them, and the options that no method has read.
 type Args struct {
 	given map[string]string
 	asked map[string]bool
 	err   error
 }
 
-// A ValueError is what is wrong with the value of an option.
+// A ValueError is the error of an option with a wrong value.
 type ValueError struct {
 	Key, Value string
-	Want       string // what it should be
+	Want       string // the values that are allowed
 }
 
 func (e *ValueError) Error() string { return fmt.Sprintf("%s=%.80s: want %s", e.Key, e.Value, e.Want) }
 
-// Valid says what is wrong with an option, seen by itself, by the rule of a load
-// for all of them. Its error does not name the option: who asks has done that.
+// Valid checks one option by itself, with a load's rule for all of its options. The
+// error does not name the option: the caller does.
 func Valid(key, value string, rule func(*Args) error) error {
 	err := rule(&Args{given: map[string]string{key: value}, asked: map[string]bool{}})
 	var wrong *ValueError
@@ -52,7 +52,7 @@ func ParseArgs(words []string) (*Args, error) {
 	return a, nil
 }
 
-// Words returns options as ParseArgs reads them, in the order of their keys.
+// Words returns options in the form that ParseArgs reads, sorted by key.
 func Words(options map[string]string) []string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(options)) {
@@ -61,7 +61,7 @@ func Words(options map[string]string) []string {
 	return words
 }
 
-// Text returns an option, or what stands for it where it was not given.
+// Text returns an option, or otherwise if it was not given.
 func (a *Args) Text(key, otherwise string) string {
 	a.asked[key] = true
 	if v, ok := a.given[key]; ok {
@@ -113,13 +113,13 @@ func (a *Args) fail(key, text, want string) {
 	a.err = errors.Join(a.err, &ValueError{key, text, want})
 }
 
-// Err says what was wrong with the options asked for, and which were given
-// that nobody asked for.
+// Err returns the errors of the options that were read, and of options that were given
+// but do not exist.
 func (a *Args) Err() error {
 	err := a.err
 	for _, key := range slices.Sorted(maps.Keys(a.given)) {
 		if !a.asked[key] {
-			err = errors.Join(err, fmt.Errorf("no option %.80q", key))
+			err = errors.Join(err, fmt.Errorf("there is no option %.80q", key))
 		}
 	}
 	return err

@@ -25,7 +25,7 @@ func TestValid(t *testing.T) {
 		{"time", "1h", `"1h": want a duration from 1ms to 1m0s`},
 		{"time", "a=b", `"a=b": want a duration from 1ms to 1m0s`},
 		{"words", "none", "no words"},
-		{"speed", "1", `no option "speed"`},
+		{"speed", "1", `there is no option "speed"`},
 	} {
 		got := ""
 		if err := load.Valid(test.key, test.value, rule); err != nil {

@@ -1,9 +1,8 @@
-// Package load is what a load tells: the format in which the work that a
-// process did inside a container, or beside one, comes out as numbers. The
-// loads themselves are the packages below it; the agent runs them, workloads
-// read what they report.
+// Package load defines how loads report: the format of the results of work that a process
+// did inside or outside of a container. The loads themselves are the packages below it.
+// The agent runs them, and workloads read their reports.
 //
-// A load is named with its options, KEY=VALUE each, and prints one line:
+// A load takes options, KEY=VALUE each, and prints one line:
 //
 //	tare-load v1 {"load":"cpu","values":{"cpu.single":1234.5}}
 package load
@@ -22,20 +21,19 @@ import (
 // ErrReport is wrapped by Parse's error.
 var ErrReport = errors.New("not the report of a load")
 
-// MaxReport is how long the line of a report may be, in bytes.
+// MaxReport is the largest length of a report's line, in bytes.
 const MaxReport = 4 << 20
 
 const prefix = "tare-load v1 "
 
-// A Report is what one load found.
+// A Report has the results of one load.
 type Report struct {
 	Load string `json:"load"`
-	// Values are numbers by the metric's name, in its base unit; never
-	// infinite nor NaN.
+	// Values are numbers by metric, in its base unit; never infinite or NaN.
 	Values map[string]float64 `json:"values,omitempty"`
-	// Distributions are by the metric's name, of values in nanoseconds.
+	// Distributions are by metric, of values in nanoseconds.
 	Distributions map[string]Distribution `json:"distributions,omitempty"`
-	// Facts say how the load went about it, such as "io": "io_uring".
+	// Facts say how the load worked, such as "io": "io_uring".
 	Facts map[string]string `json:"facts,omitempty"`
 	// Notes are stable codes that qualify the values: see bench's.
 	Notes []string `json:"notes,omitempty"`
@@ -46,7 +44,7 @@ func NewReport(name string) *Report {
 	return &Report{Load: name, Values: map[string]float64{}, Distributions: map[string]Distribution{}, Facts: map[string]string{}}
 }
 
-// Line returns the report as it is printed, with its newline.
+// Line returns the report as a line of output, with its newline.
 func (r *Report) Line() ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if v := r.Values[name]; math.IsNaN(v) || math.IsInf(v, 0) {
@@ -59,13 +57,14 @@ func (r *Report) Line() ([]byte, error) {
 	}
 	line := append(append([]byte(prefix), b...), '\n')
 	if len(line) > MaxReport {
-		return nil, fmt.Errorf("load %s: the report has %d bytes, at most %d are read", r.Load, len(line), MaxReport)
+		return nil, fmt.Errorf(
+			"load %s: the report has %d bytes, more than the limit of %d", r.Load, len(line), MaxReport)
 	}
 	return line, nil
 }
 
-// Parse reads what one or several loads printed: nothing but their lines. It
-// trusts nothing: the text comes out of a container.
+// Parse reads the output of one or more loads, which is only their lines. It does not
+// trust the text, which comes from a container.
 func Parse(output []byte) ([]*Report, error) {
 	var all []*Report
 	for line := range bytes.Lines(output) {
@@ -90,7 +89,7 @@ func parseLine(line []byte) (*Report, error) {
 		return nil, fmt.Errorf("%w: %w", ErrReport, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: something follows it: %.80q", ErrReport, line)
+		return nil, fmt.Errorf("%w: text follows it: %.80q", ErrReport, line)
 	}
 	for name, d := range r.Distributions {
 		if _, err := d.Histogram(); err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// The kernel counts idle time in steps of 10 ms, so that shorter windows tell
-// nothing, and less than slack may be its rounding.
+// The kernel counts idle time in steps of 10 ms. So shorter windows say nothing, and less
+// than slack may be rounding.
 const (
 	window = 30 * time.Millisecond
 	slack  = 20 * time.Millisecond
 )
 
-// Settle waits until all CPUs of the machine have been idle for a moment, and no
-// longer than limit: an engine goes on working for a container when that has
-// begun, and what is measured is the container, not that. Where the kernel does
-// not tell, as in a sandbox, it waits for that moment alone.
+// Settle waits until all CPUs of the machine have been idle for a moment, but at most for
+// limit. After a container has started, the engine still works for a while, and that work
+// must not disturb the measurement. If the kernel does not tell idle time, as in a
+// sandbox, Settle only waits for one window.
 func Settle(limit time.Duration) { settle(limit, idle, pause) }
 
 func settle(limit time.Duration, idle func() (time.Duration, int), pause func(time.Duration) time.Duration) {
@@ -33,16 +33,16 @@ func settle(limit time.Duration, idle func() (time.Duration, int), pause func(ti
 	}
 }
 
-// pause sleeps, and says for how long it was: a busy machine or a CPU quota makes
-// that longer, and some CPUs are idle for as long as all should have been.
+// pause sleeps, and returns how long that took: a busy machine or a CPU quota makes it
+// longer, and with the planned time, busy CPUs would look idle.
 func pause(d time.Duration) time.Duration {
 	began := time.Now()
 	time.Sleep(d)
 	return time.Since(began)
 }
 
-// idle is for how long the CPUs have been idle since the machine started, added
-// up, and how many there are; none where the kernel does not tell.
+// idle returns the idle time of all CPUs since the machine started, summed, and their
+// number; 0 and 0 if the kernel does not tell.
 func idle() (sum time.Duration, cpus int) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -63,7 +63,7 @@ func parseIdle(text []byte) (sum time.Duration, cpus int) {
 			cpus++
 			continue
 		}
-		for _, field := range fields[4:6] { // idle, and idle with a request under way
+		for _, field := range fields[4:6] { // idle and iowait
 			n, err := strconv.ParseInt(string(field), 10, 48)
 			if err != nil {
 				return 0, 0
@@ -72,7 +72,7 @@ func parseIdle(text []byte) (sum time.Duration, cpus int) {
 		}
 	}
 	if sum == 0 {
-		return 0, 0 // older versions of gVisor have the file, with nothing but zeros
+		return 0, 0 // in older versions of gVisor, the file has only zeros
 	}
 	return sum, cpus
 }

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Together runs do on that many threads at once, each with its number from 0,
-// and returns when all have returned. Every thread runs by the time that they
-// begin, and all are given that time: one that then has to wait for a CPU has
-// lost time, and not begun later.
+// Together runs do on several threads at once, each with its number from 0, and returns
+// when all have returned. The threads begin when all of them run, and get the time of that
+// moment: a thread that must then wait for a CPU has lost time, but not begun later.
 func Together(threads int, do func(thread int, began time.Time)) {
 	var all sync.WaitGroup
 	var here atomic.Int64
@@ -31,9 +30,9 @@ func Together(threads int, do func(thread int, began time.Time)) {
 	all.Wait()
 }
 
-// Quiet lets Go use that many threads at once, whatever CPU quota it has found,
-// and turns its garbage collector off: the load allocates before it measures.
-// The returned function undoes both.
+// Quiet lets Go run a number of threads at once, whatever CPU quota it has found, and
+// turns the garbage collector off: loads allocate before they measure. The returned
+// function undoes both.
 func Quiet(threads int) (restore func()) {
 	runtime.GC()
 	percent := debug.SetGCPercent(-1)
@@ -44,11 +43,11 @@ func Quiet(threads int) (restore func()) {
 	}
 }
 
-// MaxThreads is how many threads a load may be asked for.
+// MaxThreads is the largest number of threads of a load.
 const MaxThreads = 1024
 
-// Threads returns how many threads an option asks for: a number, or "all" for
-// as many as CPUs that the process may run on.
+// Threads returns the number of threads that an option asks for: a number, or "all" for
+// one per CPU that the process may use.
 func (a *Args) Threads(key, otherwise string) int {
 	if a.Text(key, otherwise) == "all" {
 		return min(CPUs(), MaxThreads)
@@ -56,6 +55,6 @@ func (a *Args) Threads(key, otherwise string) int {
 	return int(a.Int(key, 1, 1, MaxThreads))
 }
 
-// CPUs is on how many CPUs the process may run: its affinity, which a CPU set
-// narrows. A quota does not: it limits the time, and not the place.
+// CPUs is the number of CPUs that the process may use: its affinity, which a CPU set
+// narrows. A quota does not change it: it limits the time, not the CPUs.
 func CPUs() int { return runtime.NumCPU() }

@@ -128,7 +128,7 @@ func away() *bench.Run {
 		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{{Name: "native"}, {Name: "docker host", Factor: 1.001}, {Name: "docker published", Factor: 1.02}},
 		Metrics: []bench.Metric{
 			{Name: "rtt.p50", Title: "round trip, median", Unit: "s", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "From one event to another."},
-			{Name: "rtt.lost", Title: "requests without an answer", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference, Doc: "How many there were."},
+			{Name: "rtt.lost", Title: "lost requests", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference, Doc: "How many there were."},
 		},
 		Noise: func(r *rand.Rand) float64 { return 0.004 * r.NormFloat64() },
 		Block: func(r *rand.Rand, _ int) float64 { return 0.1 * r.NormFloat64() },

@@ -7,12 +7,12 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// comeback is how long an engine is waited for after one of its trials, or a
-// part of one, has failed: systemd starts containerd again after 5 s.
+// comeback is how long the runner waits for an engine after one of its trials, or a
+// part of one, has failed: systemd restarts containerd after 5 s.
 const comeback = 15 * time.Second
 
-// doubt notes that a trial of an engine has failed, or a part of one, so that the engine
-// itself may be away; a trial that succeeds ends the doubt that there was.
+// doubt notes that a trial of an engine, or a part of one, has failed, so the engine
+// itself may be down. A trial that succeeds clears the doubt.
 func (r *runner) doubt(s bench.Sample) {
 	engine := r.plan.Cells[s.Trial.Cell].Engine
 	if s.Outcome == bench.OK {
@@ -24,11 +24,10 @@ func (r *runner) doubt(s bench.Sample) {
 	}
 }
 
-// awaitEngine waits until an engine in doubt answers, before the trial's time
-// limit begins. A daemon that is started again costs the trial that it died in;
-// without the wait, the next ones would fail at once, and its cells would be given
-// up. One that stays away is waited for only once: what it fails with then, its
-// trials say.
+// awaitEngine waits until an engine in doubt answers, before the trial's time limit
+// begins. A daemon that restarts costs the trial in which it died; without the wait,
+// the next trials would fail at once, and the runner would give up the cells. It waits
+// only once for an engine that stays down; then the trials fail with their own errors.
 func (r *runner) awaitEngine(ctx context.Context, name string) {
 	until, doubted := r.doubts[name]
 	if !doubted {

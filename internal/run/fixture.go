@@ -11,21 +11,21 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// setupTime is the longest time for making one fixture, or learning of one cell.
+// setupTime is the time limit for making one fixture, or for learning about one cell.
 const setupTime = 10 * time.Minute
 
-// fixtures are those of a run. They are made when a trial needs them first.
+// fixtures holds the fixtures of a run. Each is made when a trial first needs it.
 type fixtures struct {
-	keys  []string         // of the cells
-	there []*fixture       // in order of making
+	keys  []string         // by cell
+	there []*fixture       // existing ones, in order of making
 	none  map[string]bool  // keys of cells that need none
-	tried map[string]error // by key: those that were ever made, and why others could not be
-	left  []bench.Fixture  // of no use any more, but not removed without an error
+	tried map[string]error // by key: nil if it was ever made, else why it could not be
+	left  []bench.Fixture  // no longer needed, but their removal failed
 	uses  int
-	took  time.Duration // to make each for the first time
+	took  time.Duration // time for making each the first time
 }
 
-// A fixture is one that is there.
+// A fixture is one that exists.
 type fixture struct {
 	bench.Fixture
 	key  string
@@ -44,7 +44,7 @@ func newFixtures(o Options, task func(cell int) bench.Task) fixtures {
 	return f
 }
 
-// of returns the fixture of a cell; nil where there is none.
+// of returns the fixture of a cell; nil if it has none.
 func (f *fixtures) of(cell int) bench.Fixture {
 	i := slices.IndexFunc(f.there, func(one *fixture) bool { return one.key == f.keys[cell] })
 	if i < 0 {
@@ -53,8 +53,8 @@ func (f *fixtures) of(cell int) bench.Fixture {
 	return f.there[i].Fixture
 }
 
-// use notes that a trial is about to use the fixture with a key, and reports whether it
-// is there, or none is needed.
+// use notes that a trial is about to use the fixture with a key. It reports whether the
+// fixture exists, or is not needed.
 func (f *fixtures) use(key string) bool {
 	f.uses++
 	for _, one := range f.there {
@@ -66,7 +66,7 @@ func (f *fixtures) use(key string) bool {
 	return f.none[key]
 }
 
-// learn has the workload find out what it needs to know before the first trial.
+// learn lets a Learner measure what it must know before the first trial.
 func (r *runner) learn(ctx context.Context) error {
 	l, ok := r.Workload.(bench.Learner)
 	if !ok {
@@ -87,19 +87,19 @@ func (r *runner) learn(ctx context.Context) error {
 	return nil
 }
 
-// notSetUp keeps why the trials of a cell are skipped, if there is an error. A cell that
-// asks for what there is not here is as unsupported as if Check had said so.
+// notSetUp keeps an error of Setup or Learn, because of which the trials of a cell are
+// skipped. If it is ErrUnsupported, the cell is as unsupported as if Check had said so.
 func (r *runner) notSetUp(cell int, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, bench.ErrUnsupported):
 		r.absent[cell] = refusal{why: err.Error()}
 	default:
-		r.broken[cell] = "its fixture could not be made: " + err.Error()
+		r.broken[cell] = "its fixture could not be set up: " + err.Error()
 	}
 }
 
-// setUp makes the fixture that the trials of a cell need, unless it is there.
+// setUp makes the fixture that the trials of a cell need, unless it exists.
 func (r *runner) setUp(ctx context.Context, cell int) {
 	f, ok := r.Workload.(bench.Fixturer)
 	key := r.fixtures.keys[cell]
@@ -113,7 +113,7 @@ func (r *runner) setUp(ctx context.Context, cell int) {
 		r.makeRoom(ctx)
 		began := r.Clock()
 		err = r.makeFixture(ctx, f, cell)
-		if !again { // the plan's time is for trials, and for what a bound makes necessary
+		if !again { // the budget is for trials, and for making again what Alive evicted
 			r.fixtures.took += r.Clock() - began
 		}
 		r.fixtures.tried[key] = err
@@ -136,8 +136,7 @@ func (r *runner) makeFixture(ctx context.Context, f bench.Fixturer, cell int) er
 	return nil
 }
 
-// makeRoom removes the fixtures that were not used for longest, until there may be one
-// more.
+// makeRoom removes the least recently used fixtures until there is room for one more.
 func (r *runner) makeRoom(ctx context.Context) {
 	k, ok := r.Workload.(bench.Keyer)
 	if !ok || k.Alive() == 0 {
@@ -153,7 +152,7 @@ func (r *runner) makeRoom(ctx context.Context) {
 	}
 }
 
-// removeFixtures works after the run was interrupted.
+// removeFixtures removes all fixtures, even after the run was interrupted.
 func (r *runner) removeFixtures(ctx context.Context) error {
 	for _, one := range r.fixtures.there {
 		r.fixtures.left = append(r.fixtures.left, one.Fixture)
@@ -161,11 +160,11 @@ func (r *runner) removeFixtures(ctx context.Context) error {
 	var errs []error
 	for _, f := range r.fixtures.left {
 		if err := removeIn(ctx, f.Remove); err != nil {
-			errs = append(errs, fmt.Errorf("remove the fixture: %w", err))
+			errs = append(errs, fmt.Errorf("remove a fixture: %w", err))
 		}
 	}
 	if err := removeIn(ctx, r.common.Remove); err != nil {
-		errs = append(errs, fmt.Errorf("remove what the cells have in common: %w", err))
+		errs = append(errs, fmt.Errorf("remove a fixture that cells share: %w", err))
 	}
 	return errors.Join(errs...)
 }

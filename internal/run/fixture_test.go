@@ -162,7 +162,7 @@ func TestFixturesAreTriedOnce(t *testing.T) {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
 		for _, s := range b.writer.samples {
-			if s.Outcome == bench.Skipped && s.Reason != "its fixture could not be made: no room" {
+			if s.Outcome == bench.Skipped && s.Reason != "its fixture could not be set up: no room" {
 				t.Errorf("cell %d is skipped for %q", s.Trial.Cell, s.Reason)
 			}
 		}
@@ -230,7 +230,7 @@ func TestLearn(t *testing.T) {
 		}
 		for i, want := range []bench.Sample{
 			{Outcome: bench.OK},
-			{Outcome: bench.Skipped, Reason: "its fixture could not be made: no good answer"},
+			{Outcome: bench.Skipped, Reason: "its fixture could not be set up: no good answer"},
 			{Outcome: bench.Unsupported, Reason: "not supported here: no network"},
 			{Outcome: bench.OK},
 		} {

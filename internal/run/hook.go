@@ -9,12 +9,12 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// hookTime is the longest time for one hook.
+// hookTime is the time limit of one hook.
 const hookTime = 2 * time.Minute
 
-// hooks runs the plan's hooks of one time, in order. engine is the trial's
-// own, or empty for all. A hook that fails ends the run: what it should have
-// set up is part of what is measured.
+// hooks runs the plan's hooks of one time, in order. engine is that of the trial, or
+// empty for all. A hook that fails ends the run, because its effect is part of the
+// measurement.
 func (r *runner) hooks(ctx context.Context, when bench.HookTime, engine string) error {
 	for _, h := range r.plan.Hooks {
 		if h.When != when {
@@ -46,8 +46,8 @@ func (r *runner) hook(ctx context.Context, h bench.Hook, engine string) error {
 	}
 }
 
-// restart restarts one engine or, where none is named, each of the plan's
-// that has a daemon.
+// restart restarts one engine or, if none is named, every engine of the plan that has
+// a daemon.
 func (r *runner) restart(ctx context.Context, engine string) error {
 	for name, e := range r.Engines {
 		if engine != "" && name != engine {

@@ -11,30 +11,30 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// cleanupTime is the longest time for one clean-up.
+// cleanupTime is the time limit of one clean-up.
 const cleanupTime = 20 * time.Second
 
-var errTrialLimit = errors.New("the trial met its time limit")
+var errTrialLimit = errors.New("the trial reached its time limit")
 
 // meter is the bench.Meter of one trial. Step allocates nothing.
 type meter struct {
-	ctx    context.Context // the trial's; kept because Cleanup and the time limit of an operation end or outlive it
+	ctx    context.Context // the trial's; kept because the time limit of an operation ends it and Cleanup outlives it
 	cancel context.CancelCauseFunc
 	clock  func() time.Duration
 	limit  time.Duration
 	timer  *time.Timer // ends the trial when an operation takes too long
 
-	known   map[string]bool // codes of notes; nil for any
+	known   map[string]bool // codes of known notes; nil = all
 	index   map[string]int
 	values  []float64
 	series  []bench.Series
-	room    int // for values of series
+	room    int // for further values of series
 	spread  []bench.Distribution
 	applied *bench.Applied
 	notes   []string
 	parts   []bench.PartOutcome
-	counted time.Duration // between the two looks at the host
-	misuse  error         // the first wrong use by the workload
+	counted time.Duration // between the two readings of the host's counters
+	misuse  error         // the first wrong call by the workload
 	cleanup error         // the first failure of a clean-up
 	stuck   bool
 }
@@ -57,8 +57,8 @@ func newMeter(ctx context.Context, clock func() time.Duration, limit time.Durati
 	return m
 }
 
-// errLost ends a trial whose containers are on a machine that cannot be reached.
-var errLost = errors.New("the connection to the machine of the containers was lost")
+// errLost ends a trial whose containers are on a machine that tare cannot reach any more.
+var errLost = errors.New("the connection to the machine with the containers was lost")
 
 // endWith ends the trial when lost is closed, until stop is called.
 func (m *meter) endWith(lost <-chan struct{}) (stop func()) {
@@ -79,14 +79,14 @@ func (m *meter) stop() {
 	m.cancel(nil)
 }
 
-// abandon cuts the meter off from a workload that goes on using it.
+// abandon marks the meter as still in use by a workload that does not return.
 func (m *meter) abandon() { m.stuck = true }
 
 // Now implements bench.Clock.
 func (m *meter) Now() time.Duration { return m.clock() }
 
-// Step implements bench.Clock. An operation that comes back in time although
-// the trial has ended meanwhile has still failed.
+// Step implements bench.Clock. An operation that succeeds after the trial has ended
+// counts as failed.
 func (m *meter) Step(name string, op func() error) (bench.Span, error) {
 	m.timer.Reset(m.limit)
 	begin := m.clock()
@@ -138,7 +138,8 @@ func (m *meter) Distribution(metric, hdr string) {
 	case slices.ContainsFunc(m.spread, func(d bench.Distribution) bool { return d.Metric == metric }):
 		m.wrong(fmt.Errorf("the workload reports the distribution of %q twice", metric))
 	case len(hdr) == 0 || len(hdr) > bench.MaxHDR || len(m.spread) == bench.MaxDistributions:
-		m.wrong(fmt.Errorf("the workload reports a distribution of %q that cannot be kept: %d bytes, after %d others", metric, len(hdr), len(m.spread)))
+		m.wrong(fmt.Errorf("the workload reports a distribution of %q that cannot be kept: %d bytes, after %d others",
+			metric, len(hdr), len(m.spread)))
 	default:
 		m.spread = append(m.spread, bench.Distribution{Metric: metric, HDR: hdr})
 	}
@@ -159,7 +160,7 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 // Note implements bench.Recorder.
 func (m *meter) Note(code string) {
 	if m.known != nil && !m.known[code] {
-		m.wrong(fmt.Errorf("the workload notes %q, which it does not declare", code))
+		m.wrong(fmt.Errorf("the workload attaches note %q, which it does not declare", code))
 		return
 	}
 	m.notes = append(m.notes, code)
@@ -168,8 +169,8 @@ func (m *meter) Note(code string) {
 // Part implements bench.Recorder.
 func (m *meter) Part(p bench.PartOutcome) { m.parts = append(m.parts, p) }
 
-// Cleanup implements bench.Clock. What fails is tried once more: a daemon that
-// was busy with a failed start may have come to rest.
+// Cleanup implements bench.Clock. It retries once: a daemon that was busy with a
+// failed start may have finished.
 func (m *meter) Cleanup(op func(ctx context.Context) error) {
 	err := m.cleanUp(op)
 	if err != nil {
@@ -186,8 +187,8 @@ func (m *meter) cleanUp(op func(ctx context.Context) error) error {
 	return op(ctx)
 }
 
-// conclude fills in how the trial ended. The run's own context tells a trial
-// that the user ended from one that ran out of time.
+// conclude fills in how the trial ended. The run's context tells whether the user
+// ended the trial, or its time was over.
 func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	if m.stuck {
 		// The workload may still write to the meter: take nothing from it.
@@ -212,7 +213,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 		err = m.limited(err, cause)
 	case run.Err() != nil:
 		s.Outcome = bench.Canceled
-	case errors.Is(err, bench.ErrOpTime): // one of several that a workload does at once
+	case errors.Is(err, bench.ErrOpTime): // the workload limits concurrent operations itself
 		s.Outcome = bench.TimedOut
 	}
 	if m.cleanup != nil && !errors.Is(err, m.cleanup) {
@@ -225,8 +226,7 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	}
 }
 
-// limited says what ended the trial instead of the foreign words that an engine
-// has for a context that ended.
+// limited replaces the engine's error about an ended context by what ended the trial.
 func (m *meter) limited(err, cause error) error {
 	var op *bench.OpError
 	name := "trial"
@@ -239,9 +239,9 @@ func (m *meter) limited(err, cause error) error {
 	return &bench.OpError{Op: name, Err: cause}
 }
 
-// Monotonic returns CLOCK_MONOTONIC as a function that costs no system call:
-// the runtime's own clock, moved to the kernel's origin. The two are read one
-// inside the other, and the tightest of a few readings is taken, so that they
+// Monotonic returns CLOCK_MONOTONIC as a function that needs no system call: the
+// clock of the Go runtime, shifted to the kernel's origin. It reads one clock between
+// two readings of the other, several times, and takes the closest pair, so that both
 // agree to well below a microsecond.
 func Monotonic() func() time.Duration {
 	const readings = 10

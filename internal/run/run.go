@@ -1,7 +1,7 @@
 // Package run executes the trials of a schedule. It owns the clock, the time
 // limits, warm-up, washout and clean-up, and makes exactly one sample for each
-// trial that was begun. Between trials it stores and tells; while something is
-// timed it does neither.
+// trial that began. It stores samples and reports progress between trials, never
+// while something is timed.
 package run
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/tare-bench/tare/internal/schedule"
 )
 
-// patience is after how many failed trials in a row a cell is given up: a
-// hanging engine must not use up the time of the others.
+// patience is the number of failed trials in a row after which a cell is given up: an
+// engine that hangs must not use up the time of the others.
 const patience = 3
 
-// ErrInterrupted is the error of a run that the user ended early. What was
-// measured is stored, and the run can be resumed.
+// ErrInterrupted is the error of a run that the user ended early. Its samples are
+// stored, and the run can be resumed.
 var ErrInterrupted = errors.New("interrupted")
 
-// Options say what to run and with what. Every field is required unless it
-// says otherwise.
+// Options are the inputs of Run. Every field is required unless its comment says
+// otherwise.
 type Options struct {
-	Header   bench.Header // its Metrics begin with those of the workload, followed by those of Instruments
+	Header   bench.Header // its Metrics are the workload's, followed by those of Instruments
 	Workload bench.Workload
 	Engines  map[string]bench.Engine // by name; at least those that the plan's cells name
 	Client   bench.Engine            // plain processes of this host, for load generators; see bench.Task
@@ -35,37 +35,37 @@ type Options struct {
 	Clock    func() time.Duration // CLOCK_MONOTONIC; see Monotonic
 	Now      func() time.Time     // the wall clock
 
-	// Instruments watch each trial. They begin in this order and end in the reverse one:
-	// the last is nearest to what it watches. There may be none.
+	// Instruments watch each trial. They begin in this order and end in reverse, so the
+	// last one is closest to the timed part. There may be none.
 	Instruments []bench.Instrument
-	// Stopped is how often this process has gone on after it was stopped, as with
-	// Ctrl-Z. Nil never is.
+	// Stopped returns how often this process has continued after a stop, as with
+	// Ctrl-Z. Nil means never.
 	Stopped func() int64
-	// Done are the samples that the run has already: it goes on after them.
+	// Done are the samples that a resumed run already has; the run continues after them.
 	Done []bench.Sample
-	// Precision ends the run when it is reached; nil never does.
+	// Precision ends the run when it is reached; may be nil.
 	Precision Precision
-	// Interrupt ends the run, once closed, after the trial in flight. Ending
-	// the context as well ends that trial too. Nil never interrupts.
+	// Interrupt, once closed, ends the run after the current trial. Ending the
+	// context as well ends that trial too. It may be nil.
 	Interrupt <-chan struct{}
-	// Observe is told what happens, between trials only; nil for nobody.
+	// Observe receives events, between trials only; may be nil.
 	Observe func(Event)
-	// Command runs the argv of a hook; nil refuses.
+	// Command runs the argv of a hook; nil refuses such hooks.
 	Command func(ctx context.Context, argv []string) error
 }
 
-// A Machine is the host as far as a run needs it.
+// A Machine is the part of the host that a run needs.
 type Machine interface {
-	// Settle waits until what the last trial left is gone, or the limit is over.
+	// Settle waits until the effects of the last trial are gone, or the limit is over.
 	Settle(ctx context.Context, limit time.Duration)
 	// DropCaches empties the page cache, dentries and inodes.
 	DropCaches(ctx context.Context) error
 }
 
-// A Precision says when enough is known.
+// A Precision says when a run knows enough to stop.
 type Precision interface {
 	Add(s bench.Sample)
-	// Reached is asked after each block.
+	// Reached is called after each block.
 	Reached() bool
 }
 
@@ -76,18 +76,18 @@ type Event interface{ event() }
 type (
 	// Began is the first event.
 	Began struct {
-		Trials int // in the whole schedule, those already done included
+		Trials int // in the whole schedule, with those already done
 		Done   int
 	}
-	// SetUpBegan comes before what the workload needs in a cell is found out or made, if
-	// it needs anything: before the first trial, or right before one.
+	// SetUpBegan comes before a Setup or Learn of the workload for a cell, if it has
+	// any: before the first trial, or right before one.
 	SetUpBegan struct{ Cell int }
 	// TrialBegan comes before each trial that is not skipped.
 	TrialBegan struct{ Trial bench.Trial }
 	// TrialEnded comes after each sample was stored.
 	TrialEnded struct{ Sample bench.Sample }
-	// Ended is the last event, also of an interrupted run.
-	Ended struct{ Reason bench.StopReason } // empty where the run did not finish
+	// Ended is the last event, even if the run was interrupted.
+	Ended struct{ Reason bench.StopReason } // empty if the run did not finish
 )
 
 func (Began) event()      {}
@@ -96,10 +96,9 @@ func (TrialBegan) event() {}
 func (TrialEnded) event() {}
 func (Ended) event()      {}
 
-// Run executes the trials that are not done yet, finishes the stored run, and
-// removes every fixture. Its error is ErrInterrupted, or says what kept the run
-// from going on; whatever was stored before stays stored. The engines are left
-// open.
+// Run executes the trials that are not done yet, removes every fixture, and finishes
+// the stored run. Its error is ErrInterrupted, or says why the run could not continue;
+// the samples so far stay stored. Run does not close the engines.
 func Run(ctx context.Context, o Options) (bench.End, error) {
 	r := newRunner(o)
 	defer quiet()()
@@ -128,8 +127,8 @@ type runner struct {
 	failures []int                    // failed trials in a row, by cell
 	lastWhy  []string                 // the reason of the last failure, by cell
 	broken   []string                 // why a cell cannot run at all, by cell
-	absent   []refusal                // why its engine cannot do what a cell asks for, by cell
-	doubts   map[string]time.Duration // until when an engine is waited for, on the run's clock, by its name
+	absent   []refusal                // why the engine does not support a cell, by cell
+	doubts   map[string]time.Duration // until when the runner waits for an engine, on the run's clock, by its name
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
 	notes         map[string]bool // codes of those that the workload may attach
@@ -177,7 +176,7 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 	if err := r.hooks(ctx, bench.BeforeRun, ""); err != nil {
 		return "", err
 	}
-	// What was set up is taken down however the run ends.
+	// However the run ends, its fixtures are removed and the last hooks run.
 	defer func() {
 		err = errors.Join(err, r.removeFixtures(ctx), r.hooks(context.WithoutCancel(ctx), bench.AfterRun, ""))
 	}()
@@ -211,9 +210,9 @@ func (r *runner) checkCell(ctx context.Context, cell int) error {
 	return r.Workload.Check(ctx, task)
 }
 
-// Refused says, by cell, why a run of this plan would measure nothing: its workload or
-// its engine refuses every cell. It is nil if one is not refused. That one is prepared,
-// as it would be before its first trial.
+// Refused returns, by cell, why a run of this plan would measure nothing: the workload or
+// the engine refuses every cell. It returns nil at the first cell that is not refused;
+// that cell is then prepared, as before its first trial.
 func Refused(ctx context.Context, o Options) []error {
 	r := newRunner(o)
 	ctx, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
@@ -232,8 +231,8 @@ func Refused(ctx context.Context, o Options) []error {
 	return why
 }
 
-// blocks runs the trials block by block until one of the reasons to stop holds
-// at the beginning of a block.
+// blocks runs the trials block by block, until there is a reason to stop before the
+// next block.
 func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	began := r.Clock()
 	for i := len(r.Done); i < len(r.trials); i++ {
@@ -276,9 +275,8 @@ func (r *runner) interrupted(ctx context.Context) bool {
 	}
 }
 
-// stop returns why the run ends before the given block, or nothing. It never
-// looks at which cell is better: stopping on significance would make
-// differences out of noise.
+// stop returns why the run ends before the given block, or nothing. It never looks at
+// which cell is better: stopping on significance would turn noise into differences.
 func (r *runner) stop(block int, spent time.Duration) bench.StopReason {
 	switch {
 	case r.allGivenUp():
@@ -292,8 +290,8 @@ func (r *runner) stop(block int, spent time.Duration) bench.StopReason {
 	}
 }
 
-// store appends a sample. It works after the run was cancelled: a trial that
-// was begun has a sample.
+// store appends a sample, even after the run was canceled: every trial that began has
+// a sample.
 func (r *runner) store(ctx context.Context, s bench.Sample) error {
 	r.count(s)
 	r.doubt(s)
@@ -324,7 +322,8 @@ func (r *runner) givenUp(cell int) string {
 		return r.broken[cell]
 	}
 	if r.failures[cell] >= patience {
-		return fmt.Sprintf("given up after %d failed trials in a row; the last: %s", r.failures[cell], r.lastWhy[cell])
+		return fmt.Sprintf(
+			"given up after %d failed trials in a row; last failure: %s", r.failures[cell], r.lastWhy[cell])
 	}
 	return ""
 }

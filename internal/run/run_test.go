@@ -180,14 +180,14 @@ func TestFailures(t *testing.T) {
 		{"operation fails", func(_ context.Context, _ bench.Task, m bench.Meter) error {
 			return timed(m, func() error { return errBroken })
 		}, bench.Failed, "work", "work: it broke"},
-		{"operation hangs", hang, bench.TimedOut, "work", "work: the operation met its time limit of 10s"},
+		{"operation hangs", hang, bench.TimedOut, "work", "work: the operation reached its time limit of 10s"},
 		{"trial hangs", func(ctx context.Context, _ bench.Task, _ bench.Meter) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, bench.TimedOut, "trial", "trial: the trial met its time limit"},
+		}, bench.TimedOut, "trial", "trial: the trial reached its time limit"},
 		{"comes back after its limit", func(_ context.Context, _ bench.Task, m bench.Meter) error {
 			return timed(m, func() error { time.Sleep(11 * time.Second); return nil })
-		}, bench.TimedOut, "work", "work: the operation met its time limit of 10s"},
+		}, bench.TimedOut, "work", "work: the operation reached its time limit of 10s"},
 		{"clean-up fails", func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			m.Cleanup(func(context.Context) error { return errBroken })
 			return work(1)(ctx, task, m)
@@ -244,7 +244,7 @@ func TestUndeclaredNote(t *testing.T) {
 		if _, err := run.Run(t.Context(), b.options); err != nil {
 			t.Fatal(err)
 		}
-		const want = `the workload notes "odd", which it does not declare`
+		const want = `the workload attaches note "odd", which it does not declare`
 		if s := b.writer.samples[0]; s.Outcome != bench.Failed || s.Reason != want || s.Notes != nil {
 			t.Errorf("%s: %q, notes %q; want failed: %q, without notes", s.Outcome, s.Reason, s.Notes, want)
 		}
@@ -285,7 +285,7 @@ func TestGivesUpOnACell(t *testing.T) {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
 		for _, s := range b.writer.samples {
-			if s.Outcome == bench.Skipped && !strings.Contains(s.Reason, "given up after 3 failed trials in a row; the last: always") {
+			if s.Outcome == bench.Skipped && !strings.Contains(s.Reason, "given up after 3 failed trials in a row; last failure: always") {
 				t.Errorf("skipped for %q", s.Reason)
 			}
 		}
@@ -386,7 +386,7 @@ func TestStuck(t *testing.T) {
 		}, "a")
 		_, err := run.Run(t.Context(), b.options)
 		close(release)
-		if err == nil || !strings.Contains(err.Error(), "did not return after its time was up") {
+		if err == nil || !strings.Contains(err.Error(), "did not return after its time limit") {
 			t.Fatalf("error %v, want one that says that the trial does not return", err)
 		}
 		if diff := cmp.Diff(map[bench.Outcome]int{bench.TimedOut: 1}, outcomes(b.writer.samples)); diff != "" {

@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// garbage is how much may be allocated between two collections. It bounds
-	// tare's memory while its collector never runs inside a trial.
+	// garbage is how much tare may allocate between two collections. It bounds tare's
+	// memory, because the collector never runs inside a trial.
 	garbage = 8 << 20
-	// memoryLimit lets the collector run even inside a trial rather than take
-	// a machine's memory, should one trial allocate far more than any should.
+	// memoryLimit lets the collector run even inside a trial, if that trial allocates
+	// far more than any should, so that tare does not exhaust the machine's memory.
 	memoryLimit = 256 << 20
 )
 
-// quiet keeps the garbage collector out of the trials until the returned
-// function is called, and Go's scheduler to one processor: with more, each
-// time that tare begins to wait for a runtime's command, another of its threads
-// wakes up and looks for work that is not there. Measured, that was a third of
-// the CPU time that tare used in trials. A workload that does several things at once
-// gives itself more for that time.
+// quiet keeps the garbage collector out of the trials, and limits Go's scheduler to one
+// processor, until the returned function is called. With more processors, each time
+// that tare begins to wait for a runtime's command, another of its threads wakes up and
+// finds no work. Measured, that was a third of the CPU time that tare used in trials. A
+// workload that works concurrently raises the limit for that time.
 func quiet() (restore func()) {
 	percent := debug.SetGCPercent(-1)
 	limit := debug.SetMemoryLimit(memoryLimit)
@@ -48,11 +47,11 @@ func collectGarbage() {
 	}
 }
 
-// usage is what this process used inside trials of engines that are programs
-// of their own (see bench.Inliner), its children not included.
+// usage is the usage of this process, without its children, inside trials of engines
+// that are not a bench.Inliner.
 type usage struct{ cpu, wall time.Duration }
 
-// during adds what f, a trial, makes this process use.
+// during adds the usage of this process during f, a trial.
 func (u *usage) during(clock func() time.Duration, f func() error) error {
 	began, cpu := clock(), affinity.CPUTime()
 	err := f()
@@ -65,11 +64,11 @@ func (u *usage) overhead(null time.Duration) bench.Overhead {
 	return bench.Overhead{NullOperation: null, CPU: u.cpu, Wall: u.wall, MaxRSS: maxRSS()}
 }
 
-// maxRSS returns the most memory that this process has had resident, in bytes.
+// maxRSS returns the peak resident memory of this process, in bytes.
 func maxRSS() int64 {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		panic("this kernel does not count what a process uses: " + err.Error())
+		panic("this kernel does not count the usage of a process: " + err.Error())
 	}
 	return r.Maxrss << 10
 }

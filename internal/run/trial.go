@@ -12,15 +12,15 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// grace is how long a trial may go on after its time is up, for its clean-up.
+// grace is how long a trial may run past its time limit, for its clean-up.
 const grace = 2*cleanupTime + 10*time.Second
 
-// errStuck is the error of a trial that does not end: its goroutine still uses
-// the engine, so nothing that is measured after it could be trusted.
-var errStuck = errors.New("did not return after its time was up; the run cannot go on beside it")
+// errStuck is the error of a trial that does not end: its goroutine still uses the
+// engine, so no later measurement could be trusted.
+var errStuck = errors.New("did not return after its time limit; the run cannot continue while it hangs")
 
-// trial runs one trial and returns its one sample. The error, if any, is why
-// the run cannot go on after it.
+// trial runs one trial and returns its one sample. The error, if any, says why the
+// run cannot continue.
 func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error) {
 	began := r.Clock()
 	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
@@ -47,8 +47,8 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	m.conclude(&s, ctx, err)
 	m.stop()
 	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {
-		// The engine refuses what the cell asks for. It will not think better of it.
-		if s.Operation == opReset || s.Operation == opPrepare { // the runner's words: it is about the cell, and no step of it
+		// The engine does not support the cell, and will not later.
+		if s.Operation == opReset || s.Operation == opPrepare { // internal names that mean nothing to users
 			s.Reason = strings.TrimPrefix(s.Reason, s.Operation+": ")
 		}
 		s.Outcome, r.absent[t.Cell] = bench.Unsupported, refusal{s.Operation, s.Reason}
@@ -71,18 +71,18 @@ const (
 	opPrepare = "prepare"
 )
 
-// A refusal is why an engine cannot do what a cell asks for, and in what operation
-// it said so; empty where that was known before.
+// A refusal says why an engine does not support a cell, and in which operation it said
+// so; empty if that was known before the trial.
 type refusal struct{ operation, why string }
 
-// fatalError is an error after which the run cannot go on.
+// fatalError is an error after which the run cannot continue.
 type fatalError struct{ err error }
 
 func (e *fatalError) Error() string { return e.err.Error() }
 func (e *fatalError) Unwrap() error { return e.err }
 
-// ready does what comes before the timed part: hooks, the fixture, the engine's
-// preparation and the washout.
+// ready does everything before the timed part: hooks, the fixture's reset, the engine's
+// preparation and the washout, in this order.
 func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	cell := r.plan.Cells[t.Cell]
 	if err := r.hooks(run, bench.BeforeTrial, cell.Engine); err != nil {
@@ -134,20 +134,19 @@ func (r *runner) measure(m *meter, t bench.Trial, began time.Duration) error {
 	return err
 }
 
-// errStopped is the error of a trial whose times hold a pause of tare itself.
-var errStopped = errors.New("tare was stopped meanwhile (SIGSTOP or Ctrl-Z), so its times mean nothing")
+// errStopped is the error of a trial whose times include a pause of tare itself.
+var errStopped = errors.New("tare was stopped during the trial (SIGSTOP or Ctrl-Z), so its times mean nothing")
 
 func (r *runner) stopped() int64 {
 	if r.Stopped == nil {
 		return 0
 	}
-	time.Sleep(time.Millisecond) // for the goroutine that learns of it
+	time.Sleep(time.Millisecond) // lets the goroutine that counts SIGCONT run
 	return r.Stopped()
 }
 
-// await runs a trial, and waits for a while longer once its time is up. The
-// trial has a goroutine of its own only so that one that never returns can be
-// left behind.
+// await runs a trial, and waits for grace after its time limit. The trial runs in a
+// goroutine of its own so that the runner can abandon one that never returns.
 func (r *runner) await(m *meter, trial func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- trial() }()
@@ -167,7 +166,7 @@ func (r *runner) await(m *meter, trial func() error) error {
 	}
 }
 
-// task is what the workload is given for a cell, but for the fixture.
+// task returns the Task of a cell, without the fixture.
 func (r *runner) task(cell int) bench.Task {
 	c := r.plan.Cells[cell]
 	params := make(map[string]string)
@@ -182,7 +181,7 @@ func (r *runner) task(cell int) bench.Task {
 	}
 }
 
-// earlier returns what a metric was last in a cell before the run was resumed.
+// earlier returns the last value of a metric in a cell before the run was resumed.
 func (r *runner) earlier(cell int, metric string) (float64, bool) {
 	i := slices.IndexFunc(r.Header.Metrics, func(m bench.Metric) bool { return m.Name == metric })
 	for _, s := range slices.Backward(r.Done) {

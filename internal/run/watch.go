@@ -8,11 +8,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A watch is what the instruments of a run do in each trial.
+// A watch runs the instruments in each trial.
 type watch struct {
 	instruments []bench.Instrument
-	metrics     []int             // how many each has
-	calls       bench.CallCounter // nil where system calls are not counted
+	metrics     []int             // the number that each instrument has
+	calls       bench.CallCounter // nil if system calls are not counted
 }
 
 func newWatch(all []bench.Instrument) watch {
@@ -33,7 +33,7 @@ func (w *watch) begin(t bench.Trial, began time.Duration) {
 	}
 }
 
-// end is called just after it. The values of the instruments are the last of m's.
+// end is called just after the timed part. The instruments' values come last in m's.
 func (w *watch) end(m *meter) {
 	dst := m.values
 	for n, i := range slices.Backward(w.instruments) {
@@ -43,7 +43,7 @@ func (w *watch) end(m *meter) {
 	}
 }
 
-// trace is what the instruments saw in a trial that has ended; nil for nothing.
+// trace returns the events of a trial that has ended; nil if there are none.
 func (w *watch) trace() *bench.Trace {
 	var t bench.Trace
 	room := bench.MaxTraceBytes
@@ -69,7 +69,7 @@ func (w *watch) trace() *bench.Trace {
 	return &t
 }
 
-// engine returns e, with what counts the system calls of its containers.
+// engine returns e, with the counter of system calls if there is one.
 func (w *watch) engine(e bench.Engine) bench.Engine {
 	if w.calls == nil {
 		return e

@@ -34,10 +34,10 @@ func Trials(blocks [][]int, warmup int) []bench.Trial {
 	return trials
 }
 
-// permutation draws an order of n cells (Fisher & Yates). Each block has a
-// stream of its own, so that the order of a block does not depend on how many
-// blocks there are. It is written out because the library promises the stream
-// of PCG for ever, but not what Perm makes of it.
+// permutation draws an order of n cells (Fisher & Yates). Each block has a random
+// stream of its own, so its order does not depend on the number of blocks. It does
+// not use Perm, because the library guarantees the stream of PCG for ever, but not
+// the result of Perm.
 func permutation(seed, block uint64, n int) []int {
 	src := rand.NewPCG(seed, block)
 	order := make([]int, n)

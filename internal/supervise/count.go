@@ -11,19 +11,41 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Counts is what the kernel counted for a process since it was started. What it
-// does not tell is NaN, never zero.
+// What is counted for whom. A Process is one container; "first" is the first process in
+// it, which the engine names (bench.Overseer).
+//
+//	counter        counted for                        starts at
+//	tally, calls   first and its living descendants   each process's own start
+//	age            first                              its start
+//	strain         the control groups of first        see below
+//	network, queue the network namespace of first     see below
+//	relayed        programs that the engine began     their start
+//	               to pass its packets on
+//
+// A control group or network namespace of the container's own begins at zero with it. If
+// it is tare's (a plain process, network host), the counters from just before the start
+// are subtracted: surroundings keeps them. If a control group is that of the parent of
+// first, such as an engine's service that makes containers without groups, it also counts
+// others, so the strain is unknown.
+//
+// Count is what was counted since the start, for a container that does one thing.
+// CountNew is what was counted since the last CountNew: the parts of a survey that share
+// a container, and the trials that share a server, each get their own share. Record sums
+// the processes of a trial, such as client and server.
+
+// Counts is what the kernel counted for a process since it was started. An unknown
+// value is NaN, never zero.
 type Counts struct {
-	tally   proc.Tally    // of its processes, added up
-	age     float64       // s, for which its first process has been there
+	tally   proc.Tally    // of its processes, summed
+	age     float64       // of its first process, in s
 	strain  cgroup.Strain // of its control group
 	network proc.Snapshot // of its network namespace
 	queue   netpath.Queue
-	relayed float64 // s of CPU time of programs that pass its packets on
-	calls   float64 // system calls of its processes, added up
+	relayed float64 // CPU time, in s, of programs that pass its packets on
+	calls   float64 // system calls of its processes, summed
 }
 
-// nothing is the Counts of a process that cannot be looked at.
+// nothing is the Counts of a process about which nothing is known.
 func nothing() Counts {
 	nan := math.NaN()
 	c := Counts{age: nan, strain: cgroup.NoStrain(), relayed: nan, calls: nan}
@@ -38,7 +60,7 @@ func nothing() Counts {
 	return c
 }
 
-// since takes off what had been counted before; the zero Counts is nothing yet.
+// since subtracts what had been counted before; the zero Counts subtracts nothing.
 func (c *Counts) since(before *Counts) *Counts {
 	d := *c
 	d.tally = c.tally.Minus(before.tally)
@@ -53,10 +75,9 @@ func (c *Counts) since(before *Counts) *Counts {
 	return &d
 }
 
-// Count looks at what the kernel has counted for the process so far. It is to be
-// called outside of what is timed, while the process inside is there: loads stay
-// after their reports. Of a program that ended while Output waited for it, it is
-// what was counted when it was last looked at.
+// Count reads what the kernel has counted for the process so far. Call it when nothing
+// is timed and the process inside is alive: loads stay after their reports. For a program
+// that ended while Output waited for it, Count returns the last reading before the end.
 func (p *Process) Count(ctx context.Context) *Counts {
 	if c, ok := p.count(ctx); ok {
 		p.last = c
@@ -64,10 +85,9 @@ func (p *Process) Count(ctx context.Context) *Counts {
 	return &p.last
 }
 
-// CountNew is what the kernel has counted since it was last called, or else since the
-// party was started; nothing where it cannot be looked at any more. It is called as
-// Count is, and tells apart what is done in one container by turns, or in trial after
-// trial.
+// CountNew returns what the kernel has counted since the last CountNew, or since the
+// process was started; nothing is known if the process has ended. Call it as Count. It
+// separates the parts that take turns in one container, and the trials of one server.
 func (p *Process) CountNew(ctx context.Context) *Counts {
 	now, _ := p.count(ctx)
 	counts := now.since(&p.turned)
@@ -75,14 +95,14 @@ func (p *Process) CountNew(ctx context.Context) *Counts {
 	return counts
 }
 
-// count looks; false where there is nothing to look at any more.
+// count reads the counters; false if the process has ended or is unknown.
 func (p *Process) count(ctx context.Context) (Counts, bool) {
 	if !p.find(ctx) {
 		return nothing(), false
 	}
 	c := p.surroundings.of(p.first, p.calls)
 	c.relayed = p.relayed()
-	// A number is used again: what was read must have been of this process.
+	// The kernel reuses PIDs: check that the counters were those of this process.
 	if now, err := proc.Find("/", p.first.PID); err != nil || now.Start != p.first.Start || now.State == 'Z' {
 		return nothing(), false
 	}
@@ -110,8 +130,8 @@ func (p *Process) find(ctx context.Context) bool {
 	return true
 }
 
-// watch looks at the process now and then until the returned function is called,
-// so that something is known of a program that ends by itself.
+// watch reads the counters regularly until the returned function is called, so that
+// there are values for a program that ends by itself.
 func (p *Process) watch(ctx context.Context) (stop func()) {
 	watching, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -133,6 +153,6 @@ func (p *Process) watch(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// watchEvery is how often: what a program does in its last moments is missed,
-// and each look takes about a millisecond of CPU time.
+// watchEvery is the interval of the readings: what a program does after the last one is
+// missed, and each takes about a millisecond of CPU time.
 const watchEvery = 100 * time.Millisecond

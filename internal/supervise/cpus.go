@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
-// Threads is how many threads the option of that name means, as a program has to
-// be told: "all" are as many as CPUs that the container may run on.
+// Threads returns the number of threads that the option of that name means, as an
+// argument: "all" means one for each CPU that the container may run on.
 func Threads(t bench.Task) string {
 	if n := t.Params["threads"]; n != "all" {
 		return n

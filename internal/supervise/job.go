@@ -11,22 +11,22 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A Job is the work of one container in a trial, and how it is heard of: a load
-// of the agent's, or another program.
+// A Job is the work of one container in a trial, a load of the agent or another
+// program, and how its results are read.
 type Job struct {
 	Role string     // in errors, such as "server"; it may be empty
-	Spec bench.Spec // of the container; of a load without Image and Argv
+	Spec bench.Spec // of the container; for a load without Image and Argv
 	Load []string   // name and options of a load, see LoadOf; nil = another program
-	// Serves tells that the load goes on once it has reported.
+	// Serves says that the load continues after it has reported.
 	Serves bool
 
-	// Prepare has what the work needs beside its container; it may be nil, as may
-	// each of these.
+	// Prepare makes what the work needs besides its container. This and the
+	// following functions may be nil.
 	Prepare func(context.Context) error
-	// Read waits for the work of another program, and returns what it found.
+	// Read waits for another program to finish its work, and returns its results.
 	Read func(context.Context, *Process) (*load.Report, error)
-	// Finish makes metrics of what a load reported, where there is more to do than
-	// to Tell it. The process is still there.
+	// Finish turns a load's report into metrics, if Tell is not enough. The process
+	// is still alive.
 	Finish func(context.Context, *Process, bench.Meter, *load.Report) error
 }
 
@@ -35,7 +35,7 @@ func LoadOf(name string, options map[string]string) []string {
 	return append([]string{name}, load.Words(options)...)
 }
 
-// spec is what the engine is asked for.
+// spec returns the Spec for the engine.
 func (j *Job) spec() bench.Spec {
 	spec := j.Spec
 	if j.Load != nil {
@@ -44,7 +44,7 @@ func (j *Job) spec() bench.Spec {
 	return spec
 }
 
-// done waits for the work to be done, the nth load of its process, and reports it.
+// done waits until the job, the nth load of its process, is done, and reports its results.
 func (j *Job) done(ctx context.Context, p *Process, m bench.Meter, nth int) error {
 	report, err := j.report(ctx, p, nth)
 	switch {
@@ -68,7 +68,7 @@ func (j *Job) report(ctx context.Context, p *Process, nth int) (*load.Report, er
 	return reports[nth-1], nil
 }
 
-// Tell reports what a load found.
+// Tell reports the results of a load.
 func Tell(to bench.Recorder, r *load.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		to.Record(name, r.Values[name])
@@ -81,9 +81,8 @@ func Tell(to bench.Recorder, r *load.Report) {
 	}
 }
 
-// Jobs are what the trials of a cell consist of, each in a container of its own.
-// It is a Fixture that has the engine prepare, before each trial, what the trial
-// will create.
+// Jobs is the work of a cell's trials, each job in a container of its own. It is a
+// Fixture: before each trial, it lets the engine prepare the containers.
 type Jobs struct {
 	engine bench.Engine
 	jobs   []Job
@@ -115,9 +114,9 @@ func prepare(ctx context.Context, e bench.Engine, spec bench.Spec, jobs ...Job) 
 // Remove implements bench.Fixture.
 func (*Jobs) Remove(context.Context) error { return nil }
 
-// Work does one trial with the Fixture of its cell: the jobs, one after the other.
-// It reports what they find, what the kernel counted for them, and what the engine
-// applied to the first.
+// Work does one trial with the Fixture of its cell: the jobs, one after the other. It
+// reports their results, what the kernel counted for them, and what the engine applied
+// to the first.
 func Work(ctx context.Context, t bench.Task, m bench.Meter) error {
 	f, ok := t.Fixture.(interface {
 		work(context.Context, bench.Meter) error
@@ -158,8 +157,8 @@ func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (
 	return counts, m.Applied(spec, p.Applied(ctx, m))
 }
 
-// Loads returns the argv of the agent that runs loads, one after the other, each
-// a name followed by its options, and then stays until it is stopped.
+// Loads returns the argv of an agent that runs loads one after the other, and then
+// stays until it is stopped. Each load is a name followed by its options.
 func Loads(loads ...[]string) []string {
 	argv := []string{agent.Path, "load"}
 	for i, l := range loads {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxErr is how much is kept of what a process says to its standard error.
+// maxErr is how much of a process's standard error is kept, in bytes.
 const maxErr = 4 << 10
 
 // output keeps the beginning of what a process prints.
@@ -15,14 +15,14 @@ type output struct {
 
 	mu      sync.Mutex
 	bytes   []byte
-	more    bool // than limit
-	wanted  int  // lines
+	more    bool // there was more than limit
+	wanted  int  // number of lines that close reached
 	reached chan struct{}
 }
 
 func (o *output) open(limit int) { o.limit = limit }
 
-// Write never fails, so that a process that prints without end is drained.
+// Write never fails, so that a process that prints too much does not block.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,14 +33,14 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// after returns a channel that is closed once there are n lines, or more text
-// than is kept.
+// after returns a channel that is closed once there are n lines, or more text than the
+// limit.
 func (o *output) after(n int) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	reached := make(chan struct{})
 	o.wanted, o.reached = n, reached
-	o.tell() // they may be there already
+	o.tell() // the lines may be there already
 	return reached
 }
 
@@ -53,7 +53,7 @@ func (o *output) tell() {
 
 func lines(text []byte) int { return bytes.Count(text, []byte("\n")) }
 
-// whole is the text without a last line that has not ended yet.
+// whole returns the text without an unfinished last line.
 func whole(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
 // text returns what was kept so far.
@@ -63,7 +63,7 @@ func (o *output) text() []byte {
 	return bytes.Clone(o.bytes)
 }
 
-// overflow returns err if there was more than is kept.
+// overflow returns err if there was more text than the limit.
 func (o *output) overflow(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,10 +73,10 @@ func (o *output) overflow(err error) error {
 	return nil
 }
 
-// said quotes the first line, for the end of an error.
+// said quotes the first line, to be appended to an error.
 func (o *output) said() string {
 	if text := o.text(); len(bytes.TrimSpace(text)) > 0 {
-		return "; it said " + firstLine(text)
+		return "; it printed " + firstLine(text)
 	}
 	return ""
 }

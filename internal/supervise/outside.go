@@ -11,11 +11,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// cleanupTime is the longest time for one clean-up outside of trials.
+// cleanupTime is the time limit of one clean-up outside of trials.
 const cleanupTime = time.Minute
 
-// Outside is the Clock of what is done outside of trials, such as in Setup of a Fixture.
-// Its steps have no limit but that of their own contexts. It is for one goroutine.
+// Outside is a Clock for use outside of trials, such as in Setup. Its steps have no time
+// limit except that of their own contexts. It is for one goroutine.
 type Outside struct{ errs []error }
 
 var _ bench.Clock = (*Outside)(nil)
@@ -38,18 +38,18 @@ func (o *Outside) Step(name string, op func() error) (bench.Span, error) {
 	return bench.Span{Begin: begin, End: o.Now()}, nil
 }
 
-// Cleanup implements bench.Clock; its error is one of Err's.
+// Cleanup implements bench.Clock; Err returns its error.
 func (o *Outside) Cleanup(op func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
 	err := op(ctx)
 	if err != nil {
-		err = op(ctx) // as in a trial, what fails is tried once more
+		err = op(ctx) // one retry, as in a trial
 	}
 	if err != nil {
 		o.errs = append(o.errs, fmt.Errorf("clean-up: %w", err))
 	}
 }
 
-// Err is what could not be cleaned up so far; nil if all could.
+// Err returns the errors of all clean-ups so far; nil if there were none.
 func (o *Outside) Err() error { return errors.Join(o.errs...) }

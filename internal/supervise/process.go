@@ -1,14 +1,14 @@
-// Package supervise supervises one container, or plain process: what bears a load, or what
-// makes one. It is started, listened to, counted and removed, and belongs to nobody's
-// trial: a workload starts one in each trial, or one in Setup that its Fixture keeps. It
-// times nothing.
+// Package supervise supervises one container or plain process, such as a server or a
+// client: it starts the process, reads its output, counts what it uses, and removes it.
+// The process does not belong to a trial: a workload starts one in each trial, or one in
+// Setup that its Fixture keeps. The package times nothing.
 //
 //	p, err := supervise.Start(ctx, t.Engine, spec, m, "server") // m is the trial's Meter
 //	…
 //	defer m.Cleanup(p.Remove)
 //
-// What the kernel counted for it is told by Count, once its loads have reported, and
-// becomes metrics by Record; Counters declares these:
+// Count returns what the kernel counted for the process, once its loads have reported;
+// Record turns it into metrics, and Counters declares these:
 //
 //	func (w workload) Metrics() []bench.Metric { return append(own(), supervise.Counters()...) }
 //	…
@@ -30,45 +30,45 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// ErrNotReady is wrapped by the error of a service that was still not ready at the end
-// of all the time that it had.
+// ErrNotReady is wrapped by the error of a service that was not ready when its time
+// was over.
 var ErrNotReady = errors.New("not ready in time")
 
 // A Process is one container that has been started.
 type Process struct {
 	role      string
 	engine    bench.Engine
-	calls     bench.CallCounter // nil where system calls are not counted
+	calls     bench.CallCounter // nil if system calls are not counted
 	container bench.Container
-	leave     context.CancelCauseFunc // ends what the engine does for it, such as copying its output
+	leave     context.CancelCauseFunc // ends the engine's work for it, such as copying its output
 	out, err  output
 	applied   bench.Applied
-	dir       string // that bench.DataDir is
+	dir       string // the directory that stands for bench.DataDir
 	path      []string
 	created   bench.Span
 	started   bench.Span
 
 	surroundings *surroundings
-	first        proc.Process // inside; zero until it was looked for
+	first        proc.Process // the first process inside; zero until it was found
 	relays       []int        // processes that pass its packets on
-	last         Counts       // when it was last looked at
-	turned       Counts       // at the last turn
+	last         Counts       // the last reading
+	turned       Counts       // at the last CountNew
 }
 
-// Start makes and starts a container for the named role, such as "server". Where
-// the engine keeps data in a directory of another name, arguments get that one
-// in place of bench.DataDir. What the engine applied is held to spec.
+// Start makes and starts a container for the named role, such as "server". If the
+// engine keeps data in another directory, arguments get that one in place of
+// bench.DataDir. Start fails if the engine did not apply spec.
 //
-// The clock, a trial's or an Outside, is that of the start, and not kept. Nor is ctx:
-// once Start has returned, the process is there until Remove. If Start fails, nothing is
-// left behind.
+// The clock is a trial's or an Outside; it times the start and is not kept. Neither is
+// ctx: once Start has returned, the process stays until Remove. If Start fails, nothing
+// is left behind.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string) (*Process, error) {
 	return StartHeard(ctx, e, spec, c, role, nil)
 }
 
-// StartHeard is Start, of a process whose standard output and error are also told
-// to ear as they come, each by itself; its Write must not fail and not block. Nil is
-// nobody.
+// StartHeard is Start for a process whose standard output and error are also written to
+// a listener: ear returns one writer for each of them, whose Write must not fail or
+// block. A nil ear means none.
 func StartHeard(
 	ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string, ear func() io.Writer,
 ) (*Process, error) {
@@ -85,7 +85,7 @@ func StartHeard(
 	out, errs := p.writers(ear)
 	for _, step := range []struct {
 		name string
-		took *bench.Span // nil for what is of no interest
+		took *bench.Span // nil if nobody needs it
 		do   func() error
 	}{
 		{"create", &p.created, func() (err error) { p.container, err = e.Create(ctx, spec); return err }},
@@ -105,7 +105,7 @@ func StartHeard(
 	return p, nil
 }
 
-// writers are where the process's output goes.
+// writers returns the writers for the process's output.
 func (p *Process) writers(ear func() io.Writer) (stdout, stderr io.Writer) {
 	if ear == nil {
 		return &p.out, &p.err
@@ -113,10 +113,10 @@ func (p *Process) writers(ear func() io.Writer) (stdout, stderr io.Writer) {
 	return io.MultiWriter(&p.out, ear()), io.MultiWriter(&p.err, ear())
 }
 
-// Spans are how long the calls of create and start took.
+// Spans returns when the engine's create and start began and ended.
 func (p *Process) Spans() (create, start bench.Span) { return p.created, p.started }
 
-// place puts the directory that the data will be in into the arguments.
+// place puts the actual data directory into the arguments.
 func (p *Process) place(spec *bench.Spec) (err error) {
 	p.dir = bench.DataDir
 	if !slices.ContainsFunc(spec.Argv, func(arg string) bool { return strings.Contains(arg, bench.DataDir) }) {
@@ -127,7 +127,7 @@ func (p *Process) place(spec *bench.Spec) (err error) {
 	return err
 }
 
-// DataDir is where the next container that an engine makes of spec has its data.
+// DataDir returns the data directory of the next container that an engine makes of spec.
 func DataDir(e bench.Engine, spec bench.Spec) (string, error) {
 	if k, ok := bench.As[bench.DataKeeper](e); ok {
 		return k.DataDir(spec)
@@ -135,8 +135,8 @@ func DataDir(e bench.Engine, spec bench.Spec) (string, error) {
 	return bench.DataDir, nil
 }
 
-// Renamed returns arguments with another name for the data's directory. It may
-// be another one in each trial, and is no difference between them.
+// Renamed returns arguments with another name for the data directory. The name may
+// change from trial to trial, which is no difference between trials.
 func Renamed(argv []string, from, to string) []string {
 	out := make([]string, len(argv))
 	for i, arg := range argv {
@@ -159,15 +159,15 @@ func (p *Process) named(err error) error {
 	return fmt.Errorf("%s: %w", p.role, err)
 }
 
-// Container is what the engine made, for its capabilities.
+// Container returns the engine's container, for calls of the engine's capabilities.
 func (p *Process) Container() bench.Container { return p.container }
 
-// Applied is what the engine applied, read back once more: of a container that
-// runs, some engines know from the kernel what they could only say before. Its
-// arguments and its path are as they were given to Start and Reached. Call it when
-// nothing is measured; it is for the caller to attest.
+// Applied reads back again what the engine applied: once the container runs, some
+// engines read from the kernel what they could only claim before. Arguments and path
+// are those given to Start and Reached. Call it when nothing is measured; the caller
+// attests the result.
 func (p *Process) Applied(ctx context.Context, c bench.Clock) bench.Applied {
-	_, _ = c.Step("inspect", func() error { // where it fails the process has ended, and what was known before stands
+	_, _ = c.Step("inspect", func() error { // fails if the process has ended; then the first reading stands
 		again, err := p.container.Inspect(ctx)
 		if err == nil {
 			p.applied = again
@@ -184,12 +184,11 @@ func (p *Process) Applied(ctx context.Context, c bench.Clock) bench.Applied {
 	return got
 }
 
-// Reached keeps the path that packets take to the container, for Applied.
+// Reached sets the path of packets to the container, for Applied.
 func (p *Process) Reached(path []string) { p.path = path }
 
-// Lines waits until the process inside has printed n whole lines to its
-// standard output, and returns all that it printed so far. A process that ends
-// before has failed.
+// Lines waits until the process inside has printed n whole lines to its standard
+// output, and returns all of its output so far. It fails if the process ends before.
 func (p *Process) Lines(ctx context.Context, n int) ([]byte, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -199,10 +198,10 @@ func (p *Process) Lines(ctx context.Context, n int) ([]byte, error) {
 	select {
 	case <-p.out.after(n):
 		cancel()
-		<-ended // who waits may write into the output
+		<-ended // until then, Wait may still write to the output
 		return p.out.text(), p.out.overflow(p.named(errTooMuch))
 	case <-ended:
-		// It may have said all that was asked for, and then ended.
+		// It may have printed all the lines, and then ended.
 		if text := p.out.text(); lines(text) >= n {
 			return text, p.out.overflow(p.named(errTooMuch))
 		}
@@ -210,14 +209,14 @@ func (p *Process) Lines(ctx context.Context, n int) ([]byte, error) {
 	}
 }
 
-var errTooMuch = errors.New("the process inside printed more than is read")
+var errTooMuch = errors.New("the process inside printed more output than tare reads")
 
-// While does op for as long as the process inside is there. Should it end first,
-// op's context ends, and the error says how the process has ended.
+// While runs op while the process inside is alive. If the process ends first, op's
+// context ends, and the error says how the process ended.
 func (p *Process) While(ctx context.Context, op func(ctx context.Context) error) error {
 	doing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var end error // of the process, unless it was there until op was done
+	var end error // how the process ended, if it did before op was done
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -235,7 +234,7 @@ func (p *Process) While(ctx context.Context, op func(ctx context.Context) error)
 	return err
 }
 
-// ended waits for the end of the process and says how it was.
+// ended waits for the end of the process and returns how it ended, or Wait's error.
 func (p *Process) ended(ctx context.Context) error {
 	exit, err := p.container.Wait(ctx)
 	if err != nil {
@@ -244,8 +243,8 @@ func (p *Process) ended(ctx context.Context) error {
 	return fmt.Errorf("the process inside ended with %s%s", exit, p.err.said())
 }
 
-// Output waits for the end of the process inside, which must succeed, and
-// returns what it printed to its standard output, of one that failed too.
+// Output waits for the end of the process inside and returns its standard output, even
+// if the process failed, which is an error.
 func (p *Process) Output(ctx context.Context) ([]byte, error) {
 	stop := p.watch(ctx)
 	exit, err := p.container.Wait(ctx)
@@ -259,7 +258,7 @@ func (p *Process) Output(ctx context.Context) ([]byte, error) {
 	return p.out.text(), p.out.overflow(p.named(errTooMuch))
 }
 
-// Reports waits until n loads have reported. The process inside may stay.
+// Reports waits until n loads have reported. The process inside need not end.
 func (p *Process) Reports(ctx context.Context, n int) ([]*load.Report, error) {
 	text, err := p.Lines(ctx, n)
 	if err != nil {
@@ -272,8 +271,8 @@ func (p *Process) Reports(ctx context.Context, n int) ([]*load.Report, error) {
 	return all, nil
 }
 
-// Remove removes the container. In a trial it is for the Clock's Cleanup, as is that of
-// another process; one that a Fixture keeps is removed with that. Twice is fine.
+// Remove removes the container. A trial calls it with its Clock's Cleanup; a Fixture
+// that keeps the process calls it in its own Remove. It may be called twice.
 func (p *Process) Remove(ctx context.Context) error {
 	defer p.leave(nil)
 	if p.container == nil {

@@ -11,22 +11,23 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A Program is one of the host's that can do a job, in place of a load.
+// A Program is a program of the host that can do a job in place of a load.
 type Program struct {
 	Name    string
-	Package string // where it comes from, in words
+	Package string // the package that has it, in words
 }
 
 // Find reports whether the host has it; the error wraps bench.ErrUnsupported.
 func (p Program) Find() error {
 	if _, err := exec.LookPath(p.Name); err != nil {
-		return fmt.Errorf("%w: there is no program %s here: install %s, or leave tool out", bench.ErrUnsupported, p.Name, p.Package)
+		return fmt.Errorf("%w: program %s is not installed: install %s, or leave option tool out",
+			bench.ErrUnsupported, p.Name, p.Package)
 	}
 	return nil
 }
 
-// Unknown reports which of the options that mean nothing to it were set to other
-// than their defaults.
+// Unknown reports which of the named options, which the program does not have, were set
+// to other values than their defaults.
 func (p Program) Unknown(params []bench.Param, given map[string]string, names ...string) error {
 	var set []string
 	for _, param := range params {
@@ -37,11 +38,11 @@ func (p Program) Unknown(params []bench.Param, given map[string]string, names ..
 	if len(set) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s does not know %s: leave that out, or tool", p.Name, strings.Join(set, ", "))
+	return fmt.Errorf("%s does not know %s: leave that out, or leave out tool", p.Name, strings.Join(set, ", "))
 }
 
-// Job is a job of the program with arguments, packed into an image of its own.
-// Parse reads what it printed, which may be anything.
+// Job returns a job that runs the program with args, packed into an image of its own.
+// Parse reads its output, which may be anything.
 func (p Program) Job(spec bench.Spec, args []string, parse func(output []byte) (*load.Report, error)) Job {
 	spec.Image, spec.Argv = "host:"+p.Name, append([]string{p.Name}, args...)
 	return Job{Spec: spec, Read: func(ctx context.Context, process *Process) (*load.Report, error) {
@@ -53,9 +54,10 @@ func (p Program) Job(spec bench.Spec, args []string, parse func(output []byte) (
 	}}
 }
 
-// Foreign is the error of a program whose output is not what is known.
+// Foreign is the error of a program whose output tare does not understand.
 func (p Program) Foreign(want string, output []byte) error {
-	return fmt.Errorf("%s: its output has no %s; is this version another than what tare knows? It begins with %s", p.Name, want, firstLine(output))
+	return fmt.Errorf("%s: its output has no %s; perhaps tare does not know this version; the output begins with %s",
+		p.Name, want, firstLine(output))
 }
 
 // CheckOwn refuses an image or a program for a workload that brings its own.

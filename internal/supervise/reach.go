@@ -7,9 +7,9 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Reachable is the cell's specification with a network on which a client reaches the
-// ports of a server: where the cell leaves it open a bridge, or the host's where the
-// engine has none. The engine has prepared it then.
+// Reachable returns the cell's Spec with a network on which a client can reach the ports
+// of a server. If the cell does not name a network, that is a bridge, or the host's
+// network if the engine has no bridge; the engine has then prepared the Spec.
 func Reachable(ctx context.Context, t bench.Task, ports []bench.Port) (bench.Spec, error) {
 	spec := t.Spec
 	if spec.Network != "" {
@@ -19,7 +19,7 @@ func Reachable(ctx context.Context, t bench.Task, ports []bench.Port) (bench.Spe
 	var err error
 	for _, spec.Network = range []string{"bridge", "host"} {
 		if spec.Reach, spec.Ports = "", nil; remote && spec.Network == "bridge" {
-			// Its own address is for its machine alone.
+			// The container's own address works on its own machine only.
 			spec.Reach, spec.Ports = bench.ReachPublished, ports
 		}
 		if err = t.Engine.Prepare(ctx, spec); !errors.Is(err, bench.ErrUnsupported) {
@@ -29,7 +29,7 @@ func Reachable(ctx context.Context, t bench.Task, ports []bench.Port) (bench.Spe
 	return spec, err
 }
 
-// OwnNetwork tells whether containers have ports of their own there.
+// OwnNetwork reports whether containers on a network have ports of their own.
 func OwnNetwork(network string) bool {
 	return network != "" && network != "none" && network != "host"
 }

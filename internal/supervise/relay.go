@@ -11,8 +11,8 @@ import (
 )
 
 // relaysSince finds the programs that pass packets on for the container of a first
-// process. They began since it was about to be started; others may have begun some for
-// their own containers meanwhile.
+// process. They started after tare began to start it. In that time, other containers may
+// have got relays of their own, which do not count.
 func relaysSince(began uint64, first int) (pids []int) {
 	all, err := proc.All("/")
 	if err != nil {
@@ -29,14 +29,14 @@ func relaysSince(began uint64, first int) (pids []int) {
 	return pids
 }
 
-// relays are the names, as the kernel cuts them off, of the programs by which
-// engines pass packets between the host and a container.
+// relays lists the programs with which engines pass packets between the host and a
+// container, by name as the kernel truncates it.
 func relays() []string {
 	return []string{"docker-proxy", "rootlessport", "rootlessport-ch", "slirp4netns", "pasta", "pasta.avx2", "gvproxy"}
 }
 
-// servesOf reports whether a relay passes packets to an address of a process. One that
-// does not tell is taken for it.
+// servesOf reports whether a relay passes packets to an address of a process. If the
+// relay's arguments do not name an address, it counts as the process's.
 func servesOf(relay, first int) bool {
 	args := proc.Args(relay)
 	if args == nil {
@@ -51,7 +51,7 @@ func servesOf(relay, first int) bool {
 	return err != nil || strings.Contains(string(local), "|-- "+to.String()+"\n")
 }
 
-// relayed is the CPU time that they used.
+// relayed returns the CPU time that the relays used, in seconds.
 func (p *Process) relayed() float64 {
 	sum := 0.0
 	for _, pid := range p.relays {

@@ -9,15 +9,15 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Ended waits until the process inside has ended, and says how. It is an error
-// always, and nothing else.
+// Ended waits until the process inside has ended, and returns how. It never returns nil.
 func (p *Process) Ended(ctx context.Context) error { return p.named(p.ended(ctx)) }
 
-// Address is where a client reaches a port of the process over TCP.
+// Address returns the address at which a client reaches a TCP port of the process.
 func (p *Process) Address(ctx context.Context, c bench.Clock, port uint16) (at netip.AddrPort, err error) {
 	a, ok := bench.As[bench.Addresser](p.engine)
 	if !ok {
-		return at, fmt.Errorf("%w: engine %s does not tell where its containers are reached", bench.ErrUnsupported, p.engine.Name())
+		return at, fmt.Errorf(
+			"%w: engine %s does not tell the addresses of its containers", bench.ErrUnsupported, p.engine.Name())
 	}
 	_, err = c.Step("address", func() (err error) {
 		at, err = a.Address(ctx, p.container, bench.Port{Container: port, Protocol: "tcp"})
@@ -26,8 +26,8 @@ func (p *Process) Address(ctx context.Context, c bench.Clock, port uint16) (at n
 	return at, err
 }
 
-// Look reads from the kernel what a packet to a port of the process passes, for
-// Applied. The port must answer, and nothing may be measured meanwhile.
+// Look reads from the kernel the path of a packet to a port of the process, for Applied.
+// The port must answer. Call it when nothing is measured.
 func (p *Process) Look(ctx context.Context, c bench.Clock, port uint16) error {
 	a, ok := bench.As[bench.Addresser](p.engine)
 	if !ok {
@@ -43,8 +43,8 @@ func (p *Process) Look(ctx context.Context, c bench.Clock, port uint16) error {
 	return err
 }
 
-// Use is what the processes inside use now; false where the engine does not tell
-// which they are, or they have ended.
+// Use returns what the processes inside use now; false if the engine does not tell
+// their IDs, or if they have ended.
 func (p *Process) Use(ctx context.Context) (proc.Usage, bool) {
 	if !p.find(ctx) {
 		return proc.Usage{}, false

@@ -8,35 +8,34 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A Sharer is a Fixture whose trials can be done in a container that others of its
-// cell use as well.
+// A Sharer is a Fixture whose work can share a container with other fixtures of its cell.
 type Sharer interface {
 	bench.Fixture
 	// Share returns the work of this fixture and of others, one after the other in one
-	// container; false where they cannot be done in one.
+	// container; false if they cannot share one.
 	Share(others ...bench.Fixture) (Shared, bool)
 }
 
-// Shared is the work of several fixtures of one cell in one container: a trial of it
-// takes less time than one of a container for each.
+// Shared is the work of several fixtures of one cell in one container, which takes less
+// time than a container for each.
 type Shared interface {
-	// Reset comes before each trial, in place of that of the fixtures.
+	// Reset is called before each trial, in place of the fixtures' own.
 	Reset(ctx context.Context) error
-	// Work does one trial: it tells each of the listeners, which are in the order of the
-	// fixtures, what its part came to and what the kernel counted meanwhile, and m what
-	// the engine applied. An error is one of all parts.
+	// Work does one trial. It reports each part's results and counters to its listener;
+	// listeners are in the order of the fixtures. m gets what the engine applied. An
+	// error concerns all parts.
 	Work(ctx context.Context, m bench.Meter, listeners []Listener) error
 }
 
-// A Listener is who hears of one part of what is shared.
+// A Listener receives the results of one part of the shared work.
 type Listener struct {
 	Recorder bench.Recorder
-	Err      func(error) error // what remains of an error of the part; nil lets the next one begin
+	Err      func(error) error // handles an error of the part; if it returns nil, the next part begins
 }
 
-// Pass ends a listener's part, of which failed is the error. What the kernel counted
-// since the part before is this one's, and recorded unless it failed; what it counts
-// from now on is the next one's. An error ends the trial for all of them.
+// Pass ends a listener's part; failed is the part's error. The counters since the part
+// before belong to this part, and are recorded unless it failed; later counters belong to
+// the next part. An error ends the trial for all parts.
 func (p *Process) Pass(ctx context.Context, l Listener, failed error) error {
 	if err := l.Err(failed); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (p *Process) Pass(ctx context.Context, l Listener, failed error) error {
 	return nil
 }
 
-// Join has fixtures share a container; false where they cannot.
+// Join returns the shared work of fixtures; false if they cannot share a container.
 func Join(fixtures ...bench.Fixture) (Shared, bool) {
 	if len(fixtures) == 0 {
 		return nil, false
@@ -62,15 +61,15 @@ func Join(fixtures ...bench.Fixture) (Shared, bool) {
 // A Shift is the shared work of jobs.
 type Shift struct {
 	engine bench.Engine
-	spec   bench.Spec // but for the arguments
+	spec   bench.Spec // without the arguments
 	jobs   []Job
 	loads  [][]string // of the process
-	nth    []int      // of the loads, each job's own, from 1
+	nth    []int      // by job: which of the loads is its own, from 1
 }
 
-// Share implements Sharer. Jobs cannot be done in one container by other programs
-// than the agent, with different options of the container, or after a load that
-// goes on.
+// Share implements Sharer. Jobs cannot share a container if one of them is not a load
+// of the agent, if they need different options of the container, or after a load that
+// does not end.
 func (s *Jobs) Share(others ...bench.Fixture) (Shared, bool) {
 	shift := &Shift{engine: s.engine}
 	for _, f := range append([]bench.Fixture{s}, others...) {
@@ -85,8 +84,8 @@ func (s *Jobs) Share(others ...bench.Fixture) (Shared, bool) {
 func (s *Shift) take(j Job) bool {
 	spec, ok := j.Spec, j.Load != nil
 	if last := len(s.jobs) - 1; ok && last >= 0 {
-		// What goes on once it has reported is for jobs of the same load alone: a
-		// server has several clients.
+		// After a load that continues, only jobs of the same load can follow: several
+		// clients of one server.
 		ok = !s.jobs[last].Serves || slices.Equal(s.jobs[last].Load, j.Load)
 		if ok {
 			spec, ok = both(s.spec, j.Spec)
@@ -102,8 +101,8 @@ func (s *Shift) take(j Job) bool {
 	return true
 }
 
-// both returns what two jobs of a cell ask for: what only one of them has a wish
-// about is as it wishes.
+// both merges the Specs of two jobs of a cell; false if they contradict each other. A
+// field that only one of them sets is as that one says.
 func both(a, b bench.Spec) (bench.Spec, bool) {
 	if a.Network == "" {
 		a.Network, a.Reach, a.Ports = b.Network, b.Reach, b.Ports

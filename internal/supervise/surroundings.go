@@ -16,11 +16,11 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// surroundings are the control groups and the network namespace of tare itself
-// before the process was started. A process can be in the same ones: then what had
-// been counted there before is not the process's.
+// surroundings are the counters of tare's own control groups and network namespace
+// before the process was started. If the process is in the same ones, these counts are
+// subtracted from its own.
 type surroundings struct {
-	hierarchy *cgroup.Hierarchy // nil where there are no control groups
+	hierarchy *cgroup.Hierarchy // nil without control groups
 	groups    map[string]string // by controller
 	strain    cgroup.Strain
 	net       string // the namespace
@@ -39,15 +39,15 @@ func look() *surroundings {
 		return s
 	}
 	s.hierarchy = h
-	s.groups, _ = h.PathOf(0) // none is nothing to be shared
+	s.groups, _ = h.PathOf(0) // on an error there is no group to share
 	s.strain = h.Strain(s.groups)
 	return s
 }
 
-// ticks is how many of proc.Process.Start make a second.
+// ticks is the number of units of proc.Process.Start per second.
 const ticks = 100
 
-// sinceBoot is the clock of proc.Process.Start, in seconds.
+// sinceBoot reads the clock of proc.Process.Start, in seconds.
 func sinceBoot() float64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -57,11 +57,11 @@ func sinceBoot() float64 {
 }
 
 func namespace(pid string) string {
-	name, _ := os.Readlink(filepath.Join("/proc", pid, "ns/net")) // none is nobody's
+	name, _ := os.Readlink(filepath.Join("/proc", pid, "ns/net")) // on an error it equals no other
 	return name
 }
 
-// of counts what belongs to a process and its descendants.
+// of returns the counters of a process and its descendants.
 func (s *surroundings) of(first proc.Process, calls bench.CallCounter) Counts {
 	c := nothing()
 	c.age = sinceBoot() - float64(first.Start)/ticks
@@ -83,8 +83,8 @@ func (s *surroundings) of(first proc.Process, calls bench.CallCounter) Counts {
 	return c
 }
 
-// queue is nothing where it cannot be read: not everybody may look into another
-// network namespace.
+// queue reads the queues of a network namespace. Their counts are unknown without the
+// permission to enter it.
 func queue(pid int) netpath.Queue {
 	q, err := netpath.Queues(pid)
 	if err != nil {
@@ -93,8 +93,8 @@ func queue(pid int) netpath.Queue {
 	return q
 }
 
-// tallyOf adds processes up; none is what there is if nothing can be read. One
-// that ends meanwhile is left out.
+// tallyOf sums over processes, and leaves out those that have ended. It returns none if
+// nothing can be read.
 func tallyOf(pids []int, none proc.Tally) proc.Tally {
 	sum, found := proc.Tally{}, false
 	for _, pid := range pids {
@@ -108,8 +108,8 @@ func tallyOf(pids []int, none proc.Tally) proc.Tally {
 	return sum
 }
 
-// callsOf adds the system calls of processes up, leaving out those of which none
-// are known; NaN where that is so of all, or nobody counts them.
+// callsOf sums the system calls of processes, and leaves out those whose number is
+// unknown; NaN if all are unknown, or if system calls are not counted.
 func callsOf(pids []int, calls bench.CallCounter) float64 {
 	sum := math.NaN()
 	if calls == nil {
@@ -126,9 +126,9 @@ func callsOf(pids []int, calls bench.CallCounter) float64 {
 	return sum
 }
 
-// strainOf is what the control groups of a process met. If they are tare's too,
-// what was counted before is taken off. If they are another parent's, such as a
-// service's that makes containers without groups, nothing is known.
+// strainOf returns the counters of a process's control groups. If the groups are tare's
+// too, the counts from before the start are subtracted. If they are those of another
+// parent, such as a service that makes containers without groups, nothing is known.
 func (s *surroundings) strainOf(first proc.Process) cgroup.Strain {
 	theirs, err := s.hierarchy.PathOf(first.PID)
 	if err != nil {

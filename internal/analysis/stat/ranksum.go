@@ -36,9 +36,9 @@ func RankSum(x, y []float64, confidence float64) Shift {
 }
 
 // MinEach returns the smallest number of values on each of two sides with
-// which RankSum can reject at all when it is one of a family of tests that are
-// held to the given confidence together, as Holm does; family ≥ 1. The
-// smallest p-value of n and n values is 2 in all the ways to choose n of 2n.
+// which RankSum can reject at all when it is one of a family of tests with the
+// given confidence together, as in Holm; family ≥ 1. The smallest p-value of n
+// and n values is 2 divided by the number of ways to choose n of 2n.
 // It returns 0 unless 0 < confidence < 1.
 func MinEach(confidence float64, family int) int {
 	if !isLevel(confidence) {

@@ -2,7 +2,7 @@ package stat
 
 import "math"
 
-// Paired is what n differences of pairs say.
+// Paired is the result of a test of n differences of pairs.
 type Paired struct {
 	N        int      // number of differences
 	Estimate float64  // Hodges–Lehmann: the median of the Walsh averages
@@ -39,9 +39,8 @@ func SignedRank(d []float64, confidence float64) Paired {
 
 // PairsFor estimates how many pairs SignedRank needs in all until its interval
 // is no wider than ±halfWidth, from the differences d seen so far: the width
-// shrinks with the square root of their number. It returns len(d) where they
-// suffice, and 0 where nothing can be said yet because d has no interval, or
-// where no number will do.
+// shrinks with the square root of their number. It returns len(d) if they are
+// enough, and 0 if d has no interval yet, or if no number is enough.
 func PairsFor(d []float64, halfWidth, confidence float64) int {
 	r := SignedRank(d, confidence)
 	if !r.OK || !(halfWidth > 0) {
@@ -51,8 +50,8 @@ func PairsFor(d []float64, halfWidth, confidence float64) int {
 	if have <= halfWidth {
 		return r.N
 	}
-	// A small sample achieves more than was asked for, which a larger one
-	// will not have to pay for.
+	// The interval of a small sample has a higher level than requested, and is
+	// wider for it. A larger sample has a level closer to the request.
 	have *= normalWithin(confidence) / normalWithin(r.Interval.Level)
 	n := math.Ceil(float64(r.N) * (have / halfWidth) * (have / halfWidth))
 	if n > math.MaxInt32 {
@@ -62,8 +61,8 @@ func PairsFor(d []float64, halfWidth, confidence float64) int {
 }
 
 // MinPairs returns the smallest number of pairs with which SignedRank can
-// reject at all when it is one of a family of tests that are held to the given
-// confidence together, as Holm does; family ≥ 1. The smallest p-value of n
+// reject at all when it is one of a family of tests with the given confidence
+// together, as in Holm; family ≥ 1. The smallest p-value of n
 // pairs is 2/2ⁿ. It returns 0 unless 0 < confidence < 1.
 func MinPairs(confidence float64, family int) int {
 	if !isLevel(confidence) {

@@ -40,8 +40,8 @@ func (i Interval) HalfWidth() float64 { return (i.High - i.Low) / 2 }
 // Contains reports whether v lies in the interval, ends included.
 func (i Interval) Contains(v float64) bool { return i.Low <= v && v <= i.High }
 
-// noInterval stands where there is none: it contains nothing, and whoever
-// forgets to look at OK prints NaN and not a plausible zero.
+// noInterval stands for no interval: it contains nothing, and a caller that
+// forgets to check OK prints NaN and not a plausible zero.
 func noInterval() Interval { return Interval{Low: math.NaN(), High: math.NaN()} }
 
 // largest bounds the magnitude of inputs so that no sum or difference of two
@@ -68,6 +68,6 @@ func sorted(x []float64) []float64 {
 // isLevel reports whether confidence is a level that an interval can have.
 func isLevel(confidence float64) bool { return confidence > 0 && confidence < 1 }
 
-// errorRate returns 1−confidence, raised by less than anybody can mean, so
-// that 0.9 allows an error of 2/20 although 1−0.9 < 0.1 in binary.
+// errorRate returns 1−confidence, raised by a negligible amount, so that 0.9 allows
+// an error of 2/20 although 1−0.9 < 0.1 in binary.
 func errorRate(confidence float64) float64 { return (1 - confidence) * (1 + 1e-12) }

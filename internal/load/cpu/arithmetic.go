@@ -2,8 +2,8 @@ package cpu
 
 import "math"
 
-// Integer: which pairs of numbers have no common divisor, by Euclid's
-// algorithm (division, branches), and splitmix64 (multiplication, shifts).
+// Integer: counts coprime pairs with Euclid's algorithm (division, branches), and runs
+// splitmix64 (multiplication, shifts).
 func prepareInteger() func() uint64 {
 	const most, draws = 64, 16384
 	return func() uint64 {
@@ -30,8 +30,8 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// Float: the area of a quarter of the unit disk and that below 1/(1+x²), eight
-// times together 4π, by the midpoint rule. The answer is in millionths.
+// Float: integrates a quarter of the unit disk and 1/(1+x²) with the midpoint rule;
+// eight times their sum is 4π. The answer is in millionths.
 func prepareFloat() func() uint64 {
 	const steps = 8192
 	return func() uint64 {
@@ -45,7 +45,7 @@ func prepareFloat() func() uint64 {
 	}
 }
 
-// Prime: the primes below 131,072 by the sieve of Eratosthenes over the odd
+// Prime: counts the primes below 131,072 with the sieve of Eratosthenes over the odd
 // numbers.
 func prepareSieve() func() uint64 {
 	const size = 1 << 16
@@ -59,7 +59,7 @@ func prepareSieve() func() uint64 {
 				}
 			}
 		}
-		primes := uint64(1) // 2; and 1 is none
+		primes := uint64(1) // the prime 2; 1 is not a prime
 		for _, c := range composite[1:] {
 			if !c {
 				primes++

@@ -7,8 +7,8 @@ import (
 
 func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
-// Encryption: 16 KiB by ChaCha20, in plain Go. The library's ciphers test
-// themselves when a program starts, which every task of the agent would pay for.
+// Encryption: encrypts 16 KiB with ChaCha20, in plain Go. The library's ciphers test
+// themselves at program start, which would slow every task of the agent.
 func prepareEncryption() func() uint64 {
 	var s sequence
 	var key [8]uint32
@@ -25,7 +25,7 @@ func prepareEncryption() func() uint64 {
 
 const chachaBlock = 64
 
-// chacha20 encrypts src into dst (RFC 8439, 2.4). Counter is that of the first block.
+// chacha20 encrypts src into dst (RFC 8439, 2.4), starting at block counter.
 func chacha20(dst, src []byte, key *[8]uint32, nonce *[3]uint32, counter uint32) {
 	state := [16]uint32{0x61707865, 0x3320646e, 0x79622d32, 0x6b206574}
 	copy(state[4:], key[:])

@@ -19,23 +19,23 @@ const Name = "cpu"
 // The names of the scores: operations per second, the geometric mean of the
 // kernels. A kernel's own is the score's name, a dot and the kernel's name.
 const (
-	Single = "cpu.single" // on one thread: the speed of a CPU by the share of the time that it had one
-	All    = "cpu.all"    // on several at once, added up: what all of them got done
+	Single = "cpu.single" // on one thread: the speed of a CPU, times the share of the time that the thread had one
+	All    = "cpu.all"    // on several threads at once: the sum of their work by wall clock
 
-	// SingleDone is what the one thread got done. It has in it what slowed the CPU down
-	// now and then, which Single leaves out whoever did it.
+	// SingleDone is the work of one thread by wall clock. It includes temporary slowdowns
+	// of the CPU, which Single leaves out whatever caused them.
 	SingleDone = "cpu.single_done"
 )
 
 // The facts of the report.
 const (
-	FactCPUs    = "cpus"    // on how many it may run
-	FactThreads = "threads" // on how many All was measured
+	FactCPUs    = "cpus"    // number of CPUs that the process may use
+	FactThreads = "threads" // number of threads for All
 )
 
 // options are what a user can choose.
 type options struct {
-	time    time.Duration // of everything
+	time    time.Duration // in total
 	threads int
 	kernels []kernel
 }
@@ -57,9 +57,9 @@ func Check(args *load.Args) error {
 	return err
 }
 
-// Run measures: the kernels in turns, first on one thread and then on several. With
-// one thread both are of one spell, which has all of the time. A tenth of the time
-// before is warm-up.
+// Run measures the kernels in turns, first on one thread and then on several. With
+// threads=1 one spell, which has all of the time, gives both scores. The first tenth of
+// the time is warm-up.
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err != nil {
@@ -83,7 +83,7 @@ func Run(args *load.Args) (*load.Report, error) {
 	return r, nil
 }
 
-// spells are those of one thread by itself, and those of all at once.
+// spells returns the spells of one thread by itself, and those of all threads at once.
 func (c *crew) spells(threads int, share time.Duration) (one, all []spell, err error) {
 	if threads == 1 {
 		one, err = c.work(1, share)
@@ -104,7 +104,7 @@ func score(values map[string]float64, name string, kernels []kernel, rates []flo
 	values[name] = mean(rates)
 }
 
-// mean is the geometric one.
+// mean is the geometric mean.
 func mean(rates []float64) float64 {
 	logs := 0.0
 	for _, rate := range rates {
@@ -113,13 +113,14 @@ func mean(rates []float64) float64 {
 	return math.Exp(logs / float64(len(rates)))
 }
 
-// choose returns the kernels named, each once, with blanks or commas between.
+// choose returns the named kernels; names are separated by blanks or commas, each once.
 func choose(names string) (chosen []kernel, err error) {
 	all := kernels()
 	for _, name := range strings.FieldsFunc(names, func(r rune) bool { return r == ' ' || r == ',' }) {
 		i := slices.IndexFunc(all, func(k kernel) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no kernel %.40q: want some of %s, each once", name, strings.Join(Kernels(), " "))
+			return nil, fmt.Errorf(
+				"there is no kernel %.40q: want some of %s, each once", name, strings.Join(Kernels(), " "))
 		}
 		chosen = append(chosen, all[i])
 		all = slices.Delete(all, i, i+1)

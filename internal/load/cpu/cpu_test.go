@@ -100,7 +100,7 @@ func TestOptions(t *testing.T) {
 func TestWrongAnswer(t *testing.T) {
 	k := kernel{"adding", func() func() uint64 { return func() uint64 { return 3 } }, 4}
 	c := newCrew([]kernel{k}, 1)
-	if err := c.warm(time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding: the answer is 3, and should be 4") {
+	if err := c.warm(time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding: the answer is 3 but should be 4") {
 		t.Errorf("warm-up: %v", err)
 	}
 	c.quick[0] = time.Millisecond

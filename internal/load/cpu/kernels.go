@@ -1,10 +1,10 @@
 package cpu
 
-// A kernel is one kind of work. Its operation is fixed: the same work with the
-// same answer each time, some 50 µs of a CPU of 2020.
+// A kernel is one kind of work. Its operation is fixed: the same work with the same
+// answer each time, some 50 µs on a CPU of 2020.
 type kernel struct {
 	name string
-	// prepare makes what one thread works on, and returns the operation. That
+	// prepare makes the data of one thread, and returns the operation. The operation
 	// allocates nothing, and returns its answer.
 	prepare func() func() uint64
 	// want is the right answer.
@@ -35,8 +35,8 @@ func Kernels() []string {
 	return names
 }
 
-// A sequence is the generator splitmix64 (Steele, Lea, Flood 2014): the data
-// of the kernels is the same everywhere.
+// A sequence is the generator splitmix64 (Steele, Lea, Flood 2014): with it, the kernels
+// have the same data everywhere.
 type sequence uint64
 
 func (s *sequence) next() uint64 {
@@ -50,8 +50,7 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// sum folds bytes into a number, FNV-1a, eight at a time; what is left over
-// counts one by one.
+// sum hashes bytes with FNV-1a, eight at a time, and the rest one by one.
 func sum(data []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for ; len(data) >= 8; data = data[8:] {

@@ -2,7 +2,7 @@ package cpu
 
 import "encoding/binary"
 
-// Compression: 8 KiB of text to a form like LZ4's, and back.
+// Compression: compresses 8 KiB of text to a form like LZ4's, and decompresses it.
 func prepareCompression() func() uint64 {
 	plain := text(8 << 10)
 	packed, unpacked := make([]byte, packedSize(len(plain))), make([]byte, len(plain))
@@ -13,21 +13,21 @@ func prepareCompression() func() uint64 {
 	}
 }
 
-// A packed text is a row of parts: how many bytes are literal (one byte), these
-// bytes, how many follow that were there before (one byte; 0 for none), and how
-// far back they are (two bytes, only where there are any).
+// A packed text is a sequence of parts: the number of literal bytes (one byte), these
+// bytes, the length of a match with earlier text (one byte; 0 = none), and how far back
+// the match is (two bytes, only if there is one).
 const (
 	maxRun    = 255
 	minMatch  = 5
 	hashBits  = 12
-	maxPlain  = 1 << 16 // what positions can tell apart
-	partBytes = 4       // beside the literals
+	maxPlain  = 1 << 16 // the limit of positions
+	partBytes = 4       // besides the literals
 )
 
-// positions is where each hash of four bytes was seen last, counted from 1.
+// positions has the last position, counted from 1, of each hash of four bytes.
 type positions [1 << hashBits]uint16
 
-// packedSize is how long n bytes become at most.
+// packedSize is the largest packed size of n bytes.
 func packedSize(n int) int { return n + partBytes*(n/maxRun+1) }
 
 // compress packs src, which is shorter than maxPlain, and returns the length.
@@ -54,7 +54,7 @@ func compress(dst, src []byte, table *positions) int {
 	return out + part(dst[out:], src[literal:], 0, 0)
 }
 
-// find looks for what is at src[at:] further ahead, and notes the place.
+// find looks for the bytes at src[at:] in earlier text, and remembers their position.
 func (t *positions) find(src []byte, at int) (before, length int) {
 	hash := binary.LittleEndian.Uint32(src[at:]) * 2654435761 >> (32 - hashBits)
 	before = int(t[hash]) - 1
@@ -80,7 +80,7 @@ func part(dst, literal []byte, length, back int) int {
 	return n + 3
 }
 
-// decompress unpacks what compress made into dst, and returns the part used.
+// decompress unpacks the output of compress into dst, and returns the part that it used.
 func decompress(dst, src []byte) []byte {
 	out := 0
 	for len(src) > 0 {

@@ -12,27 +12,26 @@ import (
 )
 
 const (
-	// turn is for how long a kernel runs, and for one chunk at least, before it is
-	// the next one's turn: so all of them meet whatever happens to the CPU meanwhile.
+	// turn is how long a kernel runs, at least for one chunk, before the next one has its
+	// turn. Short turns spread what happens to the CPU over all kernels.
 	turn = time.Millisecond
-	// chunks is into how many parts a kernel's time is cut. The clock is read
-	// once for each.
+	// chunks is the number of parts of a kernel's time. The clock is read once for each.
 	chunks = 512
-	// maxChunks is how many are made room for: they may be shorter than planned.
+	// maxChunks is the room for chunks: they may be shorter than planned.
 	maxChunks = 4 * chunks
 )
 
-// A crew is kernels with threads to run them.
+// A crew is a set of kernels with the data of the threads that run them.
 type crew struct {
 	kernels []kernel
 	quick   []time.Duration // by kernel: the shortest operation seen
 	hands   []hand
 }
 
-// A hand is what one thread needs, made before anything is timed.
+// A hand is the data of one thread, made before anything is timed.
 type hand struct {
 	operations []func() uint64   // by kernel
-	took       [][]time.Duration // by kernel: what each chunk took; empty, with room for maxChunks
+	took       [][]time.Duration // by kernel: the time of each chunk; empty, with room for maxChunks
 }
 
 func newCrew(kernels []kernel, threads int) *crew {
@@ -46,8 +45,8 @@ func newCrew(kernels []kernel, threads int) *crew {
 	return c
 }
 
-// warm runs each kernel on one thread, and learns how long its operation takes
-// when nothing comes between.
+// warm runs each kernel on one thread, and measures how long its operation takes
+// undisturbed.
 func (c *crew) warm(share time.Duration) error {
 	for i, k := range c.kernels {
 		quick, err := k.warm(c.hands[0].operations[i], share/time.Duration(len(c.kernels)))
@@ -76,7 +75,9 @@ func (k kernel) warm(operation func() uint64, share time.Duration) (quick time.D
 
 func (k kernel) check(answer uint64) error {
 	if answer != k.want {
-		return fmt.Errorf("kernel %s: the answer is %d, and should be %d: this machine computes wrongly", k.name, answer, k.want)
+		return fmt.Errorf(
+			"kernel %s: the answer is %d but should be %d: this machine computes wrong results",
+			k.name, answer, k.want)
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (c *crew) work(threads int, share time.Duration) ([]spell, error) {
 		operations[i] = max(int(share/time.Duration(len(c.kernels))/chunks/quick), 1)
 	}
 	load.Together(threads, func(i int, began time.Time) {
-		runtime.LockOSThread() // whose CPU time is read
+		runtime.LockOSThread() // its CPU time is read
 		defer runtime.UnlockOSThread()
 		spells[i], errs[i] = c.hands[i].spell(c.kernels, operations, began, share)
 	})
@@ -109,25 +110,23 @@ func firstOf(errs []error) error {
 type spell struct {
 	paces []pace        // by kernel
 	wall  time.Duration // from the beginning to the end of the last chunk
-	cpu   time.Duration // for how much of it the thread had a CPU
+	cpu   time.Duration // the part of it during which the thread had a CPU
 }
 
-// A pace is how fast one kernel went.
+// A pace is the speed of one kernel.
 type pace struct {
-	operations int // in a chunk
-	chunks     int // how many there were
-	// smooth is what a chunk takes when nothing comes between: only one in a
-	// hundred is faster. What disturbs fixed work can but delay it, so that its
-	// least times tell what it takes (Chen & Revels, Robust benchmarking in noisy
-	// environments, 2016).
+	operations int // per chunk
+	chunks     int // number of chunks
+	// smooth is the time of an undisturbed chunk: only one in a hundred is faster.
+	// Disturbances can only delay fixed work, so its shortest times show its real cost
+	// (Chen & Revels, Robust benchmarking in noisy environments, 2016).
 	smooth time.Duration
 }
 
-// spell lets the kernels take turns until the share of time is over, and each of
-// them at least once. Turns begin at fixed times, so that threads stay together as
-// long as a chunk is shorter than a turn. Turns that a thread missed while it stood
-// still are of one chunk, in caches and branch predictors that were another kernel's:
-// so whole rounds of them are left out.
+// spell lets the kernels take turns until the share of time is over, each at least once.
+// Turns begin at fixed times, so that threads stay together as long as a chunk is shorter
+// than a turn. A thread that stood still would make up missed turns with one chunk each,
+// with caches and branch predictors full of another kernel. So it skips whole rounds.
 func (h hand) spell(kernels []kernel, operations []int, began time.Time, share time.Duration) (spell, error) {
 	cpu, now, missed := threadTime(), time.Duration(0), time.Duration(0)
 	for turns := 0; turns < len(kernels) || now < share; turns++ {
@@ -155,7 +154,7 @@ func (k kernel) repeat(operation func() uint64, times int) error {
 	return nil
 }
 
-// paces sums up what the chunks took, and forgets them.
+// paces computes the paces from the times of the chunks, and resets those.
 func (h hand) paces(operations []int) (all []pace) {
 	for i, took := range h.took {
 		slices.Sort(took)
@@ -165,17 +164,16 @@ func (h hand) paces(operations []int) (all []pace) {
 	return all
 }
 
-// threadTime is how long this thread has had a CPU, by the kernel's account.
+// threadTime is the CPU time of this thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail: every Linux has this clock
 	return time.Duration(t.Nano())
 }
 
-// rates returns the operations per second of each kernel, all threads added up:
-// those of its smooth chunks, times the share of the time that counts as spent
-// so. What stops a thread (a CPU quota, another process) hits one kernel or
-// another by chance; this way it counts for all alike.
+// rates returns the operations per second of each kernel, summed over all threads: the
+// rate of its smooth chunks, times share. A CPU quota or another process stops a thread
+// in one kernel or another by chance; this way the loss counts for all kernels alike.
 func rates(spells []spell, share func(spell) float64) []float64 {
 	sums := make([]float64, len(spells[0].paces))
 	for _, s := range spells {
@@ -187,12 +185,12 @@ func rates(spells []spell, share func(spell) float64) []float64 {
 	return sums
 }
 
-// had is the share of the time for which the thread had a CPU. What slows that
-// CPU down now and then, such as a neighbour on the same core, does not count.
+// had is the share of the time for which the thread had a CPU. It does not count
+// temporary slowdowns of that CPU, such as by a neighbour on the same core.
 func (s spell) had() float64 { return min(s.cpu.Seconds()/s.wall.Seconds(), 1) }
 
-// done is the share of the time that the thread's work takes when nothing comes
-// between: whatever delayed it counts.
+// done is the share of the time that the thread's work would take undisturbed: it counts
+// every delay.
 func (s spell) done() float64 {
 	smooth := 0.0
 	for _, p := range s.paces {

@@ -2,9 +2,9 @@ package cpu
 
 import "math"
 
-// Physics: the Sun and the giant planets through 1000 steps of a hundredth of a
-// day, as in the Computer Language Benchmarks Game. The answer is the energy
-// that is left, in billionths, without its sign.
+// Physics: simulates the Sun and the giant planets for 1000 steps of a hundredth of a
+// day, as in the Computer Language Benchmarks Game. The answer is the final energy, in
+// billionths, without its sign.
 func preparePhysics() func() uint64 {
 	const steps = 1000
 	start := planets()

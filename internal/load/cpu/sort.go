@@ -2,8 +2,8 @@ package cpu
 
 import "slices"
 
-// Sort: 4096 numbers in no order, by the standard library. They are too many for
-// a branch predictor to learn by heart.
+// Sort: sorts 4096 random numbers with the standard library. They are too many for a
+// branch predictor to learn.
 func prepareSort() func() uint64 {
 	numbers, sorted := make([]uint64, 4096), make([]uint64, 4096)
 	var s sequence

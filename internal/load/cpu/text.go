@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// vocabulary returns words in order, which text is made of.
+// vocabulary returns the words of text, sorted.
 func vocabulary() []string {
 	return strings.Fields(`a about after all also an and any are as at back be because been before but by can come
 could day do even first for from get give go good have he her him his how i if in into is it its just know
@@ -14,7 +14,7 @@ so some take than that the their them then there these they thing think this tim
 want was water way we well were what when which who will with work would year you your`)
 }
 
-// text returns that many bytes of words, some far more frequent than others.
+// text returns size bytes of words, some far more frequent than others.
 func text(size int) []byte {
 	words := vocabulary()
 	var s sequence
@@ -28,8 +28,8 @@ func text(size int) []byte {
 	return b[:size]
 }
 
-// Strings: in 4 KiB of text, how often each word of the vocabulary is there, how
-// often some occur as parts, and a copy in which words are replaced.
+// Strings: in 4 KiB of text, counts each word of the vocabulary and some substrings, and
+// makes a copy in which a word is replaced.
 func prepareStrings() func() uint64 {
 	words, prose := vocabulary(), string(text(4<<10))
 	counts, out := make([]uint64, len(words)), make([]byte, 0, 2*len(prose))
@@ -47,7 +47,7 @@ func prepareStrings() func() uint64 {
 	}
 }
 
-// countWords counts the words of a text that are among words, which are in order.
+// countWords counts the words of a text that are among words, which are sorted.
 func countWords(counts []uint64, words []string, text string) {
 	for len(text) > 0 {
 		n := strings.IndexAny(text, " \n")
@@ -61,7 +61,7 @@ func countWords(counts []uint64, words []string, text string) {
 	}
 }
 
-// replace appends text to out, with one thing for another.
+// replace appends text to out, with from replaced by to.
 func replace(out []byte, text, from, to string) []byte {
 	for {
 		before, after, found := strings.Cut(text, from)

@@ -1,8 +1,8 @@
 package cpu
 
-// Vector: a·x + y over 2048 numbers of single precision, four at a time by the
-// CPU's vector instructions, 192 times. All numbers are whole and small enough
-// to be exact, however the CPU rounds.
+// Vector: computes a·x + y over 2048 numbers of single precision, 192 times, with the
+// CPU's vector instructions (four numbers at a time). All numbers are whole and small
+// enough to be exact, however the CPU rounds.
 func prepareVector() func() uint64 {
 	const size, rounds = 2048, 48
 	x, y, first := make([]float32, size), make([]float32, size), make([]float32, size)
@@ -26,7 +26,7 @@ func prepareVector() func() uint64 {
 	}
 }
 
-// axpyGo adds a·x to y, which has as many numbers, one at a time.
+// axpyGo adds a·x to y, one number at a time; y is as long as x.
 func axpyGo(a float32, x, y []float32) {
 	for i := range y {
 		y[i] += a * x[i]

@@ -5,16 +5,15 @@ import (
 	"unsafe"
 )
 
-// An aio is the kernel's old interface for requests that do not block: what
-// libaio wraps. With buffered files io_submit does block.
+// An aio is the kernel's old interface for asynchronous requests, which libaio wraps.
+// With buffered files, io_submit blocks.
 type aio struct {
 	context  uintptr
 	requests []iocb // one for each slot
 	events   []ioEvent
 }
 
-// iocb is struct iocb of linux/aio_abi.h, little endian. What has no name here
-// stays zero.
+// iocb is struct iocb of linux/aio_abi.h, little endian. Fields without a name stay zero.
 type iocb struct {
 	data   uint64
 	_      [2]uint32
@@ -93,7 +92,7 @@ func (a *aio) wait(done []completion) (int, error) {
 	}
 }
 
-// close waits for what is still under way.
+// close waits for requests in flight.
 func (a *aio) close() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_DESTROY, a.context, 0, 0); errno != 0 {
 		return refused("io_destroy", errno)

@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// mapMemory returns memory of its own pages.
+// mapMemory returns memory in pages of its own.
 func mapMemory(bytes int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
 }
 
 func unmapMemory(m []byte) {
-	_ = syscall.Munmap(m) // fails for what is no mapping only
+	_ = syscall.Munmap(m) // fails only if m is not a mapping
 }
 
-// scramble fills b with what no disk can compress.
+// scramble fills b with random bytes, which no disk can compress.
 func scramble(b []byte, salt uint64) {
 	random := rand.NewPCG(seed, salt)
 	for len(b) >= 8 {
@@ -25,8 +25,7 @@ func scramble(b []byte, salt uint64) {
 	}
 }
 
-// stamp changes a block in the first bytes of each page, so that it is written
-// once only.
+// stamp changes the first bytes of each page of a block, so that no data is written twice.
 func stamp(b []byte) {
 	for ; len(b) >= sector; b = b[min(len(b), page):] {
 		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)+1)
@@ -35,8 +34,8 @@ func stamp(b []byte) {
 
 const page = 4096
 
-// newSlots returns memory that direct I/O can use, in parts of equal length, and
-// what gives it back.
+// newSlots returns memory for direct I/O, in parts of equal length, and a function that
+// frees it.
 func newSlots(n, block int) ([][]byte, func(), error) {
 	all, err := mapMemory(n * block)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package disk is the load that reads and writes a file: at random and in
-// order, with a number of requests always under way, and one block at a time
-// that is forced to the disk.
+// Package disk is the load that reads and writes a file: at random and sequentially, with
+// a fixed number of requests in flight, and one block at a time that is forced to the
+// disk.
 package disk
 
 import (
@@ -9,20 +9,20 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// Name is the load's name.
+// Name is the name of the load.
 const Name = "disk"
 
-// The ways to hand requests to the kernel.
+// The I/O methods: how requests are handed to the kernel.
 const (
 	Auto    = "auto" // the first of the others that is allowed here
 	Uring   = "io_uring"
 	Libaio  = "libaio"  // io_submit
-	Threads = "threads" // one for each request under way, with pread and pwrite
+	Threads = "threads" // one thread for each request in flight, with pread and pwrite
 )
 
 // The facts of a report, and the values that some of them have.
 const (
-	FactIO     = "io"          // a way to hand requests to the kernel; never Auto
+	FactIO     = "io"          // the I/O method; never Auto
 	FactDirect = "direct"      // Yes or No
 	FactSystem = "file_system" // such as "ext4"
 )
@@ -35,26 +35,26 @@ const (
 
 // Run measures patterns of reads and writes on a file of its own:
 //
-//	dir=DIRECTORY           where; the file is removed at the end, and when SIGTERM comes
-//	size=SIZE               of the file, which is written in full before anything is timed
-//	patterns=LIST           of randread, read, randwrite, write and fsync; none: checks, and reports facts alone
+//	dir=DIRECTORY           of the file, which is removed at the end and on SIGTERM
+//	size=SIZE               of the file, which is written completely before anything is timed
+//	patterns=LIST           of randread, read, randwrite, write and fsync; none: only check, and report facts
 //	block=SIZE              of the random patterns and of fsync
 //	sequential_block=SIZE   of read and write
-//	depth=N                 requests under way at any time; fsync has one
-//	direct=auto|yes|no      past the page cache; auto: where the file system can. fsync always goes through it
+//	depth=N                 requests in flight; fsync has one
+//	direct=auto|yes|no      bypass the page cache; auto: if the file system can. fsync always uses it
 //	io=auto|io_uring|libaio|threads
-//	time=DURATION           for which each pattern is measured, after a tenth of it more
+//	time=DURATION           measured time of each pattern; a tenth of it is added as warm-up
 //
-// A pattern's rate is the requests that completed within that time, divided by
-// it; a latency is from just before a request is handed in until its completion
-// is seen, that of fsync from the call of fdatasync to its return.
+// A pattern's rate is the number of requests that completed within that time, divided by
+// it. A latency lasts from just before the submission of a request until its completion is
+// seen; for fsync, from the call of fdatasync to its return.
 func Run(a *load.Args) (*load.Report, error) {
 	plan, err := Read(a)
 	if err != nil {
 		return nil, err
 	}
-	// Each of Threads' needs a processor of Go's for itself, or those whose request
-	// is done would wait for those whose is not.
+	// Each thread of method Threads needs a processor of Go's scheduler. Otherwise threads
+	// whose requests are done would wait for others.
 	defer load.Quiet(plan.Depth + 1)()
 	f, err := create(plan)
 	if err != nil {

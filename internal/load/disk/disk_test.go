@@ -129,9 +129,9 @@ func TestRefused(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"dir=" + dir + "/none", "no such file"},
 		{"size=900000000MiB dir=" + dir, "want a size"},
-		{"size=1000GiB patterns=none dir=" + dir, "no room: the test file takes 1,000 GiB, with 50 GiB to spare, and this "},
+		{"size=1000GiB patterns=none dir=" + dir, "not enough space: the test file needs 1,000 GiB, and 50 GiB must stay free, but the "},
 		{"size=10000 depth=1 block=1000 dir=" + dir, "multiple of 512"},
-		{"size=64KiB dir=" + dir, "32 requests of 4 KiB take 128 KiB"},
+		{"size=64KiB dir=" + dir, "32 requests of 4 KiB need 128 KiB"},
 		{"patterns=randread,randread", "each once"},
 		{"patterns=randred", "randread,read,randwrite,write,fsync"},
 		{"patterns=", "some of"},
@@ -170,7 +170,7 @@ func TestMemory(t *testing.T) {
 func TestFull(t *testing.T) {
 	dir := mountTmpfs(t, 32<<20)
 	_, err := Run(loadtest.Args("dir="+dir, "size=20MiB"))
-	if want := "takes 20 MiB, with 16 MiB to spare, and this tmpfs has 32 MiB free: "; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "needs 20 MiB, and 16 MiB must stay free, but the tmpfs of " + dir + " has only 32 MiB: "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	empty(t, dir)
@@ -330,7 +330,7 @@ func TestSeccomp(t *testing.T) {
 		t.Errorf("io=auto: %v: %s; want libaio", err, out)
 	}
 	out, err = childOf(t, Uring, dir).CombinedOutput()
-	want := "io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile or a system's setting forbids it\n"
+	want := "io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile or a system setting forbids it\n"
 	if err == nil || string(out) != want {
 		t.Errorf("io=io_uring: %v: %s; want %s", err, out, want)
 	}

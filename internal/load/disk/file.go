@@ -14,13 +14,13 @@ import (
 type file struct {
 	path     string
 	system   string // of the file system, such as "ext4"
-	direct   bool   // whether the patterns go past the page cache
+	direct   bool   // whether the patterns bypass the page cache
 	buffered *os.File
-	straight *os.File // past the page cache; nil where it is not to be
+	straight *os.File // opened for direct I/O; nil if that is not used
 	release  func()
 }
 
-// create makes an empty file after it has seen that there is room for a full one.
+// create checks that there is space for the whole file, and makes an empty one.
 func create(p Plan) (*file, error) {
 	system, err := room(p.Dir, p.Size)
 	if err != nil {
@@ -38,14 +38,13 @@ func create(p Plan) (*file, error) {
 	return f, nil
 }
 
-// guard removes a file if the process is told to end, and ends it. What it
-// returns ends the watch.
+// guard removes a file on SIGTERM or SIGINT and ends the process, until release is called.
 func guard(path string) (release func()) {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		if s, ok := <-told; ok {
-			_ = os.Remove(path) // there is nobody to tell
+			_ = os.Remove(path) // an error has nowhere to go
 			os.Exit(128 + int(s.(syscall.Signal)))
 		}
 	}()
@@ -53,7 +52,7 @@ func guard(path string) (release func()) {
 }
 
 func (f *file) remove() {
-	_ = os.Remove(f.path) // its directory goes next
+	_ = os.Remove(f.path) // its directory is removed next
 	_ = f.buffered.Close()
 	if f.straight != nil {
 		_ = f.straight.Close()
@@ -61,7 +60,7 @@ func (f *file) remove() {
 	f.release()
 }
 
-// fd is what the patterns use.
+// fd returns the descriptor for the patterns.
 func (f *file) fd() int {
 	if f.direct {
 		return int(f.straight.Fd())
@@ -69,7 +68,7 @@ func (f *file) fd() int {
 	return int(f.buffered.Fd())
 }
 
-// straighten opens the file for direct I/O, where that is wanted and can be.
+// straighten opens the file for direct I/O, if that is wanted and possible.
 func (f *file) straighten(p Plan) error {
 	if p.Direct == No {
 		return nil
@@ -78,13 +77,13 @@ func (f *file) straighten(p Plan) error {
 	if f.direct = err == nil; f.direct || p.Direct == Auto {
 		return nil
 	}
-	return fmt.Errorf("direct=yes: direct I/O refused by %s: %w; want direct=auto or no, or another dir", f.system, err)
+	return fmt.Errorf("direct=yes: direct I/O refused by %s: %w; use direct=auto or no, or another dir", f.system, err)
 }
 
-var errMemory = errors.New("its files are in memory and not on a disk")
+var errMemory = errors.New("its files are in memory, not on a disk")
 
-// tryDirect writes one block of each length. Newer kernels let a tmpfs be opened so,
-// and then go through its pages all the same.
+// tryDirect writes one block of each length. It refuses a tmpfs, which newer kernels open
+// for direct I/O though it stays in memory.
 func (f *file) tryDirect(p Plan) (err error) {
 	if InMemory(f.system) {
 		return errMemory
@@ -110,11 +109,10 @@ func (f *file) tryBlock(block int) error {
 	return err
 }
 
-// fill writes the whole file, so that no block of it is a hole, and has it all
-// written to the disk.
+// fill writes the whole file, so that it has no holes, and forces it to the disk.
 func (f *file) fill(size int64) error {
 	fd := int(f.buffered.Fd())
-	// Not every file system can.
+	// Not every file system supports it.
 	if err := syscall.Fallocate(fd, 0, 0, size); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
 		return about(f.path, fmt.Errorf("reserve %d bytes: %w", size, err))
 	}
@@ -134,11 +132,11 @@ func (f *file) fill(size int64) error {
 
 const fillBlock = 1 << 20
 
-// about is an error with the file that it is about.
+// about adds the test file to an error.
 func about(path string, err error) error { return fmt.Errorf("test file %s: %w", path, err) }
 
-// settle has what was written put on the disk and out of the page cache, so that
-// no pattern begins with what the one before it has left.
+// settle writes all data back to the disk and drops it from the page cache, so that
+// patterns do not affect one another.
 func (f *file) settle() error {
 	if err := syscall.Fdatasync(int(f.buffered.Fd())); err != nil {
 		return about(f.path, err)
@@ -150,9 +148,9 @@ func (f *file) settle() error {
 	return nil
 }
 
-// syncs writes one block after the other through the page cache, and forces
-// each to the disk. A slow disk gets more time for a median, ten times as much at
-// most: there is no rate that this would change.
+// syncs writes one block after the other through the page cache, and forces each to the
+// disk. A slow disk gets up to ten times the time, until there are enough values for a
+// median: fsync has no rate that this could change.
 func (f *file) syncs(p Plan, t *tally) error {
 	slots, free, err := newSlots(1, p.Block)
 	if err != nil {

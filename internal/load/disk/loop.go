@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A ring hands requests to the kernel and tells which are done. It belongs to
-// the thread that made it.
+// A ring submits requests to the kernel and reports which are done. It belongs to the
+// thread that made it.
 type ring interface {
-	// submit hands in the request of a slot.
+	// submit submits the request of a slot.
 	submit(slot int, offset int64) error
-	// wait waits until at least one request is done, and returns how many are, at
-	// the beginning of done.
+	// wait waits until at least one request is done. It puts the completions at the
+	// beginning of done, and returns their number.
 	wait(done []completion) (int, error)
-	// close gives up what is still under way.
+	// close gives up requests in flight.
 	close() error
 }
 
@@ -24,21 +24,21 @@ type completion struct {
 	result int // bytes, or a negative error number
 }
 
-// check says what was wrong with a request.
+// check returns the error of a request.
 func (c completion) check(want int) error {
 	switch {
 	case c.result < 0:
 		return syscall.Errno(-c.result)
 	case c.result != want:
-		return fmt.Errorf("a request of %d bytes ended after %d", want, c.result)
+		return fmt.Errorf("a request of %d bytes transferred only %d", want, c.result)
 	default:
 		return nil
 	}
 }
 
-// turnover keeps a ring full: a request that is done is followed by another at
-// once, and by itself, until the tally's time is over. To hand in several at a time would cost
-// less, and leave the disk with less to do while they are gathered.
+// turnover keeps a ring full until the tally's time is over: when a request is done, it
+// submits another one at once. Submitting several together would cost less, but leave the
+// disk with less to do while they are collected.
 func turnover(r ring, w work, t *tally) error {
 	next := w.cursor()
 	begun := make([]time.Duration, len(w.slots))

@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A Plan is what the load's options ask for.
+// A Plan has the options of the load.
 type Plan struct {
 	Dir        string
 	Size       int64 // of the file
@@ -16,8 +16,8 @@ type Plan struct {
 	Sequential int // of the others
 	Depth      int
 	Direct     string        // Auto, Yes or No
-	IO         string        // Auto, or a way to hand requests to the kernel
-	Time       time.Duration // for which each pattern is measured
+	IO         string        // Auto, or an I/O method
+	Time       time.Duration // measured time of each pattern
 }
 
 // The bounds of options.
@@ -30,7 +30,7 @@ const (
 	maxTime  = 10 * time.Minute
 )
 
-// Ramp is how long each pattern runs before it is measured.
+// Ramp is the warm-up of each pattern.
 func (p *Plan) Ramp() time.Duration { return p.Time / 10 }
 
 // BlockOf returns the length of a pattern's requests.
@@ -41,7 +41,7 @@ func (p *Plan) BlockOf(of Pattern) int {
 	return p.Sequential
 }
 
-// Read reads the load's options, and holds them to one another.
+// Read reads the load's options, and checks them together.
 func Read(a *load.Args) (Plan, error) {
 	p, err := read(a)
 	if err != nil {
@@ -77,14 +77,14 @@ func (p *Plan) check() error {
 			return fmt.Errorf("a block of %d bytes: want a multiple of %d", block, sector)
 		}
 		if room := int64(block) * int64(p.Depth); p.Size < room {
-			return fmt.Errorf("size=%s: %d requests of %s take %s; want a larger size, or less depth",
+			return fmt.Errorf("size=%s: %d requests of %s need %s: use a larger size, or a smaller depth",
 				inBytes(p.Size), p.Depth, inBytes(int64(block)), inBytes(room))
 		}
 	}
 	return nil
 }
 
-// Valid says what is wrong with an option, seen by itself, without its name.
+// Valid returns what is wrong with one option by itself, without its name.
 func Valid(key, value string) error {
 	return load.Valid(key, value, func(a *load.Args) error {
 		_, err := read(a)

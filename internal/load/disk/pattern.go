@@ -8,16 +8,15 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A Pattern is what is done to the file.
+// A Pattern is one kind of access to the file.
 type Pattern struct {
 	Name   string
-	Random bool // else in order, and from the beginning again
+	Random bool // otherwise sequential, and at the end from the beginning again
 	Write  bool
 	Sync   bool // each block is forced to the disk
 }
 
-// patterns lists every pattern, in the order in which they disturb one another
-// least.
+// patterns lists every pattern, in the order in which they affect one another least.
 func patterns() []Pattern {
 	return []Pattern{
 		{Name: "randread", Random: true},
@@ -37,7 +36,8 @@ func allPatterns() string {
 	return strings.Join(names, ",")
 }
 
-// patternsOf reads a list of names with commas, each once; "none" is the empty one.
+// patternsOf reads a list of names, separated by commas, each once; "none" is the empty
+// list.
 func patternsOf(list string) ([]Pattern, error) {
 	if list == "none" {
 		return nil, nil
@@ -64,7 +64,7 @@ func patternNamed(name string) (Pattern, bool) {
 	return Pattern{}, false
 }
 
-// run does a pattern until the tally's time is over.
+// run runs a pattern until the tally's time is over.
 func (f *file) run(p Pattern, plan Plan, q queue, t *tally) error {
 	if p.Sync {
 		return f.syncs(plan, t)
@@ -77,13 +77,13 @@ func (f *file) run(p Pattern, plan Plan, q queue, t *tally) error {
 	return q.run(work{fd: f.fd(), write: p.Write, slots: slots, random: p.Random, size: plan.Size}, t)
 }
 
-// A work is requests of one kind, as many at a time as there are slots.
+// A work describes requests of one kind, as many in flight as there are slots.
 type work struct {
 	fd     int
 	write  bool
 	random bool
 	size   int64    // of the file
-	slots  [][]byte // the buffer of each request under way
+	slots  [][]byte // the buffer of each request in flight
 }
 
 func (w *work) block() int64 { return int64(len(w.slots[0])) }
@@ -91,8 +91,8 @@ func (w *work) block() int64 { return int64(len(w.slots[0])) }
 // cursor returns the offsets of all requests.
 func (w *work) cursor() *cursor { return w.part(0, 1) }
 
-// part returns those of one thread of several: at random anywhere, in order
-// within a stretch of its own.
+// part returns the offsets for one of several threads: anywhere if random, otherwise
+// within a section of its own.
 func (w *work) part(i, of int) *cursor {
 	c := &cursor{block: w.block(), blocks: uint64(w.size / w.block())}
 	if w.random {
@@ -111,7 +111,7 @@ const seed = 0x7a5e
 type cursor struct {
 	block         int64
 	first, blocks uint64
-	random        *rand.PCG // nil: in order
+	random        *rand.PCG // nil: sequential
 	at            uint64
 }
 

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// A queue is one way to hand requests to the kernel.
+// A queue is one I/O method.
 type queue struct {
 	name string
-	// allowed says why it cannot be used here.
+	// allowed returns why it cannot be used here.
 	allowed func() error
 	run     func(w work, t *tally) error
 }
 
-// queues lists every way, the one of least cost first.
+// queues lists every I/O method, the cheapest first.
 func queues() []queue {
 	return []queue{
 		{Uring, allowed(openUring), looped(openUring)},
@@ -64,18 +64,18 @@ func looped[R ring](open func(work) (R, error)) func(work, *tally) error {
 	}
 }
 
-// refused names a system call that failed, and why it may have.
+// refused is the error of a failed system call, with the probable reason.
 func refused(call string, errno syscall.Errno) error {
 	var why string
 	switch errno {
 	case syscall.EPERM:
-		why = ": a seccomp profile or a system's setting forbids it"
+		why = ": a seccomp profile or a system setting forbids it"
 	case syscall.ENOSYS:
 		why = ": this kernel has no such call, or a seccomp profile hides it"
 	case syscall.EAGAIN:
-		why = ": no room for more requests, see fs.aio-max-nr"
+		why = ": the system allows no more requests, see fs.aio-max-nr"
 	case syscall.ENOMEM:
-		why = ": not enough memory may be locked"
+		why = ": the limit of locked memory is too low"
 	}
 	return fmt.Errorf("%s: %w%s", call, errno, why)
 }

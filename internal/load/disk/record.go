@@ -8,15 +8,14 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// beyond is how many values must lie beyond a percentile that is told: of a
-// hundred values the 99.9th percentile would be the largest, and chance.
+// beyond is how many values must lie beyond a percentile for it to be reported: of a
+// hundred values, the 99.9th percentile would be the largest one, by chance.
 const beyond = 10
 
-// Percentiles lists those that are told where there are values enough.
+// Percentiles lists the percentiles that are reported if there are enough values.
 func Percentiles() []float64 { return []float64{50, 90, 99, 99.9} }
 
-// Metric returns the name under which a pattern's distribution is reported, such
-// as "disk.randread".
+// Metric returns the name of a pattern's distribution, such as "disk.randread".
 func Metric(pattern string) string { return "disk." + pattern }
 
 // PercentileMetric returns the name of a percentile, such as "disk.randread.p99.9".
@@ -24,12 +23,12 @@ func PercentileMetric(pattern string, percent float64) string {
 	return Metric(pattern) + ".p" + strconv.FormatFloat(percent, 'f', -1, 64)
 }
 
-// Record adds what was found out about a pattern to a report: how many requests
-// there were in a second, each of so many bytes, and what each took.
+// Record adds the results of a pattern to a report: rate is in requests per second, and
+// block the bytes of each request.
 func Record(r *load.Report, p Pattern, rate float64, block int, latency *load.Histogram) error {
 	n := latency.Count()
 	if n < 2*beyond {
-		return fmt.Errorf("%d requests completed in time, too few for a median: want more time", n)
+		return fmt.Errorf("%d requests completed in time, too few for a median: use a longer time", n)
 	}
 	switch {
 	case p.Sync:

@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// room sees that a directory has space for the file and a margin, and returns
-// the name of its file system.
+// room checks that a directory has space for the file and a margin, and returns the name
+// of its file system.
 func room(dir string, size int64) (system string, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -20,19 +20,20 @@ func room(dir string, size int64) (system string, err error) {
 	}
 	free, spare := int64(s.Bavail)*int64(s.Bsize), margin(size)
 	if free < size+spare {
-		return "", fmt.Errorf("no room: the test file takes %s, with %s to spare, and this %s has %s free: want a smaller size, or another disk than that of %s",
-			inBytes(size), inBytes(spare), system, inBytes(free), dir)
+		return "", fmt.Errorf(
+			"not enough space: the test file needs %s, and %s must stay free, but the %s of %s has only %s: "+
+				"use a smaller size, or another directory", inBytes(size), inBytes(spare), system, dir, inBytes(free))
 	}
 	return system, nil
 }
 
 func inBytes(n int64) string { return unit.Format(float64(n), unit.Bytes) }
 
-// margin is what must stay free beside the file: no disk is as fast when it is
-// full, and others write too.
+// margin is the space that must stay free besides the file: full disks are slower, and
+// others write too.
 func margin(size int64) int64 { return max(16<<20, size/20) }
 
-// systems are the names of file systems by their magic number (linux/magic.h).
+// systemName returns the name of a file system by its magic number (linux/magic.h).
 func systemName(magic int64) string {
 	names := map[int64]string{
 		0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs",
@@ -50,5 +51,5 @@ const (
 	ramfs = "ramfs"
 )
 
-// InMemory reports whether the files of a file system lie in no disk.
+// InMemory reports whether a file system keeps its files in memory.
 func InMemory(system string) bool { return system == tmpfs || system == ramfs }

@@ -6,14 +6,14 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A tally counts what completes between two moments.
+// A tally counts the requests that complete between two times.
 type tally struct {
 	base     time.Time
 	from, to time.Duration // after base
 	latency  *load.Histogram
 }
 
-// newTally returns one whose time begins with the first call of start.
+// newTally returns a tally whose time begins with start.
 func newTally(p Plan) *tally {
 	return &tally{from: p.Ramp(), to: p.Ramp() + p.Time, latency: load.NewHistogram()}
 }
@@ -23,7 +23,7 @@ func (t *tally) start() { t.base = time.Now() }
 // now is the time since start.
 func (t *tally) now() time.Duration { return time.Since(t.base) }
 
-// over reports whether nothing more is to be begun.
+// over reports whether no further request may begin.
 func (t *tally) over(now time.Duration) bool { return now >= t.to }
 
 // add counts a request that was completed now.
@@ -33,10 +33,10 @@ func (t *tally) add(now, took time.Duration) {
 	}
 }
 
-// of returns a tally of the same time, for another thread.
+// of returns a tally with the same times, for another thread.
 func (t *tally) of() *tally {
 	return &tally{base: t.base, from: t.from, to: t.to, latency: load.NewHistogram()}
 }
 
-// rate is how many requests there were in a second.
+// rate is the number of requests per second.
 func (t *tally) rate() float64 { return float64(t.latency.Count()) / (t.to - t.from).Seconds() }

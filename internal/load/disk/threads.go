@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// threads does requests with as many threads as there are slots, each of which
-// waits for its own.
+// threads runs the requests on as many threads as there are slots; each waits for its own
+// request.
 func threads(w work, t *tally) error {
 	var workers sync.WaitGroup
 	errs := make([]error, len(w.slots))

@@ -65,8 +65,8 @@ type uringResult struct {
 	flags  uint32
 }
 
-// A uring is a pair of rings that are shared with the kernel: of requests,
-// whose tail is ours, and of completions, whose head is ours.
+// A uring is a pair of rings that are shared with the kernel: one of requests, whose tail
+// this process writes, and one of completions, whose head it writes.
 type uring struct {
 	fd             uintptr
 	rings, memory  []byte
@@ -97,8 +97,8 @@ func openUring(w work) (*uring, error) {
 	return u, nil
 }
 
-// setupUring asks for completions only when they are waited for, which kernels
-// since 6.1 offer to a ring with one thread.
+// setupUring lets the kernel deliver completions only when the process waits for them,
+// which kernels since 6.1 offer to a ring with one thread.
 func setupUring(depth uint32) (uintptr, *uringParams, error) {
 	for _, flags := range []uint32{setupCoopTaskrun | setupSingleIssuer | setupDeferTaskrun, 0} {
 		p := &uringParams{flags: flags}
@@ -149,11 +149,11 @@ func (u *uring) submit(slot int, offset int64) error {
 		opcode: u.opcode, fd: u.file, offset: uint64(offset), data: uint64(slot),
 		address: uint64(address(u.slots[slot])), bytes: uint32(len(u.slots[slot])),
 	}
-	tail := *u.tail // nobody else writes it
+	tail := *u.tail // only this process writes it
 	u.order[tail&u.orderMask] = uint32(slot)
 	atomic.StoreUint32(u.tail, tail+1)
 	for {
-		// The kernel sorts out what is done on the way: it need not be asked again.
+		// With enterGetEvents the same call collects completions, which saves another one.
 		if n, err := u.enter(1, 0, enterGetEvents); n == 1 || err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (u *uring) wait(done []completion) (int, error) {
 	}
 }
 
-// enter returns how many requests the kernel took; none where it was interrupted.
+// enter returns how many requests the kernel took; 0 if it was interrupted.
 func (u *uring) enter(submit, complete, flags uintptr) (uintptr, error) {
 	n, _, errno := syscall.RawSyscall6(sysUringEnter, u.fd, submit, complete, flags, 0, 0)
 	switch errno {
@@ -184,7 +184,7 @@ func (u *uring) enter(submit, complete, flags uintptr) (uintptr, error) {
 	}
 }
 
-// reap takes what is done out of the ring of completions.
+// reap takes completions out of their ring.
 func (u *uring) reap(done []completion) int {
 	head, tail := *u.head, atomic.LoadUint32(u.produced)
 	n := 0

@@ -6,28 +6,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The phases of a connection. begin starts a request on an idle connection, handle reacts
+// to events of its socket, and look to deadlines:
+//
+//	phase       ends when                              next phase
+//	idle        it gets a request                      connecting; sending if it is open
+//	connecting  the socket is writable                 sending
+//	sending     the whole request is sent, mostly      receiving
+//	            at once
+//	receiving   the answer is complete                 idle; closing without keep-alive
+//	closing     the server has closed, or closeTime    idle
+//	            is over
+//	resting     restTime is over                       idle
+//
+// An error or the timeout in connecting, sending or receiving closes the connection and
+// leads to resting. If the server closes an idle connection, it stays idle, and the next
+// request connects again.
+//
+// Each idle connection is in worker.free. worker.busy counts the connections that have a
+// request: connecting, sending and receiving. Those that close or rest are in neither.
+
 // phase is what a connection is doing.
 type phase int
 
 const (
-	idle       phase = iota // nothing is under way; it may be open
+	idle       phase = iota // it has no request; it may be open
 	connecting              // for a request
-	sending                 // the rest of a request that did not go out at once
+	sending                 // the rest of a request that was not sent at once
 	receiving               // an answer
 	closing                 // until the server has closed it
 	resting                 // after a failure
 )
 
-// A conn is one connection, made again whenever it was closed.
+// A conn is one connection, which is made again after it was closed.
 type conn struct {
 	key      int
 	fd       int // -1 = closed
 	phase    phase
-	deadline time.Duration // of what is under way, or until when it rests
-	fresh    bool          // it was made for the request that is under way
+	deadline time.Duration // of the request, or the end of closing or resting
+	fresh    bool          // it was made for the current request
 
-	// Of the request that is under way, or was last.
-	origin   time.Duration // from when on it is timed
+	// Of the current or last request.
+	origin   time.Duration // from when it is timed
 	opened   time.Duration // when it began to connect
 	sent     time.Duration // when it began to send
 	first    time.Duration // when the first byte of the answer came; 0 = not yet
@@ -36,16 +56,16 @@ type conn struct {
 	response response
 }
 
-// The times that a connection is left alone.
+// The lengths of phases without a request.
 const (
-	restTime  = 10 * time.Millisecond // after a failure, so that failures cannot be millions
+	restTime  = 10 * time.Millisecond // after a failure: it limits the number of failures
 	closeTime = time.Second           // for the server to close
 )
 
 // begin sends a request.
 func (w *worker) begin(c *conn, origin time.Duration) {
 	if w.busy == 0 && !w.failing && w.plan.open() {
-		w.lastGood = w.now // nothing was asked for, so nothing could be answered
+		w.lastGood = w.now // there was no request that could have been answered
 	}
 	w.busy++
 	w.sent++
@@ -68,7 +88,7 @@ func (w *worker) begin(c *conn, origin time.Duration) {
 	c.phase, c.opened = connecting, w.now
 }
 
-// handle is told what happened to a connection.
+// handle reacts to an event of a connection's socket.
 func (w *worker) handle(c *conn, events uint32) {
 	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	switch c.phase {
@@ -85,18 +105,18 @@ func (w *worker) handle(c *conn, events uint32) {
 	case receiving:
 		w.receive(c, ended)
 		if ended && c.phase == idle {
-			w.drop(c) // it closed without a word, behind its answer
+			w.drop(c) // the server closed right after its answer
 		}
 	case closing:
 		w.drain(c)
 	case idle:
 		if c.fd >= 0 && events&(unix.EPOLLIN|unix.EPOLLRDHUP) != 0 {
-			w.drop(c) // nothing was asked, so it closed, or is no server
+			w.drop(c) // without a request, the server closed, or sent data that nobody requested
 		}
 	}
 }
 
-// send sends what is left of a request.
+// send sends the rest of a request.
 func (w *worker) send(c *conn) {
 	if c.unsent == len(w.request) {
 		c.sent = w.now
@@ -116,8 +136,8 @@ func (w *worker) send(c *conn) {
 	c.phase = receiving
 }
 
-// receive takes in what has come. A read that does not fill the buffer has taken
-// everything; what comes later is told anew.
+// receive reads what has come. A read that does not fill the buffer has taken everything;
+// later data cause a new event.
 func (w *worker) receive(c *conn, ended bool) {
 	for c.phase == receiving {
 		n, errno := receive(c.fd, w.buffer)
@@ -131,7 +151,7 @@ func (w *worker) receive(c *conn, ended bool) {
 		switch {
 		case errno != 0:
 			w.fail(c, kindOf(errno), errno)
-		case w.now >= c.deadline: // an answer without end comes as fast as it is read
+		case w.now >= c.deadline: // an endless answer can come as fast as it is read
 			w.fail(c, FailedTime, unix.ETIMEDOUT)
 		case n == 0:
 			w.ended(c)
@@ -162,7 +182,7 @@ func (w *worker) take(c *conn, p []byte) {
 	}
 }
 
-// ended takes the end of a connection for the end of an answer, if it is one.
+// ended handles the end of a connection, which may be the end of an answer.
 func (w *worker) ended(c *conn) {
 	if err := c.response.end(); err != nil {
 		w.fail(c, FailedRead, err)
@@ -171,7 +191,7 @@ func (w *worker) ended(c *conn) {
 	w.answered(c)
 }
 
-// answered has a whole answer.
+// answered handles a complete answer.
 func (w *worker) answered(c *conn) {
 	if k, err := verdict(c.response.status, c.response.body, w.expect); err != nil {
 		if k != FailedStatus {
@@ -192,8 +212,8 @@ func (w *worker) answered(c *conn) {
 	w.drain(c)
 }
 
-// drain waits until the server has closed, so that the port which is taken for a
-// minute afterwards is not one of the client's.
+// drain waits until the server has closed. The side that closes first keeps its port in
+// TIME_WAIT for a minute, and the client would run out of ports.
 func (w *worker) drain(c *conn) {
 	if _, errno := receive(c.fd, w.buffer[:1]); errno == unix.EAGAIN || errno == unix.EINTR {
 		return
@@ -203,12 +223,12 @@ func (w *worker) drain(c *conn) {
 	w.release(c)
 }
 
-// fail ends a request that is under way, and its connection.
+// fail ends the current request and its connection.
 func (w *worker) fail(c *conn, k Kind, why error) {
 	w.count(k, c.origin, why)
 	w.busy--
 	w.drop(c)
-	w.gaveUp = w.gaveUp || w.failing && w.impatient() // a server can refuse at once, and nothing is ever under way
+	w.gaveUp = w.gaveUp || w.failing && w.impatient() // a server can refuse at once, so that w.busy is always 0
 	w.failing = true
 	c.phase, c.deadline = resting, w.now+restTime
 }
@@ -227,7 +247,7 @@ func (w *worker) release(c *conn) {
 	w.free.push(c.key)
 }
 
-// A queue has room for a number of keys, and gives out first what came first.
+// A queue holds a fixed number of keys, first in, first out.
 type queue struct {
 	keys        []int
 	head, count int

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRequest is how long a request may be; this server reads no bodies.
+// maxRequest is the largest size of a request; this server reads no bodies.
 const maxRequest = 8 << 10
 
 // A guest is a connection of the server.
@@ -16,13 +16,13 @@ type guest struct {
 	fd      int
 	request [maxRequest]byte
 	got     int   // bytes of request
-	answer  *file // that is being sent; nil where none is
-	head    int   // bytes of its head that are still to be sent
-	sent    int64 // bytes of its body that were sent behind the head
+	answer  *file // the one that is being sent; nil = none
+	head    int   // bytes of its head that are not sent yet
+	sent    int64 // bytes of its body that were sent after the head
 	last    bool  // the connection closes afterwards
 }
 
-// serve goes on with what is under way; false if the connection is to be closed.
+// serve continues the current request and answer; false if the connection must be closed.
 func (g *guest) serve(w *waiter) bool {
 	for {
 		if g.answer != nil {
@@ -46,10 +46,10 @@ func (g *guest) serve(w *waiter) bool {
 	}
 }
 
-// pull reads on; more tells whether anything came.
+// pull reads more of a request; more reports whether anything came.
 func (g *guest) pull() (more, ok bool) {
 	if g.got == len(g.request) {
-		return false, false // a request without end
+		return false, false // the request is too long
 	}
 	n, errno := receive(g.fd, g.request[g.got:])
 	switch {
@@ -64,7 +64,7 @@ func (g *guest) pull() (more, ok bool) {
 	return true, true
 }
 
-// answerTo reads a request, and tells whether the connection closes afterwards.
+// answerTo returns the answer to a request, and whether the connection closes afterwards.
 func (w *waiter) answerTo(request []byte) (answer *file, last bool) {
 	line, rest, _ := bytes.Cut(request, []byte("\r\n"))
 	path, isGet := bytes.CutPrefix(line, []byte("GET "))
@@ -76,7 +76,7 @@ func (w *waiter) answerTo(request []byte) (answer *file, last bool) {
 	return w.lost, last
 }
 
-// closesAfter tells whether the lines of a head ask for a connection to be closed.
+// closesAfter reports whether the lines of a head ask to close the connection.
 func closesAfter(head []byte) bool {
 	r := response{length: -1}
 	for len(head) > 0 {
@@ -89,7 +89,8 @@ func closesAfter(head []byte) bool {
 	return r.closes
 }
 
-// push sends on; more tells whether something is left, for when there is room.
+// push sends more of the answer; more reports whether something is left because the
+// socket is full.
 func (g *guest) push() (more, ok bool) {
 	body := g.answer.size
 	if body <= smallFile {
@@ -101,7 +102,7 @@ func (g *guest) push() (more, ok bool) {
 		case errno == unix.EAGAIN:
 			return true, true
 		case errno == unix.EINTR:
-		case errno != 0 || n == 0: // or the file has become shorter
+		case errno != 0 || n == 0: // n == 0: the file became shorter
 			return false, false
 		}
 	}

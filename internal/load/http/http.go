@@ -1,13 +1,12 @@
-// Package http is the load of a web server: a client that sends requests over
-// HTTP/1.1 and times the answers, and a server of files for where there is no
-// other.
+// Package http is the load of a web server: a client that sends requests over HTTP/1.1
+// and times the answers, and a file server for cells without a server of their own.
 //
-// The client has one thread for each CPU that it is given, each with connections
-// of its own, and waits for all of them at once (epoll). While it measures it
-// allocates nothing, and of an answer it keeps its length alone. In a closed loop
-// a connection sends its next request once it has the answer to the one before;
-// in an open loop requests are due at a rate, whatever the server does, and each
-// is timed from when it was due.
+// The client has one thread for each of its CPUs. Each thread has its own connections,
+// and waits for all of them at once (epoll); conn.go shows their phases. While it
+// measures, it allocates nothing, and keeps only the length of an answer. In a closed
+// loop, a connection sends its next request after the answer to the last one. In an open
+// loop, requests are due at a fixed rate, whatever the server does, and each is timed
+// from when it was due.
 package http
 
 import (
@@ -20,14 +19,14 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// Name is the client's.
+// Name is the name of the client's load.
 const Name = "http"
 
-// Run is the load http.
+// Run runs the load http.
 func Run(a *load.Args) (*load.Report, error) { return RunWith(a, nil) }
 
-// RunWith is Run with the requests of another client; nil is this package's own.
-// The options that it needs it has read from a before.
+// RunWith is Run with another client for the requests; nil means this package's own. The
+// caller must have read that client's options from a.
 func RunWith(a *load.Args, client func(*Plan, *Target) Client) (*load.Report, error) {
 	p, err := Read(a)
 	if err != nil {
@@ -57,7 +56,7 @@ func RunWith(a *load.Args, client func(*Plan, *Target) Client) (*load.Report, er
 	return o.report()
 }
 
-// A loader carries plans out.
+// A loader executes plans.
 type loader struct {
 	*Target
 	client func(*Plan, *Target) Client // nil = workers
@@ -74,7 +73,7 @@ func (l *loader) observe(p *Plan) (*outcome, error) {
 	return o, o.fatal()
 }
 
-// crew is who sends the requests of a plan.
+// crew returns the crew that sends the requests of a plan.
 func (l *loader) crew(p *Plan) (crew, error) {
 	if l.client == nil {
 		return newWorkers(p, l.Target)
@@ -82,7 +81,7 @@ func (l *loader) crew(p *Plan) (crew, error) {
 	return newLanes(p, l.Target, l.client(p, l.Target)), nil
 }
 
-// await asks until there is a good answer.
+// await sends requests until there is a good answer.
 func (l *loader) await(p Plan) error {
 	const pause, answerTime = 20 * time.Millisecond, time.Second
 	p.Connections, p.Requests, p.Repeat, p.Rate, p.Ramp, p.Warmup, p.Timeout = 1, 1, 1, 0, false, 0, answerTime
@@ -95,14 +94,14 @@ func (l *loader) await(p Plan) error {
 	return nil
 }
 
-// room is what Go's runtime needs beside threads that it cannot take a processor
-// from.
+// room is the number of processors that Go's runtime needs besides the threads that keep
+// one to themselves.
 const room = 4
 
-// spareFiles are those that a process has beside its connections.
+// spareFiles is the number of files that a process has open besides its connections.
 const spareFiles = 64
 
-// roomFor sees to it that this process may have so many connections open.
+// roomFor raises the limit of open files for a number of connections.
 func roomFor(connections int) error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
@@ -114,7 +113,8 @@ func roomFor(connections int) error {
 	}
 	l.Cur, l.Max = need, max(l.Max, need)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
-		return fmt.Errorf("%d connections: this process may open fewer files (ulimit -n), and raising the limit failed: %w", connections, err)
+		return fmt.Errorf("%d connections: the limit of open files (ulimit -n) is too low, and raising it failed: %w",
+			connections, err)
 	}
 	return nil
 }

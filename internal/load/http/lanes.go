@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
-// A Client sends requests in place of this package's own, for what that does not
-// speak. Each lane has one request at a time, and a connection of its own.
+// A Client replaces this package's own client, for protocols that it does not support.
+// Each lane has its own connection, and one request at a time.
 type Client interface {
 	// Ask sends a request and waits for its answer, until the context ends.
 	Ask(ctx context.Context, lane int) Answer
@@ -18,19 +18,18 @@ type Client interface {
 	CloseAll()
 }
 
-// An Answer is what became of one request. Times that there are none of are zero.
+// An Answer is the result of one request. Times that were not observed are zero.
 type Answer struct {
-	Opened, Connected time.Time // of a connection that was made for it
+	Opened, Connected time.Time // begin and end of connecting, if it needed a new connection
 	Sent              time.Time // when it began to be sent
 	First             time.Time // when the first byte of the answer came
 	Status            int
 	Length            int64 // bytes of the body
-	Err               error // that there is no whole answer
+	Err               error // why there is no complete answer
 	Kind              Kind  // of that error
 }
 
-// lanes send the requests of one plan by a Client, each connection's on a goroutine
-// of its own.
+// lanes send the requests of one plan with a Client, one goroutine for each connection.
 type lanes struct {
 	plan   *Plan
 	client Client
@@ -77,7 +76,7 @@ func (l *lanes) leave() tally {
 	return l.tally
 }
 
-// one sends the next request; false if there is none any more.
+// one sends the next request; false if there are no more.
 func (l *lanes) one(lane int) bool {
 	due, ok := l.next()
 	if !ok {
@@ -101,7 +100,7 @@ func (l *lanes) one(lane int) bool {
 	return true
 }
 
-// next takes the next request, and says when it is due.
+// next takes the next request, and returns when it is due.
 func (l *lanes) next() (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +115,7 @@ func (l *lanes) next() (time.Duration, bool) {
 	return l.pace.next(now)
 }
 
-// count counts a request that is sent.
+// count counts a sent request.
 func (l *lanes) count() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +128,7 @@ func (l *lanes) failed(k Kind, due time.Duration, why error) {
 	l.tally.fail(k, why, due >= l.pace.from)
 }
 
-// answered counts a whole answer.
+// answered counts a complete answer.
 func (l *lanes) answered(a *Answer, due time.Duration) {
 	now := time.Since(l.origin)
 	l.mu.Lock()

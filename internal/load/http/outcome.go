@@ -13,37 +13,37 @@ type crew interface {
 	// round sends the requests of a plan once, and returns when each was answered or
 	// has failed.
 	round(p *Plan) round
-	// leave closes the connections, and returns what became of all requests.
+	// leave closes the connections, and returns the results of all requests.
 	leave() tally
 }
 
-// A round is one time that the requests of a plan were sent.
+// A round is one execution of the requests of a plan.
 type round struct {
 	from   time.Duration // when they began to count
-	span   time.Duration // in which they were sent
-	cpu    time.Duration // that the client took for them, on each of its CPUs
+	span   time.Duration // from the first to the last request
+	cpu    time.Duration // CPU time of the client, per CPU
 	all    counts        // of this round and those before it
-	sent   int64         // likewise, also those that do not count
+	sent   int64         // requests of these rounds, with those that do not count
 	gaveUp bool
 }
 
-// An outcome is what one observation came to.
+// An outcome is the result of one observation.
 type outcome struct {
 	plan    Plan
 	tally   tally
 	rounds  []speed
 	elapsed time.Duration // of the requests that count
 	cpu     time.Duration // of each CPU of the client
-	sent    int64         // requests, also those that do not count
-	span    time.Duration // in which they were sent
-	gaveUp  bool          // a round was, or not one of its answers was good: no round is reported then
+	sent    int64         // requests, with those that do not count
+	span    time.Duration // from the first to the last of them
+	gaveUp  bool          // a round gave up, or had no good answer: then there is no report
 }
 
-// A speed is what one round came to, by its time.
+// A speed is the speed of one round, per second.
 type speed struct{ rate, transfer float64 }
 
-// observe has a crew send the requests of the plan as often as it says, and as its time
-// allows. Only the first round has a warm-up: in the others the connections are there.
+// observe lets a crew send the requests of the plan as often as the plan and its time
+// allow. Only the first round has a warm-up: the others have open connections.
 func (o *outcome) observe(c crew) {
 	plan, before := o.plan, counts{}
 	for range max(1, plan.Repeat) {
@@ -74,7 +74,7 @@ func (o *outcome) add(r *round, before counts) {
 	o.gaveUp = r.gaveUp || r.all.good == before.good
 }
 
-// median is that of what the rounds came to.
+// median is the median over the rounds.
 func (o *outcome) median(of func(speed) float64) float64 {
 	all := make([]float64, len(o.rounds))
 	for i, s := range o.rounds {
@@ -87,31 +87,33 @@ func (o *outcome) median(of func(speed) float64) float64 {
 // ErrNoAnswer is wrapped by the error of a client that could not measure.
 var ErrNoAnswer = errors.New("the server does not answer")
 
-// fatal is the error of an observation that tells nothing.
+// fatal returns an error if the observation has no useful result.
 func (o *outcome) fatal() error {
 	switch {
 	case o.tally.good == 0:
-		return fmt.Errorf("%w: not one good answer%s%s", ErrNoAnswer, o.whys(), o.advice())
+		return fmt.Errorf("%w: no good answer%s%s", ErrNoAnswer, o.whys(), o.advice())
 	case o.gaveUp && o.plan.Repeat > 1:
-		return fmt.Errorf("%w any more: up to %d times %d requests were to be answered, and time %d ended after %d good answers in all%s",
-			ErrNoAnswer, o.plan.Repeat, o.plan.Requests, len(o.rounds), o.tally.good, o.whys())
+		return fmt.Errorf(
+			"%w any more: it stopped in round %d of at most %d (%d requests each), after %d good answers%s",
+			ErrNoAnswer, len(o.rounds), o.plan.Repeat, o.plan.Requests, o.tally.good, o.whys())
 	case o.gaveUp:
-		return fmt.Errorf("%w any more: after %d good answers none came for %v%s", ErrNoAnswer, o.tally.good, max(patience*o.plan.Timeout, leastPatience), o.whys())
+		return fmt.Errorf("%w any more: after %d good answers, none came for %v%s",
+			ErrNoAnswer, o.tally.good, max(patience*o.plan.Timeout, leastPatience), o.whys())
 	default:
 		return nil
 	}
 }
 
-// advice is what to do about a server of which every answer is whole, and of something
-// else.
+// advice is for a server that answers, but not with a good answer: perhaps the path is
+// wrong.
 func (o *outcome) advice() string {
 	if o.tally.failed[FailedLength]+o.tally.failed[FailedStatus] == 0 {
 		return ""
 	}
-	return ": option path says what is asked for"
+	return ": choose another path with option path"
 }
 
-// whys says how many requests failed, and what happened to the first of each kind.
+// whys lists the failures: their number, and the first error of each kind.
 func (o *outcome) whys() string {
 	var text strings.Builder
 	for k, why := range o.tally.why {

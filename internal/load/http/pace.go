@@ -8,14 +8,14 @@ import (
 // A pace says when one thread sends its requests.
 type pace struct {
 	each  float64       // nanoseconds from one request to the next; 0 = as soon as a connection is free
-	begin time.Duration // when the first is due
-	from  time.Duration // of those that count
-	until time.Duration // none begins then or later
-	left  int64         // that count and have not begun
-	given int64         // that have begun
+	begin time.Duration // when the first request is due
+	from  time.Duration // when requests begin to count
+	until time.Duration // no request begins then or later
+	left  int64         // requests that count and have not begun
+	given int64         // requests that have begun
 }
 
-// next returns from when on the next request is timed; false if none is to be
+// next returns the time from which the next request is timed; false if none is to be
 // sent now.
 func (p *pace) next(now time.Duration) (time.Duration, bool) {
 	if p.each == 0 {
@@ -35,17 +35,17 @@ func (p *pace) next(now time.Duration) (time.Duration, bool) {
 	return due, true
 }
 
-// due is when the next request is.
+// due is when the next request is due.
 func (p *pace) due() time.Duration { return p.begin + time.Duration(float64(p.given)*p.each) }
 
-// carries tells whether an answer that comes now, to a request from before anything
-// counts, is one of the rate: in a closed loop with a time. Without it a server's rate would
-// be too low by as many answers as there are connections.
+// carries reports whether the rate includes an answer that comes now to a request from
+// the warm-up: in a closed loop with a time. Otherwise the rate would miss as many answers
+// as there are connections.
 func (p *pace) carries(now time.Duration) bool {
 	return p.each == 0 && p.until < math.MaxInt64 && p.from <= now && now <= p.until
 }
 
-// ended tells whether no more requests will come.
+// ended reports whether there are no more requests.
 func (p *pace) ended(now time.Duration) bool {
 	if p.each == 0 {
 		return p.left <= 0 || now >= p.until
@@ -53,8 +53,8 @@ func (p *pace) ended(now time.Duration) bool {
 	return p.due() >= p.until
 }
 
-// paceOf is the pace of one of some threads, whose requests fall between those of
-// the others. Begin is when the first request of all is sent.
+// paceOf returns the pace of one of several threads, whose requests alternate. begin is
+// when the first request of all threads is sent.
 func (p *Plan) paceOf(thread, threads int, begin time.Duration) pace {
 	out := pace{begin: begin, from: begin + p.Warmup, until: begin + p.Warmup + p.Time, left: math.MaxInt64}
 	switch {
@@ -68,7 +68,7 @@ func (p *Plan) paceOf(thread, threads int, begin time.Duration) pace {
 	return out
 }
 
-// share is the part of one thread in what all do together.
+// share is one thread's part of a number.
 func share(all int64, thread, threads int) int64 {
 	part := all / int64(threads)
 	if int64(thread) < all%int64(threads) {

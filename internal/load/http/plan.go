@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// The bounds of what a client may be asked for.
+// The bounds of the options.
 const (
 	maxConnections = 10_000
 	maxRequests    = 1_000_000_000
@@ -21,22 +21,22 @@ const (
 	maxPath        = 4096
 )
 
-// A Plan is what a client does.
+// A Plan says what a client does.
 type Plan struct {
 	Connections int
-	Requests    int64         // how many are sent; 0 = for as long as Time
-	Repeat      int           // how often these are sent at most, each time once all before were answered
-	Time        time.Duration // for how long requests are sent, or at each rate of a ramp; or after how long they are not sent again
+	Requests    int64         // number of requests; 0 = as many as fit into Time
+	Repeat      int           // largest number of rounds of these requests; a round begins when the last one is answered
+	Time        time.Duration // how long requests are sent, or each rate of a ramp is tried; no round begins after it
 	Rate        int64         // requests per second; 0 = each as soon as a connection is free
-	Ramp        bool          // from Rate up, for as long as the objective holds
-	Objective   time.Duration // what Percentile of the times must not exceed
+	Ramp        bool          // increase the rate from Rate, as long as the objective holds
+	Objective   time.Duration // limit of the Percentile of the times
 	Percentile  float64
 	KeepAlive   bool
 	Warmup      time.Duration
 	Timeout     time.Duration
 }
 
-// Read reads the options of the load that a workload passes on as they are.
+// Read reads the options of the load that are also options of the workload.
 func Read(a *load.Args) (Plan, error) {
 	p := Plan{
 		Connections: int(a.Int("connections", 16, 1, maxConnections)),
@@ -62,41 +62,45 @@ func Read(a *load.Args) (Plan, error) {
 	return p, nil
 }
 
-// Valid is the rule for each option by itself; see load.Valid.
+// Valid checks each option by itself; see load.Valid.
 func Valid(a *load.Args) error {
 	_, err := Read(a)
 	return errors.Join(err, a.Err())
 }
 
-// Check says which options contradict one another.
+// Check returns which options contradict one another.
 func (p *Plan) Check() error {
 	switch {
 	case p.Ramp && p.Requests > 0:
-		return errors.New("ramp and requests: a ramp tries each rate for a time: leave requests out")
+		return errors.New("ramp and requests cannot be combined: use ramp and time")
 	case p.Rate > 0 && p.Requests > 0 && !p.Ramp:
-		return errors.New("rate and requests: together they are a time: say rate and time")
+		return errors.New("rate and requests cannot be combined: use rate and time")
 	case p.Repeat > 1 && p.Requests == 0:
-		return errors.New("repeat: what is sent again is a number of requests: give requests, or leave repeat out")
+		return errors.New("repeat needs a number of requests: set requests, or leave repeat out")
 	case p.Ramp && 2*p.Objective > p.Time:
-		return fmt.Errorf("objective %v: each rate is tried for %v, and a queue that long would not be seen: want a time of at least twice the objective", p.Objective, p.Time)
+		return fmt.Errorf(
+			"objective %v: each rate is tried for %v, too short to see such a queue: use a time of at least "+
+				"twice the objective",
+			p.Objective, p.Time)
 	case p.Ramp && p.Objective >= p.Timeout:
-		return fmt.Errorf("objective %v: a request that takes %v has failed already: want a lower one, or a longer timeout", p.Objective, p.Timeout)
+		return fmt.Errorf("objective %v: requests already fail after %v: use a lower objective, or a longer timeout",
+			p.Objective, p.Timeout)
 	default:
 		return nil
 	}
 }
 
-// open tells whether requests are sent when they are due.
+// open reports whether the loop is open: requests are sent when they are due.
 func (p *Plan) open() bool { return p.Rate > 0 }
 
-// A Target is what is asked for, and of whom.
+// A Target is the server and the path to request.
 type Target struct {
 	At     netip.AddrPort
 	Path   string
 	Host   string
-	expect int64         // bytes that the body has; -1 = whatever the first answer has
-	wait   time.Duration // for the first good answer, before anything is measured; 0 = not at all
-	cpus   []int         // one for each thread; empty = one thread, anywhere
+	expect int64         // bytes of the body; -1 = as many as in the first answer
+	wait   time.Duration // how long to wait for a first good answer before measuring; 0 = do not wait
+	cpus   []int         // one for each thread; empty = one thread on any CPU
 }
 
 func targetOf(a *load.Args) (t Target, err error) {
@@ -119,20 +123,22 @@ func targetOf(a *load.Args) (t Target, err error) {
 	return t, nil
 }
 
-// CheckPath says why a path cannot be asked for.
+// CheckPath returns why a path cannot be requested.
 func CheckPath(path string) error {
 	if !strings.HasPrefix(path, "/") || len(path) > maxPath || !isWord(path) {
-		return fmt.Errorf("want a path of printable characters without blanks that begins with /, of at most %d bytes", maxPath)
+		return fmt.Errorf(
+			"want a path that begins with /, of printable characters without blanks, of at most %d bytes",
+			maxPath)
 	}
 	return nil
 }
 
-// isWord tells whether a text has no blank and nothing that would end a line.
+// isWord reports whether a text has only printable ASCII characters without blanks.
 func isWord(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }
 
-// request is what is sent each time.
+// request returns the bytes of a request.
 func (t *Target) request(keepAlive bool) []byte {
 	connection := ""
 	if !keepAlive {

@@ -9,13 +9,13 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// What a ramp does.
+// The constants of a ramp.
 const (
-	firstRate = 1000 // where none was given
+	firstRate = 1000 // if no rate is given
 	steps     = 6    // of the bisection: to within 1.6 % of the highest rate
 )
 
-// ramp looks for the highest rate of a plan that holds.
+// ramp finds the highest rate that holds.
 func (l *loader) ramp(p Plan) (*load.Report, error) {
 	var sent int64 // at all rates
 	var span time.Duration
@@ -27,7 +27,7 @@ func (l *loader) ramp(p Plan) (*load.Report, error) {
 			span += o.span
 		}
 		if o != nil && o.tally.good > 0 && errors.Is(err, ErrNoAnswer) {
-			err = nil // that it stops to answer is the end of the ramp, and no error
+			err = nil // a server that stops answering ends the ramp, which is no error
 		}
 		return o, err
 	})
@@ -45,8 +45,8 @@ func (l *loader) ramp(p Plan) (*load.Report, error) {
 // A trier observes one rate.
 type trier func(rate int64) (*outcome, error)
 
-// climb doubles the rate until it does not hold any more, and then looks for the
-// highest that does between the last two.
+// climb doubles the rate until it no longer holds, and then finds the highest rate that
+// holds between the last two.
 func climb(p *Plan, at trier) (*outcome, error) {
 	best, high, err := double(p, at)
 	for range steps {
@@ -75,7 +75,8 @@ func double(p *Plan, at trier) (best *outcome, high int64, err error) {
 		case err != nil:
 			return nil, 0, err
 		case !o.holds() && best == nil:
-			return nil, 0, fmt.Errorf("not even %d requests per second held: p%v was %v, the objective is %v, and %.1f %% went without a good answer in time: begin with a lower rate",
+			return nil, 0, fmt.Errorf("even %d requests per second did not hold: p%v was %v, the objective is %v, "+
+				"and %.1f %% of the requests had no good answer in time: start at a lower rate",
 				high, p.Percentile, time.Duration(o.percentile()*float64(time.Second)), p.Objective, 100*o.missed(p.Objective.Seconds()))
 		case !o.holds():
 			return best, high, nil
@@ -86,8 +87,8 @@ func double(p *Plan, at trier) (best *outcome, high int64, err error) {
 	}
 }
 
-// holds tells whether the objective was met, by requests that were answered at the
-// rate. No more may go without an answer than the percentile leaves out.
+// holds reports whether the answers met the objective and kept up with the rate. The share
+// of requests without a good answer may not exceed what the percentile leaves out.
 func (o *outcome) holds() bool {
 	objective := o.plan.Objective.Seconds()
 	return !o.gaveUp && o.percentile() <= objective && o.missed(objective) <= min(missed, 1-o.plan.Percentile/100)

@@ -53,7 +53,7 @@ func TestClimb(t *testing.T) {
 		}
 	}
 	var tried []int64
-	if _, err := climb(p, limited(p, 900, &tried)); err == nil || !strings.Contains(err.Error(), "not even 1000 requests per second held: p99 was 20") {
+	if _, err := climb(p, limited(p, 900, &tried)); err == nil || !strings.Contains(err.Error(), "even 1000 requests per second did not hold: p99 was 20") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("broken")

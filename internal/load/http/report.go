@@ -10,13 +10,13 @@ import (
 
 // The notes of a report.
 const (
-	NoteClosedLoop = "closed-loop"     // it cannot see what a stall does to those who would have come meanwhile
-	NoteRateMissed = "rate-missed"     // fewer answers came than requests were due
+	NoteClosedLoop = "closed-loop"     // the times do not show queueing delay
+	NoteRateMissed = "rate-missed"     // there were fewer good answers than requests due
 	NoteFailed     = "failed-requests" // some requests failed
 )
 
-// missed is what part of the requests that were due may go without an answer
-// before the rate counts as missed.
+// missed is the share of the due requests without a good answer above which the rate
+// counts as missed.
 const missed = 0.01
 
 func (o *outcome) report() (*load.Report, error) {
@@ -45,7 +45,7 @@ func (o *outcome) report() (*load.Report, error) {
 	return r, nil
 }
 
-// facts tell how many requests the server had in all, and in what time.
+// facts reports how many requests the server got in total, and in what time.
 func (*outcome) facts(r *load.Report, sent int64, span time.Duration) {
 	r.Facts["sent"] = strconv.FormatInt(sent, 10)
 	r.Facts["span"] = strconv.FormatFloat(span.Seconds(), 'f', -1, 64)
@@ -65,25 +65,23 @@ func (o *outcome) notes(r *load.Report) {
 	}
 }
 
-// missed is the part of the requests that were due that got no good answer before
-// the time was over. Those of its last moments need not have had one: grace is what
-// an answer may take, in seconds.
+// missed is the share of the due requests that got no good answer before the end of the
+// time. Requests of the last grace seconds do not count: grace is what an answer may take.
 func (o *outcome) missed(grace float64) float64 {
 	seconds := o.plan.Time.Seconds()
 	due := float64(o.plan.Rate) * (seconds - min(grace, seconds/2))
 	return max(0, 1-float64(o.tally.timely)/due)
 }
 
-// Beyond is how many observations must lie beyond a percentile for it to mean
-// something.
+// Beyond is how many observations must lie beyond a percentile for it to be reported.
 const Beyond = 10
 
-// spread reports how times are spread.
+// spread reports the distribution of times.
 func spread(r *load.Report, name string, h *load.Histogram) error {
 	if h.Count() == 0 {
 		return nil
 	}
-	if name != "http.processing" { // whose percentiles would say little more than those of http.time
+	if name != "http.processing" { // its percentiles would add little to those of http.time
 		r.Values[name+".min"], r.Values[name+".max"] = h.Min(), h.Percentile(100)
 		r.Values[name+".mean"], r.Values[name+".sd"] = h.Mean(), h.StdDev()
 		for _, p := range Percentiles() {
@@ -97,10 +95,10 @@ func spread(r *load.Report, name string, h *load.Histogram) error {
 	return err
 }
 
-// Percentiles are those that are metrics.
+// Percentiles lists the percentiles that are metrics.
 func Percentiles() []float64 { return []float64{50, 90, 99, 99.9} }
 
-// PercentileName is the metric of a percentile of some times.
+// PercentileName returns the name of the metric of a percentile.
 func PercentileName(times string, p float64) string {
 	return times + ".p" + strconv.FormatFloat(p, 'f', -1, 64)
 }

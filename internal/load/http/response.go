@@ -5,25 +5,25 @@ import (
 	"errors"
 )
 
-// The bounds of what a server may say beside the bodies of its answers.
+// The bounds of an answer, without its body.
 const (
 	maxLine = 8 << 10  // one line
 	maxHead = 64 << 10 // all lines before a body, or after it
 )
 
 var (
-	errNotHTTP = errors.New("what came is not HTTP/1.1")
-	errEndless = errors.New("the head of the answer has no end")
-	errEarly   = errors.New("the server closed before the answer was whole")
+	errNotHTTP = errors.New("the answer is not HTTP/1.1")
+	errEndless = errors.New("the head of the answer is too long")
+	errEarly   = errors.New("the server closed before the answer was complete")
 )
 
-// stage says what of an answer comes next.
+// stage says which part of an answer comes next.
 type stage int
 
 const (
 	atStatus stage = iota
 	atHeader
-	inBody     // of a length that is known
+	inBody     // of known length
 	untilClose // a body that ends with the connection
 	atChunk    // the line with its size
 	inChunk
@@ -32,15 +32,14 @@ const (
 	whole
 )
 
-// A response reads one answer, as it comes in, in pieces of any size. It keeps
-// nothing but the beginning of a line, and of the body only its length. Reset
-// makes it ready for the next one.
+// A response parses one answer in pieces of any size. It keeps only the beginning of an
+// unfinished line, and the length of the body. reset makes it ready for the next answer.
 type response struct {
 	stage   stage
-	line    []byte // the beginning of a line whose end has not come
-	head    int    // bytes of lines since they were last counted from 0
+	line    []byte // the beginning of an unfinished line
+	head    int    // bytes of the head, chunk line or trailer so far
 	status  int
-	length  int64 // that the head says the body has; -1 where it does not
+	length  int64 // of the body, as the head says; -1 = the head does not say
 	left    int64 // bytes of the body, or of the chunk, that have not come
 	body    int64 // bytes of the body that have come
 	chunked bool
@@ -51,8 +50,7 @@ func newResponse() response { return response{line: make([]byte, 0, maxLine), le
 
 func (r *response) reset() { *r = response{line: r.line[:0], length: -1} }
 
-// feed takes in what came, up to the end of the answer, and returns how much
-// that was.
+// feed parses p up to the end of the answer, and returns how many bytes it used.
 func (r *response) feed(p []byte) (used int, err error) {
 	for used < len(p) && r.stage != whole && err == nil {
 		switch r.stage {
@@ -85,7 +83,7 @@ func (r *response) took(n int64) {
 	}
 }
 
-// end is told that the connection was closed.
+// end handles the end of the connection.
 func (r *response) end() error {
 	if r.stage != untilClose {
 		return errEarly
@@ -94,7 +92,7 @@ func (r *response) end() error {
 	return nil
 }
 
-// lines takes in one line, or the beginning of one.
+// lines parses one line, or keeps the beginning of one.
 func (r *response) lines(p []byte) (used int, err error) {
 	end := bytes.IndexByte(p, '\n')
 	used = end + 1
@@ -117,7 +115,7 @@ func (r *response) lines(p []byte) (used int, err error) {
 	return used, r.take(bytes.TrimSuffix(line, []byte("\r")))
 }
 
-// take reads one line.
+// take parses one line.
 func (r *response) take(line []byte) error {
 	switch r.stage {
 	case atStatus:
@@ -142,7 +140,7 @@ func (r *response) take(line []byte) error {
 	return nil
 }
 
-// takeStatus reads "HTTP/1.1 200 OK".
+// takeStatus parses "HTTP/1.1 200 OK".
 func (r *response) takeStatus(line []byte) error {
 	const version = "HTTP/1."
 	if len(line) < len(version)+5 || string(line[:len(version)]) != version || line[len(version)+1] != ' ' {
@@ -164,10 +162,10 @@ func (r *response) takeStatus(line []byte) error {
 	return nil
 }
 
-// takeHeader reads a line of the head. What it does not need it passes over.
+// takeHeader parses a line of the head, and skips lines that it does not need.
 func (r *response) takeHeader(line []byte) error {
 	if line[0] == ' ' || line[0] == '\t' {
-		return nil // the line before goes on
+		return nil // continues the line before
 	}
 	colon := bytes.IndexByte(line, ':')
 	if colon <= 0 {
@@ -186,7 +184,7 @@ func (r *response) takeHeader(line []byte) error {
 	case len("transfer-encoding"):
 		if is(name, "transfer-encoding") {
 			if !is(blank(line[colon+1:]), "chunked") {
-				return errNotHTTP // nothing else was asked for
+				return errNotHTTP // the client accepts no other encoding
 			}
 			r.chunked = true
 		}
@@ -220,12 +218,12 @@ func (r *response) takeLength(value []byte) error {
 	return nil
 }
 
-// headEnds says what follows the head.
+// headEnds sets the stage after the head.
 func (r *response) headEnds() error {
 	switch {
 	case r.status == 101:
-		return errNotHTTP // nobody asked for another protocol
-	case r.status < 200: // the answer itself is still to come
+		return errNotHTTP // the client did not ask for another protocol
+	case r.status < 200: // the real answer comes next
 		head := r.head
 		r.reset()
 		r.head = head
@@ -243,7 +241,7 @@ func (r *response) headEnds() error {
 	return nil
 }
 
-// takeSize reads the line before a chunk: its size, and perhaps more about it.
+// takeSize parses the line before a chunk: its size, and perhaps extensions.
 func (r *response) takeSize(line []byte) error {
 	if semicolon := bytes.IndexByte(line, ';'); semicolon >= 0 {
 		line = line[:semicolon]
@@ -260,7 +258,7 @@ func (r *response) takeSize(line []byte) error {
 	return nil
 }
 
-// number reads digits alone, of a number that an int64 has room for.
+// number parses a number that consists only of digits and fits into an int64.
 func number(text []byte, base int64) (n int64, ok bool) {
 	const most = 15 // digits
 	if len(text) == 0 || len(text) > most {
@@ -284,7 +282,7 @@ func number(text []byte, base int64) (n int64, ok bool) {
 	return n, true
 }
 
-// is compares with a word in lower case.
+// is compares a text with a lower-case word, ignoring case.
 func is(text []byte, word string) bool {
 	if len(text) != len(word) {
 		return false

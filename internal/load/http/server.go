@@ -18,8 +18,8 @@ import (
 // ServerName is the load that serves files.
 const ServerName = "http-server"
 
-// Serve is the load http-server: it listens, reports where, and serves the files
-// of a directory for as long as the process is there.
+// Serve runs the load http-server: it listens, reports its port, and serves the files of
+// a directory until the process ends.
 func Serve(a *load.Args) (*load.Report, error) {
 	root, list := a.Text("root", "/"), a.Text("cpus", "")
 	port := a.Int("port", 0, 0, 65_535)
@@ -36,7 +36,7 @@ func Serve(a *load.Args) (*load.Report, error) {
 		return nil, err
 	}
 	threads := max(1, len(cpus))
-	load.Quiet(threads + room) // for as long as the process is there
+	load.Quiet(threads + room) // until the process ends
 	for i := range threads {
 		w, err := s.newWaiter()
 		if err != nil {
@@ -55,7 +55,7 @@ func Serve(a *load.Args) (*load.Report, error) {
 	return r, nil
 }
 
-// listen opens a port on all addresses; 0 is one that is free.
+// listen opens a port on all addresses; 0 = any free port.
 func listen(port uint16) (fd int, bound uint16, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -77,21 +77,20 @@ func listen(port uint16) (fd int, bound uint16, err error) {
 	return fd, bound, err
 }
 
-// A file is one that is served.
+// A file is a file that the server serves.
 type file struct {
 	fd   int
 	size int64
-	head []byte // of the answer and, of a small file, all of it
+	head []byte // of the answer; for a small file the whole answer
 }
 
-// The bounds of what is served.
+// The bounds of the served files.
 const (
 	maxFiles  = 1000
 	smallFile = 64 << 10 // is sent together with its head
 )
 
-// openFiles opens the files of a directory; those of directories below it are not
-// served.
+// openFiles opens the files of a directory, without subdirectories.
 func openFiles(root string) (map[string]*file, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -139,7 +138,7 @@ func headOf(status int, reason string, size int64) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nServer: tare\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n", status, reason, size)
 }
 
-// A server is what its threads share.
+// A server is the part that all threads share.
 type server struct {
 	fd    int
 	port  uint16
@@ -151,10 +150,10 @@ type waiter struct {
 	*server
 	poll   *poll
 	guests map[int]*guest // by socket
-	lost   *file          // what is said where there is no such file
+	lost   *file          // the answer for a missing file
 }
 
-// listener is the key under which the listening socket is watched.
+// listener is the key of the listening socket in the poll.
 const listener = -1
 
 func (s *server) newWaiter() (*waiter, error) {
@@ -187,7 +186,7 @@ func (w *waiter) accept() {
 	for {
 		fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(w.fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		if errno != 0 {
-			return // another thread was faster, or there is no room: who waits is told of again
+			return // another thread was faster, or there are no free descriptors: the event comes again
 		}
 		set(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		if w.poll.add(int(fd), int(fd), edges) != 0 {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below do not tell Go's scheduler that they may wait: see
-// load/network. A thread that uses them keeps a processor of Go's to itself.
+// The calls below do not tell Go's scheduler that they may block: see load/network. A
+// thread that uses them keeps a processor of Go's scheduler to itself.
 
 // send sends p, which is not empty, on a connected socket.
 func send(fd int, p []byte, flags int) (int, syscall.Errno) {
@@ -25,7 +25,7 @@ func receive(fd int, p []byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// An address is where sockets connect to, as the kernel reads it.
+// An address is the address of a server in the kernel's format.
 type address struct {
 	family int
 	raw    [unix.SizeofSockaddrInet6]byte
@@ -49,7 +49,7 @@ func addressOf(to netip.AddrPort) address {
 	return a
 }
 
-// dial begins to connect; the socket can be written to once it has.
+// dial begins to connect; the socket becomes writable when it is connected.
 func dial(to *address) (int, syscall.Errno) {
 	const kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 	fd, _, errno := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(to.family), kind, 0)
@@ -70,7 +70,7 @@ func set(fd, level, option int, value int32) {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
 }
 
-// trouble is why a socket could not connect.
+// trouble returns why a socket could not connect.
 func trouble(fd int) syscall.Errno {
 	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil || code == 0 {
@@ -81,22 +81,22 @@ func trouble(fd int) syscall.Errno {
 
 func closeFD(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-// reset closes a connection that is of no use any more, so that neither side
-// keeps its port for a minute.
+// reset closes a connection with a reset, so that neither side keeps its port in
+// TIME_WAIT for a minute.
 func reset(fd int) {
 	linger := unix.Linger{Onoff: 1}
 	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER, uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
 	closeFD(fd)
 }
 
-// A poll tells which of many sockets something happened to.
+// A poll waits for events on many sockets.
 type poll struct {
 	fd     int
 	events [128]unix.EpollEvent
 	coarse bool // the kernel waits for whole milliseconds only
 }
 
-// edges are the events that are told: each once, when it happens.
+// edges are the events to report, each once when it happens.
 const edges uint32 = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
 func newPoll() (*poll, error) {
@@ -109,16 +109,15 @@ func newPoll() (*poll, error) {
 
 func (p *poll) close() { closeFD(p.fd) }
 
-// add has a socket watched until it is closed.
+// add watches a socket until it is closed.
 func (p *poll) add(fd, key int, events uint32) syscall.Errno {
 	e := unix.EpollEvent{Events: events, Fd: int32(key)}
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&e)), 0, 0)
 	return errno
 }
 
-// wait waits for events, no longer than a time. Where the kernel cannot measure
-// less than a millisecond it does not wait for one: who has less to wait asks
-// again and again.
+// wait waits for events, at most for limit. If the kernel only supports whole
+// milliseconds, a shorter limit means not to wait: the caller polls.
 func (p *poll) wait(limit time.Duration) []unix.EpollEvent {
 	limit = max(limit, 0)
 	if !p.coarse {
@@ -140,8 +139,8 @@ func (p *poll) wait(limit time.Duration) []unix.EpollEvent {
 	return p.events[:n]
 }
 
-// precise has the kernel wake this thread when it is time, and not up to 50 µs
-// later to save wake-ups.
+// precise makes the kernel wake this thread on time, and not up to 50 µs later to save
+// wake-ups.
 func precise() {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it all is as it was
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // on an error, the default slack stays
 }

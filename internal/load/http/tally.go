@@ -6,16 +6,16 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A Kind is why a request failed.
+// A Kind is the kind of failure of a request.
 type Kind int
 
 // The kinds.
 const (
-	FailedConnect Kind = iota // no connection came about
-	FailedRead                // it was cut off, or what came is no answer
-	FailedLength              // the answer is not as long as it says, or as the others
-	FailedStatus              // the answer is whole and says that it is none
-	FailedTime                // the answer was not there in time
+	FailedConnect Kind = iota // no connection could be made
+	FailedRead                // the connection broke, or the answer is invalid
+	FailedLength              // the answer's length is not the announced one, or not that of the others
+	FailedStatus              // the answer is complete, but its status is not 2xx
+	FailedTime                // the answer was not complete in time
 	kinds
 )
 
@@ -23,24 +23,24 @@ func (k Kind) String() string {
 	return [...]string{"connect", "read", "length", "status", "timeout"}[k]
 }
 
-// A tally is what one thread, or all together, found out about the requests that
-// count. A request that failed has no time.
+// A tally has the results of one thread, or of all, for the requests that count. A failed
+// request has no time.
 type tally struct {
-	connect *load.Histogram // of each connection, also those made before anything counts
+	connect *load.Histogram // of each connection, also of the warm-up
 	first   *load.Histogram
-	process *load.Histogram // of requests with a connection of their own
+	process *load.Histogram // of requests on a new connection
 	total   *load.Histogram
 
 	counts
 	length int64 // of a body
 	failed [kinds]int64
-	why    [kinds]error // of the first
+	why    [kinds]error // the first failure of each kind
 }
 
-// counts are those of good answers.
+// counts are counts of good answers.
 type counts struct {
 	good   int64
-	timely int64 // that came before the end of the time; in a closed loop with a time also those that were asked for before its beginning
+	timely int64 // before the end of the time; in a closed loop with a time, also to requests from the warm-up
 	bytes  int64 // of the timely ones, heads and bodies
 	last   time.Duration
 }
@@ -56,7 +56,7 @@ func newTally() tally {
 	return tally{connect: load.NewHistogram(), first: load.NewHistogram(), process: load.NewHistogram(), total: load.NewHistogram()}
 }
 
-// add joins what another thread found out.
+// add adds the results of another thread.
 func (t *tally) add(o *tally) {
 	t.connect.Merge(o.connect)
 	t.first.Merge(o.first)
@@ -72,12 +72,12 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// times are those of one answer: from when on it is timed, from when on the server
-// has it, its first byte and its last.
+// times are those of one answer: from when the request is timed, from when the server
+// has it, and the first and the last byte of the answer.
 type times struct{ origin, began, first, last time.Duration }
 
-// answer counts a good answer: with a connection of its own or not, its bytes, those
-// of its body, and whether it came before the end of the time.
+// answer counts a good answer. fresh says that it used a new connection, and timely that
+// it came before the end of the time.
 func (t *tally) answer(at times, fresh bool, bytes, body int64, timely bool) {
 	t.good++
 	t.length, t.last = body, at.last
@@ -92,15 +92,15 @@ func (t *tally) answer(at times, fresh bool, bytes, body int64, timely bool) {
 	}
 }
 
-// carried counts the bytes of a good answer to a request from before anything counts,
-// which came in the time that does: the rate is that of answers.
+// carried counts a good answer within the measured time to a request from the warm-up:
+// the rate counts answers, not requests.
 func (t *tally) carried(at time.Duration, bytes int64) {
 	t.timely++
 	t.bytes += bytes
 	t.last = at
 }
 
-// fail counts a failure, if it counts, and keeps the first reason.
+// fail counts a failure, unless it was in the warm-up, and keeps the first reason.
 func (t *tally) fail(k Kind, why error, counts bool) {
 	if t.why[k] == nil {
 		t.why[k] = why
@@ -110,7 +110,7 @@ func (t *tally) fail(k Kind, why error, counts bool) {
 	}
 }
 
-// failures is how many requests failed.
+// failures is the number of failed requests.
 func (t *tally) failures() (n int64) {
 	for _, f := range t.failed {
 		n += f

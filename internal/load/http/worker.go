@@ -20,22 +20,22 @@ type worker struct {
 
 	poll   *poll
 	conns  []conn
-	free   queue // connections that nothing is under way on
-	busy   int   // connections that a request is under way on
+	free   queue // idle connections
+	busy   int   // number of connections with a request
 	buffer []byte
 	pace   pace
 	tally  tally
 
-	sent     int64         // requests, also those that do not count
-	now      time.Duration // since origin, when it was last looked at
-	looked   time.Duration // when the connections were last looked through
+	sent     int64         // requests, with those that do not count
+	now      time.Duration // since origin, at the last reading of the clock
+	looked   time.Duration // when look last checked the deadlines
 	lastGood time.Duration
-	failing  bool          // a connection has failed since
-	vain     time.Duration // in which it was awake and nothing happened
+	failing  bool          // a request has failed since lastGood
+	vain     time.Duration // time of polling without an event
 	gaveUp   bool
 }
 
-// bufferBytes is how much is read at once: what the nearest cache of a CPU holds.
+// bufferBytes is how much is read at once: what fits into the first-level cache of a CPU.
 const bufferBytes = 32 << 10
 
 func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, connections int) (*worker, error) {
@@ -56,8 +56,7 @@ func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, conne
 
 func (w *worker) clock() time.Duration { return time.Since(w.origin) }
 
-// run sends requests until there are no more, and every one was answered or has
-// failed.
+// run sends requests until there are no more, and each was answered or has failed.
 func (w *worker) run(p pace) {
 	w.pace, w.lastGood = p, p.begin
 	catchUp := w.catchUp // made once
@@ -75,11 +74,11 @@ func (w *worker) run(p pace) {
 
 func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.pace.ended(w.now) }
 
-// hand gives requests to connections that are free. One that has waited for a
-// connection until its time was up has failed. After each connection that has to be made
-// it does what there is to do between, which may be nil.
+// hand gives requests to idle connections. A request that has waited for a connection
+// until its timeout has failed. After each connection that it begins to make, hand calls
+// between, which may be nil.
 func (w *worker) hand(between func()) {
-	for range w.free.len() { // what becomes free between has its turn later
+	for range w.free.len() { // connections that become idle in between wait for the next call
 		origin, ok := w.pace.next(w.now)
 		if !ok {
 			return
@@ -95,8 +94,8 @@ func (w *worker) hand(between func()) {
 	}
 }
 
-// catchUp sees to what has happened. Where many connections are made, one that is there
-// is not to wait until all others are begun: its time would be theirs.
+// catchUp handles pending events. If many connections are made, one that is established
+// must not wait until all others have begun: its time would include theirs.
 func (w *worker) catchUp() {
 	events := w.poll.wait(0)
 	w.now = w.clock()
@@ -106,21 +105,20 @@ func (w *worker) catchUp() {
 }
 
 var (
-	errWaited = errors.New("all connections were busy until its time was up")
-	errMore   = errors.New("more came than the answer has")
+	errWaited = errors.New("all connections were busy until the timeout")
+	errMore   = errors.New("the server sent more than the answer")
 )
 
-// lookEvery is how often connections are looked through for those whose time is
-// up.
+// lookEvery is the interval at which look checks the deadlines of connections.
 const lookEvery = 10 * time.Millisecond
 
-// awake is about what a sleep costs.
+// awake is about the cost of going to sleep and waking up.
 const awake = 10 * time.Microsecond
 
-// await waits until something happens, or is to be done.
+// await waits for events, or until there is something to do.
 func (w *worker) await() []unix.EpollEvent {
 	if w.pace.each > 0 {
-		w.now = w.clock() // to send took a while
+		w.now = w.clock() // sending took a while
 	}
 	began := w.now
 	for w.stays(began) {
@@ -134,9 +132,10 @@ func (w *worker) await() []unix.EpollEvent {
 	return w.poll.wait(w.nap())
 }
 
-// stays tells whether to ask again rather than to sleep. In a closed loop all that it
-// waits for is under way at the server, which would pay for a part of the waking; an
-// open loop knows when it is to wake at the latest.
+// stays reports whether to poll again rather than to sleep. In a closed loop, everything
+// that the worker waits for comes from the server, which would pay for a part of the
+// wake-up, so it polls for a moment. In an open loop, it polls if the next request is due
+// soon.
 func (w *worker) stays(began time.Duration) bool {
 	if w.pace.each == 0 {
 		return w.now < began+awake
@@ -145,7 +144,7 @@ func (w *worker) stays(began time.Duration) bool {
 	return 0 < nap && nap < awake
 }
 
-// nap is how long nothing has to be done unless something happens.
+// nap is how long the worker may sleep if there are no events.
 func (w *worker) nap() time.Duration {
 	limit := w.looked + lookEvery - w.now
 	if w.pace.each > 0 && w.free.len() > 0 && !w.pace.ended(w.now) {
@@ -154,8 +153,8 @@ func (w *worker) nap() time.Duration {
 	return limit
 }
 
-// look sees to connections whose time is up: those that rest are free again, and
-// what is under way on others has failed.
+// look handles deadlines: connections that closed or rested become idle, and requests
+// past their timeout fail.
 func (w *worker) look() {
 	if w.now-w.looked < lookEvery {
 		return
@@ -179,20 +178,19 @@ func (w *worker) look() {
 	w.gaveUp = w.gaveUp || w.busy > 0 && w.impatient()
 }
 
-// impatient reports whether nothing good has come for too long.
+// impatient reports whether there was no good answer for too long.
 func (w *worker) impatient() bool {
 	return w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
 }
 
-// patience is after how many times the time of one request nobody is asked any
-// more, if none was answered; leastPatience is how long that is at least.
+// patience is the number of timeouts without a good answer after which the client gives
+// up, but not before leastPatience.
 const (
 	patience      = 3
 	leastPatience = 3 * time.Second
 )
 
-// end closes everything. What is under way when nobody is asked any more has
-// failed.
+// end closes everything. Requests in flight count as failed.
 func (w *worker) end() {
 	for i := range w.conns {
 		c := &w.conns[i]
@@ -213,7 +211,7 @@ func (w *worker) count(k Kind, origin time.Duration, why error) {
 	w.tally.fail(k, why, origin >= w.pace.from)
 }
 
-// record counts an answer that is whole, and what it took.
+// record counts a complete answer, with its times.
 func (w *worker) record(c *conn) {
 	w.lastGood, w.failing = w.now, false
 	if c.origin < w.pace.from {
@@ -229,15 +227,15 @@ func (w *worker) record(c *conn) {
 	w.tally.answer(times{c.origin, began, c.first, w.now}, c.fresh, c.got, c.response.body, w.now <= w.pace.until)
 }
 
-// verdict is why an answer that is whole is not a good one. Expect is how long its
-// body is to be; -1 takes the first for an example.
+// verdict returns why a complete answer is not a good one. expect is the length of the
+// body; -1 = take that of the first answer.
 func verdict(status int, body int64, expect *atomic.Int64) (Kind, error) {
 	if status < 200 || status > 299 {
 		return FailedStatus, statusError(status)
 	}
 	want := expect.Load()
 	if want < 0 && !expect.CompareAndSwap(want, body) {
-		want = expect.Load() // of another thread, just now
+		want = expect.Load() // another thread has just set it
 	}
 	if want >= 0 && body != want {
 		return FailedLength, lengthError{body, want}
@@ -245,7 +243,7 @@ func verdict(status int, body int64, expect *atomic.Int64) (Kind, error) {
 	return 0, nil
 }
 
-// The errors below are made of numbers, since one may be made for each request.
+// The errors below hold only numbers, because each request may cause one.
 type (
 	statusError int
 	lengthError struct{ got, want int64 }
@@ -254,10 +252,10 @@ type (
 func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
 
 func (e lengthError) Error() string {
-	return fmt.Sprintf("a body of %d bytes in place of %d", e.got, e.want)
+	return fmt.Sprintf("a body of %d bytes instead of %d", e.got, e.want)
 }
 
-// kindOf is what a system's error on a connection means.
+// kindOf returns the kind of a system error on a connection.
 func kindOf(errno syscall.Errno) Kind {
 	if errno == unix.ETIMEDOUT {
 		return FailedTime

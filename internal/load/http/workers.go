@@ -11,7 +11,7 @@ import (
 
 // workers are the threads of the client, one for each of its CPUs.
 type workers struct {
-	cpus   []int // empty = one thread, anywhere
+	cpus   []int // empty = one thread on any CPU
 	origin time.Time
 	all    []*worker
 }
@@ -32,7 +32,7 @@ func newWorkers(p *Plan, t *Target) (*workers, error) {
 	return ws, nil
 }
 
-// lead is how long threads have to get ready.
+// lead is how long threads may take to start.
 const lead = 5 * time.Millisecond
 
 // round implements crew.
@@ -42,7 +42,7 @@ func (ws *workers) round(p *Plan) round {
 	var all sync.WaitGroup
 	for i, w := range ws.all {
 		all.Go(func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with its ways
+			runtime.LockOSThread() // never unlocked: the thread ends with its pinning and timer slack
 			precise()
 			if len(ws.cpus) > 0 {
 				affinity.Pin(ws.cpus[i])
@@ -62,7 +62,7 @@ func (ws *workers) round(p *Plan) round {
 	return r
 }
 
-// vain is CPU time of waiting awake.
+// vain is the CPU time of polling without an event.
 func (ws *workers) vain() (sum time.Duration) {
 	for _, w := range ws.all {
 		sum += w.vain

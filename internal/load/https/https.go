@@ -1,6 +1,6 @@
-// Package https is the load http over TLS and HTTP/2, which it leaves to the
-// standard library. It is too large for the agent, whose start is measured: tare's
-// own program runs it, beside the container.
+// Package https is the load http over TLS and HTTP/2, which the standard library provides.
+// It is too large for the agent, whose start is measured, so tare's own program runs it
+// outside of the container.
 package https
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/tare-bench/tare/internal/load/http"
 )
 
-// Name is the load's.
+// Name is the name of the load.
 const Name = "https"
 
-// Run is the load https: options are those of the load http, and tls and http2.
+// Run runs the load https. Its options are those of the load http, and tls and http2.
 func Run(a *load.Args) (*load.Report, error) {
 	secure := a.Word("tls", "yes", "yes", "no") == "yes"
 	second := a.Word("http2", "no", "no", "yes") == "yes"
@@ -40,7 +40,7 @@ type client struct {
 	buffer [][]byte
 }
 
-// bufferBytes is how much of a body is read at once.
+// bufferBytes is how much of a body is read at once, in bytes.
 const bufferBytes = 64 << 10
 
 func newClient(p *http.Plan, t *http.Target, secure, second bool) *client {
@@ -60,7 +60,7 @@ func newClient(p *http.Plan, t *http.Target, secure, second bool) *client {
 	return c
 }
 
-// newTransport speaks one version of HTTP, with and without TLS.
+// newTransport supports one version of HTTP, with and without TLS.
 func newTransport(second bool) *stdhttp.Transport {
 	var protocols stdhttp.Protocols
 	protocols.SetHTTP1(!second)
@@ -68,18 +68,18 @@ func newTransport(second bool) *stdhttp.Transport {
 	protocols.SetUnencryptedHTTP2(second)
 	return &stdhttp.Transport{
 		Protocols: &protocols, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: maxHead,
-		// The certificate was made for this run by who asks.
+		// tare has made the certificate for this run itself.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}
 }
 
-// Ready asks for a page until there is a good answer or ctx ends; then the error is
-// that of the last attempt, unless ctx cut that off.
+// Ready requests a page until there is a good answer or ctx ends. The error is that of the
+// last attempt that ctx did not cut off.
 func Ready(ctx context.Context, url string, second bool) error {
 	const pause, answerTime = 5 * time.Millisecond, time.Second
 	lane := newTransport(second)
 	defer lane.CloseIdleConnections()
-	// The load takes a redirection for what it is, and another server's page for none.
+	// The load does not follow redirections, so Ready does not either.
 	stay := func(*stdhttp.Request, []*stdhttp.Request) error { return stdhttp.ErrUseLastResponse }
 	c := &stdhttp.Client{Transport: lane, Timeout: answerTime, CheckRedirect: stay}
 	for last := error(nil); ; {
@@ -98,7 +98,7 @@ func Ready(ctx context.Context, url string, second bool) error {
 	}
 }
 
-// fetch asks for a page once.
+// fetch requests a page once.
 func fetch(ctx context.Context, c *stdhttp.Client, url string) error {
 	request, err := stdhttp.NewRequestWithContext(ctx, stdhttp.MethodGet, url, nil)
 	if err != nil {
@@ -115,7 +115,7 @@ func fetch(ctx context.Context, c *stdhttp.Client, url string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// maxHead is how long the head of an answer may be.
+// maxHead is the largest size of the head of an answer.
 const maxHead = 64 << 10
 
 // Ask implements http.Client.
@@ -141,7 +141,7 @@ func (c *client) Ask(ctx context.Context, lane int) http.Answer {
 	return a
 }
 
-// read reads an answer to its end, and returns how long its body was.
+// read reads an answer to its end, and returns the length of its body.
 func (c *client) read(r *stdhttp.Response, lane int) (body int64, err error) {
 	for err == nil {
 		var n int
@@ -152,13 +152,13 @@ func (c *client) read(r *stdhttp.Response, lane int) (body int64, err error) {
 		err = nil
 	}
 	if err == nil && r.ProtoMajor != c.major {
-		err = fmt.Errorf("it answers with %s in place of HTTP/%d", r.Proto, c.major)
+		err = fmt.Errorf("the server answers with %s instead of HTTP/%d", r.Proto, c.major)
 	}
 	return body, errors.Join(err, r.Body.Close())
 }
 
-// kindOf says why a request failed: no connection came about before it was sent,
-// its time was up, or the answer broke off.
+// kindOf returns why a request failed: its time was over, no connection could be made, or
+// the answer broke off.
 func kindOf(ctx context.Context, a *http.Answer) http.Kind {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -170,8 +170,8 @@ func kindOf(ctx context.Context, a *http.Answer) http.Kind {
 	}
 }
 
-// notes are the times of one request. The transport may go on to connect when the
-// request has been given up.
+// notes are the times of one request. They need a lock because the transport may continue
+// to connect after the request has ended.
 type notes struct {
 	mu sync.Mutex
 	at http.Answer
@@ -211,5 +211,5 @@ func (c *client) CloseAll() {
 	for _, lane := range c.lanes {
 		lane.CloseIdleConnections()
 	}
-	runtime.GC() // so that what one rate of a ramp leaves is not collected during the next
+	runtime.GC() // so that no collection from one rate of a ramp falls into the next
 }

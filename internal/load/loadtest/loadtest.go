@@ -3,8 +3,8 @@ package loadtest
 
 import "github.com/tare-bench/tare/internal/load"
 
-// Args are options, written KEY=VALUE. It panics where they are not, or one is
-// given twice.
+// Args returns options from KEY=VALUE words. It panics if they have another form, or if
+// one is given twice.
 func Args(words ...string) *load.Args {
 	a, err := load.ParseArgs(words)
 	if err != nil {

@@ -15,30 +15,30 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// The pages in which arrays may lie.
+// The kinds of pages for arrays.
 const (
-	Normal      = "normal"      // of the smallest size, also where the kernel would make huge ones by itself
-	Transparent = "transparent" // huge ones that the kernel makes by itself
-	Huge        = "huge"        // huge ones that were set aside
+	Normal      = "normal"      // of the smallest size, even if the kernel would make huge ones by itself
+	Transparent = "transparent" // huge pages that the kernel makes by itself
+	Huge        = "huge"        // reserved huge pages
 )
 
-// Pages returns the words for pages.
+// Pages returns the kinds of pages.
 func Pages() []string { return []string{Normal, Transparent, Huge} }
 
-// wordSize is how many bytes are moved at a time.
+// wordSize is the size of a word, in bytes.
 const wordSize = 8
 
-// arrays are three of the same size, outside of Go's heap.
+// arrays are three arrays of the same size, outside of Go's heap.
 type arrays struct {
 	memory []byte
 	words  [3][]uint64
 	pages  string
 }
 
-// newArrays maps the arrays and touches all of them, each part by the thread
-// that will move it. Every word becomes 1.
+// newArrays maps the arrays and sets every word to 1; each part is touched by the thread
+// that will use it.
 func newArrays(o options) (*arrays, error) {
-	const page = 2 << 20 // a huge one, of most machines
+	const page = 2 << 20 // the size of a huge page on most machines
 	stride := (o.size + page - 1) / page * page
 	memory, err := mapped(3*stride, o.pages)
 	if err != nil {
@@ -56,7 +56,7 @@ func newArrays(o options) (*arrays, error) {
 	return a, nil
 }
 
-func (a *arrays) free() { _ = syscall.Munmap(a.memory) } // the process goes on without it
+func (a *arrays) free() { _ = syscall.Munmap(a.memory) } // on an error, the memory stays until the process ends
 
 func mapped(size int, pages string) ([]byte, error) {
 	flags := syscall.MAP_PRIVATE | syscall.MAP_ANON
@@ -68,7 +68,7 @@ func mapped(size int, pages string) ([]byte, error) {
 	case err != nil && pages == Huge:
 		return nil, noHuge(size, err)
 	case err != nil:
-		return nil, fmt.Errorf("no %d MiB of memory: %w", size>>20, err)
+		return nil, fmt.Errorf("map %d MiB of memory: %w", size>>20, err)
 	case pages == Huge:
 		return memory, nil
 	}
@@ -76,14 +76,15 @@ func mapped(size int, pages string) ([]byte, error) {
 	if err != nil && pages == Transparent {
 		return nil, errors.Join(fmt.Errorf("pages=transparent: the kernel has no transparent huge pages: %w", err), syscall.Munmap(memory))
 	}
-	return memory, nil // a kernel that has none has normal ones
+	return memory, nil // a kernel without transparent huge pages uses normal ones
 }
 
 func noHuge(size int, err error) error {
-	return fmt.Errorf("pages=huge: %d MiB of free huge pages are needed, see HugePages_Free in /proc/meminfo: set more aside (sysctl vm.nr_hugepages), or make size smaller: %w", size>>20, err)
+	return fmt.Errorf("pages=huge: needs %d MiB of free huge pages (HugePages_Free in /proc/meminfo): "+
+		"reserve more with sysctl vm.nr_hugepages, or use a smaller size: %w", size>>20, err)
 }
 
-// What madvise(2) is told; package syscall has no names for it.
+// The advice values of madvise(2), which package syscall lacks.
 const (
 	adviseHuge   = 14
 	adviseNoHuge = 15
@@ -96,15 +97,16 @@ func advice(pages string) int {
 	return adviseNoHuge
 }
 
-// touch fills the arrays. A control group may have a limit for huge pages, which
-// is met only now, and by a signal.
+// touch fills the arrays. If a control group limits huge pages, the process only notices
+// it here, by a signal.
 func (a *arrays) touch(threads int) error {
 	errs := make([]error, threads)
 	load.Together(threads, func(i int, _ time.Time) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		defer func() {
 			if fault := recover(); fault != nil {
-				errs[i] = fmt.Errorf("pages=%s: the memory was promised and then refused: is there a limit on huge pages (hugetlb) here? %v", a.pages, fault)
+				errs[i] = fmt.Errorf("pages=%s: the kernel refused memory that it had granted; "+
+					"perhaps a control group limits huge pages (hugetlb): %v", a.pages, fault)
 			}
 		}()
 		for _, words := range a.words {
@@ -114,16 +116,17 @@ func (a *arrays) touch(threads int) error {
 	return errors.Join(errs...)
 }
 
-// part is what one of several threads works on: whole blocks.
+// part returns the part of one of several threads, in whole blocks.
 func part(words []uint64, i, threads int) []uint64 {
 	each := len(words) / threads / block * block
 	return words[i*each : (i+1)*each]
 }
 
-// check sees to it that transparent huge pages are there if they were asked for.
+// check returns an error if transparent huge pages were requested but not provided.
 func (a *arrays) check() error {
 	if huge, ok := hugeBytes(); a.pages == Transparent && ok && huge < int64(len(a.memory))/2 {
-		return fmt.Errorf("pages=transparent: only %d of %d MiB lie in huge pages: is there memory left in one piece, and is /sys/kernel/mm/transparent_hugepage/enabled something else than never?", huge>>20, len(a.memory)>>20)
+		return fmt.Errorf("pages=transparent: only %d of %d MiB are in huge pages: free memory may be fragmented, "+
+			"or /sys/kernel/mm/transparent_hugepage/enabled may be never", huge>>20, len(a.memory)>>20)
 	}
 	return nil
 }
@@ -136,14 +139,14 @@ func (a *arrays) facts(facts map[string]string) {
 	}
 }
 
-// hugeBytes is how much of this process lies in transparent huge pages; false
-// where the kernel does not tell.
+// hugeBytes returns how many bytes of this process are in transparent huge pages; false
+// if the kernel does not tell.
 func hugeBytes() (int64, bool) {
 	f, err := os.Open("/proc/self/smaps_rollup")
 	if err != nil {
 		return 0, false
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // nothing was written
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if n, ok := strings.CutPrefix(lines.Text(), "AnonHugePages:"); ok {
 			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(n, "kB")), 10, 64)

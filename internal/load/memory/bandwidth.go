@@ -7,21 +7,21 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// block is how many words are moved between two looks at the clock: 256 KiB.
+// block is the number of words between two readings of the clock: 256 KiB.
 const block = 32 << 10
 
-// A move is one way to go through the arrays.
+// A move is one kind of access to the arrays.
 type move struct {
 	name  string
-	bytes int // that are read and written for each word
-	// do moves a block and returns what was read, added up, where that is all.
+	bytes int // read and written for each word
+	// do processes a block. Read returns the sum of the words, the others 0.
 	do func(a, b, c []uint64) uint64
-	// want is what do returns for a block of which every word is one.
+	// want is the result of do for a block of ones.
 	want uint64
 }
 
-// moves are in such an order that each finds what it expects: every word of a,
-// and then of b, is 1.
+// moves lists the moves in an order in which each finds the values that it expects: every
+// word of a, and then of b, is 1.
 func moves() []move {
 	return []move{
 		{Write, wordSize, func(a, _, _ []uint64) uint64 { fill(a, 1); return 0 }, 0},
@@ -49,7 +49,7 @@ func bandwidths(values map[string]float64, a *arrays, threads int, share time.Du
 	return a.verify()
 }
 
-// walk is one thread's way through its parts of the arrays, round and round.
+// walk is one thread's repeated pass through its parts of the arrays.
 type walk struct {
 	move
 	a, b, c []uint64
@@ -67,8 +67,8 @@ func (w *walk) step() error {
 	return nil
 }
 
-// rate is the bytes per second for a share of the time since began, a tenth of
-// which is to warm up.
+// rate returns the bytes per second in a share of the time since began; the first tenth
+// is warm-up.
 func (w *walk) rate(began time.Time, share time.Duration) (float64, error) {
 	blocks, start, now := 0, time.Duration(0), time.Duration(0)
 	for blocks == 0 || now < share {
@@ -84,12 +84,14 @@ func (w *walk) rate(began time.Time, share time.Duration) (float64, error) {
 	return float64(blocks) * block * float64(w.bytes) / (now - start).Seconds(), nil
 }
 
-// verify looks at what the moves have left at the beginning of the arrays.
+// verify checks the values that the moves have left at the beginning of the arrays.
 func (a *arrays) verify() error {
 	for i, want := range []uint64{1, 1, 4} {
 		for at, got := range a.words[i][:block] {
 			if got != want {
-				return fmt.Errorf("word %d of array %d is %d, and should be %d: this machine's memory is broken", at, i, got, want)
+				return fmt.Errorf(
+					"word %d of array %d is %d but should be %d: this machine's memory is broken",
+					at, i, got, want)
 			}
 		}
 	}

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// smallest is the smallest working set whose latency is measured, in bytes; each
-// of the others has four times as many as the one before it.
+// smallest is the size of the smallest working set, in bytes; each of the others is four
+// times as large as the one before.
 const smallest = 16 << 10
 
-// lineWords is how many words lie between two that are visited: a cache line of
-// 64 bytes has one.
+// lineWords is the number of words of a cache line of 64 bytes, of which one is visited.
 const lineWords = 8
 
-// Sizes returns the working sets whose latencies are details: those below size.
+// Sizes returns the sizes of the working sets below size, whose latencies are details.
 func Sizes(size int64) []int64 {
 	var all []int64
 	for s := int64(smallest); s < size; s *= 4 {
@@ -24,14 +23,14 @@ func Sizes(size int64) []int64 {
 	return all
 }
 
-// LatencyOf is the name of the latency of a working set of that many bytes.
+// LatencyOf returns the name of the latency of a working set of size bytes.
 func LatencyOf(size int64) string {
 	unit := bits.TrailingZeros64(uint64(size)) / 10
 	return fmt.Sprintf("%s.%d%ciB", Latency, size>>(10*unit), " KMGT"[unit])
 }
 
-// latencies measures every working set in the memory given, whose largest power
-// of two is the last one and gets half of the time.
+// latencies measures every working set. The last one is the largest power of two that
+// fits into memory, and gets half of the time.
 func latencies(values map[string]float64, memory []uint64, share time.Duration) error {
 	whole := 1 << (bits.Len(uint(len(memory))) - 1)
 	sizes := Sizes(int64(whole) * wordSize)
@@ -48,15 +47,15 @@ func latencies(values map[string]float64, memory []uint64, share time.Duration) 
 	return err
 }
 
-// A chase goes from one cache line to the next, wherever that is: the word
-// visited says. All lines are on the way before it comes back to the first.
+// A chase is a pointer chase over cache lines: each visited word holds the index of the
+// next one. It visits all lines before it returns to the first.
 type chase struct {
 	words []uint64
 	steps int // so far
 	at    uint64
 }
 
-// newChase lays the way through words, of which there is a power of two.
+// newChase writes the chain into words, whose number is a power of two.
 func newChase(words []uint64) *chase {
 	lines := len(words) / lineWords
 	from := place(0, lines)
@@ -68,10 +67,9 @@ func newChase(words []uint64) *chase {
 	return &chase{words: words, at: place(0, lines)}
 }
 
-// place is where the i-th line of the way is, as an index of its word: a
-// permutation of all lines, whose number is a power of two, that looks random.
-// It needs no memory of its own and, other than shuffling, its way is laid
-// without waiting for the memory at each line.
+// place returns the index of the word of the i-th line in the chain. It is a permutation
+// of all lines, whose number is a power of two, and looks random. Unlike a shuffle, it
+// needs no extra memory, and making the chain does not wait for memory at each line.
 func place(i, lines int) uint64 {
 	mask := uint64(lines - 1)
 	half := (bits.Len64(mask) + 1) / 2
@@ -85,7 +83,7 @@ func place(i, lines int) uint64 {
 	return z * lineWords
 }
 
-// walk goes that many steps, a multiple of eight.
+// walk goes a number of steps, a multiple of eight.
 func (c *chase) walk(steps int) {
 	at, words := c.at, c.words
 	for range steps / 8 {
@@ -103,14 +101,14 @@ func (c *chase) walk(steps int) {
 }
 
 const (
-	// chunk is how long it goes at least between two looks at the clock.
+	// chunk is the shortest time between two readings of the clock.
 	chunk = 100 * time.Microsecond
-	// chunks is how many there are at most, if none takes much less than planned.
+	// chunks is the largest number of chunks, if none takes much less time than planned.
 	chunks = 4096
 )
 
-// measure returns the seconds for each step, those of the quickest chunks. It has
-// gone through the memory when the way was laid; a tenth of the time is to warm up.
+// measure returns the seconds for each step in the fastest chunks. Making the chain has
+// already touched the memory; a tenth of the time is warm-up.
 func (c *chase) measure(share time.Duration) (float64, error) {
 	steps := c.warm(share/10, max(chunk, share/chunks))
 	took := make([]time.Duration, 0, 2*chunks)
@@ -123,19 +121,20 @@ func (c *chase) measure(share time.Duration) (float64, error) {
 	}
 	lines := len(c.words) / lineWords
 	if want := place(c.steps, lines); c.at != want {
-		return 0, fmt.Errorf("after %d steps through %d lines it is at word %d, and should be at %d: this machine's memory is broken", c.steps, lines, c.at, want)
+		return 0, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
+			"this machine's memory is broken", c.steps, lines, c.at, want)
 	}
 	return quickest(took, steps), nil
 }
 
-// quickest returns the seconds for each step of chunks that took so long: those of
-// their first percentile, for what disturbs a chunk can but delay it. It sorts them.
+// quickest returns the seconds for each step in the first percentile of the chunks:
+// disturbances can only delay a chunk. It sorts took.
 func quickest(took []time.Duration, steps int) float64 {
 	slices.Sort(took)
 	return took[len(took)/100].Seconds() / float64(steps)
 }
 
-// warm returns how many steps take a chunk of time.
+// warm returns the number of steps that take a chunk of time.
 func (c *chase) warm(share, chunk time.Duration) int {
 	steps := 64
 	for began := time.Now(); ; {

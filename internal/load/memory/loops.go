@@ -1,8 +1,7 @@
 package memory
 
-// The loops take eight words at a time: a cache line, of which the compiler
-// knows the bounds. What is left over of a length that is no multiple of eight
-// is left alone.
+// The loops process eight words at a time, a cache line, whose bounds the compiler knows.
+// They ignore the rest of a length that is not a multiple of eight.
 
 type line = [8]uint64
 
@@ -15,7 +14,7 @@ func fill(a []uint64, v uint64) {
 	}
 }
 
-// total adds up every word.
+// total returns the sum of all words.
 func total(a []uint64) uint64 {
 	var s, t, u, v uint64
 	for ; len(a) >= len(line{}); a = a[8:] {
@@ -28,7 +27,7 @@ func total(a []uint64) uint64 {
 	return s + t + u + v
 }
 
-// duplicate copies a, which is as long, to b.
+// duplicate copies a to b, which have the same length.
 func duplicate(b, a []uint64) {
 	for ; len(a) >= len(line{}) && len(b) >= len(line{}); a, b = a[8:], b[8:] {
 		x, y := (*line)(a), (*line)(b)
@@ -37,7 +36,7 @@ func duplicate(b, a []uint64) {
 	}
 }
 
-// combine sets c to a and three times b, which are as long.
+// combine sets c to a + 3b. All have the same length.
 func combine(c, a, b []uint64) {
 	for ; len(a) >= len(line{}) && len(b) >= len(line{}) && len(c) >= len(line{}); a, b, c = a[8:], b[8:], c[8:] {
 		x, y, z := (*line)(a), (*line)(b), (*line)(c)

@@ -1,5 +1,4 @@
-// Package memory is the load that moves memory: how many bytes per second, and
-// how long one access takes.
+// Package memory is the load that measures the bandwidth and the latency of memory.
 package memory
 
 import (
@@ -13,9 +12,9 @@ import (
 // Name is the name of the load.
 const Name = "memory"
 
-// The names of the values: bandwidths in bytes per second, those that are read
-// and those that are written together; and seconds for each access. The latency
-// of a working set that is smaller than the arrays is Latency, a dot and its size.
+// The names of the values: bandwidths in bytes per second, read and written bytes
+// together, and the latency in seconds per access. For a working set that is smaller than
+// the arrays, the name is Latency, a dot and its size.
 const (
 	Read    = "memory.read"
 	Write   = "memory.write"
@@ -26,11 +25,11 @@ const (
 
 // The facts of the report.
 const (
-	FactCPUs    = "cpus"    // on how many it may run
-	FactThreads = "threads" // on how many the bandwidths were measured
+	FactCPUs    = "cpus"    // number of CPUs that the process may use
+	FactThreads = "threads" // number of threads for the bandwidths
 	FactSize    = "size"    // bytes of each array
-	FactPages   = "pages"   // which were asked for
-	FactHuge    = "huge"    // bytes that lie in huge pages, where the kernel tells
+	FactPages   = "pages"   // the requested kind of pages
+	FactHuge    = "huge"    // bytes in huge pages, if the kernel tells
 )
 
 // The sizes that an array may have.
@@ -40,7 +39,7 @@ const (
 )
 
 type options struct {
-	time    time.Duration // of everything that is timed
+	time    time.Duration // of all measurements together
 	size    int           // bytes of each array
 	threads int
 	pages   string
@@ -56,13 +55,13 @@ func parse(args *load.Args) (options, error) {
 	return o, args.Err()
 }
 
-// Valid reports what is wrong with options, each by itself.
+// Valid returns what is wrong with options, each by itself.
 func Valid(args *load.Args) error {
 	_, err := parse(args)
 	return err
 }
 
-// Check reports what is wrong with options, together too.
+// Check returns what is wrong with options, by themselves and together.
 func Check(args *load.Args) error {
 	o, err := parse(args)
 	if err != nil {
@@ -71,7 +70,7 @@ func Check(args *load.Args) error {
 	return o.fit()
 }
 
-// fit sees to it that every thread has a block.
+// fit checks that every thread has at least a block.
 func (o options) fit() error {
 	if least := o.threads * block * wordSize; o.size < least {
 		return fmt.Errorf("size=%d: want at least %d bytes for %d threads", o.size, least, o.threads)
@@ -79,8 +78,8 @@ func (o options) fit() error {
 	return nil
 }
 
-// Run touches three arrays, and then moves them, for half of the time, and goes
-// through the first one in random order for the other half.
+// Run measures the bandwidths of three arrays for half of the time, and the latency of
+// random accesses to the first one for the other half.
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err == nil {

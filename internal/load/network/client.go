@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
-// A target is where a server is reached.
+// A target is the address of a server, with its token.
 type target struct {
 	tcp, udp netip.AddrPort
 	token    string
@@ -49,11 +49,11 @@ type client struct {
 	target
 	wire    *wire
 	answers chan answer
-	gone    atomic.Bool // the server has closed it
-	why     error       // after answers was closed
+	gone    atomic.Bool // the server has closed the connection
+	why     error       // set before answers is closed
 }
 
-// connect greets a server. The caller closes what it returns.
+// connect opens a control connection. The caller closes it.
 func connect(t target) (*client, error) {
 	w, err := greet(t, nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func connect(t target) (*client, error) {
 	return c, nil
 }
 
-// greet opens a connection and says what it is for.
+// greet opens a connection for a stream, or for control if stream is nil.
 func greet(t target, stream *streamID) (*wire, error) {
 	fd, err := dial(t.tcp, unix.SOCK_STREAM, replyLimit)
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *wire) greeted(h hello) error {
 	return parseReply(line)
 }
 
-// listen passes on what the server says, until it says no more.
+// listen passes on the server's answers until the connection ends.
 func (c *client) listen() {
 	defer close(c.answers)
 	defer c.gone.Store(true)
@@ -110,7 +110,7 @@ func (c *client) listen() {
 		select {
 		case c.answers <- a:
 		default:
-			c.why = fmt.Errorf("%w: more answers than questions", ErrForeign)
+			c.why = fmt.Errorf("%w: too many answers", ErrForeign)
 			return
 		}
 	}
@@ -118,7 +118,7 @@ func (c *client) listen() {
 
 func (c *client) close() { c.wire.close() }
 
-// answer waits for what the server says next.
+// answer waits for the server's next answer.
 func (c *client) answer(limit time.Duration) (answer, error) {
 	select {
 	case a, ok := <-c.answers:
@@ -137,11 +137,11 @@ func (c *client) answer(limit time.Duration) (answer, error) {
 	}
 }
 
-// A session is the client's side of one.
+// A session is the client's side of a session.
 type session struct {
 	*side
 	client *client
-	alone  bool // no CPU is shared with the server, as far as that was asked for
+	alone  bool // no CPU is shared with the server, or the plan does not pin
 }
 
 // open opens a session and joins its streams. The caller halts it.
@@ -200,17 +200,19 @@ func (s *session) knock(i int) error {
 	datagram := make([]byte, headerBytes)
 	putHeader(datagram, s.key, knock, uint64(i))
 	for end := time.Now().Add(knockLimit); time.Now().Before(end); {
-		_, _ = send(fd, datagram) // that it did not come the server will not say
+		_, _ = send(fd, datagram) // a lost datagram is sent again
 		select {
 		case a, ok := <-s.client.answers:
 			return s.joined(i, a, ok)
 		case <-time.After(wakeEvery):
 		}
 	}
-	return fmt.Errorf("%w over UDP at %v: no datagram got through within %v, though TCP does", ErrUnreachable, s.client.udp, knockLimit)
+	return fmt.Errorf(
+		"%w over UDP at %v: no datagram arrived within %v, though TCP works",
+		ErrUnreachable, s.client.udp, knockLimit)
 }
 
-// joined checks what the server says to a knock.
+// joined checks the server's answer to a knock.
 func (s *session) joined(i int, a answer, ok bool) error {
 	switch {
 	case !ok:
@@ -233,7 +235,7 @@ func (s *session) begin() error {
 	return nil
 }
 
-// finish ends both sides, and returns how the server saw it.
+// finish ends both sides, and returns the server's results.
 func (s *session) finish() (final, error) {
 	s.hush()
 	if err := s.client.wire.tell(request{Op: opEnd, Sent: s.sent()}); err != nil {

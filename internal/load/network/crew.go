@@ -9,22 +9,22 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
-// A crew is the threads of one side of a session.
+// A crew is the set of threads of one side of a session.
 type crew struct {
-	cpus []int       // where they run; empty = anywhere
-	stop atomic.Bool // that they are to end
+	cpus []int       // where they run; empty = on any CPU
+	stop atomic.Bool // tells them to end
 	busy sync.WaitGroup
 }
 
-// room is what Go's runtime needs beside threads that it cannot take a processor
-// from: for signals, timers and the control connection.
+// room is the number of processors that Go's runtime needs, for signals, timers and the
+// control connection, besides the threads that keep one to themselves.
 const room = 4
 
-// start runs every work on a thread of its own. The thread outlives it, for the
-// kernel forgets how often a thread waited, and for how long, when that ends: it
-// would be missing in what is counted for this process.
+// start runs each function on a thread of its own. The thread outlives the function: when
+// a thread ends, the kernel drops its counters of waits, which would then be missing in
+// the counters of this process.
 func (c *crew) start(works ...func()) {
-	debug.SetGCPercent(-1) // a collection would wait for threads that wait for the network
+	debug.SetGCPercent(-1) // a collection would wait for threads that block on the network
 	if n := len(works) + room; runtime.GOMAXPROCS(0) < n {
 		runtime.GOMAXPROCS(n)
 	}
@@ -33,7 +33,7 @@ func (c *crew) start(works ...func()) {
 			runtime.LockOSThread()
 			unpin := affinity.Pin(c.cpus...)
 			work()
-			if unpin() == nil { // else the thread is not to be used again, and ends
+			if unpin() == nil { // otherwise the thread stays pinned, so it must end
 				runtime.UnlockOSThread()
 			}
 		})
@@ -51,8 +51,8 @@ func serverCPUs(all []int, threads int) []int {
 	return affinity.Last(all, affinity.Share(len(all), threads))
 }
 
-// clientCPUs chooses the first CPUs that the server does not have. The second
-// result is false where there are none, and both share what there is.
+// clientCPUs chooses the first CPUs that the server does not use; false if there are none,
+// so that client and server share CPUs.
 func clientCPUs(all, server []int, threads int) ([]int, bool) {
 	share := affinity.Share(len(all), threads)
 	if free := affinity.Others(all, server, share); len(free) > 0 {

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBatch is how many datagrams one call sends or takes in, at most: as many as
-// the kernel cuts out of one buffer.
+// maxBatch is the largest number of datagrams in one call: as many as the kernel splits
+// from one buffer.
 const maxBatch = 64
 
 // A batch is a number of datagrams of one size, side by side in one buffer.
 type batch struct {
 	fd     int
 	size   int // of a datagram
-	most   int // datagrams at once
+	most   int // largest number of datagrams at once
 	buffer []byte
-	cuts   bool // the kernel cuts the buffer into datagrams (UDP_SEGMENT)
+	cuts   bool // the kernel splits the buffer into datagrams (UDP_SEGMENT)
 	vector *vector
 }
 
@@ -34,7 +34,7 @@ func newBatch(fd int, p *plan) *batch {
 	return b
 }
 
-// limit is how many datagrams the kernel takes in one buffer.
+// limit reduces most to the number of datagrams that the kernel takes in one buffer.
 func (b *batch) limit() {
 	if b.cuts {
 		b.most = max(1, min(b.most, maxDatagram/b.size))
@@ -48,16 +48,16 @@ func (b *batch) fill(n int, key, number uint64, now time.Duration) {
 	}
 }
 
-// send sends the first n datagrams and returns how many it did send.
+// send sends the first n datagrams and returns how many it has sent.
 func (b *batch) send(n int) (int, syscall.Errno) {
 	if b.cuts {
 		_, errno := send(b.fd, b.buffer[:n*b.size])
 		switch errno {
 		case 0:
 			return n, 0
-		case unix.EINVAL, unix.EMSGSIZE, unix.EIO, unix.EOPNOTSUPP: // such as: larger than the device's packets
+		case unix.EINVAL, unix.EMSGSIZE, unix.EIO, unix.EOPNOTSUPP: // for example larger than the device's packets
 			b.cuts = false
-			_ = unix.SetsockoptInt(b.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) // what it allowed it also takes back
+			_ = unix.SetsockoptInt(b.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) // cannot fail: setting it worked
 		default:
 			return 0, errno
 		}
@@ -76,7 +76,7 @@ func one(errno syscall.Errno) int {
 	return 0
 }
 
-// shower sends datagrams until it is told to stop.
+// shower sends datagrams until s.quiet is set.
 func (s *side) shower(f *flow) {
 	b := newBatch(f.fd, &s.plan)
 	t := newTempo(s.plan.Rate, s.plan.Size)
@@ -97,11 +97,11 @@ func (s *side) shower(f *flow) {
 	}
 }
 
-// catch takes in datagrams until it is told to stop.
+// catch receives datagrams until s.stop is set.
 func (s *side) catch(f *flow) {
 	largest := s.plan.Size
 	if !s.plan.Single && unix.SetsockoptInt(f.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil {
-		largest = 64 << 10 // several at once, not cut
+		largest = 64 << 10 // the kernel delivers several datagrams in one buffer
 	}
 	count := max(1, min(maxBatch, catchBytes/largest))
 	buffer := make([]byte, count*largest)
@@ -120,11 +120,10 @@ func (s *side) catch(f *flow) {
 	}
 }
 
-// catchBytes is the size of the buffer for datagrams that came together: small
-// enough to stay in a cache.
+// catchBytes is the size of the receive buffer: small enough to stay in a cache.
 const catchBytes = 512 << 10
 
-// count counts the datagrams that lie side by side in p, if they belong here.
+// count counts the datagrams in p that belong to this session.
 func (s *side) count(f *flow, p []byte, now int64) {
 	for len(p) > 0 {
 		n := min(len(p), s.plan.Size)
@@ -136,7 +135,7 @@ func (s *side) count(f *flow, p []byte, now int64) {
 	}
 }
 
-// A vector is what sendmmsg and recvmmsg take.
+// A vector has the arguments of sendmmsg and recvmmsg.
 type vector struct {
 	messages []message
 	vectors  []unix.Iovec
@@ -149,7 +148,7 @@ type message struct {
 	_      [4]byte
 }
 
-// newVector points to count pieces of buffer.
+// newVector returns a vector of count pieces of buffer.
 func newVector(buffer []byte, count, size int) *vector {
 	v := &vector{make([]message, count), make([]unix.Iovec, count)}
 	for i := range v.messages {
@@ -163,7 +162,7 @@ func newVector(buffer []byte, count, size int) *vector {
 
 func (v *vector) length(i int) int { return int(v.messages[i].length) }
 
-// send sends the first n pieces, and returns how many it did send.
+// send sends the first n pieces, and returns how many it has sent.
 func (v *vector) send(fd, n int) (int, syscall.Errno) {
 	sent, _, errno := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
 	if errno != 0 {
@@ -172,8 +171,8 @@ func (v *vector) send(fd, n int) (int, syscall.Errno) {
 	return int(sent), 0
 }
 
-// receive waits for the first datagram, and takes the others that are there. It
-// returns how many pieces were filled.
+// receive waits for the first datagram, and also takes those that are already there. It
+// returns the number of filled pieces.
 func (v *vector) receive(fd int, single bool) (int, syscall.Errno) {
 	n := len(v.messages)
 	if single {

@@ -2,8 +2,8 @@ package network
 
 import "golang.org/x/sys/unix"
 
-// echo sends back whatever comes on a socket, until it is told to stop or the
-// other side has closed.
+// echo sends everything back that comes on a socket, until c.stop is set or the other side
+// has closed.
 func (c *crew) echo(fd int, buffer []byte) {
 	for !c.stop.Load() {
 		n, errno := receive(fd, buffer)
@@ -11,7 +11,7 @@ func (c *crew) echo(fd int, buffer []byte) {
 		case errno != 0 && again(errno):
 			continue
 		case errno == unix.ECONNREFUSED:
-			continue // of a datagram whose sender has gone; who is there says the control connection
+			continue // the sender of a datagram has gone; the control connection notices that
 		case errno != 0 || n == 0:
 			return
 		}
@@ -21,7 +21,7 @@ func (c *crew) echo(fd int, buffer []byte) {
 	}
 }
 
-// sendAll sends p; of a stream that takes less at once, bit by bit.
+// sendAll sends p, in several calls if a stream takes less at once.
 func (c *crew) sendAll(fd int, p []byte) bool {
 	for len(p) > 0 && !c.stop.Load() {
 		n, errno := send(fd, p)

@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A flow is one socket of a session, and what goes through it in one direction.
+// A flow is one socket of a session, with the counts of its one direction.
 type flow struct {
 	fd        int
-	sends     bool          // this side does
-	bytes     atomic.Int64  // that came in
-	datagrams atomic.Uint64 // that were sent, or came in
+	sends     bool          // this side sends
+	bytes     atomic.Int64  // received
+	datagrams atomic.Uint64 // sent or received
 
-	// Of the thread that works on it, until that has ended.
+	// These belong to the flow's thread until it has ended.
 	arrivals arrivals
 	err      error
 }
 
-// pour sends a stream of bytes until it is told to stop.
+// pour sends a stream of bytes until s.quiet is set.
 func (s *side) pour(f *flow) {
 	buffer := make([]byte, s.plan.Size)
 	for !s.quiet.Load() {
@@ -29,7 +29,7 @@ func (s *side) pour(f *flow) {
 	}
 }
 
-// drain takes in a stream of bytes until it ends.
+// drain receives a stream of bytes until it ends.
 func (s *side) drain(f *flow) {
 	buffer := make([]byte, max(s.plan.Size, leastRead))
 	for !s.stop.Load() {
@@ -47,6 +47,6 @@ func (s *side) drain(f *flow) {
 	}
 }
 
-// leastRead is how much a receiver takes at once where writes are smaller: what
-// came with several of them.
+// leastRead is the smallest size of a receiver's buffer: one read can take several small
+// writes.
 const leastRead = 128 << 10

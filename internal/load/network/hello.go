@@ -12,10 +12,10 @@ import (
 
 const banner = "tare-net"
 
-// maxLine is how long a line of the protocol may be, in bytes.
+// maxLine is the largest length of a line of the protocol, in bytes.
 const maxLine = 64 << 10
 
-// maxHello is how long the first line of a connection may be, and its answer.
+// maxHello is the largest length of the first line of a connection, and of its answer.
 const maxHello = 256
 
 // A hello is the first line of a connection, without its newline.
@@ -41,7 +41,7 @@ func (h hello) String() string {
 
 var errHello = errors.New("not a client of tare")
 
-// parseHello reads a first line. Of another version it reads no more than that.
+// parseHello reads a first line. If the version is another one, it reads no further.
 func parseHello(line string) (hello, error) {
 	words := strings.Split(line, " ")
 	if len(words) < 2 || words[0] != banner {
@@ -72,13 +72,13 @@ func parseHello(line string) (hello, error) {
 	return h, nil
 }
 
-// admit says why a client is not let in, or nil.
+// admit returns why a client is refused, or nil.
 func (h hello) admit(token string) error {
 	switch {
 	case h.version != Version:
 		return fmt.Errorf("this server speaks version %d, the client %d: use the same version of tare on both sides", Version, h.version)
 	case subtle.ConstantTimeCompare([]byte(h.token), []byte(token)) != 1:
-		return errors.New("the token is not the one that this server was started with")
+		return errors.New("wrong token: this server was started with another one")
 	default:
 		return nil
 	}
@@ -89,7 +89,7 @@ const (
 	helloRefused = "refused: "
 )
 
-// replyTo is the answer to a hello: err says why it is refused.
+// replyTo returns the answer to a hello; err says why it is refused.
 func replyTo(err error) string {
 	what := helloOK
 	if err != nil {
@@ -110,7 +110,7 @@ func parseReply(line string) error {
 	case refused:
 		return fmt.Errorf("%w: %.200s", ErrRefused, plain.Line(why))
 	case version != Version:
-		return fmt.Errorf("%w: %d, this is %d", ErrVersion, version, Version)
+		return fmt.Errorf("%w: %d instead of %d", ErrVersion, version, Version)
 	case what != helloOK:
 		return fmt.Errorf("%w: it said %.80q", ErrForeign, line)
 	default:

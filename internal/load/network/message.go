@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The protocols of a session, and which way its data go.
+// The protocols of a session, and the directions of its data.
 const (
 	tcp = "tcp"
 	udp = "udp"
@@ -22,41 +22,40 @@ const (
 	maxStreams  = 64
 	maxSize     = 1 << 20     // of one write or read of TCP
 	maxDatagram = 65_507      // of UDP over IPv4
-	minDatagram = headerBytes // what a datagram of a stream says about itself
+	minDatagram = headerBytes // the header of a datagram
 	maxRate     = 1 << 40     // bytes per second
 	maxTime     = time.Hour
 )
 
-// What a client asks for, in this order: open, begin, end. It may then open
-// another session.
+// The requests of a client, in this order. After end, it may open another session.
 const (
 	opOpen  = "open"
 	opBegin = "begin"
 	opEnd   = "end"
 )
 
-// A request is what the client says on a control connection.
+// A request is a message of the client on a control connection.
 type request struct {
 	Op   string   `json:"op"`
 	Plan *plan    `json:"plan,omitempty"` // of open
-	Sent []uint64 `json:"sent,omitempty"` // of end: how many datagrams each stream that goes up has sent
+	Sent []uint64 `json:"sent,omitempty"` // of end: datagrams sent on each stream that goes up
 }
 
-// A plan is what happens in one session.
+// A plan describes one session.
 type plan struct {
-	Echo      bool          `json:"echo,omitempty"` // the server sends back what it gets; else streams flow
+	Echo      bool          `json:"echo,omitempty"` // the server sends everything back; otherwise data streams flow
 	Protocol  string        `json:"protocol"`
-	Streams   int           `json:"streams"`             // those of each direction
-	Direction string        `json:"direction,omitempty"` // where streams flow
+	Streams   int           `json:"streams"`             // in each direction
+	Direction string        `json:"direction,omitempty"` // of data streams
 	Size      int           `json:"size_bytes"`          // of one write, or of one datagram
 	Rate      int64         `json:"rate,omitempty"`      // bytes per second of each stream of UDP; 0 = as fast as possible
 	Single    bool          `json:"single,omitempty"`    // one system call for each datagram
-	Warmup    time.Duration `json:"warmup_ns,omitempty"` // before what is measured
-	Time      time.Duration `json:"time_ns,omitempty"`   // of what is measured
+	Warmup    time.Duration `json:"warmup_ns,omitempty"` // before the measured time
+	Time      time.Duration `json:"time_ns,omitempty"`   // the measured time
 	Pin       bool          `json:"pin,omitempty"`       // each side on CPUs of its own
 }
 
-// check says why a server does not take a plan.
+// check returns why a server refuses a plan.
 func (p *plan) check() error {
 	if p == nil {
 		return errors.New("open: no plan")
@@ -85,7 +84,7 @@ func (p *plan) check() error {
 	}
 }
 
-// count is how many sockets a session has.
+// count is the number of sockets of a session.
 func (p *plan) count() int {
 	if !p.Echo && p.Direction == both {
 		return 2 * p.Streams
@@ -93,31 +92,31 @@ func (p *plan) count() int {
 	return p.Streams
 }
 
-// goesUp tells whether the client sends on a stream. Of both directions the
-// even ones go up.
+// goesUp reports whether the client sends on a stream. With both directions, the even
+// streams go up.
 func (p *plan) goesUp(index int) bool {
 	return p.Direction == up || p.Direction == both && index%2 == 0
 }
 
-// An answer is what the server says on a control connection.
+// An answer is a message of the server on a control connection.
 type answer struct {
 	Error  string  `json:"error,omitempty"`
 	Key    uint64  `json:"key,omitempty"`    // to open
-	CPUs   []int   `json:"cpus,omitempty"`   // to open: where the server's threads run; empty = anywhere
-	Joined *int    `json:"joined,omitempty"` // the stream of UDP whose knock has come
-	Window *window `json:"window,omitempty"` // after begin, once the time is over; not of echoes
+	CPUs   []int   `json:"cpus,omitempty"`   // to open: CPUs of the server's threads; empty = any
+	Joined *int    `json:"joined,omitempty"` // the UDP stream whose knock has come
+	Window *window `json:"window,omitempty"` // after begin, when the time is over; not for echoes
 	Final  *final  `json:"final,omitempty"`  // to end
 }
 
-// A window is what one side did in the time that is measured.
+// A window has the counts of one side in the measured time.
 type window struct {
-	Bytes   int64         `json:"bytes"` // that came in
+	Bytes   int64         `json:"bytes"` // received
 	Elapsed time.Duration `json:"elapsed_ns"`
-	CPU     time.Duration `json:"cpu_ns"` // that the process used
+	CPU     time.Duration `json:"cpu_ns"` // of the process
 }
 
-// A final is the end of a session as the server saw it.
+// A final has the server's counts at the end of a session.
 type final struct {
-	Sent  []uint64 `json:"sent,omitempty"` // datagrams of each stream that goes down
+	Sent  []uint64 `json:"sent,omitempty"` // datagrams sent on each stream that goes down
 	Tally tally    `json:"tally"`          // of all datagrams that went up
 }

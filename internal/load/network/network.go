@@ -1,21 +1,20 @@
-// Package network is the load of a network: a server that answers, and clients
-// that measure round trips and throughput against it.
+// Package network is the load of a network: a server, and clients that measure round trips
+// and throughput against it.
 //
-// A server listens on a TCP port and on the UDP port of the same number. Every
-// TCP connection begins with a line that names the version and the token, and is
-// answered with one:
+// A server listens on a TCP port and on the UDP port of the same number. Every TCP
+// connection begins with a line that has the version and the token; the server answers
+// with a line:
 //
 //	tare-net 1 TOKEN control          or  tare-net 1 TOKEN stream KEY N
 //	tare-net 1 ok                     or  tare-net 1 refused: WHY
 //
-// On a control connection the client opens one session after the other, with a
-// line of JSON for each message; see request and answer. A session has a key of
-// its own, and streams that join it: TCP connections, or UDP sockets whose first
-// datagram is a knock with that key. Nobody without the token learns a key, and
-// what comes without is not answered.
+// On a control connection, the client opens one session after the other. Each message is
+// a line of JSON; see request and answer. A session has its own key, and streams that join
+// it: TCP connections, or UDP sockets whose first datagram is a knock with that key.
+// Without the token a client does not learn a key, and without a key it gets no answer.
 //
-// What is measured uses raw system calls on threads of their own, allocates
-// nothing, and runs without a garbage collector.
+// The measured code makes raw system calls on threads of its own, allocates nothing, and
+// runs without a garbage collector.
 package network
 
 import (
@@ -26,28 +25,28 @@ import (
 	"time"
 )
 
-// Version is that of the protocol between client and server.
+// Version is the version of the protocol between client and server.
 const Version = 1
 
-// TokenVariable is the variable of the environment that holds the token which
-// client and server share: on a command line, every user of a host could read it.
+// TokenVariable is the environment variable with the token that client and server share.
+// On a command line, every user of the host could read the token.
 const TokenVariable = "TARE_NET_TOKEN"
 
-// joinLimit is the longest time for the streams of a session to join it,
-// knockLimit that for one datagram to get through, so that the client gives up
-// before the server does, and replyLimit that for one message to be answered.
+// joinLimit is the time limit for the streams of a session to join it. knockLimit is that
+// for one datagram to arrive; it is shorter, so that the client gives up before the server.
+// replyLimit is that for the answer to a message.
 const (
 	joinLimit  = 5 * time.Second
 	knockLimit = 3 * time.Second
 	replyLimit = 5 * time.Second
 )
 
-// The errors of a client, which wrap what the system said.
+// The errors of a client, which wrap the system's error.
 var (
 	ErrUnreachable = errors.New("the server cannot be reached")
 	ErrRefused     = errors.New("the server refused")
 	ErrVersion     = errors.New("the server speaks another version of the protocol")
-	ErrForeign     = errors.New("what answers is not tare's server")
+	ErrForeign     = errors.New("the other side is not tare's server")
 	ErrGone        = errors.New("the server is gone")
 )
 
@@ -60,9 +59,9 @@ func token() (string, error) {
 	return t, nil
 }
 
-// isToken reports whether t is like a token: nothing that could be mistaken for
-// a word of the protocol or a blank. It is no regular expression, since making
-// one would be part of every start of the agent.
+// isToken reports whether t has the form of a token, without blanks or characters with a
+// meaning in the protocol. It does not use a regular expression, which would be compiled
+// at every start of the agent.
 func isToken(t string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return len(t) >= 16 && len(t) <= 128 && strings.Trim(t, letters) == ""

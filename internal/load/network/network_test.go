@@ -378,7 +378,7 @@ func TestNoWayForDatagrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = hole.Close() }()
-	bounded(t, network.ErrUnreachable, "though TCP does", func() error {
+	bounded(t, network.ErrUnreachable, "though TCP works", func() error {
 		_, err := measure(t, network.RTT, addr, options{"udp": hole.LocalAddr().String()})
 		return err
 	})
@@ -538,7 +538,7 @@ func TestPortThatIsTaken(t *testing.T) {
 		if err == nil {
 			_ = s.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is taken", addr.Port())) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", addr.Port())) {
 			t.Errorf("%s: %v does not say that port %d is taken", name, err, addr.Port())
 		}
 	}

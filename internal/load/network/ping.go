@@ -14,7 +14,7 @@ import (
 type pinger struct {
 	plan          plan
 	pings, warmup int64
-	rate          int64 // per second; 0 = the next one at once
+	rate          int64 // per second; 0 = each follows the last answer
 	timeout       time.Duration
 
 	side    *side
@@ -22,14 +22,13 @@ type pinger struct {
 	fd      int
 	request []byte
 	buffer  []byte
-	inRow   int // lost
+	inRow   int // lost requests in a row
 
 	times *load.Histogram
-	lost  int64 // without an answer in time; they have no time
+	lost  int64 // requests without an answer in time; they have no time
 }
 
-// mostInRow is how many requests may be lost one after the other: then nobody
-// answers any more.
+// mostInRow is the number of lost requests in a row after which the server counts as gone.
 const mostInRow = 10
 
 func (p *pinger) prepare(s *session) {
@@ -38,7 +37,7 @@ func (p *pinger) prepare(s *session) {
 	p.times = load.NewHistogram()
 }
 
-// pingAll sends those to warm up with, and then those that count.
+// pingAll sends the requests of the warm-up, and then those that count.
 func (p *pinger) pingAll() error {
 	if err := p.series(0, p.warmup); err != nil {
 		return err
@@ -48,9 +47,8 @@ func (p *pinger) pingAll() error {
 	return p.series(p.warmup, p.pings)
 }
 
-// series sends count requests, of which the first has that number. A request
-// that is to be sent at a certain time is timed from then on, also when it was
-// sent later because the one before had to be waited for.
+// series sends count requests, numbered from first. With a rate, a request is timed from
+// when it is due, even if it is sent later because the answer to the last one was late.
 func (p *pinger) series(first, count int64) error {
 	begin := p.side.now()
 	for i := range count {
@@ -85,7 +83,7 @@ func (p *pinger) ping(number uint64, due time.Duration) error {
 	p.inRow++
 	switch {
 	case p.plan.Protocol == tcp:
-		return fmt.Errorf("%w: ping %d had no answer within %v, and TCP loses none", ErrGone, number, replyLimit)
+		return fmt.Errorf("%w: ping %d had no answer within %v, though TCP loses nothing", ErrGone, number, replyLimit)
 	case p.client.gone.Load():
 		return fmt.Errorf("%w: it has closed the control connection", ErrGone)
 	case p.inRow >= mostInRow:
@@ -95,8 +93,7 @@ func (p *pinger) ping(number uint64, due time.Duration) error {
 	}
 }
 
-// exchange sends the request and takes in the answer; EAGAIN if it does not come
-// in time.
+// exchange sends the request and receives the answer; EAGAIN if it does not come in time.
 func (p *pinger) exchange(number uint64) syscall.Errno {
 	for sent := 0; sent < len(p.request); {
 		n, errno := send(p.fd, p.request[sent:])
@@ -111,7 +108,7 @@ func (p *pinger) exchange(number uint64) syscall.Errno {
 	return p.datagram(number)
 }
 
-// datagram takes in an answer in one piece.
+// datagram receives an answer in one datagram.
 func (p *pinger) datagram(number uint64) syscall.Errno {
 	begin := p.side.now()
 	for {
@@ -119,20 +116,19 @@ func (p *pinger) datagram(number uint64) syscall.Errno {
 		switch {
 		case errno == unix.EINTR && p.side.now()-begin < p.timeout:
 			continue
-		case errno == unix.EINTR: // each time the system began to wait anew
+		case errno == unix.EINTR: // each interruption restarted the kernel's timeout
 			return unix.EAGAIN
 		case errno != 0:
 			return errno
 		}
-		// An answer that comes too late belongs to a request that was lost.
+		// A late answer belongs to a request that counts as lost.
 		if got, _, ok := header(p.buffer[:n], p.side.key); ok && got == number {
 			return 0
 		}
 	}
 }
 
-// whole takes in an answer that comes in pieces, and waits for as long as a
-// stream may need to send once more what got lost.
+// whole receives an answer in pieces. It waits long enough for TCP to retransmit.
 func (p *pinger) whole() syscall.Errno {
 	begin := p.side.now()
 	for got := 0; got < len(p.buffer); {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below do not tell Go's scheduler that they may wait. It would take
-// away what the thread needs to go on, and give it back later: that is several
-// times what a datagram takes. A thread that uses them keeps a processor of Go's
-// (GOMAXPROCS) to itself; see crew.
+// The calls below do not tell Go's scheduler that they may block. Otherwise it would take
+// the thread's processor (GOMAXPROCS) away and give it back later, which takes several
+// times as long as a datagram. So a thread that uses them keeps a processor to itself; see
+// crew.
 
 // send sends p, which is not empty, on a connected socket.
 func send(fd int, p []byte) (int, syscall.Errno) {
@@ -24,5 +24,5 @@ func receive(fd int, p []byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// again tells whether a call only took too long, or was interrupted.
+// again reports whether a call timed out or was interrupted.
 func again(errno syscall.Errno) bool { return errno == unix.EAGAIN || errno == unix.EINTR }

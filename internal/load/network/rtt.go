@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// RTT is the load net-rtt: one request after the other, each answered by the
-// server with the same bytes.
+// RTT runs the load net-rtt: one request after the other, which the server answers with
+// the same bytes.
 func RTT(a *load.Args) (*load.Report, error) {
 	where := targetOf(a)
 	p := &pinger{
@@ -74,7 +74,7 @@ func (p *pinger) run(s *session) error {
 // NoteSameCPU says that client and server had to share a CPU.
 const NoteSameCPU = "same-cpu"
 
-// percentiles are those of the distribution that are metrics.
+// percentiles lists the percentiles that are metrics.
 func percentiles() []struct {
 	name string
 	p    float64
@@ -85,8 +85,7 @@ func percentiles() []struct {
 	}{{"rtt.p50", 50}, {"rtt.p90", 90}, {"rtt.p99", 99}, {"rtt.p99.9", 99.9}}
 }
 
-// beyond is how many observations must lie beyond a percentile for it to mean
-// something.
+// beyond is how many observations must lie beyond a percentile for it to be reported.
 const beyond = 10
 
 func (p *pinger) report(s *session) (*load.Report, error) {

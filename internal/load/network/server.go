@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A Server answers clients until it is closed. It has one session at a time.
+// A Server serves clients until it is closed. It has one session at a time.
 type Server struct {
 	token    string
 	tcp, udp int
@@ -20,11 +20,11 @@ type Server struct {
 	slots    chan struct{} // connections
 
 	mu      sync.Mutex
-	session *side // with which streams may be joined
+	session *side // the session that streams may join
 }
 
-// Serve is the load net-server: it listens, reports where, and answers for as
-// long as the process is there.
+// Serve runs the load net-server: it listens, reports its port, and serves until the
+// process ends.
 func Serve(a *load.Args) (*load.Report, error) {
 	text := a.Text("bind", "0.0.0.0")
 	port := a.Int("port", 0, 0, 65_535)
@@ -49,11 +49,11 @@ func Serve(a *load.Args) (*load.Report, error) {
 	return r, nil
 }
 
-// maxConnections is how many may be open at once: a session's, and those that
-// have not said yet what they are.
+// maxConnections is the largest number of open connections: those of a session, and
+// those that have not sent their first line yet.
 const maxConnections = 4 * maxStreams
 
-// Listen opens the ports of a server. Port 0 is one that is free; see Address.
+// Listen opens the ports of a server. Port 0 means any free port; see Address.
 func Listen(addr netip.AddrPort, token string) (*Server, error) {
 	s := &Server{token: token, slots: make(chan struct{}, maxConnections)}
 	var err error
@@ -69,10 +69,10 @@ func Listen(addr netip.AddrPort, token string) (*Server, error) {
 	return s, nil
 }
 
-// Address is where the server listens.
+// Address returns the address on which the server listens.
 func (s *Server) Address() netip.AddrPort { return s.bound }
 
-// Run answers until the server is closed.
+// Run serves until the server is closed.
 func (s *Server) Run() {
 	for {
 		fd, _, err := unix.Accept4(s.tcp, unix.SOCK_CLOEXEC)
@@ -86,12 +86,12 @@ func (s *Server) Run() {
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EBADF): // closed
 			return
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
-			nap(wakeEvery) // until some connection has ended
+			nap(wakeEvery) // a connection may end meanwhile
 		}
 	}
 }
 
-// Close stops listening. A session that is under way ends with its client.
+// Close stops listening. A running session ends with its client.
 func (s *Server) Close() error {
 	return errors.Join(unix.Shutdown(s.tcp, unix.SHUT_RDWR), unix.Close(s.tcp), unix.Close(s.udp))
 }
@@ -117,8 +117,7 @@ func (s *Server) serve(fd int) {
 	}
 }
 
-// greet reads the first line. Who is not let in is told why, unless it is no
-// client at all.
+// greet reads the first line. A client that is refused gets the reason.
 func (s *Server) greet(w *wire) (hello, error) {
 	if err := w.within(replyLimit); err != nil {
 		return hello{}, err
@@ -137,12 +136,12 @@ func (s *Server) greet(w *wire) (hello, error) {
 	return h, nil
 }
 
-// stream joins a connection to its session, which has the socket from then on.
+// stream joins a connection to its session, which then owns the socket.
 func (s *Server) stream(w *wire, id *streamID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == nil || s.session.key != id.key || s.session.plan.Protocol != tcp {
-		_ = w.say(replyTo(errors.New("there is no such session"))) // who asks without a session may have gone
+		_ = w.say(replyTo(errors.New("there is no such session"))) // the client may have gone
 		w.close()
 		return
 	}
@@ -154,7 +153,7 @@ func (s *Server) stream(w *wire, id *streamID) {
 		closeAll(fd)
 		return
 	}
-	_, _ = send(fd, []byte(replyTo(nil)+"\n")) // a stream that is not answered is the client's to notice
+	_, _ = send(fd, []byte(replyTo(nil)+"\n")) // the client notices a missing answer
 }
 
 // admitTo makes a session the one that streams may join; nil for none.
@@ -162,7 +161,7 @@ func (s *Server) admitTo(session *side) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if session != nil && s.session != nil {
-		return errors.New("another client has a session: wait for its end")
+		return errors.New("the server is busy: another client has a session")
 	}
 	s.session = session
 	return nil

@@ -21,10 +21,10 @@ type side struct {
 	flows  []*flow
 	origin time.Time // of this side's clock
 
-	quiet    atomic.Bool    // nothing more is to be sent
+	quiet    atomic.Bool    // tells the threads to stop sending
 	sending  sync.WaitGroup // threads that send
 	stopping sync.Once
-	stopped  chan struct{} // closed when the session is to end
+	stopped  chan struct{} // closed when the session must end
 }
 
 func newSide(p plan, key uint64, server bool, cpus []int) *side {
@@ -36,10 +36,10 @@ func newSide(p plan, key uint64, server bool, cpus []int) *side {
 
 func (s *side) now() time.Duration { return time.Since(s.origin) }
 
-// join gives a stream its socket, which is the side's from then on.
+// join gives a stream its socket, which the side then owns.
 func (s *side) join(index, fd int) error {
 	if index < 0 || index >= len(s.flows) || s.flows[index] != nil {
-		return fmt.Errorf("stream %d: not one that is waited for", index)
+		return fmt.Errorf("stream %d: no such stream is missing", index)
 	}
 	if err := ready(fd, s.plan.Protocol, wakeEvery); err != nil {
 		return fmt.Errorf("stream %d: %w", index, err)
@@ -48,7 +48,7 @@ func (s *side) join(index, fd int) error {
 	return nil
 }
 
-// missing is the first stream that has not joined; -1 where all have.
+// missing returns the first stream that has not joined; -1 if all have.
 func (s *side) missing() int {
 	for i, f := range s.flows {
 		if f == nil {
@@ -87,8 +87,8 @@ func (s *side) work(f *flow) {
 	}
 }
 
-// measure waits for the time that is measured, and says what this side did in
-// it; false if the session was stopped before it was over.
+// measure waits for the warm-up and the measured time, and returns this side's counts of
+// the latter; false if the session was stopped early.
 func (s *side) measure() (window, bool) {
 	if !s.sleep(s.plan.Warmup) {
 		return window{}, false
@@ -100,7 +100,7 @@ func (s *side) measure() (window, bool) {
 	return window{Bytes: s.bytes() - bytes, CPU: affinity.CPUTime() - cpu, Elapsed: s.now() - begin}, true
 }
 
-// bytes is what has come in.
+// bytes is the number of received bytes.
 func (s *side) bytes() int64 {
 	var n int64
 	for _, f := range s.flows {
@@ -109,7 +109,7 @@ func (s *side) bytes() int64 {
 	return n
 }
 
-// sleep returns false if the session was stopped meanwhile.
+// sleep returns false if the session was stopped before d was over.
 func (s *side) sleep(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -119,14 +119,14 @@ func (s *side) sleep(d time.Duration) bool {
 	}
 }
 
-// hush ends sending, and waits until this side has sent its last.
+// hush stops sending, and waits until the sending threads have ended.
 func (s *side) hush() {
 	s.quiet.Store(true)
 	s.sending.Wait()
 }
 
-// fault is the error of a thread: none once this side has stopped sending, since
-// the other may then close whatever it likes.
+// fault is the error of a thread; nil once this side has stopped sending, because the
+// other side may then close its sockets.
 func (s *side) fault(errno syscall.Errno) error {
 	if s.quiet.Load() {
 		return nil
@@ -134,7 +134,7 @@ func (s *side) fault(errno syscall.Errno) error {
 	return errno
 }
 
-// sent lists how many datagrams each stream has sent that this side sends on.
+// sent lists the number of datagrams sent on each stream on which this side sends.
 func (s *side) sent() []uint64 {
 	var all []uint64
 	for _, f := range s.flows {
@@ -145,7 +145,7 @@ func (s *side) sent() []uint64 {
 	return all
 }
 
-// settle waits until everything that was sent has come, or nothing more comes.
+// settle waits until all sent datagrams have come, or no more come.
 func (s *side) settle(sent []uint64) {
 	const look = 5 * time.Millisecond
 	var want uint64
@@ -160,7 +160,7 @@ func (s *side) settle(sent []uint64) {
 	}
 }
 
-// settleTime is how long a datagram may be under way after the others.
+// settleTime is how late a datagram may come after the others.
 const settleTime = 200 * time.Millisecond
 
 func (s *side) received() uint64 {
@@ -173,7 +173,7 @@ func (s *side) received() uint64 {
 	return n
 }
 
-// halt ends the session: its threads, and then its sockets. Twice is fine.
+// halt ends the session: its threads, and then its sockets. It may be called twice.
 func (s *side) halt() {
 	s.stopping.Do(func() {
 		close(s.stopped)
@@ -181,7 +181,7 @@ func (s *side) halt() {
 		s.stop.Store(true)
 		for _, f := range s.flows {
 			if f != nil {
-				_ = unix.Shutdown(f.fd, unix.SHUT_RDWR) // wakes who waits; a peer that has gone is shut already
+				_ = unix.Shutdown(f.fd, unix.SHUT_RDWR) // wakes blocked threads; fails if the peer has gone
 			}
 		}
 		s.end()
@@ -193,7 +193,7 @@ func (s *side) halt() {
 	})
 }
 
-// trouble is the first error of a thread, after its end.
+// trouble returns the first error of a thread, after the threads have ended.
 func (s *side) trouble() error {
 	for i, f := range s.flows {
 		if f.err != nil {

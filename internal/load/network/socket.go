@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen opens the TCP port and the UDP port of the same number. Port 0 is one
-// that is free.
+// listen opens the TCP port and the UDP port of the same number. Port 0 means any free
+// port.
 func listen(addr netip.AddrPort) (tcpFD, udpFD int, bound netip.AddrPort, err error) {
-	const tries = 20 // a port that is free for TCP may be taken for UDP
+	const tries = 20 // a port that is free for TCP may be in use for UDP
 	for range tries {
 		if tcpFD, err = bind(addr, unix.SOCK_STREAM); err != nil {
 			return 0, 0, bound, taken(addr, tcp, err)
@@ -37,7 +37,8 @@ func listen(addr netip.AddrPort) (tcpFD, udpFD int, bound netip.AddrPort, err er
 
 func taken(addr netip.AddrPort, protocol string, err error) error {
 	if errors.Is(err, unix.EADDRINUSE) {
-		return fmt.Errorf("%s port %d is taken by another program: choose another with port=", protocol, addr.Port())
+		return fmt.Errorf(
+			"%s port %d is in use by another program: choose another port with port=", protocol, addr.Port())
 	}
 	return fmt.Errorf("listen on %s %v: %w", protocol, addr, err)
 }
@@ -48,7 +49,7 @@ func bind(addr netip.AddrPort, kind int) (int, error) {
 		return 0, err
 	}
 	if kind == unix.SOCK_STREAM {
-		// What a server before this one has left behind is no reason to fail.
+		// Connections of an earlier server on this port are no reason to fail.
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err = errors.Join(err, unix.Bind(fd, sockaddr(addr))); err != nil {
@@ -85,8 +86,8 @@ func boundTo(fd int) (netip.AddrPort, error) {
 	}
 }
 
-// peerSocket returns a UDP socket that has the port of a listening one, and
-// takes and sends datagrams of one peer alone.
+// peerSocket returns a UDP socket that has the port of a listening one, and exchanges
+// datagrams with one peer only.
 func peerSocket(bound netip.AddrPort, peer unix.Sockaddr) (int, error) {
 	fd, err := socket(bound, unix.SOCK_DGRAM)
 	if err != nil {
@@ -100,11 +101,11 @@ func peerSocket(bound netip.AddrPort, peer unix.Sockaddr) (int, error) {
 	return fd, nil
 }
 
-// shareable lets sockets of this user's have the same port. It is set after the
-// first has been bound, which so finds out whether the port was free.
+// shareable lets several sockets of this user have the same port. It is set after the
+// first one was bound, so that its bind fails if the port is in use.
 func shareable(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
 
-// dial connects within a time. Of UDP nothing is sent.
+// dial connects within a time limit. With UDP nothing is sent.
 func dial(addr netip.AddrPort, kind int, limit time.Duration) (int, error) {
 	fd, err := socket(addr, kind|unix.SOCK_NONBLOCK)
 	if err != nil {
@@ -142,12 +143,11 @@ func connected(fd int, limit time.Duration) error {
 	}
 }
 
-// wakeEvery is how often a thread that waits for the network looks up: so long
-// does it take, at most, until it has noticed that it is to stop.
+// wakeEvery is the longest time that a thread blocks on the network before it checks
+// whether it must stop.
 const wakeEvery = 100 * time.Millisecond
 
-// ready sets up a socket that data will flow through: no call on it takes longer
-// than wake.
+// ready sets up a socket for data: no call on it blocks longer than wake.
 func ready(fd int, protocol string, wake time.Duration) error {
 	tv := unix.NsecToTimeval(int64(wake))
 	err := errors.Join(
@@ -156,16 +156,16 @@ func ready(fd int, protocol string, wake time.Duration) error {
 	if protocol == tcp {
 		return errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	}
-	// As much as this host allows everybody, and no more: a privileged process
-	// could have more, and would then differ from a container in just that.
+	// Not SO_RCVBUFFORCE: a privileged process could get a larger buffer than a container,
+	// and the two would differ in that alone.
 	return errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, datagramBuffer))
 }
 
-// datagramBuffer is the receive buffer that is asked for.
+// datagramBuffer is the requested size of the receive buffer, in bytes.
 const datagramBuffer = 4 << 20
 
-// closeAll closes sockets that are not needed any more. What closing them could
-// say would be about data that nobody waits for.
+// closeAll closes sockets that are no longer needed. It ignores errors, which could only
+// concern data that nobody waits for.
 func closeAll(fds ...int) {
 	for _, fd := range fds {
 		if fd >= 0 {

@@ -11,14 +11,13 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
-// A talk is what a server and a client say to one another on a control
-// connection.
+// A talk is the server's side of a control connection.
 type talk struct {
 	server *Server
 	wire   *wire
 }
 
-// run serves sessions until the client goes, or says what it should not.
+// run serves sessions until the client disconnects or breaks the protocol.
 func (t *talk) run() {
 	for {
 		err := t.session()
@@ -26,7 +25,7 @@ func (t *talk) run() {
 			continue
 		}
 		if !ended(err) {
-			_ = t.wire.tell(answer{Error: err.Error()}) // it may have gone
+			_ = t.wire.tell(answer{Error: err.Error()}) // the client may have gone
 		}
 		return
 	}
@@ -56,7 +55,7 @@ func (t *talk) session() error {
 	return t.work(s)
 }
 
-// next reads what must be a certain request.
+// next reads a request, which must be op.
 func (t *talk) next(op string, limit time.Duration) (request, error) {
 	var r request
 	if err := t.wire.within(limit); err != nil {
@@ -86,7 +85,7 @@ func (t *talk) open(p plan) (*side, error) {
 		return nil, err
 	}
 	if err := t.wire.tell(answer{Key: key, CPUs: cpus}); err != nil {
-		return nil, errors.Join(err, t.server.admitTo(nil)) // or nobody else would be let in
+		return nil, errors.Join(err, t.server.admitTo(nil)) // otherwise no other client could open a session
 	}
 	return s, nil
 }
@@ -126,7 +125,7 @@ func (s *Server) missing(session *side) int {
 	return session.missing()
 }
 
-// knocks takes in one datagram of the server's port: a knock joins a stream.
+// knocks receives one datagram on the server's port; a knock joins a stream.
 func (t *talk) knocks(s *side) error {
 	buffer := make([]byte, headerBytes+1)
 	n, peer, err := unix.Recvfrom(t.server.udp, buffer, 0)
@@ -135,7 +134,7 @@ func (t *talk) knocks(s *side) error {
 	}
 	number, index, ok := header(buffer[:n], s.key)
 	if !ok || number != knock || index >= uint64(len(s.flows)) || s.flows[index] != nil {
-		return nil // of a stranger, or once more
+		return nil // a foreign datagram, or a repeated knock
 	}
 	fd, err := peerSocket(t.server.bound, peer)
 	if err != nil {
@@ -156,7 +155,7 @@ func unlessAgain(err error) error {
 	return err
 }
 
-// work runs a session to its end.
+// work runs a session until its end.
 func (t *talk) work(s *side) error {
 	s.begin()
 	told := make(chan error, 1)
@@ -175,7 +174,7 @@ func (t *talk) work(s *side) error {
 	return t.wire.tell(answer{Final: &final{Sent: s.sent(), Tally: sum(s.flows)}})
 }
 
-// window tells the client what happened in the time that is measured.
+// window sends the client the server's counts of the measured time.
 func (t *talk) window(s *side) error {
 	if s.plan.Echo {
 		return nil

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// headerBytes is what every datagram of a session begins with: the session's
-// key, the number of the datagram from 0 up, and when it was sent by the
-// sender's own clock in nanoseconds; big endian, 8 bytes each.
+// headerBytes is the size of the header of every datagram of a session: the session's key,
+// the number of the datagram from 0 up, and the time of sending by the sender's own clock
+// in nanoseconds; big endian, 8 bytes each.
 const headerBytes = 24
 
-// knock is the number of a datagram by which a stream joins its session. Its
-// third word is the number of the stream.
+// knock is the number of the datagram with which a stream joins its session. Its third
+// word is the number of the stream.
 const knock = 1<<64 - 1
 
 func putHeader(p []byte, key, number, third uint64) {
@@ -28,12 +28,12 @@ func header(p []byte, key uint64) (number, third uint64, ok bool) {
 	return binary.BigEndian.Uint64(p[8:16]), binary.BigEndian.Uint64(p[16:24]), true
 }
 
-// A tally is what one side knows of the datagrams that came to it.
+// A tally has the counts of the datagrams that one side received.
 type tally struct {
 	Received  uint64 `json:"received"`
-	Reordered uint64 `json:"reordered"` // that came after one with a higher number
-	// Jitter is the mean deviation of the time under way, RFC 3550, section
-	// 6.4.1; several streams have the mean of theirs.
+	Reordered uint64 `json:"reordered"` // received after one with a higher number
+	// Jitter is the mean deviation of the transit time, RFC 3550, section 6.4.1; for
+	// several streams, the mean of theirs.
 	Jitter time.Duration `json:"jitter_ns"`
 }
 
@@ -41,7 +41,7 @@ type tally struct {
 type arrivals struct {
 	received, reordered uint64
 	next                uint64  // above the highest number so far
-	transit             int64   // of the last datagram, the clocks of both sides mixed
+	transit             int64   // of the last datagram: receiver's clock minus sender's clock
 	jitter              float64 // in nanoseconds
 }
 
@@ -61,7 +61,7 @@ func (a *arrivals) add(number uint64, sent, arrived int64) {
 	a.next = number + 1
 }
 
-// sum is the tally of several streams.
+// sum returns the tally of several streams.
 func sum(all []*flow) tally {
 	var t tally
 	var jitter float64

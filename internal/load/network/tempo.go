@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tempo is how fast datagrams are sent.
+// A tempo is the speed at which datagrams are sent.
 type tempo struct{ each time.Duration } // from one to the next, in picoseconds; 0 = as fast as possible
 
 const pico = 1000 // of a nanosecond
 
-// newTempo is that of a rate in bytes per second.
+// newTempo returns the tempo of a rate in bytes per second.
 func newTempo(rate int64, size int) tempo {
 	if rate == 0 {
 		return tempo{}
@@ -21,12 +21,12 @@ func newTempo(rate int64, size int) tempo {
 	return tempo{time.Duration(float64(size) / float64(rate) * float64(time.Second) * pico)}
 }
 
-// due is when a datagram is to be sent, from the first on.
+// due is when a datagram is due, since the first one.
 func (t tempo) due(number uint64) time.Duration {
 	return time.Duration(float64(number) * float64(t.each) / pico)
 }
 
-// batch is how many datagrams may be sent at once: those of a millisecond.
+// batch is how many datagrams may be sent at once: those of one millisecond.
 func (t tempo) batch(most int) int {
 	if t.each == 0 {
 		return most
@@ -38,8 +38,7 @@ func (t tempo) batch(most int) int {
 // some 50 µs late.
 const spin = 100 * time.Microsecond
 
-// until waits for a time of this side's clock. It returns false if nothing more
-// is to be sent.
+// until waits for a time of this side's clock. It returns false if the side stops sending.
 func (s *side) until(due time.Duration) bool {
 	for left := due - s.now(); left > 0; left = due - s.now() {
 		if s.quiet.Load() {
@@ -52,8 +51,8 @@ func (s *side) until(due time.Duration) bool {
 	return true
 }
 
-// nap sleeps, by a call that Go's scheduler does not see.
+// nap sleeps with a call that Go's scheduler does not see.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
-	_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // who sleeps less looks again
+	_, _, _ = syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // callers check the time again
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A rater measures how much gets through.
+// A rater measures throughput.
 type rater struct {
 	plan plan
 	knee bool
 }
 
-// Throughput is the load net-throughput: streams that are kept full, or that are
-// sent at a rate, one way or both.
+// Throughput runs the load net-throughput: streams as fast as possible, or at a rate, in
+// one direction or both.
 func Throughput(a *load.Args) (*load.Report, error) {
 	where := targetOf(a)
 	protocol := a.Word("protocol", tcp, tcp, udp)
@@ -58,7 +58,9 @@ func (r *rater) measure(t target) (*load.Report, error) {
 		return nil, err
 	}
 	if o.client.Bytes+o.server.Bytes == 0 {
-		return nil, fmt.Errorf("nothing came within the %v that are measured: this machine is too busy, or the network lets nothing through; more time may help", r.plan.Time)
+		return nil, fmt.Errorf(
+			"no data arrived within the measured %v: this machine is too busy, or the network blocks the data; "+
+				"a longer time may help", r.plan.Time)
 	}
 	report := r.report(o)
 	if r.knee && r.plan.Protocol == udp {
@@ -75,14 +77,14 @@ func (r *rater) measure(t target) (*load.Report, error) {
 	return report, nil
 }
 
-// An outcome is what a session of flows came to.
+// An outcome is the result of a session with data streams.
 type outcome struct {
 	client, server window
 	sent           uint64 // datagrams of both sides
 	tally          tally  // of both
 	duration       time.Duration
 	alone          bool
-	threads        int // of the client that may be busy at once
+	threads        int // number of the client's threads that can be busy at once
 }
 
 // observe runs one session.
@@ -112,11 +114,11 @@ func (c *client) observe(p plan) (outcome, error) {
 	return o, nil
 }
 
-// windows waits for what both sides did in the time that is measured.
+// windows waits for the windows of both sides.
 func (s *session) windows() (here, there window, err error) {
 	measured := make(chan window, 1)
 	go func() {
-		w, _ := s.measure() // cut short only where there is another error
+		w, _ := s.measure() // stopped early only after another error
 		measured <- w
 	}()
 	a, err := s.client.answer(s.plan.Warmup + s.plan.Time + replyLimit)
@@ -132,7 +134,7 @@ func (s *session) windows() (here, there window, err error) {
 	return <-measured, there, err
 }
 
-// with joins the tallies of two sides.
+// with merges the tallies of two sides.
 func (t tally) with(o tally) tally {
 	jitter := max(t.Jitter, o.Jitter)
 	if t.Received > 0 && o.Received > 0 {
@@ -147,7 +149,7 @@ func (w window) rate() float64 { return float64(w.Bytes) / max(w.Elapsed, 1).Sec
 // cpu is the share of one CPU.
 func (w window) cpu() float64 { return w.CPU.Seconds() / max(w.Elapsed, 1).Seconds() }
 
-// loss is the share of datagrams that did not come.
+// loss is the share of lost datagrams.
 func (o *outcome) loss() float64 {
 	if o.sent == 0 || o.tally.Received >= o.sent {
 		return 0
@@ -178,7 +180,7 @@ func (r *rater) report(o outcome) *load.Report {
 	return out
 }
 
-// offered is what was sent, in bytes per second.
+// offered is the rate at which datagrams were sent, in bytes per second.
 func (o *outcome) offered(size int) float64 {
 	return float64(o.sent) * float64(size) / max(o.duration, 1).Seconds()
 }
@@ -186,10 +188,10 @@ func (o *outcome) offered(size int) float64 {
 // NoteNoKnee says that datagrams were lost at every rate that was tried.
 const NoteNoKnee = "no-knee"
 
-// NoteClientBound says that the client could not do more, and the server could.
+// NoteClientBound says that the client was the bottleneck: the server could do more.
 const NoteClientBound = "client-bound"
 
-// clientBound compares what both sides used of their CPUs.
+// clientBound reports whether the client used all of its CPU time, but the server did not.
 func (o *outcome) clientBound() bool {
 	const full, clearly = 0.95, 0.10
 	client, server := o.client.cpu()/float64(o.threads), o.server.cpu()/float64(o.threads)
@@ -202,8 +204,8 @@ const (
 	kneeShare = 4     // each step takes this part of the time
 )
 
-// findKnee looks for the highest rate at which hardly anything is lost, between
-// none and what got sent as fast as possible. It is 0 where there is no such rate.
+// findKnee finds the highest rate at which at most kneeLoss is lost, between 0 and the
+// rate that was sent as fast as possible. It returns 0 if there is no such rate.
 func (r *rater) findKnee(c *client, first outcome) (float64, error) {
 	if r.plan.Rate == 0 && first.loss() <= kneeLoss {
 		return first.offered(r.plan.Size), nil
@@ -228,6 +230,6 @@ func (r *rater) findKnee(c *client, first outcome) (float64, error) {
 	return low, nil
 }
 
-// kneeReached is how much of a rate must have been sent for it to count: a
-// sender that cannot keep up has not offered it.
+// kneeReached is the share of a rate that must have been sent for it to count: a sender
+// that cannot keep up has not offered the rate.
 const kneeReached = 0.9

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A wire is a TCP connection on which lines are exchanged.
+// A wire is a TCP connection that carries lines.
 type wire struct {
 	file *os.File
 	in   *bufio.Reader
@@ -84,11 +84,10 @@ func (w *wire) within(limit time.Duration) error {
 	return w.file.SetReadDeadline(time.Now().Add(limit))
 }
 
-// release gives the socket away, for data. Nothing more than what was read must
-// have come.
+// release returns the socket, for data. It fails if more has come than was read.
 func (w *wire) release() (int, error) {
 	if w.in.Buffered() > 0 {
-		return -1, errors.Join(fmt.Errorf("%w: data before they were asked for", ErrForeign), w.file.Close())
+		return -1, errors.Join(fmt.Errorf("%w: data came too early", ErrForeign), w.file.Close())
 	}
 	fd, err := unix.FcntlInt(w.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
@@ -99,7 +98,7 @@ func (w *wire) release() (int, error) {
 
 func (w *wire) close() { _ = w.file.Close() } // nothing is waiting to be written
 
-// ended tells whether an error means that the other side has closed.
+// ended reports whether an error means that the other side has closed.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxLine is how much of a line is matched.
+// maxLine is how much of a line is matched, in bytes.
 const maxLine = 64 << 10
 
 // An ear waits for a line that a process prints to one of its outputs.
@@ -27,13 +27,13 @@ func newEar(matches func(line []byte) bool, now func() time.Duration) *ear {
 // output is a writer for one of the outputs.
 func (e *ear) output() io.Writer { return &lines{ear: e} }
 
-// lines takes what is printed apart.
+// lines splits the output into lines.
 type lines struct {
 	ear  *ear
-	line []byte // that has not ended
+	line []byte // unfinished
 }
 
-// Write never fails, and matches nothing any more once the line has come.
+// Write never fails, and matches nothing more after the line has come.
 func (l *lines) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The limits of one look. What is lost on the way is sent again by the kernel only
-// after a second.
+// The time limits of one check. dialLimit is short because the kernel sends a lost
+// packet again only after a second.
 const (
 	dialLimit   = 100 * time.Millisecond
 	answerLimit = 5 * time.Second
@@ -45,8 +45,8 @@ func (s *Service) accepts(ctx context.Context, seen *Moments) error {
 	return nil
 }
 
-// holds tells a service that accepts a connection from a program before it that
-// accepts everything, and finds nobody behind: that one closes it at once.
+// holds tells a service that accepts a connection from a proxy in front of it. A proxy
+// accepts everything, and closes the connection at once if no service is behind it.
 func holds(c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(proxyLimit)); err != nil {
 		return err
@@ -59,13 +59,13 @@ func holds(c net.Conn) error {
 	return err
 }
 
-// answers asks for the path, on a connection of its own.
+// answers requests the path, on a new connection.
 func (s *Service) answers(ctx context.Context, seen *Moments) error {
 	c, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // the answer was read as far as it matters
+	defer func() { _ = c.Close() }() // the part of the answer that matters was read
 	if err := c.SetDeadline(time.Now().Add(answerLimit)); err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 	return nil
 }
 
-// ask sends a request and reads the answer as far as its header. What comes before
-// it, such as early hints, is none.
+// ask sends a request and reads the header of the answer. It skips informational
+// answers, such as early hints.
 func (s *Service) ask(c net.Conn) (status int, err error) {
 	_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nConnection: close\r\n\r\n", s.condition.path, s.at)
 	if err != nil {
@@ -102,14 +102,15 @@ func (s *Service) ask(c net.Conn) (status int, err error) {
 		}
 		status = answer.StatusCode
 	}
-	return status, nil // its body is not read: that it begins to answer is enough
+	return status, nil // the body is not needed: the service has begun to answer
 }
 
 // healthy runs the health check in the container.
 func (s *Service) healthy(ctx context.Context, seen *Moments) error {
 	execer, ok := bench.As[bench.Execer](s.engine)
 	if !ok {
-		return fmt.Errorf("%w: engine %s runs no further program in a container", bench.ErrUnsupported, s.engine.Name())
+		return fmt.Errorf(
+			"%w: engine %s cannot run another program in a container", bench.ErrUnsupported, s.engine.Name())
 	}
 	exit, err := execer.Exec(ctx, s.Container(), s.condition.command, nil, nil)
 	if err != nil {

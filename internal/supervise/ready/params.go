@@ -15,11 +15,11 @@ func validPort(s string) error {
 	return err
 }
 
-// validPath accepts what can stand in the first line of a request as it is.
+// validPath accepts a path that can stand in the first line of a request as it is.
 func validPath(s string) error {
 	foreign := func(c rune) bool { return c <= ' ' || c > '~' }
 	if !strings.HasPrefix(s, "/") || strings.ContainsFunc(s, foreign) {
-		return fmt.Errorf("%.80q is not a path of HTTP: begin it with /, and write other than plain characters as %%XX", s)
+		return fmt.Errorf("%.80q is not an HTTP path: begin it with /, and write special characters as %%XX", s)
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
-// Package ready starts a service in a container and finds out when it is ready: a
-// port accepts, HTTP answers, a line is in its log, or its health check succeeds.
+// Package ready starts a service in a container and finds out when it is ready: its
+// port accepts a connection, it answers over HTTP, it prints a line, or its health check
+// succeeds.
 //
-// What is looked at again and again is looked at every half millisecond at first,
-// later after one percent of the time waited: when it became ready is known that
-// well, and the looking takes little of the CPU that is measured.
+// Polling starts with an interval of half a millisecond, and continues with one percent
+// of the time waited. So the time of readiness is known that precisely, and polling
+// takes little of the CPU that is measured.
 package ready
 
 import (
@@ -29,7 +30,7 @@ const (
 	Health = "health" // a program in its container ends with 0
 )
 
-// A Condition is what a service has to fulfil.
+// A Condition says when a service is ready.
 type Condition struct {
 	how     string
 	port    uint16
@@ -39,24 +40,31 @@ type Condition struct {
 	timeout time.Duration
 }
 
-// Params are the options that Parse reads, for a workload. First is the default
-// way; it may be empty, for a workload that can do without.
+// Params returns the options that Parse reads, for a workload. First is the default of
+// option ready; it may be empty, for a workload that needs no service.
 func Params(first string) []bench.Param {
 	ways := []string{Port, HTTP, Log, Health}
 	if first == "" {
 		ways = append(ways, "")
 	}
 	return []bench.Param{
-		{Name: "ready", Default: first, Valid: bench.OneOf(ways...), Doc: "what makes the service ready: port (it accepts a connection), http (it answers a GET of path with a status of 200 to 399), log (it prints a line that matches text), health (command ends with 0 in the container)"},
-		{Name: "port", Default: "", Valid: validPort, Doc: "where the service listens inside, over TCP; tare's own listens on 4811, or on one that is free on network host"},
-		{Name: "path", Default: "/", Valid: validPath, Doc: "of ready: http: the path, and query, that is asked for"},
-		{Name: "text", Default: "", Valid: validText, Doc: "of ready: log: a regular expression (RE2) that a line of standard output or error matches"},
-		{Name: "command", Default: "", Doc: "of ready: health: program and arguments, as a list; without it the image's HEALTHCHECK"},
-		{Name: "timeout", Default: "20s", Valid: validTimeout, Doc: "after how long a service that is not ready has failed; timeouts of operation and trial hold as well"},
+		{Name: "ready", Default: first, Valid: bench.OneOf(ways...), Doc: "when the service counts as ready: port " +
+			"(it accepts a connection), " +
+			"http (it answers a GET of path with a status of 200 to 399), log (it prints a line that matches text), " +
+			"health (command exits with 0 in the container)"},
+		{Name: "port", Default: "", Valid: validPort, Doc: "TCP port of the service inside; " +
+			"tare's own service uses 4811, or a free port on network host"},
+		{Name: "path", Default: "/", Valid: validPath, Doc: "with ready: http: the path and query to request"},
+		{Name: "text", Default: "", Valid: validText, Doc: "with ready: log: a regular expression (RE2) " +
+			"that a line of standard output or error must match"},
+		{Name: "command", Default: "", Doc: "with ready: health: program and arguments, as a list; " +
+			"default: the image's HEALTHCHECK"},
+		{Name: "timeout", Default: "20s", Valid: validTimeout, Doc: "time after which a service that is not ready " +
+			"has failed; the timeouts of operation and trial apply too"},
 	}
 }
 
-// Parse reads the options. A Condition of no way holds at once.
+// Parse reads the options. Without option ready, the Condition holds at once.
 func Parse(params map[string]string) (Condition, error) {
 	c := Condition{how: params["ready"], path: params["path"]}
 	var errs [3]error
@@ -87,16 +95,16 @@ func (c Condition) WithCommand(argv []string) Condition {
 	return c
 }
 
-// Connects reports whether the service is reached by its port.
+// Connects reports whether the Condition needs a connection to the service's port.
 func (c Condition) Connects() bool { return c.how == Port || c.how == HTTP }
 
-// Holds reports whether the Condition is none.
+// Holds reports whether the Condition is empty, so that every service meets it.
 func (c Condition) Holds() bool { return c.how == "" }
 
-// Port is where the service listens inside; 0 if nobody has said.
+// Port returns the port on which the service listens inside; 0 = unknown.
 func (c Condition) Port() uint16 { return c.port }
 
-// Check reports what is missing for a Condition; the error wraps
+// Check returns why an engine cannot check the Condition for spec; the error wraps
 // bench.ErrUnsupported.
 func (c Condition) Check(e bench.Engine, spec bench.Spec) error {
 	var why string
@@ -104,16 +112,18 @@ func (c Condition) Check(e bench.Engine, spec bench.Spec) error {
 	_, execer := bench.As[bench.Execer](e)
 	switch {
 	case c.how == Log && c.line.String() == "":
-		why = "ready: log: which line? give a regular expression with the option text"
+		why = "ready: log: no line to wait for: give a regular expression with option text"
 	case c.how == Health && !execer:
-		why = fmt.Sprintf("ready: health: engine %s runs no further program in a container", e.Name())
+		why = fmt.Sprintf("ready: health: engine %s cannot run another program in a container", e.Name())
 	case !c.Connects():
 	case !reachable:
-		why = fmt.Sprintf("ready: %s: engine %s does not tell where its containers are reached", c.how, e.Name())
+		why = fmt.Sprintf("ready: %s: engine %s does not tell the addresses of its containers", c.how, e.Name())
 	case spec.Network == "none":
-		why = fmt.Sprintf("ready: %s: nobody can reach a container on network none: use network host or bridge", c.how)
+		why = fmt.Sprintf("ready: %s: a container on network none cannot be reached: use network host or bridge", c.how)
 	case spec.Reach == bench.ReachPeer:
-		why = fmt.Sprintf("ready: %s: the client is on this host, and not in a container: use network bridge or published", c.how)
+		why = fmt.Sprintf(
+			"ready: %s: the client is a process of this host, not a container: use network bridge or published",
+			c.how)
 	}
 	if why == "" {
 		return nil
@@ -121,20 +131,22 @@ func (c Condition) Check(e bench.Engine, spec bench.Spec) error {
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }
 
-// Known reports what was left open that only the image could tell; the error wraps
+// Known returns what neither the options nor the image say; the error wraps
 // bench.ErrUnsupported.
 func (c Condition) Known() error {
 	switch {
 	case c.Connects() && c.port == 0:
-		return fmt.Errorf("%w: ready: %s: which port? the image does not name one: give it with the option port", bench.ErrUnsupported, c.how)
+		return fmt.Errorf(
+			"%w: ready: %s: the image names no port: give it with option port", bench.ErrUnsupported, c.how)
 	case c.how == Health && len(c.command) == 0:
-		return fmt.Errorf("%w: ready: health: the image has no HEALTHCHECK: give program and arguments with the option command", bench.ErrUnsupported)
+		return fmt.Errorf(
+			"%w: ready: health: the image has no HEALTHCHECK: give program and arguments with option command",
+			bench.ErrUnsupported)
 	}
 	return nil
 }
 
-// Network is the cell's specification with a network on which the Condition can be
-// looked at.
+// Network returns the cell's Spec with a network on which the Condition can be checked.
 func (c Condition) Network(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	if !c.Connects() {
 		return t.Spec, nil
@@ -142,8 +154,7 @@ func (c Condition) Network(ctx context.Context, t bench.Task) (bench.Spec, error
 	return supervise.Reachable(ctx, t, nil)
 }
 
-// Publish adds the service's port to a specification, where that has ports of its
-// own.
+// Publish adds the service's port to a Spec whose network has ports of its own.
 func (c Condition) Publish(spec bench.Spec) bench.Spec {
 	if c.Connects() && supervise.OwnNetwork(spec.Network) && len(spec.Ports) == 0 {
 		spec.Ports = []bench.Port{{Container: c.port, Protocol: "tcp"}}
@@ -151,18 +162,21 @@ func (c Condition) Publish(spec bench.Spec) bench.Spec {
 	return spec
 }
 
-// Free reports a port of this host that is taken, where the service of spec is to
-// listen on it.
+// Free returns an error if the service of spec is to listen on a port of this host that
+// is taken.
 func (c Condition) Free(spec bench.Spec) error {
 	if !c.Connects() || supervise.OwnNetwork(spec.Network) {
 		return nil
 	}
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d of this host is taken: another program listens there: end it, or use another port, or network bridge", c.port)
+		return fmt.Errorf(
+			"port %d of this host is in use by another program: end that program, or use another port or network "+
+				"bridge",
+			c.port)
 	}
 	if err != nil {
-		return nil // the service may be able to
+		return nil // the service may still succeed
 	}
 	return l.Close()
 }

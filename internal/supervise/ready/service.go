@@ -13,18 +13,18 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A Service is a container that was started, and what it has to fulfil.
+// A Service is a container that was started, with its Condition.
 type Service struct {
 	*supervise.Process
 	condition Condition
 	engine    bench.Engine
 	clock     bench.Clock
-	ear       *ear // nil unless a line is waited for
+	ear       *ear // nil unless the Condition is Log
 	at        netip.AddrPort
-	proxied   bool // what accepts a connection may be a program before the service
+	proxied   bool // a proxy may accept connections in front of the service
 }
 
-// Start makes and starts the container of spec, which is one of Publish's. If it fails,
+// Start makes and starts the container of spec, which Publish has returned. If it fails,
 // nothing is left behind. The clock is used until the service is ready.
 func (c Condition) Start(ctx context.Context, e bench.Engine, spec bench.Spec, clock bench.Clock) (*Service, error) {
 	s := &Service{condition: c, engine: e, clock: clock, proxied: spec.Reach == bench.ReachPublished}
@@ -45,7 +45,7 @@ func (c Condition) Start(ctx context.Context, e bench.Engine, spec bench.Spec, c
 	return s, nil
 }
 
-// find asks where the service is reached.
+// find asks the engine for the address of the service.
 func (s *Service) find(ctx context.Context, spec bench.Spec) error {
 	if !s.condition.Connects() {
 		return nil
@@ -65,15 +65,15 @@ func (s *Service) find(ctx context.Context, spec bench.Spec) error {
 	return err
 }
 
-// Moments are when something was first true, on the Clock; zero where
-// nobody looked.
+// Moments are the times, on the Clock, when something was first true; zero if it was
+// not checked.
 type Moments struct {
 	Port  time.Duration // a connection to the port was accepted
 	Ready time.Duration // the condition was fulfilled
 }
 
-// Await waits until the service is ready. A service that ends, or that is not ready
-// in time, is an error.
+// Await waits until the service is ready. It fails if the service ends first, or is not
+// ready in time.
 func (s *Service) Await(ctx context.Context) (Moments, error) {
 	var seen Moments
 	_, err := s.clock.Step("ready", func() error {
@@ -88,10 +88,10 @@ func (s *Service) Await(ctx context.Context) (Moments, error) {
 
 var errTimeout = fmt.Errorf("the service was %w", supervise.ErrNotReady)
 
-// What else to ask, or where.
+// Advice for the user.
 var (
-	errPath = errors.New("option path says what is asked for")
-	errPort = errors.New("if it listens elsewhere, say where with option port")
+	errPath = errors.New("choose another path with option path")
+	errPort = errors.New("if it listens on another port, set option port")
 )
 
 func (s *Service) await(ctx context.Context, seen *Moments) error {
@@ -116,11 +116,11 @@ func (s *Service) listen(ctx context.Context, seen *Moments) error {
 		seen.Ready = s.ear.at
 		return nil
 	case <-ctx.Done():
-		return s.late(ctx, fmt.Errorf("no line that it printed matches %.80q", s.condition.line))
+		return s.late(ctx, fmt.Errorf("no line of its output matches %.80q", s.condition.line))
 	}
 }
 
-// late says what was wrong with a service when its time was up, and what to do.
+// late returns the error of a service whose time is over, with advice.
 func (s *Service) late(ctx context.Context, why error) error {
 	cause := context.Cause(ctx)
 	timeout := errors.Is(cause, errTimeout)
@@ -136,14 +136,14 @@ func (s *Service) late(ctx context.Context, why error) error {
 	return fmt.Errorf("%w: %w", cause, why)
 }
 
-// How often is looked.
+// The intervals of polling.
 const (
 	soonest = 500 * time.Microsecond
 	latest  = 50 * time.Millisecond
-	part    = 100 // of the time waited
+	part    = 100 // one hundredth of the time waited
 )
 
-// poll looks until there is no error.
+// poll calls look until it succeeds.
 func (s *Service) poll(ctx context.Context, look func(context.Context) error) error {
 	var last error
 	for began := time.Now(); ; {
@@ -152,13 +152,13 @@ func (s *Service) poll(ctx context.Context, look func(context.Context) error) er
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil { // then it is of the look that was broken off
+		if ctx.Err() != nil { // err comes from the canceled look and says nothing
 			return s.late(ctx, last)
 		}
 		if late, ok := errors.AsType[net.Error](err); last == nil || !ok || !late.Timeout() {
-			last = err // a look that took too long says less than one before it
+			last = err // a look that timed out says less than an earlier one
 		}
-		// As long as the look itself took: it may use as much of the CPU as the service.
+		// At least as long as the look itself took, so that polling leaves half of the CPU.
 		pause := max(soonest, min(latest, time.Since(began)/part), time.Since(before))
 		select {
 		case <-ctx.Done():

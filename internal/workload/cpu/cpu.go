@@ -1,5 +1,5 @@
-// Package cpu is the workload that computes, inside and outside of a
-// container: on one thread, and on as many as there are CPUs.
+// Package cpu is the workload that measures CPU speed inside and outside of a
+// container: on one thread, and on one thread per CPU.
 package cpu
 
 import (
@@ -21,19 +21,22 @@ type workload struct{}
 func (workload) Name() string { return cpu.Name }
 
 func (workload) Doc() string {
-	return "Computing, on one thread and on all: integers, floating point, primes, sorting, encryption, compression, physics, strings, vectors."
+	return "CPU speed on one thread and on all: integers, floating point, primes, sorting, encryption, compression, " +
+		"physics, strings, vectors."
 }
 
 func (workload) Metrics() []bench.Metric {
 	all := []bench.Metric{
 		rate(cpu.Single, "compute, one thread", bench.Primary,
-			"Operations per second on one thread: geometric mean of the kernels. The speed at which a CPU does them when nothing slows it down, by the share of the time for which the thread had a CPU."),
+			"Operations per second on one thread: geometric mean of the kernels. It is the speed of the CPU when nothing "+
+				"slows it down, times the share of the time for which the thread had a CPU."),
 		rate(cpu.All, "compute, all threads", bench.Primary,
-			"Operations per second that several threads at once get done, added up: geometric mean of the kernels. By wall clock, from the moment at which all threads run."),
+			"Operations per second of several threads at once, summed: geometric mean of the kernels. "+
+				"Measured by wall clock, from the moment when all threads run."),
 	}
-	all = append(all, rate(cpu.SingleDone, "compute, one thread, all that got done", bench.Detail,
-		"As cpu.single, but by wall clock: what slowed the CPU down now and then is in it, such as a neighbour, or a program "+
-			"of the engine, on the other thread of its core."))
+	all = append(all, rate(cpu.SingleDone, "compute, one thread, by wall clock", bench.Detail,
+		"Like cpu.single, but by wall clock. So it includes slowdowns that come and go, such as a neighbour, or a program "+
+			"of the engine, on the other thread of the core."))
 	for _, k := range cpu.Kernels() {
 		all = append(all,
 			rate(cpu.Single+"."+k, k+", one thread", bench.Detail, "The part of cpu.single that is kernel "+k+"."),
@@ -48,16 +51,20 @@ func rate(name, title string, role bench.Role, doc string) bench.Metric {
 
 func (workload) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "how long to compute in one trial, a tenth of it to warm up: a duration from 10ms to 10m; tools compute for whole seconds"},
-		{Name: "threads", Default: "all", Valid: validBy("threads"), Doc: "how many threads cpu.all is measured on: a number, or all for as many as there are CPUs to run on"},
-		{Name: "kernels", Default: every(), Valid: validBy("kernels"), Doc: "what to compute: a list; tools compute what they do"},
-		{Name: "tool", Default: "", Valid: bench.OneOf("", "sysbench", "stress-ng", passMarkName), Doc: "sysbench, stress-ng or pt_linux: the host's program, packed into an image of its own, in place of what is built in"},
+		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "computing time of one trial, from 10ms to 10m; " +
+			"the first tenth is warm-up; tools compute for whole seconds"},
+		{Name: "threads", Default: "all", Valid: validBy("threads"), Doc: "number of threads for cpu.all, " +
+			"or all: one for each available CPU"},
+		{Name: "kernels", Default: every(), Valid: validBy("kernels"), Doc: "list of the computations; tools have " +
+			"their own"},
+		{Name: "tool", Default: "", Valid: bench.OneOf("", "sysbench", "stress-ng", passMarkName), Doc: "sysbench, stress-ng or pt_linux: use this program of " +
+			"the host, packed into an image, instead of the built-in load"},
 	}
 }
 
 func every() string { return strings.Join(cpu.Kernels(), " ") }
 
-// validBy holds a value to the load's own rule.
+// validBy checks an option with the load's own rule.
 func validBy(option string) func(string) error {
 	return func(value string) error { return load.Valid(option, value, cpu.Check) }
 }
@@ -69,7 +76,8 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 	}
 	if name := t.Params["tool"]; name != "" {
 		if t.Params["kernels"] != every() {
-			return fmt.Errorf("%w: kernels: %s computes what it does: leave kernels out, or tool", bench.ErrUnsupported, name)
+			return fmt.Errorf(
+				"%w: kernels: %s has its own computations: leave out kernels or tool", bench.ErrUnsupported, name)
 		}
 		return toolNamed(name).find()
 	}

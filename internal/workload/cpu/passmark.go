@@ -19,8 +19,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// passMark returns PassMark's PerformanceTest for Linux, by the name under which
-// the host has it.
+// passMark returns PassMark's PerformanceTest for Linux, under the name that it has on
+// the host.
 func passMark() (supervise.Program, error) {
 	p := supervise.Program{Package: "PerformanceTest for Linux from PassMark, and put its directory into PATH"}
 	var errs []error
@@ -41,7 +41,7 @@ func findPassMark() error {
 
 const passMarkName = "pt_linux"
 
-// resultsFile is what it writes into its working directory.
+// resultsFile is the file that PassMark writes to its working directory.
 const resultsFile = "results_cpu.yml"
 
 // A workshop is a directory of the host in which the cell's containers leave
@@ -61,11 +61,10 @@ func newWorkshop(t bench.Task) (bench.Fixture, error) {
 	return w, nil
 }
 
-// job runs the CPU tests once, at their shortest; they take as long as they
-// take. On the screen there is a picture, so the numbers are read from the file
-// that it leaves.
+// job runs the CPU tests once, with their shortest length, which cannot be set more
+// precisely. The terminal output is a picture, so the numbers come from the results file.
 func (w *workshop) job(t bench.Task) supervise.Job {
-	p, _ := passMark() // Check has seen to it
+	p, _ := passMark() // Check made sure of it
 	spec := w.place(t)
 	spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
 	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", supervise.Threads(t)}
@@ -82,8 +81,8 @@ func (w *workshop) job(t bench.Task) supervise.Job {
 	})
 }
 
-// place has a container write into the directory: a plain process there, and
-// any other into one below that the engine makes.
+// place lets a container write into the directory: a plain process directly, any other
+// container into a subdirectory that the engine makes.
 func (w *workshop) place(t bench.Task) bench.Spec {
 	spec := t.Spec
 	if _, ok := bench.As[bench.DataKeeper](t.Engine); ok {
@@ -99,11 +98,11 @@ func (w *workshop) Remove(ctx context.Context) error {
 	return errors.Join(w.Jobs.Remove(ctx), os.RemoveAll(w.dir))
 }
 
-// maxResults is more than any such file has.
+// maxResults is larger than any results file, in bytes.
 const maxResults = 64 << 10
 
-// takeResults reads and removes the file of results in dir or one level below.
-// Whoever wrote it may have been anybody: no link leads out of dir.
+// takeResults reads and removes the results file in dir or one level below. The file is
+// not trusted: a link cannot lead out of dir.
 func takeResults(dir string) (text []byte, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -124,10 +123,10 @@ func takeResults(dir string) (text []byte, err error) {
 	return text, errors.Join(err, f.Close(), root.Remove(found[0]))
 }
 
-// A passMarkTest is what a kernel is like.
+// A passMarkTest is the test of PassMark that resembles a kernel.
 type passMarkTest struct {
 	kernel, key string
-	unit        float64 // that its number counts in
+	unit        float64 // unit of its number
 }
 
 func passMarkTests() []passMarkTest {
@@ -143,8 +142,8 @@ func passMarkTests() []passMarkTest {
 	}
 }
 
-// passMarkScores reads a file of results. What of it is missing, or was not
-// measured, is named.
+// passMarkScores reads a results file. missing names the first result that is not there
+// or was not measured.
 func passMarkScores(text []byte) (values map[string]float64, missing string) {
 	numbers := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

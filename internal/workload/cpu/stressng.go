@@ -14,9 +14,9 @@ import (
 
 var stressNG = supervise.Program{Name: "stress-ng", Package: "package stress-ng"}
 
-// stressJobs multiply matrices: one method, since those of all methods differ
-// too much in length to be counted together. The score is its operations per
-// second of real time.
+// stressJobs multiply matrices. They use one method, because the operations of
+// different methods differ too much in length to be counted together. The score is
+// the operations per second of real time.
 func stressJobs(t bench.Task) []supervise.Job {
 	return twice(t, func(threads, score string) supervise.Job {
 		args := []string{"--cpu", threads, "--cpu-method", "matrixprod", "--timeout", seconds(t) + "s", "--metrics-brief", "--stdout"}
@@ -30,9 +30,9 @@ func stressJobs(t bench.Task) []supervise.Job {
 	})
 }
 
-// stressRate finds the operations per second of real time in what stress-ng
-// prints. Its columns have names only above them, so they are held to what they
-// must be: the rate is the operations by the seconds.
+// stressRate finds the operations per second of real time in the output of stress-ng.
+// Only a heading names the columns, so stressRate checks their relation: the rate must
+// be the operations divided by the seconds.
 func stressRate(output []byte) (rate float64, ok bool) {
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

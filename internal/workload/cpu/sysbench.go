@@ -13,8 +13,8 @@ import (
 
 var sysbench = supervise.Program{Name: "sysbench", Package: "package sysbench"}
 
-// sysbenchJobs look for the primes below 20,000, as is usual: the score is how
-// often in a second.
+// sysbenchJobs search the primes below 20,000, as is usual. The score is the number of
+// searches per second.
 func sysbenchJobs(t bench.Task) []supervise.Job {
 	return twice(t, func(threads, score string) supervise.Job {
 		args := []string{"cpu", "--cpu-max-prime=20000", "--threads=" + threads, "--time=" + seconds(t), "--events=0", "run"}
@@ -28,7 +28,7 @@ func sysbenchJobs(t bench.Task) []supervise.Job {
 	})
 }
 
-// sysbenchRate finds the events per second in what sysbench 1.0 prints.
+// sysbenchRate finds the events per second in the output of sysbench 1.0.
 func sysbenchRate(output []byte) (rate float64, ok bool) {
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
 		if n, found := strings.CutPrefix(strings.TrimSpace(lines.Text()), "events per second:"); found {

@@ -15,7 +15,7 @@ import (
 // A tool is a program of the host that computes in place of the load.
 type tool struct {
 	name  string
-	find  func() error // wraps bench.ErrUnsupported where the host lacks it
+	find  func() error // wraps bench.ErrUnsupported if the host does not have it
 	stage func(bench.Task) (bench.Fixture, error)
 }
 
@@ -31,22 +31,22 @@ func staged(jobs func(bench.Task) []supervise.Job) func(bench.Task) (bench.Fixtu
 	return func(t bench.Task) (bench.Fixture, error) { return supervise.Stage(t.Engine, jobs(t)...), nil }
 }
 
-// toolNamed is the tool of a name that was held to its rule.
+// toolNamed returns the tool of a valid name.
 func toolNamed(name string) tool {
 	all := tools()
 	return all[slices.IndexFunc(all, func(t tool) bool { return t.name == name })]
 }
 
-// twice makes two jobs of a program that is told how many threads to use: one
-// for each score.
+// twice makes two jobs of a program, one for each score, which differ in the number of
+// threads.
 func twice(t bench.Task, job func(threads, score string) supervise.Job) []supervise.Job {
 	return []supervise.Job{job("1", cpu.Single), job(supervise.Threads(t), cpu.All)}
 }
 
-// seconds is how long each of two runs of a tool takes: half of the time, in
-// whole seconds, as tools read it.
+// seconds is the length of each of the two runs of a tool: half of option time, in
+// whole seconds, because tools take no fractions.
 func seconds(t bench.Task) string {
-	d, _ := time.ParseDuration(t.Params["time"]) // was held to its rule
+	d, _ := time.ParseDuration(t.Params["time"]) // was validated
 	return strconv.Itoa(int(math.Ceil(d.Seconds() / 2)))
 }
 

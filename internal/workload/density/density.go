@@ -1,5 +1,5 @@
-// Package density is the workload that fills a host: how many containers, and
-// what each one takes of the machine beside what it runs.
+// Package density is the workload that fills a host with containers: how many fit, and
+// what memory and CPU time each one needs besides the process inside.
 package density
 
 import (
@@ -39,7 +39,8 @@ type workload struct{}
 func (workload) Name() string { return "density" }
 
 func (workload) Doc() string {
-	return "Containers started one after the other until there are enough: memory and CPU time of each, its shim and the daemons."
+	return "Containers started one after the other up to a number: memory and CPU time of each container, its shim " +
+		"and the daemons."
 }
 
 func (workload) Metrics() []bench.Metric {
@@ -47,26 +48,37 @@ func (workload) Metrics() []bench.Metric {
 		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: role, Scale: bench.Difference, Doc: doc}
 	}
 	primary := m(Memory, "memory per container", "B", bench.Lower, bench.Primary,
-		"What runs inside, the shims that serve it and the growth of the daemons, as proportional set size (smaps_rollup), divided by the number of containers.")
+		"Proportional set size (smaps_rollup) of the processes inside and their shims, plus the growth of the daemons, "+
+			"divided by the number of containers.")
 	primary.Scale = bench.Ratio
 	return []bench.Metric{
 		primary,
 		m(InsideMemory, "inside", "B", bench.Lower, bench.Detail, "Proportional set size of the processes inside, per container."),
-		m(HelperMemory, "shims", "B", bench.Lower, bench.Detail, "Proportional set size of what serves one container alone (shims, monitors), by process tree, per container."),
+		m(HelperMemory, "shims", "B", bench.Lower, bench.Detail,
+			"Proportional set size of processes that serve one container alone (shims, monitors), found by "+
+				"process tree, per container."),
 		m(DaemonMemory, "growth of daemons", "B", bench.Lower, bench.Detail, "Growth of the proportional set size of the engine's daemons while the containers were started, per container."),
-		m(CgroupMemory, "memory of the cgroup", "B", bench.Lower, bench.Detail, "What the kernel accounts to the container's own cgroup, its kernel memory and page cache among it; mean over the containers."),
-		m(HostMemory, "memory of the host", "B", bench.Lower, bench.Detail, "Fall of the host's MemAvailable while the containers were started, per container."),
+		m(CgroupMemory, "memory of the cgroup", "B", bench.Lower, bench.Detail,
+			"Memory that the kernel accounts to the container's own cgroup, with kernel memory and page cache; "+
+				"mean over the containers."),
+		m(HostMemory, "memory of the host", "B", bench.Lower, bench.Detail,
+			"Decrease of the host's MemAvailable while the containers were started, per container."),
 		m(Containers, "containers", "1", bench.Higher, bench.Detail, "How many containers ran at the end."),
 		m(FirstStart, "start of the first", "s", bench.Lower, bench.Detail, "Create and start of the first container."),
 		m(LastStart, "start of the last", "s", bench.Lower, bench.Detail, "Create and start of the last container."),
-		m(FillTime, "start of all", "s", bench.Lower, bench.Detail, "Create and start of all containers added up."),
-		m(StartCPU, "CPU time of the engine per start", "s", bench.Lower, bench.Detail, "CPU time of daemons and shims, what they have run and waited for included, from before the first to after the last start, per container."),
-		m(IdleCPU, "CPU of the engine while idle", "1", bench.Lower, bench.Detail, "CPU time of daemons and shims per second while nothing happens and all containers run: 0.01 is one percent of one CPU."),
-		m(Load, "load", "1", bench.Neither, bench.Detail, "The kernel's load average of one minute once all containers ran."),
+		m(FillTime, "start of all", "s", bench.Lower, bench.Detail, "Create and start of all containers, summed."),
+		m(StartCPU, "CPU time of the engine per start", "s", bench.Lower, bench.Detail,
+			"CPU time of daemons and shims, with the children that they waited for, from before the first to "+
+				"after the last start, per container."),
+		m(IdleCPU, "CPU of the engine while idle", "1", bench.Lower, bench.Detail,
+			"CPU time of daemons and shims per second while all containers run and nothing happens: 0.01 is one "+
+				"percent of one CPU."),
+		m(Load, "load", "1", bench.Neither, bench.Detail,
+			"The kernel's one-minute load average when all containers ran."),
 	}
 }
 
-// NoteFull marks a sample of a host that was filled until a container could not be
+// NoteFull marks a sample whose host was filled until a container could not be
 // started, or ended by itself.
 const NoteFull = "full"
 
@@ -74,8 +86,8 @@ const NoteFull = "full"
 func (workload) Notes() []bench.Note {
 	return []bench.Note{{
 		Code:   NoteFull,
-		Text:   "{cells} was filled until a container could not be started, or ended by itself",
-		Advice: "the number of containers is a result here",
+		Text:   "the host was filled with {cells} until a container could not be started, or ended by itself",
+		Advice: "here the number of containers is a result",
 	}}
 }
 
@@ -87,10 +99,14 @@ const (
 
 func (workload) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "count", Default: "20", Valid: validCount, Doc: "how many containers to start"},
-		{Name: "until", Default: untilCount, Valid: validUntil, Doc: "count: one that cannot be started, or ends by itself, fails the trial; failure: it ends the filling, and the number that ran is a result"},
-		{Name: "host_memory", Default: "0", Valid: validMemory, Doc: "stop filling when the host's available memory has fallen by so many bytes; 0 for no such limit"},
-		{Name: "idle", Default: "2s", Valid: validIdle, Doc: "for how long to watch daemons and shims while nothing happens"},
+		{Name: "count", Default: "20", Valid: validCount, Doc: "number of containers to start"},
+		{Name: "until", Default: untilCount, Valid: validUntil, Doc: "what a container means that cannot be " +
+			"started or ends by itself: " +
+			"count: the trial has failed; failure: the host is full, and the number of containers is a result"},
+		{Name: "host_memory", Default: "0", Valid: validMemory, Doc: "stop when the host's available memory has " +
+			"fallen by this many bytes; 0: no limit"},
+		{Name: "idle", Default: "2s", Valid: validIdle, Doc: "how long to watch daemons and shims while nothing " +
+			"happens"},
 	}
 }
 
@@ -130,14 +146,14 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 	return nil
 }
 
-// Setup implements bench.Fixturer. Bundles and images are prepared before each
-// trial, so that they are in no number.
+// Setup implements bench.Fixturer. The engine prepares bundles and images before each
+// trial, so that no number includes them.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) { return staging{t}, nil }
 
 type staging struct{ task bench.Task }
 
 func (s staging) Reset(ctx context.Context) error {
-	n, _ := strconv.Atoi(s.task.Params["count"]) // was held to its rule
+	n, _ := strconv.Atoi(s.task.Params["count"]) // was validated
 	for range n {
 		if err := s.task.Engine.Prepare(ctx, holdSpec(s.task.Spec)); err != nil {
 			return err
@@ -148,7 +164,7 @@ func (s staging) Reset(ctx context.Context) error {
 
 func (staging) Remove(context.Context) error { return nil }
 
-// holdSpec is spec with a process that stays, where the image is tare's own.
+// holdSpec returns spec with a process that does not end, if the image is tare's own.
 func holdSpec(spec bench.Spec) bench.Spec {
 	if len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage) {
 		spec.Argv = []string{agent.Path, "hold"}
@@ -173,8 +189,8 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return f.report(ctx, before)
 }
 
-// helpers is how many containers are removed at once, and batch how many one
-// clean-up is for, whose time is limited.
+// helpers is the number of containers that are removed at once. batch is the number that
+// one clean-up removes, because the time of a clean-up is limited.
 const (
 	helpers = 4
 	batch   = 40

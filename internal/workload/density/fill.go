@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// fill is one trial under way.
+// fill is the state of one trial.
 type fill struct {
 	meter    bench.Meter
 	engine   bench.Engine
@@ -23,11 +23,11 @@ type fill struct {
 
 	count  int
 	until  string
-	memory int64 // bytes by which the host's may fall; 0 for no limit
+	memory int64 // bytes by which the host's available memory may fall; 0 = no limit
 	idle   time.Duration
 
 	made      []bench.Container // to be removed
-	residents []resident        // that run
+	residents []resident        // that are running
 	noted     bool
 }
 
@@ -44,7 +44,7 @@ func newFill(t bench.Task, m bench.Meter) (*fill, error) {
 	f.count, errs[0] = strconv.Atoi(t.Params["count"])
 	f.memory, errs[1] = strconv.ParseInt(t.Params["host_memory"], 10, 64)
 	f.idle, errs[2] = time.ParseDuration(t.Params["idle"])
-	f.overseer, _ = bench.As[bench.Overseer](t.Engine) // Check has seen to it
+	f.overseer, _ = bench.As[bench.Overseer](t.Engine) // Check made sure of it
 	return f, errors.Join(errs[:]...)
 }
 
@@ -68,7 +68,8 @@ func (f *fill) start(ctx context.Context, before sight) error {
 	return nil
 }
 
-// full ends the filling for a reason: as a result, if that was asked for.
+// full handles a container that could not be started or ended by itself: with option
+// until=failure that is the result, otherwise the trial fails.
 func (f *fill) full(ctx context.Context, why error) error {
 	if f.until != untilFail || len(f.residents) == 0 || ctx.Err() != nil {
 		return why
@@ -80,8 +81,8 @@ func (f *fill) full(ctx context.Context, why error) error {
 	return nil
 }
 
-// another starts one container more. Now and then it sees to it that all are
-// there: each time would cost more than the containers, once there are thousands.
+// another starts one more container. From time to time it checks that all are still
+// running: checking each time would cost more than the containers if there are thousands.
 func (f *fill) another(ctx context.Context) error {
 	if err := f.one(ctx); err != nil {
 		return f.numbered(len(f.residents), err)
@@ -92,15 +93,15 @@ func (f *fill) another(ctx context.Context) error {
 	return f.losses(ctx)
 }
 
-// lookEvery is after how many starts all containers are looked at.
+// lookEvery is the number of starts between two checks of all containers.
 const lookEvery = 10
 
 func (f *fill) numbered(i int, err error) error {
 	return fmt.Errorf("container %d of %d: %w", i+1, f.count, err)
 }
 
-// one starts one container. Only the first one is looked at: the engine does
-// the same to the others.
+// one starts one container. Only the first one is attested: the engine treats the others
+// alike.
 func (f *fill) one(ctx context.Context) error {
 	var c bench.Container
 	created, err := f.meter.Step("create", func() (err error) {
@@ -129,7 +130,7 @@ func (f *fill) one(ctx context.Context) error {
 	return nil
 }
 
-// first is the first process of a container that was started.
+// first returns the first process of a started container.
 func (f *fill) first(ctx context.Context, c bench.Container) (proc.Process, error) {
 	pid, err := f.overseer.Pid(ctx, c)
 	if errors.Is(err, bench.ErrUnsupported) {
@@ -144,9 +145,9 @@ func (f *fill) first(ctx context.Context, c bench.Container) (proc.Process, erro
 	return proc.Process{}, howEnded(ctx, c)
 }
 
-// losses takes the containers that have ended by themselves out of those that
-// run. Its error is of the first of them; a host that is out of memory ends
-// whichever it likes.
+// losses removes the containers that have ended by themselves from the list of running
+// ones. Its error is that of the first one; if the host is out of memory, the kernel may
+// kill any of them.
 func (f *fill) losses(ctx context.Context) (err error) {
 	var left []resident
 	for i, r := range f.residents {
@@ -166,15 +167,15 @@ func (r resident) runs() bool {
 	return err == nil && now.Start == r.first.Start && now.State != 'Z'
 }
 
-// howEnded is the error of a container that should run and does not.
+// howEnded returns the error of a container that should run but does not.
 func howEnded(ctx context.Context, c bench.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	exit, err := c.Wait(ctx)
 	if err != nil {
-		return fmt.Errorf("it was started, and has ended: %w", err)
+		return fmt.Errorf("ended by itself after start: %w", err)
 	}
-	return fmt.Errorf("it was started, and has ended: %v", exit)
+	return fmt.Errorf("ended by itself after start: %v", exit)
 }
 
 func (f *fill) attest(ctx context.Context, c bench.Container) error {
@@ -188,7 +189,7 @@ func (f *fill) attest(ctx context.Context, c bench.Container) error {
 	return err
 }
 
-// A sight is what a look at the machine finds.
+// A sight is one reading of the machine.
 type sight struct {
 	daemons, helpers, inside proc.Usage
 	cgroups                  int64 // bytes in the cgroups of the containers
@@ -196,10 +197,10 @@ type sight struct {
 	available                int64 // bytes of the host's memory
 }
 
-// root is where the kernel's files are.
+// root is the directory that has the kernel's files.
 const root = "/"
 
-// look adds up what the daemons, the shims and the processes inside use.
+// look sums the usage of the daemons, the shims and the processes inside.
 func (f *fill) look(ctx context.Context) (sight, error) {
 	var s sight
 	daemons, err := f.overseer.Daemons(ctx)
@@ -229,10 +230,10 @@ func (f *fill) look(ctx context.Context) (sight, error) {
 // parts are the processes that belong to an engine.
 type parts struct{ daemons, helpers, inside []int }
 
-// partsOf sorts processes by whom they serve. What descends from the first
-// process of a container is inside; what lies above it, up to a daemon, to tare
-// itself or to the machine's first process, serves that container; what else
-// descends from a daemon is the daemons'.
+// partsOf sorts processes by what they serve. Descendants of a container's first process
+// are inside. Its ancestors, up to a daemon, to tare itself or to the machine's first
+// process, are helpers of that container. Other descendants of a daemon belong to the
+// daemons.
 func partsOf(t proc.Tree, daemons, firsts []int, self int) parts {
 	var p parts
 	not := map[int]bool{self: true}
@@ -262,7 +263,7 @@ func partsOf(t proc.Tree, daemons, firsts []int, self int) parts {
 	return p
 }
 
-// sum adds up what processes use. Those that have ended meanwhile use nothing.
+// sum adds up the usage of processes. Processes that have ended count as zero.
 func sum(pids []int) (proc.Usage, error) {
 	var total proc.Usage
 	for _, pid := range pids {
@@ -275,8 +276,7 @@ func sum(pids []int) (proc.Usage, error) {
 	return total, nil
 }
 
-// groupMemory adds up the memory of the cgroups of processes, where these are
-// not tare's own.
+// groupMemory sums the memory of the cgroups of processes, except tare's own.
 func groupMemory(pids []int) (bytes int64, counted int) {
 	h, err := cgroup.Detect(root)
 	if err != nil {

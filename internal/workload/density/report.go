@@ -11,10 +11,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// calm is how long the containers have to come to rest before they are looked at.
+// calm is how long the containers may settle before the first reading.
 const calm = 500 * time.Millisecond
 
-// report looks at the machine twice, some idle time apart.
+// report reads the machine twice, at the beginning and end of the idle time.
 func (f *fill) report(ctx context.Context, before sight) error {
 	if err := rest(ctx, calm); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (f *fill) report(ctx context.Context, before sight) error {
 	f.meter.Record(IdleCPU, max(engine(idle)-engine(full), 0).Seconds()/watched.Seconds())
 	f.meter.Record(Load, load)
 	if err := f.losses(ctx); err != nil {
-		return f.full(ctx, err) // the numbers are of those that ran when they were looked at
+		return f.full(ctx, err) // the numbers cover those that ran at the time of the reading
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// available is how much memory the host has for new programs, in bytes.
+// available returns how much memory the host has for new programs, in bytes.
 func available() (int64, error) {
 	s, err := snapshot(proc.Meminfo)
 	if err != nil {
@@ -104,15 +104,15 @@ func loadAverage() (float64, error) {
 	if v := s[proc.Load1]; !math.IsNaN(v) {
 		return v, nil
 	}
-	return 0, errors.New("/proc/loadavg does not tell the load")
+	return 0, errors.New("/proc/loadavg does not have the load")
 }
 
 func snapshot(source proc.Source) (s proc.Snapshot, err error) {
 	sampler, err := proc.Open(root, source)
 	if err != nil {
-		return s, fmt.Errorf("look at the host: %w", err)
+		return s, fmt.Errorf("read the host's counters: %w", err)
 	}
-	defer func() { _ = sampler.Close() }() // it was only read
+	defer func() { _ = sampler.Close() }() // nothing was written
 	sampler.Read(&s)
 	return s, nil
 }

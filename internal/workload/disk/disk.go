@@ -1,6 +1,5 @@
-// Package disk is the workload that reads and writes a file in a container's
-// writable layer, in a volume, on a directory of the host or in memory, and
-// beside the container.
+// Package disk is the workload that reads and writes a file: in a container's writable
+// layer, in a volume, in a directory of the host or in memory, and without a container.
 package disk
 
 import (
@@ -22,17 +21,18 @@ type workload struct{}
 func (workload) Name() string { return "disk" }
 
 func (workload) Doc() string {
-	return "A file: random and sequential reads and writes with many requests under way, and single blocks forced to the disk."
+	return "Random and sequential reads and writes of a file with many requests at once, and single blocks forced " +
+		"to the disk."
 }
 
 func (workload) Metrics() []bench.Metric {
-	const within = "that completed within the time of the pattern, divided by it"
+	const within = "that completed within the time of the pattern, divided by that time"
 	all := []bench.Metric{
 		metric("disk.randread.iops", "random reads", "1/s", bench.Primary, "Reads of one block at random places "+within+"."),
 		metric("disk.randwrite.iops", "random writes", "1/s", bench.Primary, "Writes of one block at random places "+within+"."),
 		metric("disk.fsync.p50", "fsync", "s", bench.Primary, "From the call of fdatasync, after a write of one block through the page cache, to its return: median."),
-		metric("disk.read.rate", "sequential read", "B/s", bench.Detail, "Bytes of reads in order "+within+"."),
-		metric("disk.write.rate", "sequential write", "B/s", bench.Detail, "Bytes of writes in order "+within+"."),
+		metric("disk.read.rate", "sequential read", "B/s", bench.Detail, "Bytes of sequential reads "+within+"."),
+		metric("disk.write.rate", "sequential write", "B/s", bench.Detail, "Bytes of sequential writes "+within+"."),
 	}
 	for _, name := range []string{"randread", "randwrite", "read", "write", "fsync"} {
 		for _, p := range disk.Percentiles() {
@@ -40,7 +40,10 @@ func (workload) Metrics() []bench.Metric {
 				continue // above
 			}
 			title := fmt.Sprintf("%s, p%v", name, p)
-			doc := fmt.Sprintf("From before a request is handed to the kernel until its completion is seen, of %s: percentile %v.", name, p)
+			doc := fmt.Sprintf(
+				"From just before a request is handed to the kernel until its completion is seen, with pattern "+
+					"%s: percentile %v.",
+				name, p)
 			if name == "fsync" {
 				doc = fmt.Sprintf("Like disk.fsync.p50: percentile %v.", p)
 			}
@@ -63,15 +66,19 @@ func (workload) Params() []bench.Param {
 		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return disk.Valid(name, v) }}
 	}
 	return []bench.Param{
-		param("patterns", "randread,read,randwrite,write,fsync", "what to do, one after the other"),
-		param("block", "4KiB", "how much one request of randread, randwrite and fsync is for"),
-		param("sequential_block", "128KiB", "how much one request of read and write is for"),
-		param("depth", "32", "how many requests are under way at any time; fsync has one"),
-		param("size", "128MiB", "of the file, which is written in full before anything is timed"),
-		param("time", "300ms", "how long each pattern is measured for, after a tenth of it to warm up"),
-		param("direct", "auto", "yes: past the page cache; no: through it; auto: past it where the file system can. fsync always goes through it"),
-		param("io", disk.Libaio, "how requests reach the kernel: io_uring, libaio, threads, or auto for the first of them that is allowed; seccomp profiles of engines forbid io_uring, and none libaio"),
-		{Name: "tool", Default: "", Doc: "fio: the host's fio, packed into an image of its own, in place of what is built in", Valid: bench.OneOf("", fio.Name)},
+		param("patterns", "randread,read,randwrite,write,fsync", "patterns to run, one after the other"),
+		param("block", "4KiB", "size of one request of randread, randwrite and fsync"),
+		param("sequential_block", "128KiB", "size of one request of read and write"),
+		param("depth", "32", "number of requests in flight; fsync has one"),
+		param("size", "128MiB", "size of the file, which is written completely before anything is timed"),
+		param("time", "300ms", "measured time of each pattern; a tenth of it is added as warm-up"),
+		param("direct", "auto",
+			"yes: bypass the page cache; no: use it; auto: bypass it if the file system can. fsync always uses it"),
+		param("io", disk.Libaio,
+			"how requests reach the kernel: io_uring, libaio, threads, or auto: the first of these that is allowed; "+
+				"the seccomp profiles of engines forbid io_uring, but never libaio"),
+		{Name: "tool", Default: "", Doc: "fio: use the host's fio, packed into an image, instead of the built-in " +
+			"load", Valid: bench.OneOf("", fio.Name)},
 	}
 }
 
@@ -99,7 +106,7 @@ func optionsOf(t bench.Task, dir string) map[string]string {
 	return options
 }
 
-// planOf is what the load will make of them.
+// planOf returns the load's plan from its options.
 func planOf(t bench.Task, dir string) (disk.Plan, error) {
 	args, err := load.ParseArgs(load.Words(optionsOf(t, dir)))
 	if err != nil {
@@ -108,8 +115,8 @@ func planOf(t bench.Task, dir string) (disk.Plan, error) {
 	return disk.Read(args)
 }
 
-// stored is the cell's spec with a place for data, in the container's own
-// writable files where nothing was said.
+// stored returns the cell's Spec with a storage for the data: the container's own
+// writable layer, if the cell names none.
 func stored(t bench.Task) bench.Spec {
 	spec := t.Spec
 	if _, ok := bench.As[bench.DataKeeper](t.Engine); !ok && spec.Storage == "" {

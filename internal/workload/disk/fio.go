@@ -13,9 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// runFIO is a trial with the host's fio. A container of tare's own goes before:
-// it has the same kind of directory, and says how much room there is and what
-// the file system and the kernel allow, so that fio is asked for nothing else.
+// runFIO is a trial with the host's fio. A container with tare's own load runs first, in
+// the same kind of directory. It finds out how much room there is and what the file
+// system and the kernel allow, so that fio is only asked for what is possible.
 func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	facts, err := check(ctx, t, m)
 	if err != nil {
@@ -42,7 +42,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	defer m.Cleanup(p.Remove)
-	began := p.Applied(ctx, m) // while it only fills its file
+	began := p.Applied(ctx, m) // while fio still fills its file
 	text, err := p.Output(ctx)
 	if err != nil {
 		return saying(text, err)
@@ -60,9 +60,9 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return m.Applied(spec, got)
 }
 
-// tryFIO has fio make a few requests in the way that the load can. Fio's libraries make
-// other system calls for it than the load does, which a seccomp profile may refuse: then
-// fio gets threads, unless somebody asked for that way.
+// tryFIO lets fio make a few requests with the I/O method that the load can use. fio's
+// libraries make other system calls than the load, which a seccomp profile may refuse:
+// then fio uses threads, unless the user asked for that method.
 func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]string) error {
 	if facts[disk.FactIO] == disk.Threads {
 		return nil
@@ -88,16 +88,18 @@ func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]s
 	return fallBack(t.Params["io"], facts, saying(text, err))
 }
 
-// fallBack makes fio use threads, where its own choice of a way has failed for a reason.
+// fallBack makes fio use threads after the chosen I/O method failed, if the choice was
+// tare's own.
 func fallBack(asked string, facts map[string]string, why error) error {
 	if asked != disk.Auto {
-		return fmt.Errorf("%w: fio cannot use %s here: use --param io=threads, or --factor seccomp=unconfined: %w", bench.ErrUnsupported, facts[disk.FactIO], why)
+		return fmt.Errorf("%w: fio cannot use %s here: use --param io=threads, or --factor seccomp=unconfined: %w",
+			bench.ErrUnsupported, facts[disk.FactIO], why)
 	}
 	facts[disk.FactIO] = disk.Threads
 	return nil
 }
 
-// tryingArgv is the command that makes a few requests, as the patterns will.
+// tryingArgv is the command that makes a few requests in the same way as the patterns.
 func tryingArgv(dir string, facts map[string]string) []string {
 	direct := "--direct=0"
 	if facts[disk.FactDirect] == disk.Yes {
@@ -109,19 +111,19 @@ func tryingArgv(dir string, facts map[string]string) []string {
 	}
 }
 
-// saying adds fio's own words to the error of one that failed. It prints them where its
-// report would be.
+// saying adds fio's own message to the error of a failed fio, which prints it in place of
+// its report.
 func saying(text []byte, err error) error {
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "fio:") || strings.Contains(line, "err=") {
-			return fmt.Errorf("%w; it said %.200q", err, strings.TrimSpace(line))
+			return fmt.Errorf("%w; it printed %.200q", err, strings.TrimSpace(line))
 		}
 	}
 	return err
 }
 
-// fuller is what data lay on, as it was known while the program ran, if an engine knows
-// only the first word of it of a container that has ended.
+// fuller returns the storage of the data as it was known while the program ran, if the
+// engine knows only its first word after the container has ended.
 func fuller(began, ended string) string {
 	if strings.HasPrefix(began, ended+" ") {
 		return began
@@ -129,7 +131,7 @@ func fuller(began, ended string) string {
 	return ended
 }
 
-// check has the load look at everything, and write nothing.
+// check lets the load check the directory without writing anything.
 func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]string, err error) {
 	p, err := supervise.Start(ctx, t.Engine, checking(t), c, "check of the disk")
 	if err != nil {
@@ -150,13 +152,13 @@ func checking(t bench.Task) bench.Spec {
 	return spec
 }
 
-// The jobs that fio does beside the patterns. Nobody looks at their numbers.
+// The jobs that fio does besides the patterns. Their numbers are not used.
 const (
-	fillJob   = "fill"   // the whole file, before anything else
-	settleJob = "settle" // has what a pattern left in the page cache written
+	fillJob   = "fill"   // writes the whole file first
+	settleJob = "settle" // writes back what a pattern left in the page cache
 )
 
-// fioArgv is the command that does with fio what the load does by itself.
+// fioArgv is the fio command that does the same as the load.
 func fioArgv(plan disk.Plan, facts map[string]string) []string {
 	argv := []string{fio.Name, "--output-format=json+", "--eta=never"}
 	file := path.Join(plan.Dir, "tare-fio")
@@ -182,7 +184,7 @@ func patternOptions(plan disk.Plan, p disk.Pattern, facts map[string]string) []s
 	options := []string{
 		"--rw=" + p.Name, "--bs=" + size(int64(plan.BlockOf(p))), "--invalidate=1", "--time_based=1",
 		"--runtime=" + micros(plan.Time), "--ramp_time=" + micros(plan.Ramp()),
-		// Latencies from before a request is handed in, as the load's are.
+		// Latencies from before the submission of a request, as in the load.
 		"--lat_percentiles=1", "--clat_percentiles=0",
 	}
 	direct := "--direct=0"
@@ -205,7 +207,7 @@ func patternOptions(plan disk.Plan, p disk.Pattern, facts map[string]string) []s
 	}
 }
 
-// escaped is a path as fio reads it, to which a colon ends a name.
+// escaped escapes a path for fio, which takes a colon as the end of a name.
 func escaped(p string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(p) }
 
 func size(n int64) string { return strconv.FormatInt(n, 10) }

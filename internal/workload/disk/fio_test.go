@@ -146,8 +146,8 @@ func TestParseFIORefuses(t *testing.T) {
 		{strings.Replace(said, `"2000": 10`, `"two": 10`, 1), `10 latencies of "two" ns`, true},
 		{strings.Replace(said, `"2000": 10`, `"2000": -1`, 1), `-1 latencies`, true},
 		{strings.Replace(said, `"2000": 10`, `"2000": 9223372036854775807`, 1), `latencies of "2000"`, true},
-		{strings.Replace(said, `1234.5`, `0`, 1), "0 requests in a second", true},
-		{strings.Replace(said, `1234.5`, `1e300`, 1), "requests in a second", true},
+		{strings.Replace(said, `1234.5`, `0`, 1), "0 requests per second", true},
+		{strings.Replace(said, `1234.5`, `1e300`, 1), "requests per second", true},
 		{strings.Replace(said, `"500000": 20`, `"500000": 19`, 1), "19 requests completed", false},
 	} {
 		_, err := parseFIO([]byte(tt.text), plan)

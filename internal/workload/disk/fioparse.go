@@ -13,9 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/load/disk"
 )
 
-var errFIO = errors.New("the output of fio is not understood: want fio 3")
+var errFIO = errors.New("tare cannot read the output of fio: it needs fio 3")
 
-// fioOutput is what is read of fio's json+.
+// fioOutput is the part of fio's json+ that is used.
 type fioOutput struct {
 	Version string   `json:"fio version"`
 	Jobs    []fioJob `json:"jobs"`
@@ -41,9 +41,9 @@ type fioLatency struct {
 	Bins map[string]int64 `json:"bins"`
 }
 
-// parseFIO reads what fio printed into the report that the load would have made.
+// parseFIO turns the output of fio into a report like the load's.
 func parseFIO(text []byte, plan disk.Plan) (*load.Report, error) {
-	// Remarks may go before.
+	// Messages may come first.
 	if i := bytes.Index(text, []byte("\n{")); i >= 0 && text[0] != '{' {
 		text = text[i+1:]
 	}
@@ -52,7 +52,7 @@ func parseFIO(text []byte, plan disk.Plan) (*load.Report, error) {
 		return nil, fmt.Errorf("%w: %w", errFIO, err)
 	}
 	if major, _, _ := strings.Cut(strings.TrimPrefix(out.Version, "fio-"), "."); major != "3" {
-		return nil, fmt.Errorf("%w, and this is %.40q", errFIO, out.Version)
+		return nil, fmt.Errorf("%w; this is %.40q", errFIO, out.Version)
 	}
 	report := load.NewReport(disk.Name)
 	for _, p := range plan.Patterns {
@@ -81,7 +81,7 @@ func (o *fioOutput) pattern(r *load.Report, p disk.Pattern, block int) error {
 		return err
 	}
 	if side.IOPS <= 0 || side.IOPS > maxCount {
-		return fmt.Errorf("%w: %v requests in a second", errFIO, side.IOPS)
+		return fmt.Errorf("%w: %v requests per second", errFIO, side.IOPS)
 	}
 	return disk.Record(r, p, side.IOPS, block, h)
 }
@@ -93,20 +93,20 @@ func (o *fioOutput) job(name string) (*fioJob, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("%w: two jobs of this name", errFIO)
+			return nil, fmt.Errorf("%w: two jobs have this name", errFIO)
 		}
 		found = &o.Jobs[i]
 	}
 	switch {
 	case found == nil:
-		return nil, fmt.Errorf("%w: no job of this name", errFIO)
+		return nil, fmt.Errorf("%w: no job has this name", errFIO)
 	case found.Error != 0:
 		return nil, fmt.Errorf("it ended with error %d", found.Error)
 	}
 	return found, nil
 }
 
-// maxCount is how many requests are believed.
+// maxCount is the largest plausible number of requests.
 const maxCount = 1 << 40
 
 func (l fioLatency) histogram() (*load.Histogram, error) {

@@ -32,50 +32,49 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return supervise.Work(ctx, t, m)
 }
 
-// The codes of notes. NoteIOUring, NoteIOLibaio and NoteIOThreads tell how requests
-// reached the kernel, where that was left open.
+// The codes of notes. NoteIOUring, NoteIOLibaio and NoteIOThreads say how requests
+// reached the kernel, if option io is auto.
 const (
 	NoteIOUring   = "io-uring"
 	NoteIOLibaio  = "io-libaio"
 	NoteIOThreads = "io-threads"
 	// NoteNotADisk marks a sample whose data was kept in memory.
 	NoteNotADisk = "not-a-disk"
-	// NoteBufferedIO marks a sample that went through the page cache because the
-	// file system cannot do without, and nobody insisted.
+	// NoteBufferedIO marks a sample that used the page cache because the file system has
+	// no direct I/O, and option direct is auto.
 	NoteBufferedIO = "buffered-io"
 )
 
 // Notes implements bench.Noter.
 func (workload) Notes() []bench.Note {
 	ways := &bench.Note{
-		Code: "io-differs",
-		Text: "not all cells handed their requests to the kernel in the same way ({ways}): that and the " +
-			"engines are confounded",
-		Advice: "choose one that is allowed everywhere: --param io=libaio",
+		Code:   "io-differs",
+		Text:   "the cells used different I/O methods ({ways}), so methods and engines are confounded",
+		Advice: "choose a method that is allowed everywhere: --param io=libaio",
 	}
 	way := func(code, name string) bench.Note {
 		return bench.Note{
 			Code: code, Way: name, Ways: ways,
-			Text:   "{cells} handed requests to the kernel with " + name + ", the first way that was allowed",
-			Advice: "name it to be sure of it: --param io=" + name,
+			Text:   "{cells} used I/O method " + name + ", the first one that was allowed",
+			Advice: "to fix the method, set --param io=" + name,
 		}
 	}
 	return []bench.Note{
 		way(NoteIOUring, disk.Uring), way(NoteIOLibaio, disk.Libaio), way(NoteIOThreads, disk.Threads),
 		{
 			Code:   NoteNotADisk,
-			Text:   "the data of {cells} was in memory (tmpfs) and not on a disk",
-			Advice: "for a disk take another storage, or name a directory on one with `data`",
+			Text:   "the data of {cells} was in memory (tmpfs), not on a disk",
+			Advice: "to measure a disk, use another storage, or set `data` to a directory on a disk",
 		},
 		{
 			Code:   NoteBufferedIO,
-			Text:   "the file system under {cells} cannot do direct I/O: requests went through the page cache",
-			Advice: "compare with cells that are marked too, or have all use the page cache: --param direct=no",
+			Text:   "the file system of {cells} has no direct I/O, so requests used the page cache",
+			Advice: "compare only with cells that are marked too, or let all use the page cache: --param direct=no",
 		},
 	}
 }
 
-// note marks the sample with how it was done, where that was left open.
+// note marks the sample with the choices that the load made.
 func note(to bench.Recorder, t bench.Task, facts map[string]string) {
 	notes := map[string]string{disk.Uring: NoteIOUring, disk.Libaio: NoteIOLibaio, disk.Threads: NoteIOThreads}
 	if code, ok := notes[facts[disk.FactIO]]; ok && t.Params["io"] == disk.Auto {

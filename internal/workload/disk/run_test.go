@@ -142,7 +142,7 @@ func TestTooLarge(t *testing.T) {
 		}
 		e, data := openNative(t)
 		s := measure(t, e, bench.Spec{Data: data}, map[string]string{"size": "900GiB", "tool": tool})[0]
-		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "no room: the test file takes 900 GiB, with 45 GiB to spare") {
+		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "not enough space: the test file needs 900 GiB, and 45 GiB must stay free") {
 			t.Errorf("tool %q: %s %s", tool, s.Outcome, s.Reason)
 		}
 	}
@@ -206,7 +206,7 @@ func TestCheck(t *testing.T) {
 	}
 	task.Spec.Image = ""
 	params["size"] = "64KiB"
-	if err := w.Check(t.Context(), task); err == nil || !strings.Contains(err.Error(), "less depth") {
+	if err := w.Check(t.Context(), task); err == nil || !strings.Contains(err.Error(), "smaller depth") {
 		t.Errorf("a small file: %v", err)
 	}
 }

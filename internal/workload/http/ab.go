@@ -10,9 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// ab is ApacheBench, of version 2.3. It has one thread and a closed loop. Its
-// tables are in whole milliseconds, so that percentiles are taken from the file
-// that it writes beside them.
+// ab is ApacheBench 2.3. It has one thread and a closed loop. Its tables are in whole
+// milliseconds, so percentiles are read from the file that it also writes.
 func ab() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "ab", Package: "package apache2-utils"},
@@ -22,7 +21,7 @@ func ab() *tool {
 	}
 }
 
-// abMost is how many requests ab makes room for where it is told a time.
+// abMost is the number of requests for which ab reserves memory if it is given a time.
 const abMost = "20000000"
 
 func askAB(q question) []string {
@@ -51,7 +50,7 @@ var (
 	abServed   = regexp.MustCompile(`(?m)^(\d{1,3}),([0-9.]{1,20})\r?$`)
 )
 
-// parseAB reads what ab prints, with -e /dev/stdout.
+// parseAB reads the output of ab with -e /dev/stdout.
 func parseAB(output []byte) (*load.Report, error) {
 	in := &reader{text: output}
 	r := load.NewReport("ab")
@@ -63,7 +62,7 @@ func parseAB(output []byte) (*load.Report, error) {
 	mean := in.number(`line "Time per request"`, abMean)
 	status, _ := in.maybe(abStatus)
 	kinds := abFailures(output)
-	// An answer with a bad status mostly has another length, too: ab counts it as both.
+	// An answer with a bad status mostly also has another length: ab counts it as both.
 	failed += max(kinds.length, status) - kinds.length
 	if in.missing == "" && elapsed <= 0 {
 		in.missing = "time above zero"
@@ -71,7 +70,7 @@ func parseAB(output []byte) (*load.Report, error) {
 	if in.missing != "" {
 		return nil, ab().Foreign(in.missing, output)
 	}
-	// A request that failed is among those that ab calls complete.
+	// ab counts failed requests as complete too.
 	maps.Copy(r.Values, map[string]float64{
 		Rate: max(0, complete-failed) / elapsed, "http.transfer": bytes / elapsed, Elapsed: elapsed,
 		Requests: complete, Failed: failed, Failed + ".status": status,
@@ -84,11 +83,11 @@ func parseAB(output []byte) (*load.Report, error) {
 	return r, nil
 }
 
-// abKind is how many requests failed of each kind.
+// abKind is the number of failed requests of each kind.
 type abKind struct{ connect, read, length float64 }
 
-// abFailures reads why requests failed, where some did. What ab calls an
-// exception is an error of the connection.
+// abFailures reads why requests failed, if any did. ab calls an error of the connection
+// an exception.
 func abFailures(output []byte) abKind {
 	found := abKinds.FindSubmatch(output)
 	if found == nil {
@@ -101,8 +100,8 @@ func abFailures(output []byte) abKind {
 	return abKind{connect: n[1], read: n[2] + n[4], length: n[3]}
 }
 
-// abTimes reads the file of percentages: of each from 0 to 99 the time in
-// milliseconds within which so many were served.
+// abTimes reads the file of percentages: for each from 0 to 99, the time in milliseconds
+// within which that share of the requests was served.
 func abTimes(r *load.Report, output []byte, complete float64) bool {
 	seen := 0
 	for _, line := range abServed.FindAllSubmatch(output, -1) {

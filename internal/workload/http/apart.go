@@ -9,17 +9,17 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 )
 
-// keepApart sees to it that client and server run on CPUs of their own. A server that
-// is told which has done so already; what an image runs by itself runs wherever its
-// container lets it: in the cell's set of CPUs or, if it has none, in one of the server's
-// own, where the engine can do that.
+// keepApart makes client and server run on separate CPUs. A server of tare's or nginx
+// gets its CPUs by an option. An image's own server runs wherever its container lets it:
+// in the cell's set of CPUs or, if the cell has none, in the server's set, if the engine
+// supports that.
 func (s *stage) keepApart(ctx context.Context) error {
 	s.apart = len(s.cpus.client) > 0
 	if !s.apart || s.kind != ownServer {
 		return nil
 	}
 	if set := s.server.Limits.CPUSet; set != "" {
-		theirs, _ := affinity.Parse(set) // one of another form no engine accepts
+		theirs, _ := affinity.Parse(set) // no engine accepts an invalid set
 		s.apart = !slices.ContainsFunc(theirs, func(cpu int) bool { return slices.Contains(s.cpus.client, cpu) })
 		return nil
 	}
@@ -36,7 +36,8 @@ func (s *stage) keepApart(ctx context.Context) error {
 	return nil
 }
 
-// try finds out whether the engine makes such a container: some say so and do not.
+// try finds out whether the engine really makes such a container: some ignore limits
+// without an error.
 func (s *stage) try(ctx context.Context, spec bench.Spec) error {
 	if err := s.task.Engine.Prepare(ctx, spec); err != nil {
 		return err
@@ -48,7 +49,7 @@ func (s *stage) try(ctx context.Context, spec bench.Spec) error {
 	got, err := c.Inspect(ctx)
 	removed := c.Remove(context.WithoutCancel(ctx))
 	if removed != nil {
-		removed = c.Remove(context.WithoutCancel(ctx)) // what fails is tried once more, as in a trial
+		removed = c.Remove(context.WithoutCancel(ctx)) // one retry, as in a trial
 	}
 	if err = errors.Join(err, removed); err != nil {
 		return err

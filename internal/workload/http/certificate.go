@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// certify makes a certificate that vouches for itself, and its key. Every user may
-// read the key: it protects nothing, and is gone with the site.
+// certify makes a self-signed certificate and its key. Every user may read the key: it
+// protects nothing, and is removed with the site.
 func (s site) certify() (cert, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package http is the workload of a web server: it serves files from a container
-// and loads it.
+// Package http is the workload of a web server: it runs one in a container and puts
+// load on it.
 //
-// The server is what an image has, the host's nginx, or tare's own agent; the
-// content is made here and mounted read-only at the path that it has outside, so
-// that a plain process and every container are told the same. The client is
-// tare's agent beside the container, or one of the tools that others use.
+// The server is the image's own, the host's nginx, or tare's agent. The content is made
+// here and mounted read-only under the same path as on the host, so that a plain process
+// and every container get the same configuration. The client is tare's agent outside of
+// the container, or one of the usual tools.
 package http
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// Name is the workload's.
+// Name is the name of the workload.
 const Name = "http"
 
-// New returns the workload. Images finds images, and keeps what it makes of them
-// below a directory.
+// New returns the workload. images returns a library that finds images and keeps its
+// files below dir.
 func New(images func(dir string) *image.Library) bench.Workload {
 	return workload{images}
 }
@@ -38,14 +38,17 @@ type workload struct {
 func (workload) Name() string { return Name }
 
 func (workload) Doc() string {
-	return "A web server in the container, and a client beside it: requests per second, the times of their answers, failures, and what the server uses."
+	return "A web server in the container and a client outside: requests per second, response times, failures, and " +
+		"the server's usage."
 }
 
 func (workload) Params() []bench.Param {
 	own := func(name, def, doc string) bench.Param {
 		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return load.Valid(name, v, http.Valid) }}
 	}
-	rate := own("rate", "0", "requests per second, each sent and timed from when it is due (open loop), or a part of what the slowest cell of those compared can do, such as 70%; 0: each connection sends the next when it has the answer (closed loop)")
+	rate := own("rate", "0", "requests per second, each sent when it is due and timed from then (open loop), "+
+		"or a share of the capacity of the slowest compared cell, such as 70%; "+
+		"0: each connection sends the next request after the answer (closed loop)")
 	absolute := rate.Valid
 	rate.Valid = func(v string) error {
 		if _, ok := shareOf(v); ok {
@@ -54,26 +57,40 @@ func (workload) Params() []bench.Param {
 		return absolute(v)
 	}
 	return []bench.Param{
-		{Name: "server", Default: "", Valid: bench.OneOf("", nginx, ofImage), Doc: "nginx: nginx with one small configuration, the same in every cell, of the image or else of this host; image: what the image runs by itself; empty: the same, but nginx for host:nginx, and without an image a server of tare's own"},
-		{Name: "root", Default: "/usr/share/nginx/html", Valid: validRoot, Doc: "where an image that runs its own server has its documents: the content is mounted there"},
-		{Name: "port", Default: "0", Valid: validPort, Doc: "where the server listens; 0: where an image runs its own server the one that it names, or 80; else one that is free"},
-		{Name: "size", Default: "1MB", Valid: validSize, Doc: "of the file that is asked for: random bytes"},
-		{Name: "path", Default: "", Valid: validPath, Doc: "what is asked for; empty: the file of that size"},
-		own("connections", "16", "how many connections are open at once"),
-		own("requests", "0", "how many requests a trial sends; 0: for as long as time"),
-		own("repeat", "1", "how often a trial sends these requests at most, each time once all before were answered, and not again after time: rates are the median of the times"),
-		own("time", "2s", "how long requests are sent, or how long each rate of a ramp is tried; with repeat after how long the requests are not sent again"),
+		{Name: "server", Default: "", Valid: bench.OneOf("", nginx, ofImage), Doc: "nginx: the image's nginx, or " +
+			"else this host's, with one small configuration for all cells; image: the image's own server; " +
+			"empty: the same, but nginx for host:nginx, and tare's own server without an image"},
+		{Name: "root", Default: "/usr/share/nginx/html", Valid: validRoot, Doc: "document root of an image's own " +
+			"server: the content is mounted there"},
+		{Name: "port", Default: "0", Valid: validPort, Doc: "port of the server; 0: for an image's own server the " +
+			"port that the image names, or 80; otherwise a free port"},
+		{Name: "size", Default: "1MB", Valid: validSize, Doc: "size of the requested file, which has random bytes"},
+		{Name: "path", Default: "", Valid: validPath, Doc: "path to request; empty: the file of that size"},
+		own("connections", "16", "number of open connections"),
+		own("requests", "0", "number of requests of a trial; 0: as many as fit into time"),
+		own("repeat", "1",
+			"how often at most a trial sends these requests; each round begins when all answers of the last one "+
+				"are there, and none begins after time; rates are the median of the rounds"),
+		own("time", "2s",
+			"how long requests are sent, or how long each rate of a ramp is tried; with repeat, no round begins "+
+				"after it"),
 		rate,
-		own("ramp", "no", "yes: look for the highest rate that holds, from rate (or 1000) up: times within the objective, and at most 1 % of the requests without a good answer in time"),
-		own("objective", "10ms", "of a ramp: what the percentile of times must not exceed; at most half of time"),
-		own("percentile", "99", "of a ramp: 50, 90, 99 or 99.9"),
-		own("keepalive", "yes", "yes: connections stay open; no: each request has one of its own"),
-		own("warmup", "200ms", "for how long requests are sent before any counts"),
-		own("timeout", "5s", "after how long a request without a whole answer has failed"),
-		{Name: "tls", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: over TLS, with a certificate made for the cell, which nobody checks; each connection's handshake is part of it"},
-		{Name: "http2", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: HTTP/2, one request at a time on each connection; without tls by prior knowledge"},
-		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two; what an image runs by itself is kept there by its container"},
-		{Name: "tool", Default: "", Valid: bench.OneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or oha: the host's program in place of tare's own client"},
+		own("ramp", "no",
+			"yes: find the highest rate that holds, starting at rate (or 1000): response times meet the objective, "+
+				"and at most 1 % of the requests have no good answer in time"),
+		own("objective", "10ms", "with ramp: limit of the percentile of response times; at most half of time"),
+		own("percentile", "99", "with ramp: 50, 90, 99 or 99.9"),
+		own("keepalive", "yes", "yes: connections stay open; no: a new connection for each request"),
+		own("warmup", "200ms", "how long requests are sent before any counts"),
+		own("timeout", "5s", "time after which a request without a complete answer has failed"),
+		{Name: "tls", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: use TLS, with a certificate that " +
+			"is made for the cell and not verified; times of connections include the handshake"},
+		{Name: "http2", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "yes: use HTTP/2, with one request at " +
+			"a time on each connection; without tls by prior knowledge"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
+			"separate CPUs if there are two; an image's own server is kept there by its container"},
+		{Name: "tool", Default: "", Valid: bench.OneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or " +
+			"oha: use this program of the host instead of tare's own client"},
 	}
 }
 
@@ -86,17 +103,17 @@ func validRoot(s string) error {
 
 func validPort(s string) error {
 	if _, err := strconv.ParseUint(s, 10, 16); err != nil {
-		return fmt.Errorf("%.40q is not a port from 1 to 65535, or 0", s)
+		return fmt.Errorf("%.40q is not a port: use 0 to 65535", s)
 	}
 	return nil
 }
 
-// maxSize is the largest file that is made.
+// maxSize is the largest size of the file, in bytes.
 const maxSize = 1 << 30
 
 func validSize(s string) error {
 	if n, err := unit.ParseBytes(s); err != nil || n < 0 || n > maxSize {
-		return fmt.Errorf("%.40q is not a size up to 1GiB, such as 1MB", s)
+		return fmt.Errorf("%.40q is not a size of at most 1GiB, such as 1MB", s)
 	}
 	return nil
 }
@@ -111,21 +128,28 @@ func validPath(s string) error {
 // Check implements bench.Workload.
 func (w workload) Check(_ context.Context, t bench.Task) error {
 	if _, ok := bench.As[bench.Addresser](t.Engine); !ok {
-		return fmt.Errorf("%w: engine %s does not tell where its containers are reached", bench.ErrUnsupported, t.Engine.Name())
+		return fmt.Errorf(
+			"%w: engine %s does not tell the addresses of its containers", bench.ErrUnsupported, t.Engine.Name())
 	}
 	if t.Spec.Network == "none" {
-		return fmt.Errorf("%w: network none: nobody can reach the container: use network host or bridge", bench.ErrUnsupported)
+		return fmt.Errorf(
+			"%w: network none: the container cannot be reached: use network host or bridge", bench.ErrUnsupported)
 	}
 	_, plain := bench.As[bench.DataKeeper](t.Engine)
 	switch kind := kindOf(t); {
 	case kind != ownServer && len(t.Spec.Argv) > 0:
 		return fmt.Errorf("%w: %s has arguments of its own: leave argv out", bench.ErrUnsupported, kind)
 	case kind == builtIn && encrypted(t):
-		return fmt.Errorf("%w: tare's own server speaks plain HTTP/1.1: for tls and http2 use server=nginx, or an image", bench.ErrUnsupported)
+		return fmt.Errorf(
+			"%w: tare's own server supports only plain HTTP/1.1: for tls and http2 use server=nginx, or an image",
+			bench.ErrUnsupported)
 	case encrypted(t) && t.Spec.Reach == bench.ReachPeer:
-		return fmt.Errorf("%w: the client for tls and http2 is a program of this host, and reach peer has one in a container: use another reach", bench.ErrUnsupported)
+		return fmt.Errorf(
+			"%w: the client for tls and http2 runs on this host, but reach peer needs one in a container: use "+
+				"another reach",
+			bench.ErrUnsupported)
 	case kind == ownServer && plain:
-		return fmt.Errorf("%w: nothing can be mounted for a plain process: use server=nginx", bench.ErrUnsupported)
+		return fmt.Errorf("%w: a plain process has no mounts for the content: use server=nginx", bench.ErrUnsupported)
 	}
 	if err := w.CheckParams(t.Params); err != nil {
 		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
@@ -141,9 +165,11 @@ func (w workload) CheckParams(params map[string]string) error {
 	tool, share := toolOf(params), isShare(params)
 	switch {
 	case tool != nil && share:
-		return errors.New("what the cells can do is found with tare's own client: leave tool out, or give a rate in requests per second")
+		return errors.New(
+			"only tare's own client can measure the capacity of the cells: leave tool out, or give a rate in " +
+				"requests per second")
 	case params["ramp"] == "yes" && share:
-		return errors.New("a ramp begins at a rate in requests per second")
+		return errors.New("a ramp cannot start at a share: give a rate in requests per second")
 	}
 	if err := options(params); err != nil || tool == nil {
 		return err
@@ -151,8 +177,7 @@ func (w workload) CheckParams(params map[string]string) error {
 	return tool.Unknown(w.Params(), params, tool.unknown...)
 }
 
-// encrypted tells whether the client has to be the one that speaks more than plain
-// HTTP/1.1.
+// encrypted reports whether the client needs TLS or HTTP/2.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
 
 func isShare(params map[string]string) bool {
@@ -160,7 +185,7 @@ func isShare(params map[string]string) bool {
 	return ok
 }
 
-// options says which options contradict one another.
+// options returns which options of the load contradict one another.
 func options(params map[string]string) error {
 	args, err := load.ParseArgs(load.Words(clientOptions(params)))
 	if err != nil {
@@ -170,14 +195,14 @@ func options(params map[string]string) error {
 	return errors.Join(err, p.Check())
 }
 
-// clientOptions are those of the load.
+// clientOptions returns the options of the load.
 func clientOptions(params map[string]string) map[string]string {
 	all := maps.Clone(params)
 	for _, name := range append(serverOptions(), "tool", "path") {
 		delete(all, name)
 	}
 	if _, ok := shareOf(all["rate"]); ok {
-		all["rate"] = "1" // until all cells have shown what they can do
+		all["rate"] = "1" // until the capacities of all cells are known
 	}
 	return all
 }

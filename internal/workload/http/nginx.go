@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// nginx is the program, and the server of that name.
+// nginx is the name of the program, and the value of option server.
 const nginx = "nginx"
 
-// ofImage is the word for what the image runs by itself.
+// ofImage is the value of option server for the image's own server.
 const ofImage = "image"
 
-// nginx writes the configuration, and returns the arguments. It is the same in
-// every cell: workers run as root because an image need not have another user, and
-// nothing is written for a request.
+// nginx writes the configuration, and returns the arguments. The configuration is the
+// same in every cell: workers run as root because an image may lack other users, and
+// requests are not logged.
 func (s *stage) nginx() ([]string, error) {
 	connections, err := strconv.Atoi(s.task.Params["connections"])
 	if err != nil {
@@ -60,7 +60,7 @@ http {
 }
 `
 
-// workers has one worker for each CPU of the server, and keeps it there.
+// workers configures one worker for each CPU of the server, pinned to it.
 func (s *stage) workers() string {
 	if len(s.cpus.server) == 0 {
 		return "worker_processes 1;"
@@ -72,9 +72,9 @@ func (s *stage) workers() string {
 	return fmt.Sprintf("worker_processes %d;\nworker_cpu_affinity %s;", len(masks), strings.Join(masks, " "))
 }
 
-// sendfile is off where HTTP/2 is spoken in plain words: nginx would send the head of an
-// answer and the file behind it apart, and wait for the first to be confirmed, which the
-// client's kernel does after 40 ms.
+// sendfile is off for HTTP/2 without TLS: nginx would send the header and the file in
+// separate segments, and wait until the first is acknowledged, which the client's kernel
+// does after 40 ms.
 func (s *stage) sendfile() string {
 	if s.task.Params["http2"] == "yes" && s.task.Params["tls"] != "yes" {
 		return "off"
@@ -82,8 +82,8 @@ func (s *stage) sendfile() string {
 	return "on"
 }
 
-// listen says what is spoken on the port, and where the certificate is, if that
-// needs one.
+// listen returns the options of the listen directive, and the directives for the
+// certificate, if TLS needs one.
 func (s *stage) listen() (listen, certificate string, err error) {
 	listen = strconv.Itoa(int(s.port))
 	if s.task.Params["tls"] == "yes" {

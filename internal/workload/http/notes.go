@@ -6,8 +6,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// NoteLoadBound marks a sample in which the client had no CPU time left, and the server
-// had: the server could have done more.
+// NoteLoadBound marks a sample in which the client used all of its CPU time, but the
+// server did not: the server could have done more.
 const NoteLoadBound = "load-bound"
 
 // Notes implements bench.Noter.
@@ -16,27 +16,26 @@ func (workload) Notes() []bench.Note {
 		supervise.SameCPU(),
 		{
 			Code: NoteLoadBound,
-			Text: "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",
-			Advice: "the server can do more than is shown: give the client more CPUs, or compare at a rate that " +
-				"it can keep (option rate)",
+			Text: "the client was the bottleneck of {cells}: it used all of its CPU time, but the server did not",
+			Advice: "the server can do more than the numbers show: give the client more CPUs, or compare at a rate " +
+				"that it can send (option rate)",
 		},
 		{
 			Code: http.NoteClosedLoop, Throughout: true,
-			Text: "the client of {cells} waited for each answer before it sent the next request (closed loop): " +
-				"while a server stalls nothing is sent, so that a stall is in few of the times",
-			Advice: "to see what those would wait who came meanwhile, send at a rate (option rate)",
+			Text: "the client of {cells} waited for each answer before the next request (closed loop): " +
+				"while the server stalls, the client sends nothing, so few times include the stall",
+			Advice: "to include queueing delay, use an open loop: --param rate=N",
 		},
 		{
 			Code: http.NoteRateMissed,
-			Text: "in {cells} more than 1 % of the requests that were due had no good answer before the end " +
-				"of the time",
-			Advice: "the server, or the client, cannot keep this rate: the times say how long a queue became, " +
-				"and not how quick the server is",
+			Text: "more than 1 % of the requests due in {cells} had no good answer before the end of the time",
+			Advice: "the server or the client cannot keep this rate, so the times show the length of the queue, " +
+				"not the speed of the server: lower the rate",
 		},
 		{
 			Code:   http.NoteFailed,
-			Text:   "requests of {cells} failed: they are counted, and are in no time and no rate",
-			Advice: "see http.failed and the kinds below it",
+			Text:   "requests of {cells} failed: they are counted, but no time and no rate includes them",
+			Advice: "see http.failed and its kinds",
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// oha has both loops, and says what it found as JSON. It sends requests when they
-// are due, and with --latency-correction times them from then on.
+// oha has a closed and an open loop, and reports as JSON. In the open loop, with
+// --latency-correction, it times requests from when they are due.
 func oha() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "oha", Package: "oha (cargo install oha)"},
@@ -43,12 +43,12 @@ func askOha(q question) []string {
 	return append(args, q.url())
 }
 
-// ohaDeadline is what it calls the requests that were under way when its time was
-// over: they are no failures.
+// ohaDeadline is oha's error for requests that were in flight when its time was over:
+// they do not count as failures.
 const ohaDeadline = "aborted due to deadline"
 
-// What is read of oha's JSON, of version 1.9 and later: see its schema.json. What
-// is null was not measured.
+// ohaOutput is the part of oha's JSON that is used, of version 1.9 and later: see its
+// schema.json. A null was not measured.
 type ohaOutput struct {
 	Summary *struct {
 		Total   *float64 `json:"total"`
@@ -70,7 +70,7 @@ type ohaOutput struct {
 	Errors   map[string]int64 `json:"errorDistribution"`
 }
 
-// parseOha reads what oha prints with --output-format json.
+// parseOha reads the output of oha with --output-format json.
 func parseOha(output []byte) (*load.Report, error) {
 	var o ohaOutput
 	if err := json.Unmarshal(output, &o); err != nil {
@@ -105,7 +105,7 @@ func parseOha(output []byte) (*load.Report, error) {
 	return r, nil
 }
 
-// count adds up answers that are good and bad, and requests without one.
+// count sums good and bad answers, and requests without an answer.
 func (o *ohaOutput) count() (good, bad, lost float64, err error) {
 	for status, n := range o.Statuses {
 		if n < 0 || len(status) != 3 {

@@ -20,13 +20,13 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// A server is one of the kinds that a cell can have.
+// A server is the kind of server of a cell.
 type server int
 
 const (
-	builtIn     server = iota // the agent's
-	nginxServer               // nginx, with the configuration that is made here
-	ownServer                 // what the image runs
+	builtIn     server = iota // the agent
+	nginxServer               // nginx, with tare's configuration
+	ownServer                 // the image's own server
 )
 
 func (s server) String() string {
@@ -47,18 +47,18 @@ func kindOf(t bench.Task) server {
 	}
 }
 
-// A stage is what the trials of one cell have in common.
+// A stage is what the trials of one cell share.
 type stage struct {
 	task   bench.Task
 	site   site
 	kind   server
-	server bench.Spec   // of the container
-	port   uint16       // of the server; 0 = it says
-	client bench.Engine // that makes the client
-	beside bench.Spec   // of the client, but for its arguments
+	server bench.Spec   // of the server's container
+	port   uint16       // of the server; 0 = the server reports it
+	client bench.Engine // the engine that makes the client
+	beside bench.Spec   // of the client, without its arguments
 	cpus   struct{ client, server []int }
-	apart  bool // client and server are on CPUs of their own
-	room   int  // connections that an nginx of ours takes; 0 = it is another server
+	apart  bool // client and server run on separate CPUs
+	room   int  // connections that tare's nginx accepts; 0 = another server
 }
 
 // Setup implements bench.Fixturer.
@@ -70,7 +70,7 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	return s, nil
 }
 
-// stage makes what the trials of a cell have in common.
+// stage makes the stage of a cell.
 func (w workload) stage(ctx context.Context, t bench.Task) (*stage, error) {
 	spec, err := onNetwork(ctx, t)
 	if err != nil {
@@ -140,7 +140,7 @@ const (
 	tlsPort   = 443
 )
 
-// portFor is where a server listens; 0 = where its image says.
+// portFor returns the port of the server; 0 = the one that its image names.
 func (s *stage) portFor(asked string, own bool) (uint16, error) {
 	port, err := strconv.ParseUint(asked, 10, 16)
 	switch {
@@ -159,12 +159,11 @@ func (s *stage) portFor(asked string, own bool) (uint16, error) {
 	}
 }
 
-// portOf is where an image says that its service listens, or else where web servers
-// do.
+// portOf returns the port that an image names, or else the usual port of web servers.
 func (w workload) portOf(ctx context.Context, t bench.Task) (uint16, error) {
 	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
 	switch {
-	case errors.Is(err, image.ErrForeign): // only its engine knows it
+	case errors.Is(err, image.ErrForeign): // only the engine can read it
 		return imagePort, nil
 	case err != nil:
 		return 0, err
@@ -175,11 +174,11 @@ func (w workload) portOf(ctx context.Context, t bench.Task) (uint16, error) {
 	}
 }
 
-// onNetwork is the cell's specification with a network that a client reaches: where
-// the cell leaves it open a bridge, or the host's where the engine has none.
+// onNetwork returns the cell's Spec with a network on which a client can reach the
+// server: if the cell names none, a bridge, or the host's network if the engine has none.
 func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	spec := t.Spec
-	spec.Storage, spec.Data = "", "" // a server keeps none
+	spec.Storage, spec.Data = "", "" // a server keeps no data
 	if spec.Network != "" {
 		return spec, nil
 	}
@@ -189,21 +188,20 @@ func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 	return spec, err
 }
 
-// Reset implements bench.Fixture: what is about to be made is prepared.
+// Reset implements bench.Fixture: it prepares the containers of the trial.
 func (s *stage) Reset(ctx context.Context) error { return turns{s}.Reset(ctx) }
 
 // Remove implements bench.Fixture.
 func (s *stage) Remove(context.Context) error { return s.site.remove() }
 
-// path is what is asked for, and how long the answer is; -1 where that is not
-// known.
+// path returns the path to request, and the length of the answer; -1 = unknown.
 func (s *stage) path() (string, int64) {
 	if p := s.task.Params["path"]; p != "" {
 		return p, -1
 	}
 	size, err := unit.ParseBytes(s.task.Params["size"])
 	if err != nil {
-		return "/" + document, -1 // it was held to its rule
+		return "/" + document, -1 // cannot happen: size was validated
 	}
 	return "/" + document, size
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// shareOf reads a rate that is a part of what the slowest cell of those compared can
-// do, such as "70%".
+// shareOf reads a rate that is a share of the capacity of the slowest compared cell,
+// such as "70%".
 func shareOf(rate string) (share float64, ok bool) {
 	number, ok := strings.CutSuffix(rate, "%")
 	percent, err := strconv.ParseUint(number, 10, 8)
 	return float64(percent) / 100, ok && err == nil && percent >= 1 && percent <= 100
 }
 
-// capacities is what the slowest cell can do of those that are compared with one
-// another, in good answers per second, by their condition: whatever option differs
-// between them, they get the same rate.
+// capacities holds, by condition, the capacity of the slowest compared cell, in good
+// answers per second. So all cells of a condition get the same rate, whatever options
+// differ between them.
 type capacities struct {
 	mu     sync.Mutex
 	lowest map[string]float64
-	kept   map[part]float64 // the rates of a resumed run, in requests per second: it goes on with them
+	kept   map[part]float64 // the rates before a resumption, in requests per second, which are used again
 }
 
 // A part is a share of the capacity in a condition.
@@ -43,14 +43,14 @@ func newCapacities() *capacities {
 	return &capacities{lowest: map[string]float64{}, kept: map[part]float64{}}
 }
 
-// capacitiesOf are those of a task's run.
+// capacitiesOf returns the capacities of a task's run.
 func capacitiesOf(t bench.Task) *capacities {
-	// Making them cannot fail.
+	// Making it cannot fail.
 	all, _ := bench.InCommon(t.Common, "http capacities", func() (*capacities, error) { return newCapacities(), nil })
 	return all
 }
 
-// learn takes in what one cell can do.
+// learn takes the capacity of one cell into account.
 func (c *capacities) learn(condition string, capacity float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,14 +59,14 @@ func (c *capacities) learn(condition string, capacity float64) {
 	}
 }
 
-// keep takes in what a share was before the run was resumed.
+// keep sets the rate that a share had before the run was resumed.
 func (c *capacities) keep(condition string, share, rate float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept[part{condition, share}] = rate
 }
 
-// rate is a share of the capacity, in requests per second.
+// rate returns the rate of a share, in requests per second.
 func (c *capacities) rate(condition string, share float64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,16 +77,15 @@ func (c *capacities) rate(condition string, share float64) string {
 	return strconv.FormatFloat(rate, 'f', -1, 64)
 }
 
-// A cell's capacity is tried several times, and the least counts: one try may fall
-// into a moment in which the machine does more than it does for long. A moment in
-// which it answered nothing is no capacity.
+// A cell's capacity is measured several times, and the lowest counts: for a moment, a
+// machine may do more than it can sustain. A try without any answer does not count.
 const (
 	tries       = 5
 	shortestTry = 100 * time.Millisecond
 )
 
-// Learn implements bench.Learner: it finds out what the cell can do where that decides
-// the rate, unless the run was resumed and has one.
+// Learn implements bench.Learner: it measures the capacity of the cell if the rate is a
+// share, unless the run was resumed and has a rate.
 func (w workload) Learn(ctx context.Context, t bench.Task) error {
 	share, ok := shareOf(t.Params["rate"])
 	if !ok {
@@ -105,8 +104,8 @@ func (w workload) Learn(ctx context.Context, t bench.Task) error {
 	return errors.Join(s.rehearse(ctx), s.site.remove())
 }
 
-// rehearse finds out what the cell can do: its closed loop for a moment, several
-// times, of which nothing is kept.
+// rehearse measures the capacity of the cell: it runs the closed loop briefly, several
+// times, and keeps nothing else.
 func (s *stage) rehearse(ctx context.Context) (err error) {
 	closed := *s
 	closed.task.Params = maps.Clone(s.task.Params)
@@ -123,34 +122,34 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 		all[i], listeners[i] = &closed, listener
 	}
 	if err := cmp.Or(all.Work(ctx, bench.MeterOf(&clock, r), listeners), r.verdict()); err != nil {
-		return fmt.Errorf("what it can do at most: %w", err)
+		return fmt.Errorf("measure the capacity: %w", err)
 	}
 	capacitiesOf(s.task).learn(s.task.Condition, r.least)
 	return nil
 }
 
-// tryTime is how long a try takes: all together take as long as a trial.
+// tryTime is the length of one try: all tries together take as long as a trial.
 func tryTime(trial string) time.Duration {
-	d, _ := time.ParseDuration(trial) // was held to its rule
+	d, _ := time.ParseDuration(trial) // was validated
 	return max(d/tries, shortestTry)
 }
 
-// A rehearsal is a Recorder that keeps nothing but the least rate above zero.
+// A rehearsal is a Recorder that keeps only the lowest rate above zero.
 type rehearsal struct {
 	bench.Discard
 	least  float64 // 0 = none
-	failed []error // of the tries that did
+	failed []error // of the tries that failed
 }
 
-// hear is told how a try has ended.
+// hear takes the error of a try; nil if it succeeded.
 func (r *rehearsal) hear(err error) {
 	if err != nil {
 		r.failed = append(r.failed, err)
 	}
 }
 
-// verdict is the error of a cell that was not seen to do anything for long: what few
-// tries found would be the rate of every cell. On a busy machine one may fail.
+// verdict returns an error if too few tries succeeded: their result would be the rate of
+// every cell. On a busy machine, some tries may fail.
 func (r *rehearsal) verdict() error {
 	switch n := len(r.failed); {
 	case n > tries/2:

@@ -10,23 +10,23 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A site is a directory of the host with what a server needs: its content, its
-// configuration, and a place for what it writes.
+// A site is a directory of the host for a server: its content, its configuration, and
+// the files that it writes.
 type site struct{ dir string }
 
 func (s site) content() string { return filepath.Join(s.dir, "content") }
 func (s site) config() string  { return filepath.Join(s.dir, "config") }
 func (s site) state() string   { return filepath.Join(s.dir, "state") }
 
-// The files of the content: the one that is asked for, and a small page that
-// servers look for.
+// The files of the content: the one that clients request, and a small index page that
+// servers expect.
 const (
 	document = "document"
 	index    = "index.html"
 )
 
-// newSite makes a site below dir, with the content: a document of a size, of random
-// bytes, so that nothing on the way can make it smaller. Every user may read it.
+// newSite makes a site below dir. Its document has size random bytes, which cannot be
+// compressed on the way. Every user may read it.
 func newSite(dir string, size int64) (s site, err error) {
 	if s.dir, err = os.MkdirTemp(dir, "http-"); err != nil {
 		return s, err
@@ -66,8 +66,7 @@ func writeRandom(file string, size int64) error {
 	return errors.Join(err, f.Chmod(0o644), f.Close())
 }
 
-// mounts makes the site visible inside, at the same paths. A plain process sees
-// it as it is.
+// mounts makes the site visible inside, under the same paths. A plain process needs none.
 func (s site) mounts(e bench.Engine) []bench.Mount {
 	if _, plain := bench.As[bench.DataKeeper](e); plain {
 		return nil

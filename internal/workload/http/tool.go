@@ -15,15 +15,15 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A tool is a program of the host that is the client in place of tare's own.
+// A tool is a program of the host that replaces tare's own client.
 type tool struct {
 	supervise.Program
-	unknown []string // options of the workload
+	unknown []string // options of the workload that it does not have
 	ask     func(o question) []string
 	parse   func(output []byte, o question) (*load.Report, error)
 }
 
-// A question is what a tool is asked.
+// A question is the task of a tool.
 type question struct {
 	params  map[string]string
 	server  netip.AddrPort
@@ -40,13 +40,13 @@ func (q question) url() string {
 
 // seconds is an option that is a duration, in whole seconds, at least one.
 func (q question) seconds(name string) string {
-	d, _ := time.ParseDuration(q.params[name]) // was held to its rule
+	d, _ := time.ParseDuration(q.params[name]) // was validated
 	return strconv.FormatInt(int64(max(1, math.Ceil(d.Seconds()))), 10)
 }
 
 func (q question) keepAlive() bool { return q.params["keepalive"] == "yes" }
 
-// isOpen tells whether requests are sent when they are due.
+// isOpen reports whether the loop is open: requests are sent when they are due.
 func (q question) isOpen() bool { return q.params["rate"] != "0" }
 
 func tools() []*tool { return []*tool{ab(), wrk(), oha()} }
@@ -59,7 +59,7 @@ func toolNames() []string {
 	return names
 }
 
-// toolOf is the tool of a cell; nil where it has none.
+// toolOf returns the tool of a cell; nil if it has none.
 func toolOf(params map[string]string) *tool {
 	all := tools()
 	i := slices.IndexFunc(all, func(o *tool) bool { return o.Name == params["tool"] })
@@ -87,7 +87,7 @@ func (v *visit) askWith(ctx context.Context, t *tool) (*load.Report, error) {
 	return t.read(output, q)
 }
 
-// read makes a report of what a tool printed.
+// read turns the output of a tool into a report.
 func (t *tool) read(output []byte, q question) (*load.Report, error) {
 	r, err := t.parse(output, q)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *tool) read(output []byte, q question) (*load.Report, error) {
 		}
 	}
 	if r.Values[Requests] <= r.Values[Failed] {
-		return nil, fmt.Errorf("%s: not one good answer of %v", t.Name, r.Values[Requests])
+		return nil, fmt.Errorf("%s: none of %v requests got a good answer", t.Name, r.Values[Requests])
 	}
 	if r.Values[Failed] > 0 {
 		r.Notes = append(r.Notes, http.NoteFailed)
@@ -112,14 +112,14 @@ func (t *tool) read(output []byte, q question) (*load.Report, error) {
 	return r, nil
 }
 
-// A reader takes numbers out of a text that people read, and keeps what it did not
-// find.
+// A reader extracts numbers from a text for people, and keeps the first one that is
+// missing.
 type reader struct {
 	text    []byte
 	missing string
 }
 
-// number is what a form captures, or is named as missing.
+// number returns the number that form captures; if there is none, what is missing.
 func (r *reader) number(what string, form *regexp.Regexp) float64 {
 	v, ok := r.maybe(form)
 	if !ok && r.missing == "" {
@@ -128,7 +128,7 @@ func (r *reader) number(what string, form *regexp.Regexp) float64 {
 	return v
 }
 
-// maybe is what a form captures, where it is there.
+// maybe returns the number that form captures, if there is one.
 func (r *reader) maybe(form *regexp.Regexp) (float64, bool) {
 	found := form.FindSubmatch(r.text)
 	if found == nil {

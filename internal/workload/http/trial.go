@@ -28,19 +28,19 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return turns{s}.Work(ctx, m, []supervise.Listener{{Recorder: m, Err: func(err error) error { return err }}})
 }
 
-// A visit is the load of one stage: a server that runs, and where it is reached.
+// A visit is the load of one stage: a running server, and its address.
 type visit struct {
 	*stage
 	clock  bench.Clock
-	to     bench.Recorder // of the load that is measured; nil before one is
+	to     bench.Recorder // of the measured load; nil before there is one
 	server *supervise.Process
 	port   uint16
 	at     netip.AddrPort
-	rest   *proc.Usage // of the server when it had answered for the first time; nil = not known
+	rest   *proc.Usage // of the server after its first answer; nil = unknown
 }
 
-// whileItRuns ends what is done with the server when that ends, and says how it
-// did: a client tells only that it does not answer.
+// whileItRuns cancels do when the server ends, and returns how it ended: a client knows
+// only that the server does not answer.
 func (v *visit) whileItRuns(ctx context.Context, do func(context.Context) error) error {
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -54,7 +54,7 @@ func (v *visit) whileItRuns(ctx context.Context, do func(context.Context) error)
 		err = cause
 	}
 	end(nil)
-	<-ended // who waits may write into the output
+	<-ended // until then, Wait may still write to the output
 	return err
 }
 
@@ -80,7 +80,7 @@ func (v *visit) measure(ctx context.Context) error {
 	return nil
 }
 
-// find waits until the server answers, and learns the way there.
+// find waits until the server answers, and reads the path to it.
 func (v *visit) find(ctx context.Context) (err error) {
 	if v.port == 0 {
 		reports, err := v.server.Reports(ctx, 1)
@@ -89,7 +89,7 @@ func (v *visit) find(ctx context.Context) (err error) {
 		}
 		port, err := strconv.ParseUint(reports[0].Facts["port"], 10, 16)
 		if err != nil || port == 0 {
-			return fmt.Errorf("server: it does not say where it listens: %.80q", reports[0].Facts["port"])
+			return fmt.Errorf("server: it reports no valid port: %.80q", reports[0].Facts["port"])
 		}
 		v.port = uint16(port)
 	}
@@ -108,11 +108,11 @@ func (v *visit) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// readyTime is how long a server has to answer its first request.
+// readyTime is the time within which a server must answer its first request.
 const readyTime = 20 * time.Second
 
-// ready waits for the first good answer: this host asks or, where it cannot reach
-// the server, a client that can.
+// ready waits for the first good answer. This host sends the request or, if it cannot
+// reach the server, a client that can.
 func (v *visit) ready(ctx context.Context) error {
 	if v.stage.server.Reach == bench.ReachPeer {
 		once := map[string]string{"requests": "1", "connections": "1", "warmup": "0s", "wait": readyTime.String(), "timeout": "1s"}
@@ -132,20 +132,20 @@ func (v *visit) ready(ctx context.Context) error {
 	return err
 }
 
-// notReady says what to do about a server that gives no good answer: to ask it for
-// something else, or somewhere else where there was none at all.
+// notReady adds advice to the error of a server that gave no good answer: another path,
+// or another port if there was no answer at all.
 func notReady(err error) error {
 	if err == nil {
 		return nil
 	}
-	advice := "option path says what is asked for"
+	advice := "choose another path with option path"
 	if _, none := errors.AsType[*url.Error](err); none {
-		advice = "if it listens elsewhere, say where with option port"
+		advice = "if it listens on another port, set option port"
 	}
 	return fmt.Errorf("the server was %w (%v): %w: %s", supervise.ErrNotReady, readyTime, err, advice)
 }
 
-// load has the client do its work.
+// load runs the client.
 func (v *visit) load(ctx context.Context) (*load.Report, error) {
 	if tool := toolOf(v.task.Params); tool != nil {
 		return v.askWith(ctx, tool)
@@ -178,7 +178,7 @@ func (v *visit) ask(ctx context.Context, options map[string]string) (report *loa
 	return reports[0], nil
 }
 
-// program is the client: the agent or, for what that does not speak, tare itself.
+// program returns the argv of the client: the agent or, for TLS and HTTP/2, tare itself.
 func (v *visit) program(options map[string]string) ([]string, error) {
 	if !encrypted(v.task) {
 		return supervise.Loads(supervise.LoadOf(http.Name, options)), nil
@@ -188,7 +188,7 @@ func (v *visit) program(options map[string]string) ([]string, error) {
 	return append([]string{file, "agent", "load"}, supervise.LoadOf("https", options)...), err
 }
 
-// account reports what the server used.
+// account reports the usage of the server.
 func (v *visit) account(r *load.Report, before, after proc.Usage) {
 	v.to.Record(memoryLoad, float64(after.PSS))
 	sent, err1 := strconv.ParseFloat(r.Facts["sent"], 64)
@@ -202,14 +202,14 @@ func (v *visit) account(r *load.Report, before, after proc.Usage) {
 	if cpu > 0 {
 		v.to.Record(cpuEach, cpu/sent)
 	}
-	// The client is the limit where it has no CPU time left, and the server has.
+	// The client is the bottleneck if it has no CPU time left, but the server has.
 	const full, clearly = 0.95, 0.10
 	if client, ok := r.Values["http.client_cpu"]; ok && client >= full && share/float64(max(1, len(v.cpus.server))) <= client-clearly {
 		r.Notes = append(r.Notes, NoteLoadBound)
 	}
 }
 
-// A watch keeps the largest that a server was seen to use.
+// A watch keeps the largest memory usage of a server.
 type watch struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -217,7 +217,7 @@ type watch struct {
 	most   int64 // bytes
 }
 
-// watchEvery is how often: each look takes some 100 µs of CPU time.
+// watchEvery is the interval of the readings: each takes some 100 µs of CPU time.
 const watchEvery = 500 * time.Millisecond
 
 func (v *visit) watch(ctx context.Context) *watch {
@@ -240,7 +240,7 @@ func (v *visit) watch(ctx context.Context) *watch {
 	return w
 }
 
-// stop returns what the server has used, of its memory the most.
+// stop returns the usage of the server, with its largest memory usage.
 func (w *watch) stop(ctx context.Context) (proc.Usage, bool) {
 	w.cancel()
 	<-w.ended

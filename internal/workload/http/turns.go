@@ -8,12 +8,11 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// turns are stages of one cell that load the same server, one after the other: that
-// of the first.
+// turns are stages of one cell that load the same server, that of the first stage, one
+// after the other.
 type turns []*stage
 
-// Share implements supervise.Sharer: stages that want the same server can have one
-// together.
+// Share implements supervise.Sharer: stages that need the same server can share one.
 func (s *stage) Share(others ...bench.Fixture) (supervise.Shared, bool) {
 	all := turns{s}
 	for _, o := range others {
@@ -26,7 +25,7 @@ func (s *stage) Share(others ...bench.Fixture) (supervise.Shared, bool) {
 	return all, true
 }
 
-// alike tells whether two stages of one cell want the same server.
+// alike reports whether two stages of one cell need the same server.
 func (s *stage) alike(o *stage) bool {
 	for _, name := range serverOptions() {
 		if s.task.Params[name] != o.task.Params[name] {
@@ -36,7 +35,7 @@ func (s *stage) alike(o *stage) bool {
 	return s.room == o.room && reflect.DeepEqual(s.task.Spec, o.task.Spec)
 }
 
-// serverOptions are those that decide which server there is.
+// serverOptions lists the options on which the server depends.
 func serverOptions() []string {
 	return []string{"server", "root", "port", "size", "tls", "http2", "pin"}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// wrk has a closed loop, and counts what was answered until its time was over.
+// wrk has a closed loop, and counts the answers until its time is over.
 func wrk() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "wrk", Package: "package wrk"},
@@ -45,7 +45,7 @@ var (
 	wrkRate    = regexp.MustCompile(`(?m)^Requests/sec: +([0-9.]{1,20})`)
 )
 
-// parseWrk reads what wrk prints with --latency.
+// parseWrk reads the output of wrk with --latency.
 func parseWrk(output []byte) (*load.Report, error) {
 	total, latency := wrkTotal.FindSubmatch(output), wrkLatency.FindSubmatch(output)
 	in := &reader{text: output}
@@ -65,7 +65,7 @@ func parseWrk(output []byte) (*load.Report, error) {
 	}
 	status, _ := in.maybe(wrkStatus)
 	lost := wrkFailures(r, output)
-	// Its rate has answers with a bad status in it.
+	// wrk's rate includes answers with a bad status.
 	maps.Copy(r.Values, map[string]float64{
 		Rate: max(0, rate-status/elapsed), "http.transfer": bytes / elapsed, Elapsed: elapsed, Bytes: bytes,
 		Requests: answers + lost, Failed: lost + status, Failed + ".status": status,
@@ -79,7 +79,7 @@ func parseWrk(output []byte) (*load.Report, error) {
 	return r, nil
 }
 
-// wrkFailures reads the errors of sockets, where there were any.
+// wrkFailures reads the socket errors, if there were any.
 func wrkFailures(r *load.Report, output []byte) (sum float64) {
 	found := wrkErrors.FindSubmatch(output)
 	if found == nil {
@@ -90,8 +90,7 @@ func wrkFailures(r *load.Report, output []byte) (sum float64) {
 	return connect + read + write + late
 }
 
-// float is a number that has the form of one; more than one dot makes it NaN, and
-// the report impossible.
+// float parses digits and dots; more than one dot gives NaN, which makes the report fail.
 func float(text []byte) float64 {
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
@@ -100,12 +99,12 @@ func float(text []byte) float64 {
 	return v
 }
 
-// span is a time in seconds.
+// span converts a time to seconds.
 func span(text, unit []byte) float64 {
 	return float(text) * map[string]float64{"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}[string(unit)]
 }
 
-// size is a number of bytes; wrk counts in powers of 1024.
+// size converts a size to bytes; wrk uses powers of 1024.
 func size(text, unit []byte) float64 {
 	return float(text) * map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}[string(unit)]
 }

@@ -8,20 +8,21 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// cgroupMetrics are what the container's own cgroup counted.
+// cgroupMetrics returns the counters of the container's own cgroup.
 func cgroupMetrics() []bench.Metric {
 	counter := func(name, title, doc string) bench.Metric {
 		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: doc}
 	}
 	return []bench.Metric{
 		counter("cgroup.cpu_time", "CPU time inside the container", "User and system time of the container's cgroup."),
-		counter("cgroup.throttled_time", "time throttled by the CPU quota", "Time for which the container's cgroup was kept from running by its quota."),
+		counter("cgroup.throttled_time", "time throttled by the CPU quota",
+			"Time for which the quota kept the container's cgroup from running."),
 	}
 }
 
-// recordCgroup reports what the container's cgroup counted, where it has one
-// that outlives its process. That there is none is no error: many engines
-// remove the cgroup with the process.
+// recordCgroup reports the counters of the container's cgroup, if the cgroup outlives
+// the process. It is no error if there is none: many engines remove the cgroup with the
+// process.
 func (l *life) recordCgroup(ctx context.Context) {
 	cgrouper, ok := bench.As[bench.Cgrouper](l.engine)
 	if !ok {

@@ -11,13 +11,13 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// errEnded is the error of an operation that was to end a process which had
-// ended by itself. What engines do then takes a few milliseconds, which say
-// nothing of how long ending one takes.
-var errEnded = errors.New("the process had ended before")
+// errEnded is the error of stop or kill if the process had already ended by itself.
+// Engines then take a few milliseconds, which say nothing about the time to end a
+// running process.
+var errEnded = errors.New("the process had already ended")
 
-// end does an operation that ends the process inside. If there was nothing to
-// end, that is noted and no failure, and the operation has no time.
+// end does an operation that ends the process inside. If the process had already
+// ended, that is a note and no failure, and the operation has no time.
 func (l *life) end(name string, op func() error) error {
 	err := l.timed(name, op)
 	if errors.Is(err, errEnded) {
@@ -28,9 +28,8 @@ func (l *life) end(name string, op func() error) error {
 	return err
 }
 
-// hasEnded reports whether the process inside has ended by itself. It has not,
-// as far as tare knows, where the engine does not show its processes to tare. The
-// agent's does not end by itself.
+// hasEnded reports whether the process inside has ended by itself. It reports false if
+// the engine does not tell its processes. The agent does not end by itself.
 func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
 	o, ok := bench.As[bench.Overseer](l.engine)
 	if !ok || l.marks {
@@ -50,8 +49,7 @@ func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
 	return ended, err
 }
 
-// exit asks the engine how the container has ended. One that has not is waited
-// for, for a moment.
+// exit asks the engine how the container has ended, and waits briefly if it has not.
 func (l *life) exit(ctx context.Context) (bench.Exit, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
@@ -59,9 +57,9 @@ func (l *life) exit(ctx context.Context) (bench.Exit, bool) {
 	return exit, err == nil
 }
 
-// unlessEnded is the error of a signal, unless it comes of a process that had
-// ended. One that a signal has ended is not: then the engine has done what it was
-// asked for, and failed all the same.
+// unlessEnded returns err, the error of a signal, or errEnded if the process had already
+// ended by itself. If the signal ended the process, the engine did what was asked, and
+// failed nevertheless: then the error is err.
 func (l *life) unlessEnded(ctx context.Context, err error) error {
 	exit, ended := l.exit(ctx)
 	if ended && !slices.Contains([]int{killed, terminated}, exit.Code) {
@@ -70,7 +68,7 @@ func (l *life) unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// What a shell would say of a process that a signal has ended.
+// The exit statuses, as in a shell, of a process that a signal has ended.
 const (
 	killed     = 128 + int(syscall.SIGKILL)
 	terminated = 128 + int(syscall.SIGTERM)

@@ -9,25 +9,25 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A lane takes one container after the other through its life. It is the Clock of these
-// lives: the steps of a trial's own are for one goroutine, and end the whole trial when
-// they take too long.
+// A lane takes one container after the other through its lifecycle. It is the Clock of
+// these lifecycles, because the trial's own Clock is for one goroutine, and ends the
+// whole trial when a step takes too long.
 type lane struct {
-	bench.Clock               // the trial's, of which it has Now
+	bench.Clock               // the trial's; only Now is used
 	limit       time.Duration // of one operation; 0 = none
-	timer       *time.Timer   // ends the life under way when an operation takes too long; nil without a limit
+	timer       *time.Timer   // ends the current container's life when an operation takes too long; nil without a limit
 
-	ctx context.Context // of the life under way, which Step holds its operations to
+	ctx context.Context // of the current container's life; Step checks it
 
-	steps map[string][]float64 // of the life under way, each by itself
-	at    string               // the step that it is at
+	steps map[string][]float64 // times of the current container's steps, by name
+	at    string               // the current step
 
-	times             map[string][]float64 // of lives that came through: one each for a metric
-	series            map[string][]float64 // of lives that came through: every step
+	times             map[string][]float64 // of containers that succeeded: one value each, by metric
+	series            map[string][]float64 // of containers that succeeded: every step
 	through, failures int
-	early             bool           // some process had ended before it was to be ended
-	failedAt          map[string]int // lives that failed, by step
-	why               error          // of the first failure
+	early             bool           // some process had already ended before stop or kill
+	failedAt          map[string]int // number of failed containers, by step
+	why               error          // the first failure
 	failed            error          // the first clean-up that failed
 }
 
@@ -35,7 +35,7 @@ func newLane(trial bench.Clock, limit time.Duration) *lane {
 	return &lane{Clock: trial, limit: limit, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{}}
 }
 
-// run takes containers through their lives, one after the other.
+// run takes containers through their lifecycles, one after the other.
 func (l *lane) run(ctx context.Context, t bench.Task, iterations int) {
 	for range iterations {
 		if ctx.Err() != nil {
@@ -61,9 +61,9 @@ func (l *lane) fail(err error) {
 	}
 }
 
-// keep keeps the times of a life that came through. What spans several steps
-// is a series of its own. Output was taken only to know when the container is ready: the
-// time of its first instruction would lack what a life notes.
+// keep stores the times of a container that succeeded. A metric that spans several steps
+// is a series of its own. First is dropped: the output was read only to know when the
+// container is ready, and the note about its clock is missing.
 func (l *lane) keep(found map[string]float64) {
 	l.through++
 	delete(found, First)
@@ -78,9 +78,9 @@ func (l *lane) keep(found map[string]float64) {
 	}
 }
 
-// live takes one container through its life, which ends early when an
-// operation meets its time limit: the other containers of the trial go on. Attest is as
-// life has it. It returns what was found, by metric.
+// live takes one container through its lifecycle, and returns the values by metric. If
+// an operation reaches its time limit, this container fails, and the others of the trial
+// continue. attest is as in life.
 func (l *lane) live(
 	ctx context.Context, t bench.Task, attest func(bench.Spec, bench.Applied) error,
 ) (map[string]float64, error) {
@@ -99,7 +99,7 @@ func (l *lane) live(
 	err = life.run(ctx)
 	l.early = l.early || life.early
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = &bench.OpError{Op: l.at, Err: cause} // instead of the foreign words that an engine has for it
+		err = &bench.OpError{Op: l.at, Err: cause} // replaces the engine's error about an ended context
 	}
 	return life.found, err
 }
@@ -114,7 +114,7 @@ func (l *lane) Step(name string, op func() error) (bench.Span, error) {
 	begin := l.Now()
 	err := op()
 	end := l.Now()
-	if err == nil && l.ctx.Err() != nil { // it came back although its time was up
+	if err == nil && l.ctx.Err() != nil { // it succeeded, but after its time limit
 		err = context.Cause(l.ctx)
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (l *lane) Step(name string, op func() error) (bench.Span, error) {
 	return bench.Span{Begin: begin, End: end}, nil
 }
 
-// cleanupTime bounds the removal of a container that did not come through.
+// cleanupTime bounds the removal of a container that failed.
 const cleanupTime = 15 * time.Second
 
 // Cleanup implements bench.Clock.

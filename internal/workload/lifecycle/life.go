@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// life is one container under way.
+// life is the state of one container on its way through the sequence.
 type life struct {
 	clock    bench.Clock
 	engine   bench.Engine
@@ -22,28 +22,28 @@ type life struct {
 	argv     []string // of exec
 	grace    time.Duration
 	marks    bool // the process inside marks its own first and last instruction
-	listens  bool // the output is taken
-	early    bool // it had ended by itself before it was to be ended
+	listens  bool // the output is read
+	early    bool // the process had already ended before stop or kill
 	cgroups  func() (*cgroup.Hierarchy, error)
-	// attest takes what was applied, which is not read back where it is nil.
+	// attest checks what was applied; nil = it is not read back.
 	attest func(want bench.Spec, got bench.Applied) error
 
 	container   bench.Container // nil before it is created and after it is removed
-	sandbox     bench.Sandbox   // nil where there is none
+	sandbox     bench.Sandbox   // nil without one
 	out, errOut output
 	made        time.Duration              // spent until the container was created
-	spent       time.Duration              // in operations but start and wait
-	took        map[string][]time.Duration // by operations but start and wait
+	spent       time.Duration              // in all operations except start and wait
+	took        map[string][]time.Duration // by operation, except start and wait
 	started     bench.Span
-	exited      time.Duration // when the news of the exit came
+	exited      time.Duration // when the engine reported the exit
 	first, last time.Duration
 
-	found map[string]float64 // by metric
-	notes []string           // that qualify it, also where the life failed
+	found map[string]float64 // values by metric
+	notes []string           // of the sample, even if the life failed
 }
 
-// newLife reads what a task asks for. Its error wraps bench.ErrUnsupported
-// where the engine cannot do that.
+// newLife reads the options of a task. Its error wraps bench.ErrUnsupported if the
+// engine does not support them.
 func newLife(ctx context.Context, t bench.Task) (*life, error) {
 	s, err := parseSequence(t.Params["operations"])
 	if err != nil {
@@ -69,7 +69,7 @@ func newLife(ctx context.Context, t bench.Task) (*life, error) {
 	return l, s.check(ctx, t.Engine)
 }
 
-// run does every operation, and reports what spans several.
+// run does every operation, and then computes the metrics that span several.
 func (l *life) run(ctx context.Context) error {
 	defer l.leave()
 	for _, o := range l.sequence {
@@ -80,8 +80,8 @@ func (l *life) run(ctx context.Context) error {
 	return l.report()
 }
 
-// timed does an operation, and adds its time to what was spent. Its metric is
-// the mean where a sequence has it more than once.
+// timed does an operation and adds its time to spent. If the sequence has the operation
+// more than once, its metric is the mean.
 func (l *life) timed(name string, op func() error) error {
 	span, err := l.clock.Step(name, op)
 	if err != nil {
@@ -118,8 +118,8 @@ func (l *life) create(ctx context.Context) error {
 	return l.look(ctx)
 }
 
-// look does what lies between create and start and is not timed: it reads
-// back what was applied, and attaches to the output.
+// look does the untimed work between create and start: it reads back what was applied,
+// and attaches to the output.
 func (l *life) look(ctx context.Context) error {
 	if l.attest != nil {
 		_, err := l.clock.Step("inspect", func() error {
@@ -141,8 +141,8 @@ func (l *life) look(ctx context.Context) error {
 	return err
 }
 
-// start returns when the container runs and, where the process inside stays
-// and says so, once it is ready for what comes next; that is not timed.
+// start returns when the container runs. If the process inside stays and says when it is
+// ready for the next operation, start also waits for that, untimed.
 func (l *life) start(ctx context.Context) (err error) {
 	l.started, err = l.clock.Step(Start, func() error { return l.container.Start(ctx) })
 	if err != nil {
@@ -156,8 +156,8 @@ func (l *life) start(ctx context.Context) (err error) {
 	return err
 }
 
-// awaits reports whether the process inside says when it is ready for what
-// comes: before that, it would ignore SIGTERM.
+// awaits reports whether the process inside says when it is ready for the next
+// operation: before that, it would ignore SIGTERM.
 func (l *life) awaits() bool { return l.marks && l.listens && l.sequence.holds() }
 
 // wait waits for a process that ends by itself.
@@ -199,7 +199,7 @@ func (l *life) exec(ctx context.Context) error {
 	return err
 }
 
-// harmless is a signal that every process ignores unless it asks for it.
+// harmless is a signal that every process ignores by default.
 const harmless = syscall.SIGWINCH
 
 func (l *life) signal(ctx context.Context) error {
@@ -221,9 +221,8 @@ func (l *life) kill(ctx context.Context) error {
 	})
 }
 
-// stop stops the container with the engine's own means or with SIGTERM. A
-// process that has to be killed in the end has not stopped: that is an error,
-// and never a duration.
+// stop stops the container with the engine's own stop or with SIGTERM. A process that
+// has to be killed has not stopped: that is an error, and never a duration.
 func (l *life) stop(ctx context.Context) error {
 	early, err := l.hasEnded(ctx)
 	if err != nil {
@@ -273,7 +272,7 @@ func (l *life) terminate(ctx context.Context) error {
 }
 
 func (l *life) stubborn() error {
-	return fmt.Errorf("the first process ignores SIGTERM: it ran on for %v and had to be killed", l.grace)
+	return fmt.Errorf("the first process ignored SIGTERM for %v and had to be killed", l.grace)
 }
 
 func (l *life) remove(ctx context.Context) error {
@@ -300,7 +299,7 @@ func (l *life) remove(ctx context.Context) error {
 	return err
 }
 
-// leave removes what a life that was cut short leaves.
+// leave removes the container and the sandbox if the life ended early.
 func (l *life) leave() {
 	if c := l.container; c != nil {
 		l.clock.Cleanup(func(ctx context.Context) error { return bench.Dispose(ctx, l.engine, c) })
@@ -310,13 +309,13 @@ func (l *life) leave() {
 	}
 }
 
-// report derives the metrics that span several calls.
+// report computes the metrics that span several calls.
 func (l *life) report() error {
 	total := l.spent + l.started.Duration()
 	if l.exited != 0 {
 		total = l.spent + l.exited - l.started.Begin
 	}
-	if !l.early { // it would lack an operation
+	if !l.early { // otherwise an operation is missing in the sum
 		l.found[Total] = total.Seconds()
 	}
 	for name, all := range l.took {

@@ -1,5 +1,5 @@
-// Package lifecycle holds the workloads that take containers through their
-// life: one at a time (lifecycle), or many at once (throughput).
+// Package lifecycle has the workloads that take containers through their lifecycle:
+// one at a time (lifecycle), or many at once (throughput).
 package lifecycle
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-// The names of the metrics of the usual sequence, which are also those of the
-// operations. Those of the others are in operations.go.
+// The names of the metrics of the usual sequence, which are also names of operations.
+// The other operations are in operations.go.
 const (
 	First   = "first_instruction"
 	Total   = "total"
@@ -22,7 +22,7 @@ const (
 	Exit    = "exit"
 	Remove  = "remove"
 	Sandbox = "sandbox"
-	// StopSandbox and RemoveSandbox follow Remove where there is a sandbox.
+	// StopSandbox and RemoveSandbox follow Remove if there is a sandbox.
 	StopSandbox   = "stop_sandbox"
 	RemoveSandbox = "remove_sandbox"
 )
@@ -39,15 +39,17 @@ type workload struct {
 func (workload) Name() string { return "lifecycle" }
 
 func (workload) Doc() string {
-	return "One container from create to remove: how long until its first instruction, and each operation."
+	return "One container from create to remove: the time to its first instruction, and the time of each operation."
 }
 
 func (workload) Metrics() []bench.Metric {
 	metrics := []bench.Metric{
 		second(First, "time to first instruction", bench.Primary, bench.Ratio,
-			"From the call that creates the container (or its sandbox) to the first instruction of the process inside, by that process's own mark; waiting between create and start left out."),
-		second(Total, "whole life", bench.Primary, bench.Ratio,
-			"All operations added up; where the container ends by itself, the time from the call of start to the news of the exit among them."),
+			"From the call that creates the container (or its sandbox) to the first instruction of the process inside, "+
+				"by that process's own mark, without the time between create and start."),
+		second(Total, "full lifecycle", bench.Primary, bench.Ratio,
+			"Sum of all operations; if the container ends by itself, with the time from the call of start "+
+				"until the engine reports the exit."),
 	}
 	metrics = append(metrics, operationMetrics()...)
 	return append(metrics, cgroupMetrics()...)
@@ -57,7 +59,7 @@ func second(name, title string, role bench.Role, scale bench.Scale, doc string) 
 	return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}
 }
 
-// operationMetrics are the details: one for each operation.
+// operationMetrics returns the detail metrics: one for each operation.
 func operationMetrics() []bench.Metric {
 	var all []bench.Metric
 	add := func(name, title, doc string) {
@@ -66,13 +68,16 @@ func operationMetrics() []bench.Metric {
 	add(Sandbox, "sandbox", "From the call that makes the sandbox (pod) to its return.")
 	add(Create, "create", "From the call that creates the container to its return.")
 	add(Start, "start", "From the call that starts the container to its return.")
-	add(Exit, "exit", "From the last instruction of the process inside, by its own mark, to the moment at which the engine has said that it exited.")
+	add(Exit, "exit",
+		"From the last instruction of the process inside, by its own mark, until the engine reports its exit.")
 	add(Pause, "pause", "From the call that pauses the container to its return.")
 	add(Resume, "resume", "From the call that resumes the paused container to its return.")
-	add(Exec, "exec", "From the call that runs a further program inside to the news that it has exited.")
+	add(Exec, "exec", "From the call that runs another program inside until the engine reports its exit.")
 	add(Signal, "signal", "From the call that sends a signal to the first process, which ignores it, to its return.")
-	add(Stop, "stop", "From the call that stops the container, or sends SIGTERM where the engine has no stop, to the news that it has stopped by itself.")
-	add(Kill, "kill", "From the call that sends SIGKILL to the news of the exit.")
+	add(Stop, "stop",
+		"From the call that stops the container, or sends SIGTERM if the engine has no stop, until the engine "+
+			"reports that it has stopped.")
+	add(Kill, "kill", "From the call that sends SIGKILL until the engine reports the exit.")
 	add(Checkpoint, "checkpoint", "From the call that writes the container to disk to its return.")
 	add(Restore, "restore", "From the call that restores the container to its return.")
 	add(Remove, "remove", "From the call that removes the container to its return.")
@@ -83,11 +88,11 @@ func operationMetrics() []bench.Metric {
 
 // The codes of notes.
 const (
-	// NoteEndedEarly marks a sample in which the process inside had ended by itself
-	// before an operation came that ends it. That operation has no time.
+	// NoteEndedEarly marks a sample in which the process inside had already ended by
+	// itself before stop or kill. That operation has no time.
 	NoteEndedEarly = "ended-early"
-	// NoteLostContainers marks a sample of many containers, of which some failed
-	// and are in no time.
+	// NoteLostContainers marks a sample of many containers, some of which failed. No
+	// time includes those.
 	NoteLostContainers = "lost-containers"
 )
 
@@ -95,16 +100,17 @@ const (
 func (workload) Notes() []bench.Note {
 	return []bench.Note{{
 		Code: NoteEndedEarly,
-		Text: "the process in some containers of {cells} had ended before stop or kill came: there was " +
-			"nothing to end, and it has no time",
-		Advice: "give it a program that runs until it is ended, or write wait in place of stop and kill",
+		Text: "the process in some containers of {cells} had already exited before stop or kill was sent, " +
+			"so that operation was not timed",
+		Advice: "use a program that runs until it is stopped, or use wait instead of stop and kill",
 	}}
 }
 
 func (workload) Params() []bench.Param {
 	return append(lifeParams(), bench.Param{
 		Name: "population", Default: "0", Valid: between(0, maxPopulation),
-		Doc: "how many containers of the same kind run already; they are started before each trial and removed after it, untimed",
+		Doc: "number of containers of the same kind that already run; they are started before each trial and " +
+			"removed after it, untimed",
 	})
 }
 
@@ -114,7 +120,7 @@ func (workload) Check(ctx context.Context, t bench.Task) error {
 	return err
 }
 
-// Run takes one container through its life.
+// Run takes one container through its lifecycle.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	l, err := newLife(ctx, t)
 	if err != nil {
@@ -139,8 +145,8 @@ func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	return nil, nil
 }
 
-// holdSpec is spec with a process that stays until it gets SIGTERM, where the
-// image is tare's own and nothing else is to be run.
+// holdSpec returns spec with a process that stays until it gets SIGTERM, if the process
+// inside is tare's own choice.
 func holdSpec(spec bench.Spec) bench.Spec {
 	if isAgents(spec) {
 		spec.Argv = []string{agent.Path, "mark", "hold"}
@@ -153,8 +159,10 @@ func isAgents(spec bench.Spec) bool {
 	return len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
 }
 
-// errWait says why a container of tare's own image would never end.
-var errWait = fmt.Errorf("%w: the process of tare's own image, once used while it runs, does not end by itself: write stop or kill instead of wait, or name an image or argv", bench.ErrUnsupported)
+// errWait is the error of a sequence in which a container of tare's own image would
+// never end.
+var errWait = fmt.Errorf("%w: with these operations, the process of tare's own image does not end by itself: "+
+	"use stop or kill instead of wait, or set image or argv", bench.ErrUnsupported)
 
-// errExec says what an image that is not tare's needs for exec.
-var errExec = fmt.Errorf("%w: exec: what is to be run in this image? name it with the option exec", bench.ErrUnsupported)
+// errExec is the error of exec in a foreign image without option exec.
+var errExec = fmt.Errorf("%w: exec: no program to run in this image: set option exec", bench.ErrUnsupported)

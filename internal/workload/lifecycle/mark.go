@@ -7,11 +7,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// mark takes the first and the last instruction from what the process inside
-// printed, and reports the time to the first. Its clock is believed if both lie
-// between the call of start and the news of what came after; in a sandbox or VM
-// with a clock of its own they do not, and then the host's time of the first
-// output is taken for both.
+// mark reads the times of the first and the last instruction from the output of the
+// process inside, and reports the time to the first. It trusts that process's clock if
+// both times lie between the call of start and the end of the life so far. In a sandbox
+// or VM with a clock of its own they do not; then the host's time of the first output
+// stands for both.
 func (l *life) mark() error {
 	if !l.marks {
 		return nil

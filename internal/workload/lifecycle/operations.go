@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// The operations that a sequence is made of. Create, Start, Exit, Remove and
-// these are names of metrics too; Wait's metric is Exit.
+// The operations of a sequence, besides Create, Start and Remove. Their names are also
+// those of their metrics; only Wait's metric is Exit.
 const (
 	Wait       = "wait"
 	Pause      = "pause"
@@ -23,12 +23,12 @@ const (
 	Restore    = "restore"
 )
 
-// A state is what a container is in, between two operations.
+// A state is the state of a container between two operations, as a predicate.
 type state string
 
 const (
 	absent       state = "does not exist yet"
-	created      state = "is created and does not run yet"
+	created      state = "is created but not started"
 	running      state = "runs"
 	paused       state = "is paused"
 	checkpointed state = "is checkpointed"
@@ -42,7 +42,7 @@ type operation struct {
 	from []state
 	to   state
 	do   func(l *life, ctx context.Context) error
-	// lacks says what keeps an engine from it; nil where every engine can.
+	// lacks returns why an engine does not support it; nil = every engine does.
 	lacks func(ctx context.Context, e bench.Engine) error
 }
 
@@ -53,25 +53,25 @@ func operations() []operation {
 		{Create, []state{absent}, created, (*life).create, nil},
 		{Start, []state{created}, running, (*life).start, nil},
 		{Wait, run, exited, (*life).wait, nil},
-		{Pause, run, paused, by(Pause, bench.Pauser.Pause), capability[bench.Pauser]("pauses")},
-		{Resume, []state{paused}, running, by(Resume, bench.Pauser.Resume), capability[bench.Pauser]("pauses")},
-		{Exec, run, running, (*life).exec, capability[bench.Execer]("executes further programs in")},
-		{Signal, run, running, (*life).signal, capability[bench.Signaler]("sends signals to")},
+		{Pause, run, paused, by(Pause, bench.Pauser.Pause), capability[bench.Pauser]("pause")},
+		{Resume, []state{paused}, running, by(Resume, bench.Pauser.Resume), capability[bench.Pauser]("pause")},
+		{Exec, run, running, (*life).exec, capability[bench.Execer]("run another program in")},
+		{Signal, run, running, (*life).signal, capability[bench.Signaler]("send signals to")},
 		{Stop, run, exited, (*life).stop, cannotStop},
-		{Kill, run, exited, (*life).kill, capability[bench.Signaler]("sends signals to")},
+		{Kill, run, exited, (*life).kill, capability[bench.Signaler]("send signals to")},
 		{Checkpoint, run, checkpointed, by(Checkpoint, bench.Checkpointer.Checkpoint), cannotCheckpoint},
 		{Restore, []state{checkpointed}, running, by(Restore, bench.Checkpointer.Restore), cannotCheckpoint},
 		{Remove, []state{created, running, paused, checkpointed, exited}, removed, (*life).remove, nil},
 	}
 }
 
-// capability wants an engine that is a T, which does something with containers.
+// capability returns a check that an engine is a T, which can do something to containers.
 func capability[T any](does string) func(context.Context, bench.Engine) error {
 	return func(_ context.Context, e bench.Engine) error {
 		if _, ok := bench.As[T](e); ok {
 			return nil
 		}
-		return fmt.Errorf("%w: engine %s has nothing that %s containers", bench.ErrUnsupported, e.Name(), does)
+		return fmt.Errorf("%w: engine %s cannot %s containers", bench.ErrUnsupported, e.Name(), does)
 	}
 }
 
@@ -79,24 +79,24 @@ func cannotStop(ctx context.Context, e bench.Engine) error {
 	if _, ok := bench.As[bench.Stopper](e); ok {
 		return nil
 	}
-	return capability[bench.Signaler]("stops")(ctx, e)
+	return capability[bench.Signaler]("stop")(ctx, e)
 }
 
 func cannotCheckpoint(ctx context.Context, e bench.Engine) error {
 	c, ok := bench.As[bench.Checkpointer](e)
 	if !ok {
-		return capability[bench.Checkpointer]("checkpoints")(ctx, e)
+		return capability[bench.Checkpointer]("checkpoint")(ctx, e)
 	}
 	return c.Checkpointable(ctx)
 }
 
-// A sequence is what happens to a container, from create to remove.
+// A sequence lists the operations on a container, from create to remove.
 type sequence []operation
 
-// usual is the sequence of a container that ends by itself.
+// usual is the sequence for a container that ends by itself.
 const usual = "create,start,wait,remove"
 
-// parseSequence reads names with commas. Its error is a *bench.WordError.
+// parseSequence reads names, separated by commas. Its error is a *bench.WordError.
 func parseSequence(text string) (sequence, error) {
 	all := operations()
 	var s sequence
@@ -105,7 +105,7 @@ func parseSequence(text string) (sequence, error) {
 		name = strings.TrimSpace(name)
 		at := slices.IndexFunc(all, func(o operation) bool { return o.name == name })
 		if at < 0 {
-			return nil, wordError(i, "there is no operation %.40q; there are %s", name, strings.Join(operationNames(), ", "))
+			return nil, wordError(i, "there is no operation %.40q: use %s", name, strings.Join(operationNames(), ", "))
 		}
 		o := all[at]
 		if !slices.Contains(o.from, now) {
@@ -141,14 +141,14 @@ func (s sequence) has(name string) bool {
 	return slices.ContainsFunc(s, func(o operation) bool { return o.name == name })
 }
 
-// holds reports whether the process inside has to stay until it is ended.
+// holds reports whether the process inside must stay until stop or kill ends it.
 func (s sequence) holds() bool {
 	return slices.ContainsFunc(s, func(o operation) bool {
 		return !slices.Contains([]string{Create, Start, Wait, Remove}, o.name)
 	}) || !s.has(Wait) && s.has(Start)
 }
 
-// check reports what an engine lacks for the sequence.
+// check returns why an engine does not support the sequence.
 func (s sequence) check(ctx context.Context, e bench.Engine) error {
 	for _, o := range s {
 		if o.lacks == nil {

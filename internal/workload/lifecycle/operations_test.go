@@ -121,7 +121,7 @@ func TestStubbornProcess(t *testing.T) {
 			w := lifecycle.New()
 			p := map[string]string{"operations": "create,start,stop,remove", "grace": "3s"}
 			s := performSpec(t, w, wrap(f), clock, p, bench.Spec{Argv: []string{"/tare-agent", "stubborn"}})
-			if s.Outcome != bench.Failed || s.Operation != lifecycle.Stop || !strings.Contains(s.Reason, "ignores SIGTERM") || s.Values != nil {
+			if s.Outcome != bench.Failed || s.Operation != lifecycle.Stop || !strings.Contains(s.Reason, "ignored SIGTERM") || s.Values != nil {
 				t.Errorf("%s: %s in %q: %q, want a failed stop", name, s.Outcome, s.Operation, s.Reason)
 			}
 			if f.Live() != 0 {

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// most is how much of a container's output is kept.
+// most is how much of a container's output is kept, in bytes.
 const most = 4 << 10
 
-// output keeps the beginning of what a container prints, and when the first
-// byte came.
+// output keeps the beginning of a container's output, and the time of the first byte.
 type output struct {
-	now   func() time.Duration // nil where nobody asks
+	now   func() time.Duration // nil if nobody needs the time
 	began time.Duration        // when the first byte came, on the meter's clock
 
 	mu    sync.Mutex
 	bytes []byte
-	whole chan struct{} // closed when there is a line; nil where nobody asks
+	whole chan struct{} // closed when there is a line; nil if nobody waits for one
 }
 
-// open begins to note when output comes.
+// open makes the output keep the time of its first byte, and signal its first line.
 func (o *output) open(now func() time.Duration) { o.now, o.whole = now, make(chan struct{}) }
 
-// Write never fails, so that a container that prints without end is drained.
+// Write never fails, so that a container that prints too much does not block.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,7 +45,7 @@ func (o *output) line(ctx context.Context) error {
 	case <-o.whole:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the process inside has not said that it runs: %w", context.Cause(ctx))
+		return fmt.Errorf("the process inside did not report that it is ready: %w", context.Cause(ctx))
 	}
 }
 
@@ -57,11 +56,11 @@ func (o *output) text() []byte {
 	return bytes.Clone(o.bytes)
 }
 
-// said quotes the first line, for the end of an error.
+// said quotes the first line, to be appended to an error.
 func (o *output) said() string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(o.text()), []byte("\n"))
 	if len(line) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; it said %.200q", line)
+	return fmt.Sprintf("; it printed %.200q", line)
 }

@@ -14,20 +14,22 @@ const (
 	defaultGrace  = "10s"
 )
 
-// lifeParams are the options of one life.
+// lifeParams returns the options of both workloads.
 func lifeParams() []bench.Param {
 	return []bench.Param{
 		{
 			Name: "operations", Default: usual, Valid: validSequence,
-			Doc: "what happens to each container, in this order: " + strings.Join(operationNames(), ", "),
+			Doc: "operations on each container, as an ordered list of: " + strings.Join(operationNames(), ", "),
 		},
 		{
 			Name: "grace", Default: defaultGrace, Valid: func(s string) error { _, err := parseGrace(s); return err },
-			Doc: "how long stop waits for the process to end after SIGTERM: whole seconds, such as 10s, and the same for every engine",
+			Doc: "how long stop waits for the process to end after SIGTERM, in whole seconds, such as 10s; the " +
+				"same for every engine",
 		},
 		{
 			Name: "exec", Default: "",
-			Doc: "program and arguments of exec, as a list; for tare's own image the default is one that ends at once",
+			Doc: "program and arguments for exec, as a list; default for tare's own image: a program that exits at " +
+				"once",
 		},
 	}
 }
@@ -35,12 +37,12 @@ func lifeParams() []bench.Param {
 func parseGrace(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < time.Second || d > time.Hour || d%time.Second != 0 {
-		return 0, fmt.Errorf("%.40q is not a number of whole seconds between 1s and 1h", s)
+		return 0, fmt.Errorf("%.40q is not a duration in whole seconds between 1s and 1h", s)
 	}
 	return d, nil
 }
 
-// between makes a rule for whole numbers.
+// between returns the Valid function of an option that is a whole number.
 func between(low, high int) func(string) error {
 	return func(s string) error {
 		if n, err := strconv.Atoi(s); err != nil || n < low || n > high {
@@ -50,7 +52,7 @@ func between(low, high int) func(string) error {
 	}
 }
 
-// number reads an option that was held to its rule.
+// number reads a validated option.
 func number(t bench.Task, name string) int {
 	n, _ := strconv.Atoi(t.Params[name])
 	return n

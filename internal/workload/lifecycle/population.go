@@ -9,12 +9,11 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// helpers is how many containers are started or removed at once where that is
-// not timed.
+// helpers is the number of containers that are started or removed at once, untimed.
 const helpers = 4
 
-// A crowd is the containers among which the measured one lives. They are there
-// only for the trials of their cell.
+// A crowd is the other containers that run beside the measured one. They exist only
+// during trials of their cell.
 type crowd struct {
 	task bench.Task
 	size int
@@ -47,8 +46,8 @@ func (c *crowd) add(ctx context.Context, spec bench.Spec) error {
 	return member.Start(ctx)
 }
 
-// Rest implements bench.Rester: it removes the crowd. Those that stay are
-// removed by the next call.
+// Rest implements bench.Rester: it removes the crowd. The next call retries the
+// containers that it could not remove.
 func (c *crowd) Rest(ctx context.Context) error {
 	members := c.members
 	removed := make([]bool, len(members))
@@ -59,7 +58,7 @@ func (c *crowd) Rest(ctx context.Context) error {
 	})
 	c.members = nil
 	for i, member := range members {
-		if !removed[i] { // also those that were not tried after an error
+		if !removed[i] { // with those that were not tried after an error
 			c.members = append(c.members, member)
 		}
 	}
@@ -69,8 +68,8 @@ func (c *crowd) Rest(ctx context.Context) error {
 // Remove implements bench.Fixture.
 func (c *crowd) Remove(ctx context.Context) error { return c.Rest(ctx) }
 
-// together calls do for 0 to n-1, a few at a time. After an error it begins no
-// more of them.
+// together calls do for 0 to n-1, a few at a time. After an error it starts no more
+// calls.
 func together(n int, do func(i int) error) error {
 	var mu sync.Mutex
 	var errs []error

@@ -13,14 +13,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Rate and Errors are the metrics of throughput that are not of an operation.
+// Rate and Errors are the metrics of throughput that do not belong to an operation.
 const (
 	Rate   = "rate"
 	Errors = "errors"
 )
 
-// NewThroughput returns the workload that takes many containers through their
-// lives at once.
+// NewThroughput returns the workload that takes many containers through their lifecycle
+// at once.
 func NewThroughput() bench.Workload { return throughput{} }
 
 type throughput struct{}
@@ -28,14 +28,15 @@ type throughput struct{}
 func (throughput) Name() string { return "throughput" }
 
 func (throughput) Doc() string {
-	return "Containers per second: lanes side by side, each taking one container after the other through the same operations."
+	return "Containers per second: parallel lanes, each taking one container after the other through the same " +
+		"operations."
 }
 
-// percentiles are those reported of each operation's times in one trial.
+// percentiles lists the percentiles of each operation's times in one trial.
 func percentiles() []float64 { return []float64{0.5, 0.9, 0.99} }
 
-// beyond is how many values must lie beyond a percentile that is told: of five
-// containers the 99th percentile would be the slowest, and chance.
+// beyond is how many values must lie beyond a percentile for it to be reported: of five
+// containers, the 99th percentile would be the slowest one, by chance.
 const beyond = 10
 
 func percentileName(metric string, p float64) string {
@@ -45,19 +46,24 @@ func percentileName(metric string, p float64) string {
 func (throughput) Metrics() []bench.Metric {
 	all := []bench.Metric{{
 		Name: Rate, Title: "containers per second", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio,
-		Doc: "Containers that went through all operations, divided by the time from the begin of the first to the end of the last. Preparing bundles and images is not in it. Before a stop, a look whether a program that is not tare's own still runs is in it.",
+		Doc: "Containers that completed all operations, divided by the time from the beginning of the first to the " +
+			"end of the last. It does not include the preparation of bundles and images. It includes the check, " +
+			"before a stop, whether a foreign program still runs.",
 	}, {
-		Name: Errors, Title: "containers that failed", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
-		Doc: "Containers of which an operation failed. Their times are in no other number.",
+		Name: Errors, Title: "failed containers", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
+		Doc: "Containers with a failed operation. No other number includes their times.",
 	}}
-	for _, m := range append([]bench.Metric{second(Total, "whole life", bench.Detail, bench.Difference, "All operations of one container added up.")}, operationMetrics()...) {
+	total := second(Total, "full lifecycle", bench.Detail, bench.Difference, "Sum of all operations on one container.")
+	for _, m := range append([]bench.Metric{total}, operationMetrics()...) {
 		if m.Name == Exit {
-			continue // nobody listens to the process inside
+			continue // the output of the process inside is not read
 		}
 		for _, p := range percentiles() {
 			all = append(all, bench.Metric{
 				Name: percentileName(m.Name, p), Title: fmt.Sprintf("%s, p%g", m.Title, p*100), Unit: m.Unit, Better: m.Better, Role: bench.Detail, Scale: bench.Difference,
-				Doc: fmt.Sprintf("%s Percentile %g of the containers of a trial, where at least 10 lie beyond it.", m.Doc, p*100),
+				Doc: fmt.Sprintf(
+					"%s Percentile %g over the containers of a trial, if at least 10 lie beyond it.",
+					m.Doc, p*100),
 			})
 		}
 	}
@@ -73,8 +79,8 @@ const (
 func (throughput) Notes() []bench.Note {
 	return append(workload{}.Notes(), bench.Note{
 		Code: NoteLostContainers,
-		Text: "some containers of {cells} failed: they are counted, and their times are in no number",
-		Advice: "see why: take fewer at once, or run the same operations with workload lifecycle, which says " +
+		Text: "some containers of {cells} failed: they are counted, but no number includes their times",
+		Advice: "use fewer at once, or run the same operations with workload lifecycle, which shows " +
 			"what failed",
 	})
 }
@@ -82,8 +88,9 @@ func (throughput) Notes() []bench.Note {
 func (throughput) Params() []bench.Param {
 	return append(
 		lifeParams(),
-		bench.Param{Name: "concurrency", Default: "1", Valid: between(1, maxConcurrency), Doc: "how many lanes there are side by side"},
-		bench.Param{Name: "iterations", Default: "10", Valid: between(1, maxIterations), Doc: "how many containers each lane takes through the operations in one trial"},
+		bench.Param{Name: "concurrency", Default: "1", Valid: between(1, maxConcurrency), Doc: "number of parallel lanes"},
+		bench.Param{Name: "iterations", Default: "10", Valid: between(1, maxIterations), Doc: "number of " +
+			"containers that each lane takes through the operations in one trial"},
 	)
 }
 
@@ -98,9 +105,9 @@ func (throughput) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) 
 	return staging{t}, nil
 }
 
-// staging has the engine prepare every container of a trial before it begins,
-// so that what a runtime knows nothing of (unpacking, overlay mounts) is in no
-// number. Engines for which once is enough make little of being asked again.
+// staging lets the engine prepare every container before a trial begins, so that no
+// number includes unpacking and overlay mounts, which are not the runtime's work. For
+// engines that need to prepare only once, further calls cost little.
 type staging struct{ task bench.Task }
 
 func (s staging) Reset(ctx context.Context) error {
@@ -118,8 +125,8 @@ func (s staging) Reset(ctx context.Context) error {
 
 func (staging) Remove(context.Context) error { return nil }
 
-// Run lets the lanes go. One container before them is looked at, untimed: what
-// the engine applied to it, it applies to the others.
+// Run runs the lanes. One container before them is attested, untimed: the engine treats
+// the others alike.
 func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	first := newLane(m, t.OpTime)
 	_, err := first.live(ctx, t, m.Applied)
@@ -130,8 +137,8 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	for i := range lanes {
 		lanes[i] = newLane(m, t.OpTime)
 	}
-	// The runner keeps tare to one processor of Go's scheduler. Where tare is the engine
-	// itself (native, floor), its lanes would wait for one another there; all cells are alike.
+	// The runner limits Go's scheduler to one processor. If tare is the engine itself
+	// (native, floor), its lanes would wait for one another. All cells get the same limit.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(len(lanes), runtime.NumCPU())))
 	begin := m.Now()
 	var all sync.WaitGroup
@@ -142,8 +149,8 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return conclude(ctx, m, lanes, m.Now()-begin)
 }
 
-// conclude reports what the lanes found. A trial of which no container came
-// through, that was cut short, or that could not remove one has failed.
+// conclude reports the results of the lanes. The trial has failed if no container
+// succeeded, if it was canceled, or if it could not remove a container.
 func conclude(ctx context.Context, to bench.Recorder, lanes []*lane, took time.Duration) error {
 	all := join(lanes)
 	if ctx.Err() != nil || all.through == 0 || all.failed != nil {
@@ -176,8 +183,8 @@ func conclude(ctx context.Context, to bench.Recorder, lanes []*lane, took time.D
 	return nil
 }
 
-// join adds the lanes up, in their order: of their failures it keeps the first,
-// and every clean-up that failed.
+// join sums up the lanes, in their order. It keeps the first failure, and every clean-up
+// that failed.
 func join(lanes []*lane) *lane {
 	all := newLane(nil, 0)
 	for _, l := range lanes {
@@ -201,16 +208,16 @@ func join(lanes []*lane) *lane {
 	return all
 }
 
-// ErrorsAt begins the name of a series with one value: how many containers
-// failed at the operation that follows.
+// ErrorsAt and the name of an operation name a series with one value: the number of
+// containers that failed in that operation.
 const ErrorsAt = "errors."
 
-// seriesNames are the series that there can be, in seconds: of the whole life
-// and of each operation. What else happens to a container is not timed.
+// seriesNames lists all possible series, in seconds: the full lifecycle and each
+// operation. Other work on a container is not timed.
 func seriesNames() []string {
 	return slices.Concat([]string{Total, Sandbox}, operationNames(), []string{StopSandbox, RemoveSandbox})
 }
 
-// nearestRank is that of the smallest of n sorted values, from 1, that at least the
-// share p of them does not exceed.
+// nearestRank returns the rank, from 1, of percentile p (0 to 1) in n sorted values: the
+// smallest value that at least the share p of the values does not exceed.
 func nearestRank(n int, p float64) int { return max(int(math.Ceil(p*float64(n))), 1) }

@@ -179,7 +179,7 @@ func TestThroughputEveryOperationHangs(t *testing.T) {
 					config.Faults = append(config.Faults, enginetest.Fault{Op: enginetest.OpStart, Call: call, Delay: enginetest.Forever})
 				}
 				s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "2"})
-				if s.Outcome != bench.TimedOut || s.Operation != "start" || s.Reason != "start: the operation met its time limit of 2m0s" {
+				if s.Outcome != bench.TimedOut || s.Operation != "start" || s.Reason != "start: the operation reached its time limit of 2m0s" {
 					t.Errorf("%s in %q: %s", s.Outcome, s.Operation, s.Reason)
 				}
 			})

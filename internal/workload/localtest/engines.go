@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-// Native makes plain processes, and is closed after the test.
+// Native returns the engine of plain processes, which is closed after the test.
 func Native(t testing.TB) *native.Engine {
 	t.Helper()
 	site := enginetest.NewSite(t, imagetest.Library(t))
@@ -25,8 +25,8 @@ func Native(t testing.TB) *native.Engine {
 	return e
 }
 
-// Docker is the machine's, and is closed after the test. The test ends here where
-// there is none (see enginetest.Require).
+// Docker returns this machine's Docker, which is closed after the test. The test ends
+// here if there is none (see enginetest.Require).
 func Docker(t testing.TB) bench.Engine {
 	t.Helper()
 	site := enginetest.NewSite(t, imagetest.Library(t))

@@ -1,5 +1,5 @@
-// Package memory is the workload that moves memory, inside and outside of a
-// container: how many bytes per second, and how long one access takes.
+// Package memory is the workload that measures memory bandwidth and latency, inside and
+// outside of a container.
 package memory
 
 import (
@@ -22,20 +22,29 @@ type workload struct{}
 func (workload) Name() string { return memory.Name }
 
 func (workload) Doc() string {
-	return "Memory: bytes per second read, written, copied and computed with, and the time of one access over working sets of several sizes."
+	return "Memory: bandwidth of read, write, copy and triad, and the latency of one access in working sets of " +
+		"several sizes."
 }
 
 func (workload) Metrics() []bench.Metric {
 	all := []bench.Metric{
-		bandwidth(memory.Copy, "copying memory", bench.Primary, "Bytes read and written per second while one array is copied to another (b = a)."),
-		latency(memory.Latency, "memory access", bench.Primary, "Time of one access in the quickest chunks (first percentile), each access waiting for the one before it, over the largest power of two that an array has room for."),
-		bandwidth(memory.Read, "reading memory", bench.Detail, "Bytes read per second while the words of an array are added up."),
-		bandwidth(memory.Write, "writing memory", bench.Detail, "Bytes written per second while every word of an array is set."),
-		bandwidth(memory.Triad, "computing with memory", bench.Detail, "Bytes read and written per second while one array is made of two others (c = a + 3b)."),
+		bandwidth(memory.Copy, "memory copy", bench.Primary,
+			"Bytes read and written per second while one array is copied to another (b = a)."),
+		latency(memory.Latency, "memory latency", bench.Primary,
+			"Time of one access in the fastest chunks (first percentile), where each access waits for the one "+
+				"before it; the working set is the largest power of two that fits into an array."),
+		bandwidth(memory.Read, "memory read", bench.Detail,
+			"Bytes read per second while the words of an array are summed."),
+		bandwidth(memory.Write, "memory write", bench.Detail,
+			"Bytes written per second while every word of an array is set."),
+		bandwidth(memory.Triad, "memory triad", bench.Detail,
+			"Bytes read and written per second while one array is computed from two others (c = a + 3b, as in "+
+				"STREAM)."),
 	}
 	for _, size := range memory.Sizes(memory.MaxSize) {
 		name := memory.LatencyOf(size)
-		all = append(all, latency(name, "access within "+name[len(memory.Latency)+1:], bench.Detail, "As "+memory.Latency+", over a part of the array."))
+		all = append(all, latency(name, "memory latency, "+name[len(memory.Latency)+1:], bench.Detail, "Like "+memory.Latency+
+			", with a part of the array as the working set."))
 	}
 	return append(all, supervise.Counters()...)
 }
@@ -48,22 +57,28 @@ func latency(name, title string, role bench.Role, doc string) bench.Metric {
 	return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: bench.Ratio, Doc: doc}
 }
 
-// auto is the size that is made of the machine's last-level cache.
+// auto is the size that depends on the machine's last-level cache.
 const auto = "auto"
 
 func (workload) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "how long to measure in one trial, half of it bandwidth and half latency: a duration from 10ms to 10m"},
-		{Name: "size", Default: auto, Valid: validSize, Doc: "of each of the three arrays, such as 64MiB; auto: a power of two, at least four times this host's last-level cache, from 64MiB to 1GiB"},
-		{Name: "threads", Default: "1", Valid: validBy("threads"), Doc: "how many threads move memory at once: a number, or all for as many as there are CPUs to run on; latency has one"},
-		{Name: "pages", Default: memory.Normal, Valid: validBy("pages"), Doc: "normal, transparent (huge pages that the kernel makes) or huge (huge pages that were set aside)"},
-		{Name: "tool", Default: "", Valid: bench.OneOf("", sysbench.Name), Doc: "sysbench: the host's sysbench, packed into an image of its own; it gives memory.read and memory.write alone, which then have to decide: --primary memory.read,memory.write"},
-		{Name: "block", Default: "1MiB", Valid: validBytes, Doc: "what sysbench reads or writes at a time"},
-		{Name: "total", Default: "10GiB", Valid: validBytes, Doc: "how much sysbench reads, and how much it writes"},
+		{Name: "time", Default: "1s", Valid: validBy("time"), Doc: "measured time of one trial, from 10ms to 10m: " +
+			"half for bandwidth and half for latency"},
+		{Name: "size", Default: auto, Valid: validSize, Doc: "size of each of the three arrays, such as 64MiB; " +
+			"auto: a power of two from 64MiB to 1GiB, at least four times this host's last-level cache"},
+		{Name: "threads", Default: "1", Valid: validBy("threads"), Doc: "number of threads for bandwidth, " +
+			"or all: one for each available CPU; latency uses one"},
+		{Name: "pages", Default: memory.Normal, Valid: validBy("pages"), Doc: "normal, transparent (huge pages " +
+			"made by the kernel) or huge (reserved huge pages)"},
+		{Name: "tool", Default: "", Valid: bench.OneOf("", sysbench.Name), Doc: "sysbench: use the host's sysbench, packed into an " +
+			"image; it measures only memory.read and memory.write, so also set --primary memory.read,memory.write"},
+		{Name: "block", Default: "1MiB", Valid: validBytes, Doc: "block size of sysbench"},
+		{Name: "total", Default: "10GiB", Valid: validBytes, Doc: "bytes that sysbench reads, and bytes that it " +
+			"writes"},
 	}
 }
 
-// validBy holds a value to the load's own rule.
+// validBy checks an option with the load's own rule.
 func validBy(option string) func(string) error {
 	return func(value string) error { return load.Valid(option, value, memory.Valid) }
 }
@@ -119,7 +134,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	return supervise.Work(ctx, t, m)
 }
 
-// options are those of the load.
+// options returns the options of the load.
 func options(t bench.Task) map[string]string {
 	all := map[string]string{}
 	for _, key := range []string{"time", "size", "threads", "pages"} {
@@ -131,7 +146,7 @@ func options(t bench.Task) map[string]string {
 	return all
 }
 
-// sizeFor is the size of arrays that a cache has no room for, the same in every
+// sizeFor returns a size of arrays that do not fit into a cache. It is the same in every
 // cell.
 func sizeFor(cache int64) int64 {
 	size := int64(64 << 20)

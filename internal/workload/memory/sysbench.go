@@ -15,7 +15,7 @@ import (
 
 var sysbench = supervise.Program{Name: "sysbench", Package: "package sysbench"}
 
-// sysbenchJobs read and write one block over and over, all threads the same one.
+// sysbenchJobs read and write one block again and again; all threads share it.
 func sysbenchJobs(t bench.Task) []supervise.Job {
 	job := func(operation, metric string) supervise.Job {
 		return sysbench.Job(t.Spec, sysbenchArgs(t, operation), func(output []byte) (*load.Report, error) {
@@ -32,7 +32,7 @@ func sysbenchJobs(t bench.Task) []supervise.Job {
 }
 
 func sysbenchArgs(t bench.Task, operation string) []string {
-	block, _ := bytesOf(t.Params["block"]) // was held to its rule, as was the other
+	block, _ := bytesOf(t.Params["block"]) // both were validated
 	total, _ := bytesOf(t.Params["total"])
 	return []string{
 		"memory", "--memory-oper=" + operation, "--memory-scope=global", "--memory-access-mode=seq",
@@ -41,7 +41,7 @@ func sysbenchArgs(t bench.Task, operation string) []string {
 	}
 }
 
-// sysbenchRate finds the bytes per second in what sysbench 1.0 prints.
+// sysbenchRate finds the bytes per second in the output of sysbench 1.0.
 func sysbenchRate(output []byte) (rate float64, ok bool) {
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
 		_, after, found := strings.Cut(lines.Text(), " MiB transferred (")

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// iperf3 measures throughput, and says so as JSON.
+// iperf3 measures throughput, and reports as JSON.
 func iperf3() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "iperf3", Package: "package iperf3"},
@@ -39,7 +39,7 @@ func iperfClient(o toolOptions, server netip.AddrPort) []string {
 	}
 	size := o.params["size"]
 	if o.has("protocol", "udp") {
-		rate, _ := strconv.ParseInt(o.params["rate"], 10, 64) // was held to its rule
+		rate, _ := strconv.ParseInt(o.params["rate"], 10, 64) // was validated
 		args = append(args, "-u", "-b", strconv.FormatInt(rate*8, 10))
 		if size == "" {
 			size = "1440"
@@ -54,7 +54,7 @@ func iperfClient(o toolOptions, server netip.AddrPort) []string {
 	return args
 }
 
-// What is read of iperf3's JSON, of version 3.6 and later.
+// The part of iperf3's JSON that is used, of version 3.6 and later.
 type (
 	iperfOutput struct {
 		Error string `json:"error"`
@@ -78,7 +78,7 @@ type (
 	}
 )
 
-// parseIperf reads what the client prints with -J.
+// parseIperf reads the output of the client with -J.
 func parseIperf(output []byte, datagrams bool) (*load.Report, error) {
 	var o iperfOutput
 	if err := json.Unmarshal(output, &o); err != nil {
@@ -111,7 +111,7 @@ func parseIperf(output []byte, datagrams bool) (*load.Report, error) {
 	return r, nil
 }
 
-// rateOf adds up bytes per second.
+// rateOf sums bytes per second.
 func rateOf(sums []*iperfSum) (rate float64) {
 	for _, s := range sums {
 		rate += s.Bytes / s.Seconds
@@ -119,11 +119,11 @@ func rateOf(sums []*iperfSum) (rate float64) {
 	return rate
 }
 
-// iperfDatagrams are the share that was lost, and the mean jitter in seconds.
+// iperfDatagrams returns the share of lost datagrams, and the mean jitter in seconds.
 func iperfDatagrams(came []*iperfSum) (loss, jitter float64) {
 	var lost, all float64
 	for _, s := range came {
-		lost += max(0, s.Lost) // what comes late can make it negative
+		lost += max(0, s.Lost) // late datagrams can make it negative
 		all += s.Packets
 		jitter += s.Jitter / 1000 / float64(len(came))
 	}

@@ -1,9 +1,9 @@
-// Package net has the workloads of the network: a server in the container, a
-// client beside it, and what a request or a stream of bytes takes between them.
+// Package net has the workloads of the network: a server in the container, a client
+// outside of it, and the round trips or the throughput between them.
 //
-// The server is tare's own agent, or the host's sockperf or iperf3, in the
-// cell's container. The client is a plain process of this host or, where the
-// cell's Reach is "peer", a container beside the server's.
+// The server is tare's own agent, or the host's sockperf or iperf3, in the cell's
+// container. The client is a plain process of this host or, if the cell's Reach is
+// "peer", a second container.
 package net
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// serverPort is where a server listens that has a network of its own.
+// serverPort is the port of a server that has a network of its own.
 const serverPort = 4810
 
-// tokenVariable is where client and server find the token that they share.
+// tokenVariable is the environment variable with the token that client and server share.
 const tokenVariable = "TARE_NET_TOKEN"
 
 // check is Check of both workloads.
@@ -29,9 +29,9 @@ func check(w bench.Workload, t bench.Task, by *tool) error {
 	var why string
 	switch _, reachable := bench.As[bench.Addresser](t.Engine); {
 	case !reachable:
-		why = fmt.Sprintf("engine %s does not tell where its containers are reached", t.Engine.Name())
+		why = fmt.Sprintf("engine %s does not tell the addresses of its containers", t.Engine.Name())
 	case spec.Network == "none":
-		why = "network none: nobody can reach the container: use network host or bridge"
+		why = "network none: the container cannot be reached: use network host or bridge"
 	case len(spec.Argv) > 0 || spec.Image != "" && spec.Image != bench.AgentImage:
 		why = "the workload brings its own server: leave image and argv out"
 	default:
@@ -40,20 +40,20 @@ func check(w bench.Workload, t bench.Task, by *tool) error {
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }
 
-// A stage is what the trials of one cell have in common.
+// A stage is what the trials of one cell share.
 type stage struct {
 	task   bench.Task
-	server bench.Spec   // of the container
-	client bench.Engine // that makes the client
-	beside bench.Spec   // of the client, but for its arguments
+	server bench.Spec   // of the server's container
+	client bench.Engine // the engine that makes the client
+	beside bench.Spec   // of the client, without its arguments
 
 	tool    *tool // nil for tare's own agent
 	options toolOptions
 }
 
-// setUp decides on what network the server is, and where the client.
+// setUp decides on which network the server is, and where the client runs.
 func setUp(ctx context.Context, t bench.Task) (*stage, error) {
-	t.Spec.Storage, t.Spec.Data = "", "" // a server keeps none
+	t.Spec.Storage, t.Spec.Data = "", "" // a server keeps no data
 	spec, err := supervise.Reachable(ctx, t, serverPorts())
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func setUp(ctx context.Context, t bench.Task) (*stage, error) {
 	return s, nil
 }
 
-// port is where a server listens that has a network of its own; 0 else.
+// port returns the port of a server that has a network of its own; otherwise 0.
 func (s *stage) port() uint16 {
 	if len(s.server.Ports) == 0 {
 		return 0
@@ -77,15 +77,15 @@ func (s *stage) port() uint16 {
 	return serverPort
 }
 
-// jobs are those of a trial with tare's own agent for client and server, who show
-// one another a token.
+// jobs returns the jobs of a trial with tare's own agent as client and server. Each of
+// them shows the other the token.
 func (s *stage) jobs(token, name, protocol string, options map[string]string) *supervise.Jobs {
 	secret := tokenVariable + "=" + token
 	s.server.Env = append(slices.Clip(s.server.Env), secret)
 	s.beside.Env = []string{secret}
 	return supervise.Stage(s.task.Engine, supervise.Job{
 		Role: "server", Spec: s.server, Serves: true,
-		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 is one that is free
+		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 = any free port
 		Prepare: func(ctx context.Context) error { return s.client.Prepare(ctx, s.beside) },
 		Finish: func(ctx context.Context, server *supervise.Process, m bench.Meter, r *load.Report) error {
 			port, err := portOf(r)
@@ -98,12 +98,12 @@ func (s *stage) jobs(token, name, protocol string, options map[string]string) *s
 	})
 }
 
-// serverPorts are those of a server that has a network of its own.
+// serverPorts returns the ports of a server that has a network of its own.
 func serverPorts() []bench.Port {
 	return []bench.Port{{Container: serverPort, Protocol: "tcp"}, {Container: serverPort, Protocol: "udp"}}
 }
 
-// Reset implements bench.Fixture, for tools: what is about to be made is prepared.
+// Reset implements bench.Fixture, for tools: it prepares the containers of the trial.
 func (s *stage) Reset(ctx context.Context) error {
 	if err := s.task.Engine.Prepare(ctx, s.server); err != nil {
 		return err

@@ -15,15 +15,14 @@ func (throughput) Notes() []bench.Note {
 		supervise.SameCPU(),
 		{
 			Code: network.NoteClientBound, Metric: "throughput.rate",
-			Text: "the client was the bottleneck in {cells}: it used all of its CPU time, and the server did not",
-			Advice: "the container can do more than is shown: the numbers are those of the client, and more " +
-				"streams may help where there are more CPUs",
+			Text: "the client was the bottleneck of {cells}: it used all of its CPU time, but the server did not",
+			Advice: "the container can do more than the numbers show; with more CPUs, more streams may help: " +
+				"--param streams=N",
 		},
 		{
-			Code: network.NoteNoKnee,
-			Text: "at every rate that was tried, some datagrams of {cells} were lost: no rate is known to be " +
-				"without loss",
-			Advice: "give each trial more time, or send fewer at once: --param time=5s",
+			Code:   network.NoteNoKnee,
+			Text:   "datagrams of {cells} were lost at every rate that was tried, so no rate without loss is known",
+			Advice: "use longer trials, such as --param time=5s, or fewer streams",
 		},
 	}
 }

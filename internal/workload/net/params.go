@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// between accepts whole numbers.
+// between returns a Valid function for whole numbers.
 func between(least, most int64) func(string) error {
 	return func(s string) error {
 		if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < least || n > most {
@@ -16,7 +16,7 @@ func between(least, most int64) func(string) error {
 	}
 }
 
-// orEmpty accepts nothing at all, or what another rule does.
+// orEmpty returns a Valid function that also accepts an empty value.
 func orEmpty(rule func(string) error) func(string) error {
 	return func(s string) error {
 		if s == "" {
@@ -26,7 +26,7 @@ func orEmpty(rule func(string) error) func(string) error {
 	}
 }
 
-// lasting accepts durations.
+// lasting returns a Valid function for durations.
 func lasting(least, most time.Duration) func(string) error {
 	return func(s string) error {
 		if d, err := time.ParseDuration(s); err != nil || d < least || d > most {

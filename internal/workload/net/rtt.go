@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// NewRTT returns the workload of round trips. Client and server show one another
-// the token, 16 to 128 letters and digits; workloads that have the same one can
-// share a server.
+// NewRTT returns the workload of round trips. Client and server show one another the
+// token, which has 16 to 128 letters and digits. Workloads with the same token can share
+// a server.
 func NewRTT(token string) bench.Workload { return rtt{token} }
 
 type rtt struct{ token string }
@@ -18,7 +18,8 @@ type rtt struct{ token string }
 func (rtt) Name() string { return "net-rtt" }
 
 func (rtt) Doc() string {
-	return "One request after the other from a client beside the container to a server in it, each answered with the same bytes."
+	return "One request after the other from a client outside to a server in the container, which returns the same " +
+		"bytes."
 }
 
 // Networked implements bench.Networked.
@@ -28,7 +29,9 @@ func (rtt) Metrics() []bench.Metric {
 	m := func(name, title, which string, role bench.Role) bench.Metric {
 		return bench.Metric{
 			Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: bench.Ratio,
-			Doc: which + " over the requests of a trial: from just before the client sends one (paced: from when it was due) to when it has the whole answer.",
+			Doc: which +
+				" over the requests of a trial: from just before the client sends a request (with a rate: from " +
+				"when it was due) until it has the complete answer.",
 		}
 	}
 	return append([]bench.Metric{
@@ -36,11 +39,11 @@ func (rtt) Metrics() []bench.Metric {
 		m("rtt.p90", "round trip, p90", "90th percentile", bench.Detail),
 		m("rtt.p99", "round trip, p99", "99th percentile", bench.Primary),
 		m("rtt.p99.9", "round trip, p99.9", "99.9th percentile", bench.Detail),
-		m("rtt.max", "round trip, longest", "Longest", bench.Detail),
+		m("rtt.max", "round trip, max", "Maximum", bench.Detail),
 		m("rtt.mean", "round trip, mean", "Mean", bench.Detail),
 		{
-			Name: "rtt.lost", Title: "requests without an answer", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
-			Doc: "Datagrams of a trial whose answer did not come in time. They have no time, and are in no other number.",
+			Name: "rtt.lost", Title: "lost requests", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
+			Doc: "Datagrams of a trial whose answer did not come in time. No other number includes them.",
 		},
 	}, supervise.Counters()...)
 }
@@ -48,14 +51,20 @@ func (rtt) Metrics() []bench.Metric {
 func (rtt) Params() []bench.Param {
 	return []bench.Param{
 		{Name: "protocol", Default: "udp", Valid: bench.OneOf("udp", "tcp"), Doc: "udp or tcp"},
-		{Name: "size", Default: "64", Valid: between(24, 65_507), Doc: "bytes of a request, and of its answer"},
-		{Name: "pings", Default: "20000", Valid: between(1000, 1_000_000_000), Doc: "how many requests a trial sends"},
-		{Name: "rate", Default: "0", Valid: between(0, 1_000_000), Doc: "requests per second, sent when they are due and timed from then on; 0: each as soon as the one before was answered"},
-		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "requests that are sent first and not counted"},
-		{Name: "timeout", Default: "1s", Valid: lasting(time.Millisecond, 10*time.Second), Doc: "after how long a datagram counts as lost"},
-		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server each on a CPU of its own, where there are two"},
-		{Name: "time", Default: "1s", Valid: lasting(time.Second, time.Hour), Doc: "of sockperf, which is told how long and not how many: whole seconds"},
-		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("sockperf")), Doc: "sockperf: the host's program, packed into an image of its own, in place of what is built in"},
+		{Name: "size", Default: "64", Valid: between(24, 65_507), Doc: "bytes of a request and of its answer"},
+		{Name: "pings", Default: "20000", Valid: between(1000, 1_000_000_000), Doc: "number of requests of a trial"},
+		{Name: "rate", Default: "0", Valid: between(0, 1_000_000), Doc: "requests per second, sent when they are " +
+			"due and timed from then; 0: each request follows the answer to the last one"},
+		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "number of requests that are sent " +
+			"first and not counted"},
+		{Name: "timeout", Default: "1s", Valid: lasting(time.Millisecond, 10*time.Second), Doc: "time after which " +
+			"a datagram counts as lost"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
+			"separate CPUs if there are two"},
+		{Name: "time", Default: "1s", Valid: lasting(time.Second, time.Hour), Doc: "length of a run of sockperf, " +
+			"in whole seconds; sockperf takes no number of requests"},
+		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("sockperf")), Doc: "sockperf: use this program of " +
+			"the host, packed into an image, instead of the built-in load"},
 	}
 }
 

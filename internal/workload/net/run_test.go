@@ -213,7 +213,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"round trips":  {net.NewRTT(testToken), e, bench.Spec{}, nil, ""},
 		"throughput":   {net.NewThroughput(testToken), e, bench.Spec{Network: "host"}, nil, ""},
-		"no addresses": {net.NewRTT(testToken), unreachable{e}, bench.Spec{}, nil, "does not tell where"},
+		"no addresses": {net.NewRTT(testToken), unreachable{e}, bench.Spec{}, nil, "does not tell the addresses"},
 		"no network":   {net.NewRTT(testToken), e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
 		"image":        {net.NewRTT(testToken), e, bench.Spec{Image: "oci:somewhere"}, nil, "leave image and argv out"},
 		"argv":         {net.NewThroughput(testToken), e, bench.Spec{Argv: []string{"x"}}, nil, "leave image and argv out"},

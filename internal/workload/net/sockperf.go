@@ -11,9 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// sockperf measures round trips. It is told how long, and not how many. Its
-// client does not let itself be kept on a CPU: --sender-affinity does nothing in
-// ping-pong.
+// sockperf measures round trips, for a time and not for a number of them. Its client
+// cannot be pinned to a CPU: --sender-affinity does nothing in ping-pong.
 func sockperf() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "sockperf", Package: "package sockperf"},
@@ -50,7 +49,7 @@ func sockperfClient(o toolOptions, server netip.AddrPort) []string {
 	return args
 }
 
-// The lines of sockperf that are read, of versions 3.5 to 3.10. It colours some.
+// The lines of sockperf that are read, of versions 3.5 to 3.10. Some have colours.
 var (
 	sockperfCount   = regexp.MustCompile(`Total (\d{1,18}) observations`)
 	sockperfMean    = regexp.MustCompile(`avg-rtt=\s*([0-9.]{1,20})`)
@@ -59,10 +58,10 @@ var (
 	sockperfNothing = regexp.MustCompile(`No messages were received from the server`)
 )
 
-// parseSockperf reads what ping-pong prints with --full-rtt: microseconds.
+// parseSockperf reads the output of ping-pong with --full-rtt, in microseconds.
 func parseSockperf(output []byte) (*load.Report, error) {
 	if sockperfNothing.Match(output) {
-		return nil, fmt.Errorf("sockperf: its server did not answer")
+		return nil, fmt.Errorf("sockperf: the server did not answer")
 	}
 	r := load.NewReport("sockperf")
 	count, ok := number(sockperfCount, output)
@@ -91,8 +90,7 @@ func parseSockperf(output []byte) (*load.Report, error) {
 	return r, nil
 }
 
-// beyond is how many observations must lie beyond a percentile for it to mean
-// something.
+// beyond is how many observations must lie beyond a percentile for it to be reported.
 const beyond = 10
 
 func microseconds(r *load.Report, name string, form *regexp.Regexp, output []byte) error {
@@ -104,7 +102,7 @@ func microseconds(r *load.Report, name string, form *regexp.Regexp, output []byt
 	return nil
 }
 
-// number finds the number that a form captures.
+// number returns the number that form captures.
 func number(form *regexp.Regexp, text []byte) (float64, bool) {
 	found := form.FindSubmatch(text)
 	if found == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// NewThroughput returns the workload of bytes per second; its token is as NewRTT's.
+// NewThroughput returns the workload of bytes per second; token is as in NewRTT.
 func NewThroughput(token string) bench.Workload { return throughput{token} }
 
 type throughput struct{ token string }
@@ -16,7 +16,7 @@ type throughput struct{ token string }
 func (throughput) Name() string { return "net-throughput" }
 
 func (throughput) Doc() string {
-	return "Streams of bytes, or of datagrams, between a client beside the container and a server in it."
+	return "Streams of bytes, or of datagrams, between a client outside and a server in the container."
 }
 
 // Networked implements bench.Networked.
@@ -27,33 +27,49 @@ func (throughput) Metrics() []bench.Metric {
 		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: bench.Detail, Scale: scale, Doc: doc}
 	}
 	rate := m("throughput.rate", "throughput", "B/s", bench.Higher, bench.Ratio,
-		"Bytes that the receiving programs have read in the time that is measured, headers of the network not counted, by how long it was; both directions added up.")
+		"Bytes that the receiving programs read in the measured time, without network headers, per second; "+
+			"the sum of both directions.")
 	rate.Role = bench.Primary
 	return append([]bench.Metric{
 		rate,
-		m("throughput.offered", "offered", "B/s", bench.Neither, bench.Ratio, "Bytes in the datagrams that were sent, from the beginning to the end of the stream, by how long it was."),
-		m("throughput.loss", "datagrams lost", "1", bench.Lower, bench.Difference, "Share of the datagrams sent, from the first to the last, that never came."),
-		m("throughput.reordered", "datagrams out of order", "1", bench.Lower, bench.Difference, "Share of the datagrams that came which came after one that was sent later."),
-		m("throughput.jitter", "jitter", "s", bench.Lower, bench.Difference, "Mean deviation of the time under way from one datagram to the next (RFC 3550), when the stream ended."),
-		m("throughput.knee", "highest rate without loss", "B/s", bench.Higher, bench.Ratio, "Highest rate of datagrams offered at which at most 0.1 % were lost, found by bisection."),
-		m("throughput.client_cpu", "CPU of the client", "1", bench.Lower, bench.Difference, "User and system time of the client per second of the time that is measured: 1 is one CPU."),
-		m("throughput.server_cpu", "CPU of the server", "1", bench.Lower, bench.Difference, "User and system time of the server per second of the time that is measured: 1 is one CPU."),
+		m("throughput.offered", "offered", "B/s", bench.Neither, bench.Ratio,
+			"Bytes in the datagrams that were sent, from the beginning to the end of the stream, per second."),
+		m("throughput.loss", "datagrams lost", "1", bench.Lower, bench.Difference,
+			"Share of the sent datagrams, from the first to the last, that never arrived."),
+		m("throughput.reordered", "datagrams out of order", "1", bench.Lower, bench.Difference,
+			"Share of the received datagrams that arrived after one that was sent later."),
+		m("throughput.jitter", "jitter", "s", bench.Lower, bench.Difference,
+			"Mean deviation of the transit time from one datagram to the next (RFC 3550), at the end of the stream."),
+		m("throughput.knee", "highest rate without loss", "B/s", bench.Higher, bench.Ratio,
+			"Highest offered rate of datagrams at which at most 0.1 % were lost, found by bisection."),
+		m("throughput.client_cpu", "CPU of the client", "1", bench.Lower, bench.Difference,
+			"User and system time of the client per second of the measured time: 1 is one CPU."),
+		m("throughput.server_cpu", "CPU of the server", "1", bench.Lower, bench.Difference,
+			"User and system time of the server per second of the measured time: 1 is one CPU."),
 	}, supervise.Counters()...)
 }
 
 func (throughput) Params() []bench.Param {
 	return []bench.Param{
 		{Name: "protocol", Default: "tcp", Valid: bench.OneOf("tcp", "udp"), Doc: "tcp or udp"},
-		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "how many streams in each direction"},
-		{Name: "direction", Default: "up", Valid: bench.OneOf("up", "down", "both"), Doc: "up: from the client to the container; down: the other way; both: each at once"},
-		{Name: "time", Default: "1s", Valid: lasting(10*time.Millisecond, time.Hour), Doc: "how long is measured"},
-		{Name: "warmup", Default: "200ms", Valid: lasting(0, time.Minute), Doc: "for how long data flow before that"},
-		{Name: "size", Default: "", Valid: orEmpty(between(24, 1<<20)), Doc: "bytes of one write, or of one datagram; empty: 131072 for tcp, 1440 for udp"},
-		{Name: "rate", Default: "0", Valid: between(0, 1<<40), Doc: "of udp: bytes per second that each stream offers; 0: as fast as possible"},
-		{Name: "batch", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "of udp: yes: many datagrams in one system call, cut by the kernel where it can; no: one each"},
-		{Name: "knee", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "of udp: yes: look for the highest rate that loses at most 0.1 %"},
-		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server on CPUs of their own, where there are two"},
-		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("iperf3")), Doc: "iperf3: the host's program, packed into an image of its own, in place of what is built in"},
+		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "number of streams in each direction"},
+		{Name: "direction", Default: "up", Valid: bench.OneOf("up", "down", "both"), Doc: "up: from the client to " +
+			"the container; down: from the container to the client; both: both at once"},
+		{Name: "time", Default: "1s", Valid: lasting(10*time.Millisecond, time.Hour), Doc: "measured time of a trial"},
+		{Name: "warmup", Default: "200ms", Valid: lasting(0, time.Minute), Doc: "how long data flow before the " +
+			"measured time"},
+		{Name: "size", Default: "", Valid: orEmpty(between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
+			"empty: 131072 for tcp, 1440 for udp"},
+		{Name: "rate", Default: "0", Valid: between(0, 1<<40), Doc: "with udp: bytes per second that each stream " +
+			"offers; 0: as fast as possible"},
+		{Name: "batch", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "with udp: yes: many datagrams in " +
+			"one system call, split by the kernel if it can; no: one datagram in each call"},
+		{Name: "knee", Default: "no", Valid: bench.OneOf("no", "yes"), Doc: "with udp: yes: find the highest rate " +
+			"that loses at most 0.1 %"},
+		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
+			"separate CPUs if there are two"},
+		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("iperf3")), Doc: "iperf3: use this program of the " +
+			"host, packed into an image, instead of the built-in load"},
 	}
 }
 

@@ -15,28 +15,28 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A tool is a program of the host that measures in place of tare's own: its
-// server in the container, its client beside it.
+// A tool is a program of the host that replaces tare's own load: its server in the
+// container, and its client outside.
 type tool struct {
 	supervise.Program
-	unknown []string                     // options of the workload
+	unknown []string                     // options of the workload that it does not have
 	serve   func(o toolOptions) []string // arguments of the server
-	says    string                       // what the server prints once it listens
-	lines   int                          // in how many lines
+	says    string                       // text that the server prints once it listens
+	lines   int                          // number of lines of the server's output up to there
 	ask     func(o toolOptions, server netip.AddrPort) []string
 	parse   func(output []byte, o toolOptions) (*load.Report, error)
 }
 
-// toolOptions are what a tool is asked for.
+// toolOptions are the options of one run of a tool.
 type toolOptions struct {
 	params         map[string]string
 	port           uint16
-	client, server string // the CPUs where they run; empty = anywhere
+	client, server string // the CPUs on which they run; empty = any
 }
 
 func (o toolOptions) has(name, value string) bool { return o.params[name] == value }
 
-// find reports why a tool cannot be used; nil is none.
+// find returns why a tool cannot be used. A nil tool is fine.
 func (t *tool) find(params []bench.Param, given map[string]string) error {
 	if t == nil {
 		return nil
@@ -47,7 +47,7 @@ func (t *tool) find(params []bench.Param, given map[string]string) error {
 	return t.Find()
 }
 
-// check reports which options a tool does not know; nil is none.
+// check returns which given options a tool does not have. A nil tool is fine.
 func (t *tool) check(params []bench.Param, given map[string]string) error {
 	if t == nil {
 		return nil
@@ -55,8 +55,8 @@ func (t *tool) check(params []bench.Param, given map[string]string) error {
 	return t.Unknown(params, given, t.unknown...)
 }
 
-// server is the tool's, for a stage. It has to be told its port: one that is free
-// where it has the host's, or where it is published.
+// server sets up the tool's server for a stage. The server needs a port number: a free
+// one of the host if it uses the host's ports or is published.
 func (t *tool) server(s *stage) error {
 	outside, err := netpath.FreePort(netip.IPv4Unspecified(), "tcp", "udp")
 	if err != nil {
@@ -68,7 +68,7 @@ func (t *tool) server(s *stage) error {
 	}
 	if s.server.Reach == bench.ReachPublished {
 		for i := range s.server.Ports {
-			s.server.Ports[i].Host = outside // the same one for both protocols
+			s.server.Ports[i].Host = outside // the same port for both protocols
 		}
 	}
 	if s.options.has("pin", "yes") {
@@ -110,7 +110,7 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 	return m.Applied(s.server, server.Applied(ctx, m))
 }
 
-// listens waits until the server says so.
+// listens waits until the server says that it listens.
 func (t *tool) listens(ctx context.Context, server *supervise.Process) error {
 	text, err := server.Lines(ctx, t.lines)
 	if err == nil && !strings.Contains(string(text), t.says) {
@@ -119,7 +119,7 @@ func (t *tool) listens(ctx context.Context, server *supervise.Process) error {
 	return err
 }
 
-// tell reports what a client of the tool's has printed.
+// tell reports the results in the output of a tool's client.
 func (v *meeting) tell(t *tool, output []byte) error {
 	report, err := t.parse(output, v.options)
 	if err != nil {
@@ -132,7 +132,7 @@ func (v *meeting) tell(t *tool, output []byte) error {
 	return nil
 }
 
-// toolNamed is the tool of that name among some; nil for the empty name.
+// toolNamed returns the tool of that name; nil for the empty name.
 func toolNamed(name string, tools ...*tool) *tool {
 	i := slices.IndexFunc(tools, func(t *tool) bool { return t.Name == name })
 	if i < 0 {
@@ -145,7 +145,7 @@ func toolNamed(name string, tools ...*tool) *tool {
 func seconds(text string) string {
 	d, err := parseSeconds(text)
 	if err != nil {
-		return "1" // the option was held to its rule before
+		return "1" // cannot happen: the option was validated
 	}
 	return strconv.FormatInt(d, 10)
 }

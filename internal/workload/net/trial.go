@@ -14,25 +14,25 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A meeting is one trial: a server that runs, and where it is reached.
+// A meeting is one trial: a running server, and its port.
 type meeting struct {
 	*stage
 	meter  bench.Meter
 	server *supervise.Process
-	port   uint16 // of the server, where it is
+	port   uint16 // of the server, inside
 }
 
-// portOf is where the agent's server listens, by its report.
+// portOf returns the port on which the agent's server listens, from its report.
 func portOf(r *load.Report) (uint16, error) {
 	port, err := strconv.ParseUint(r.Facts["port"], 10, 16)
 	if err != nil || port == 0 {
-		return 0, fmt.Errorf("server: it does not say where it listens: %.80q", r.Facts["port"])
+		return 0, fmt.Errorf("server: it reports no valid port: %.80q", r.Facts["port"])
 	}
 	return uint16(port), nil
 }
 
-// addresses finds out where the server is reached over each of the protocols, and
-// the path to the last.
+// addresses returns the address of the server for each of the protocols, and reads the
+// path of the last one.
 func (v *meeting) addresses(ctx context.Context, protocols ...string) ([]netip.AddrPort, error) {
 	addresser, ok := bench.As[bench.Addresser](v.task.Engine)
 	if !ok {
@@ -71,20 +71,20 @@ func (v *meeting) ask(ctx context.Context, argv []string, answer func(context.Co
 	return nil
 }
 
-// lost says how the server has ended, if it has: a client tells only that it
+// lost returns how the server has ended, if it has: a client knows only that the server
 // does not answer.
 func (v *meeting) lost(ctx context.Context) error {
 	const soon = 200 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
 	if exit, err := v.server.Container().Wait(ctx); err == nil {
-		return fmt.Errorf("server: it ended with %v while the client was busy", exit)
+		return fmt.Errorf("server: it ended with %v while the client ran", exit)
 	}
 	return nil
 }
 
-// measure runs one of the agent's loads against the agent's server, and reports
-// what it found. Protocol is the one that is measured.
+// measure runs one of the agent's loads against the agent's server, and reports its
+// results. protocol is the one to measure.
 func (v *meeting) measure(ctx context.Context, name, protocol string, options map[string]string) error {
 	other := map[string]string{"tcp": "udp", "udp": "tcp"}[protocol]
 	at, err := v.addresses(ctx, other, protocol)
@@ -107,7 +107,7 @@ func (v *meeting) measure(ctx context.Context, name, protocol string, options ma
 // record hands a report to the meter.
 func (v *meeting) record(r *load.Report) {
 	if _, remote := bench.As[bench.Remoter](v.task.Engine); remote {
-		// CPUs of two machines only have the same numbers.
+		// The CPUs of two machines have the same numbers, but are not the same.
 		r.Notes = slices.DeleteFunc(r.Notes, func(code string) bool { return code == supervise.NoteSameCPU })
 	}
 	supervise.Tell(v.meter, r)

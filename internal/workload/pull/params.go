@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/supervise/ready"
 )
 
-// options are what an experiment asks for.
+// options are the options of a cell.
 type options struct {
 	fill     registry.Fill
 	registry registry.Options
@@ -25,17 +25,18 @@ func (workload) Params() []bench.Param {
 		}}
 	}
 	return slices.Concat([]bench.Param{
-		param("layers", "4", "how many layers of filler are put on the image, so that there is something to pull; 0: the image as it is"),
-		param("size", "16MiB", "of the files of each of these layers together"),
-		param("files", "256", "how many files each of them has"),
-		param("compressible", "50", "how many percent of these bytes compression takes away"),
-		param("bandwidth", "0", "bytes of layers per second that the registry sends in all, such as 10MiB; 0: as fast as it can"),
-		param("connection", "0", "the same of each connection"),
-		param("latency", "0s", "for how long the registry waits before each answer"),
+		param("layers", "4",
+			"number of filler layers added to the image, so that there is something to pull; 0: the image as it is"),
+		param("size", "16MiB", "total size of the files in each of these layers"),
+		param("files", "256", "number of files in each of these layers"),
+		param("compressible", "50", "percentage of these bytes that compression removes"),
+		param("bandwidth", "0", "layer bytes per second that the registry sends in total, such as 10MiB; 0: no limit"),
+		param("connection", "0", "layer bytes per second that the registry sends on each connection; 0: no limit"),
+		param("latency", "0s", "how long the registry waits before each answer"),
 	}, ready.Params(""))
 }
 
-// read reads what concerns the registry and what it serves.
+// read reads the options of the registry and its content.
 func (o *options) read(a *load.Args) {
 	const (
 		layers = 100     // engines stop at 127

@@ -1,6 +1,5 @@
-// Package pull is the workload of the cold start: an image that an engine has
-// nothing of is fetched from a registry of tare's own, unpacked, and a container is
-// made of it.
+// Package pull is the workload of the cold start: an engine fetches an image, of which it
+// has nothing yet, from a registry of tare's own, unpacks it, and makes a container of it.
 package pull
 
 import (
@@ -30,8 +29,8 @@ const (
 	Plain    = "pull.unpacked"
 )
 
-// New returns the workload. Images finds images, and keeps what it makes of them
-// below a directory.
+// New returns the workload. images returns a library that finds images and keeps its
+// files below dir.
 func New(images func(dir string) *image.Library) bench.Workload { return workload{images} }
 
 type workload struct {
@@ -41,7 +40,8 @@ type workload struct {
 func (workload) Name() string { return "pull" }
 
 func (workload) Doc() string {
-	return "The whole cold start, phase by phase: an image that the engine has nothing of is pulled from a registry on loopback, and a container of it created and started."
+	return "The cold start, phase by phase: the engine pulls a completely new image from a registry on loopback, " +
+		"and creates and starts a container of it."
 }
 
 func (workload) Metrics() []bench.Metric {
@@ -55,19 +55,24 @@ func (workload) Metrics() []bench.Metric {
 	return append([]bench.Metric{
 		m(Total, "pull", bench.Primary, "From the call that pulls the image to its return."),
 		m(Cold, "cold start", bench.Primary,
-			"The pull, create, and start until the first instruction of the process inside, by its own mark; of an image that is not tare's to the return of start or, with ready, until the service is. What lies between the calls is left out."),
+			"Pull, create, and start until the first instruction of the process inside, by its own mark; with another "+
+				"image than tare's until start returns or, with option ready, until the service is ready. Time "+
+				"between the calls does not count."),
 		m(Ask, "until the first request", bench.Detail, "From the call that pulls the image to the first request for it at the registry."),
-		m(Download, "download", bench.Detail, "From the first request at the registry to the last byte of a layer that it handed to the kernel."),
-		m(Unpack, "unpack", bench.Detail, "What remains of the pull after that last byte. What an engine unpacks while it still downloads is in the download."),
+		m(Download, "download", bench.Detail,
+			"From the first request at the registry until the registry has handed the last byte of a layer to "+
+				"the kernel."),
+		m(Unpack, "unpack", bench.Detail,
+			"The rest of the pull after that last byte. Unpacking during the download counts as download."),
 		m(Create, "create after the pull", bench.Detail, "From the call that creates the container to its return."),
 		m(Start, "start after the pull", bench.Detail, "From the call that starts the container to the end of the cold start."),
 		{
 			Name: Bytes, Title: "bytes pulled", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
-			Doc: "Bytes of layers, configuration and manifests that the registry sent, headers not counted.",
+			Doc: "Bytes of layers, configuration and manifests that the registry sent, without headers.",
 		},
 		{
 			Name: Plain, Title: "bytes unpacked", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
-			Doc: "Bytes of the archives of the image's layers once they are uncompressed.",
+			Doc: "Uncompressed bytes of the image's layer archives.",
 		},
 	}, supervise.Counters()...)
 }
@@ -79,7 +84,9 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 		return err
 	}
 	if _, ok := bench.As[bench.Puller](t.Engine); !ok {
-		return fmt.Errorf("%w: engine %s pulls no images: it has no store of its own; use docker, podman, containerd or cri", bench.ErrUnsupported, t.Engine.Name())
+		return fmt.Errorf(
+			"%w: engine %s cannot pull images, because it has no image store: use docker, podman, containerd or cri",
+			bench.ErrUnsupported, t.Engine.Name())
 	}
 	return o.ready.Check(t.Engine, t.Spec)
 }
@@ -92,7 +99,8 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	}
 	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
 	if errors.Is(err, image.ErrForeign) {
-		return nil, fmt.Errorf("%w: pull serves the image itself, and engine %s gives none of its own away: %w", bench.ErrUnsupported, t.Engine.Name(), err)
+		return nil, fmt.Errorf("%w: pull serves the image itself, but engine %s cannot export images: %w",
+			bench.ErrUnsupported, t.Engine.Name(), err)
 	}
 	if err != nil {
 		return nil, err
@@ -122,14 +130,13 @@ func isAgents(spec bench.Spec) bool {
 	return len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
 }
 
-// A site is what the trials of one cell have in common: a registry, and what it
-// serves.
+// A site is what the trials of one cell share: a registry and its content.
 type site struct {
 	task     bench.Task
-	spec     bench.Spec // but for the image
+	spec     bench.Spec // without the image
 	ready    ready.Condition
 	marks    bool   // the process inside marks its own first instruction
-	digest   string // of the image that the one pulled is made from
+	digest   string // of the image from which the pulled one is made
 	name     string // of the repository
 	stock    *registry.Stock
 	registry *registry.Registry
@@ -138,8 +145,8 @@ type site struct {
 // Reset implements bench.Fixture.
 func (*site) Reset(context.Context) error { return nil }
 
-// Remove implements bench.Fixture. What the registry serves goes with the run's
-// directory: other cells serve the same.
+// Remove implements bench.Fixture. The content of the registry stays until the run's
+// directory is removed, because other cells serve it too.
 func (s *site) Remove(context.Context) error { return s.registry.Close() }
 
 // Run implements bench.Workload.
@@ -150,7 +157,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	puller, ok := bench.As[bench.Puller](t.Engine)
 	if !ok {
-		return fmt.Errorf("%w: engine %s pulls no images", bench.ErrUnsupported, t.Engine.Name())
+		return fmt.Errorf("%w: engine %s cannot pull images", bench.ErrUnsupported, t.Engine.Name())
 	}
 	content, err := s.stock.Content()
 	if err != nil {

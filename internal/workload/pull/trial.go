@@ -38,15 +38,15 @@ func (v *trial) run(ctx context.Context) error {
 	if err := v.report(traffic); err != nil {
 		return err
 	}
-	// What an engine would look up in create is looked up before.
+	// The engine's lookups of the new image happen here, and not in create.
 	if _, err := v.meter.Step("prepare", func() error { return v.task.Engine.Prepare(ctx, v.spec) }); err != nil {
 		return err
 	}
 	return v.start(ctx)
 }
 
-// pull has this process use all CPUs meanwhile, as an engine's own client would:
-// it serves, and the client library of containerd fetches in it.
+// pull lets this process use all CPUs for the time of the pull, as an engine's own client
+// would: it is the registry, and containerd's client library fetches in this process.
 func (v *trial) pull(ctx context.Context, offer *registry.Offer) (registry.Traffic, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
 	var err error
@@ -54,12 +54,15 @@ func (v *trial) pull(ctx context.Context, offer *registry.Offer) (registry.Traff
 	return offer.Withdraw(), err
 }
 
-// report makes metrics of a pull. One that did not fetch everything was not cold.
+// report computes the metrics of a pull. It fails if the engine did not fetch everything.
 func (v *trial) report(t registry.Traffic) error {
 	if t.Missing > 0 {
-		return fmt.Errorf("the pull was not cold: the engine fetched all but %d of %d bytes of the image: it had them, or will fetch them later", t.Missing, v.content.Bytes)
+		return fmt.Errorf(
+			"the pull was not cold: the engine did not fetch %d of %d bytes of the image: it had them already, "+
+				"or fetches them later",
+			t.Missing, v.content.Bytes)
 	}
-	last := min(t.Last, v.pulled.End) // the clock is read after the byte was sent, by when the engine may have been done
+	last := min(t.Last, v.pulled.End) // the registry reads the clock after sending; the engine may be done by then
 	v.meter.Record(Total, v.pulled.Duration().Seconds())
 	v.meter.Record(Ask, (t.First - v.pulled.Begin).Seconds())
 	v.meter.Record(Download, (last - t.First).Seconds())
@@ -69,7 +72,7 @@ func (v *trial) report(t registry.Traffic) error {
 	return nil
 }
 
-// start makes and starts a container of what was pulled.
+// start makes and starts a container of the pulled image.
 func (v *trial) start(ctx context.Context) error {
 	p, err := v.ready.Start(ctx, v.task.Engine, v.spec, v.meter)
 	if err != nil {
@@ -88,7 +91,8 @@ func (v *trial) start(ctx context.Context) error {
 	return v.attest(p.Applied(ctx, v.meter))
 }
 
-// begun is when the container was what was waited for.
+// begun returns the end of the cold start: the first instruction, or when the service was
+// ready.
 func (v *trial) begun(ctx context.Context, p *ready.Service) (time.Duration, error) {
 	if !v.marks {
 		seen, err := p.Await(ctx)
@@ -103,16 +107,15 @@ func (v *trial) begun(ctx context.Context, p *ready.Service) (time.Duration, err
 		return 0, err
 	}
 	_, start := p.Spans()
-	if mark.First < start.Begin || mark.First > v.meter.Now() { // a clock of its own
+	if mark.First < start.Begin || mark.First > v.meter.Now() { // the process has another clock
 		v.meter.Note(bench.NoteHostClock)
 		return start.End, nil
 	}
 	return mark.First, nil
 }
 
-// attest wants the container to be of the image that was served. What is kept is
-// the digest of the image that this was made of: of what differs from trial to
-// trial there is nothing in it.
+// attest checks that the container is of the image that was served. The sample keeps the
+// digest of the original image, because that of the served one changes with each trial.
 func (v *trial) attest(got bench.Applied) error {
 	if !v.content.Is(got.Image) {
 		return errors.Join(bench.ErrMismatch, fmt.Errorf("image: served %s, got %s", v.content.Digest, got.Image))

@@ -1,5 +1,4 @@
-// Package start is the workload of services that start: how long until one is
-// ready.
+// Package start is the workload that measures how long a service takes to become ready.
 package start
 
 import (
@@ -24,8 +23,8 @@ const (
 	Port    = "start.port"
 )
 
-// New returns the workload. Images finds images, and keeps what it makes of them
-// below a directory.
+// New returns the workload. images returns a library that finds images and keeps its
+// files below dir.
 func New(images func(dir string) *image.Library) bench.Workload { return workload{images} }
 
 type workload struct {
@@ -35,7 +34,8 @@ type workload struct {
 func (workload) Name() string { return "start" }
 
 func (workload) Doc() string {
-	return "A service from the creation of its container until it is ready: its port accepts, HTTP answers, a line is in its log, or its health check succeeds."
+	return "A service from the creation of its container until it is ready: its port accepts a connection, it " +
+		"answers over HTTP, it logs a line, or its health check succeeds."
 }
 
 func (workload) Metrics() []bench.Metric {
@@ -44,11 +44,12 @@ func (workload) Metrics() []bench.Metric {
 	}
 	return append([]bench.Metric{
 		m(Ready, "time until ready", bench.Primary, bench.Ratio,
-			"From the call that creates the container until the service is seen to be ready in the way that was asked for; waiting between create and start left out."),
+			"From the call that creates the container until the service is ready, as option ready defines it, without the "+
+				"time between create and start."),
 		m(Created, "create", bench.Detail, bench.Difference, "From the call that creates the container to its return."),
 		m(Started, "start", bench.Detail, bench.Difference, "From the call that starts the container to its return."),
 		m(Port, "time until its port accepts", bench.Detail, bench.Ratio,
-			"As the time until ready, until a connection to the port is accepted; of ready: port and http."),
+			"Like the time until ready, but until the port accepts a connection; with ready: port and http."),
 	}, supervise.Counters()...)
 }
 
@@ -81,16 +82,16 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	return &service{engine: t.Engine, spec: c.Publish(t.Spec), condition: c}, nil
 }
 
-// ownPort is where tare's own service listens in a network of its own.
+// ownPort is the port of tare's own service in a network of its own.
 const ownPort = 4811
 
-// complete adds what the image says to what was left open.
+// complete fills in, from the image, what the options leave open.
 func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	if len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage) {
 		return own(t, c)
 	}
 	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
-	if errors.Is(err, image.ErrForeign) { // then only its engine knows it
+	if errors.Is(err, image.ErrForeign) { // only the engine can read it
 		return c, t.Spec.Argv, nil
 	}
 	if err != nil {
@@ -99,7 +100,7 @@ func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition)
 	return c.WithPort(img.Port()).WithCommand(img.HealthCheck()), t.Spec.Argv, nil
 }
 
-// own has the agent be the service.
+// own makes the agent the service.
 func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	port := uint16(ownPort)
 	if !supervise.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
@@ -113,7 +114,7 @@ func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	return c.WithCommand([]string{agent.Path, "probe", listens}), []string{agent.Path, "serve", listens}, nil
 }
 
-// service is what the trials of one cell have in common.
+// service is what the trials of one cell share.
 type service struct {
 	engine    bench.Engine
 	spec      bench.Spec

@@ -125,13 +125,13 @@ func TestNeverReady(t *testing.T) {
 		given map[string]string
 		says  []string
 	}{
-		"nobody listens": {hold, map[string]string{"port": port, "timeout": soon}, []string{"not ready in time (1s)", "refused: if it listens elsewhere, say where with option port"}},
-		"no such page":   {serve, map[string]string{"port": port, "ready": "http", "path": "/other", "timeout": soon}, []string{"not ready in time", "HTTP status 404 for /other: option path says what is asked for"}},
-		"no such line":   {serve, map[string]string{"ready": "log", "text": "^never$", "timeout": soon}, []string{"not ready in time", "no line that it printed matches", "never"}},
+		"nobody listens": {hold, map[string]string{"port": port, "timeout": soon}, []string{"not ready in time (1s)", "refused: if it listens on another port, set option port"}},
+		"no such page":   {serve, map[string]string{"port": port, "ready": "http", "path": "/other", "timeout": soon}, []string{"not ready in time", "HTTP status 404 for /other: choose another path with option path"}},
+		"no such line":   {serve, map[string]string{"ready": "log", "text": "^never$", "timeout": soon}, []string{"not ready in time", "no line of its output matches", "never"}},
 		"never well":     {hold, map[string]string{"ready": "health", "command": agent.Path + ",exit,3", "timeout": soon}, []string{"not ready in time", "exit status 3"}},
 		"ends":           {bench.Spec{Argv: []string{agent.Path, "exit", "7"}}, map[string]string{"port": port}, []string{"exit status 7"}},
 		"ends, and says": {bench.Spec{Argv: []string{agent.Path, "cat", "/no/such/file"}}, map[string]string{"ready": "log", "text": "x"}, []string{"exit status 1", "no such file"}},
-		"port taken":     {serve, map[string]string{"port": taken}, []string{"port " + taken + " of this host is taken"}},
+		"port taken":     {serve, map[string]string{"port": taken}, []string{"port " + taken + " of this host is in use"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := run(t, e, test.spec, test.given)
@@ -226,8 +226,8 @@ func TestCheck(t *testing.T) {
 		given  []string
 		says   string
 	}{
-		"no addresses": {e, bench.Spec{}, nil, "does not tell where"},
-		"no exec":      {e, bench.Spec{}, []string{"ready", "health"}, "runs no further program"},
+		"no addresses": {e, bench.Spec{}, nil, "does not tell the addresses"},
+		"no exec":      {e, bench.Spec{}, []string{"ready", "health"}, "cannot run another program"},
 		"no network":   {e.Engine, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
 		"a peer":       {e.Engine, bench.Spec{Network: "bridge", Reach: bench.ReachPeer}, nil, "use network bridge or published"},
 		"no text":      {e.Engine, bench.Spec{}, []string{"ready", "log"}, "option text"},

@@ -9,15 +9,15 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// fixture is what the parts of one cell have set up.
+// fixture holds the fixtures of the parts of one cell.
 type fixture struct {
 	parts []*running
-	stops []stop // of the trial under way
-	usual []stop // what they were had nothing failed
+	stops []stop // of the current trial
+	usual []stop // what the stops would be if nothing had failed
 }
 
-// Learn implements bench.Learner. A part of which nothing can be learned is left out of
-// the cell: Setup is told why.
+// Learn implements bench.Learner. A part whose Learn fails is left out of the cell;
+// unlearned keeps the reason for Setup.
 func (s survey) Learn(ctx context.Context, t bench.Task) error {
 	for _, p := range s.parts {
 		l, ok := p.Workload.(bench.Learner)
@@ -36,7 +36,7 @@ func (s survey) Learn(ctx context.Context, t bench.Task) error {
 	return nil
 }
 
-// unlearned is why nothing could be learned of parts of a cell.
+// unlearned returns the errors of Learn of a cell's parts, by part.
 func unlearned(t bench.Task) map[string]error {
 	name := fmt.Sprintf("survey unlearned %d", t.Cell)
 	// Making it cannot fail.
@@ -44,13 +44,13 @@ func unlearned(t bench.Task) map[string]error {
 	return why
 }
 
-// Setup implements bench.Fixturer. A part that cannot be set up is left out; it is an
-// error if none can.
+// Setup implements bench.Fixturer. A part that cannot be set up is left out. If no part
+// can be set up, that is an error.
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	f := &fixture{}
 	for _, p := range s.parts {
 		r := &running{Part: p, task: p.task(t)}
-		f.parts = append(f.parts, r) // what it has set up is removed too, though it cannot be reset
+		f.parts = append(f.parts, r) // before setUp, so that Remove finds a fixture whose Reset fails
 		if r.refused = unlearned(t)[p.Name]; r.refused == nil {
 			r.refused = r.setUp(ctx)
 		}
@@ -94,7 +94,7 @@ func (f *fixture) Remove(ctx context.Context) error {
 	return f.each(func(one bench.Fixture) error { return one.Remove(ctx) })
 }
 
-// each goes through the fixtures, whatever fails.
+// each calls do for every fixture, even after errors.
 func (f *fixture) each(do func(bench.Fixture) error) error {
 	var errs []error
 	for _, r := range f.parts {
@@ -108,8 +108,8 @@ func (f *fixture) each(do func(bench.Fixture) error) error {
 	return errors.Join(errs...)
 }
 
-// nothing is the error of a cell in which no part comes to anything: what the engine
-// cannot do, unless something has gone wrong.
+// nothing returns an error if no part of the cell has values: the failures or, if nothing
+// failed, what the engine does not support.
 func (f *fixture) nothing() error {
 	var failed, unsupported []error
 	for _, r := range f.parts {
@@ -140,7 +140,7 @@ func inOneLine(errs []error) (all error) {
 	return all
 }
 
-// tell marks the sample with the parts that have no value in it, or not all.
+// tell marks the sample with the parts that lack values.
 func (f *fixture) tell(to bench.Recorder) {
 	for _, r := range f.parts {
 		p := bench.PartOutcome{Part: r.Name, Outcome: bench.OK}

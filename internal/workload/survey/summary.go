@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// summary is a Recorder that makes one sample of several parts: it adds up what the
-// kernel counted in all of them, and joins what was applied.
+// summary is a Recorder that makes one sample of several parts: it sums the counters of
+// all of them, and merges what was applied.
 type summary struct {
 	bench.Recorder
 	counters map[string]bool
@@ -19,8 +19,8 @@ type summary struct {
 	want    bench.Spec
 	applied *bench.Applied
 
-	throughout map[string]bool            // notes that matter only where all parts of a workload have them
-	noted      map[string]map[string]bool // which parts have these, by code
+	throughout map[string]bool            // notes that matter only if all parts of a workload have them
+	noted      map[string]map[string]bool // the parts that have such a note, by code
 }
 
 func newSummary(to bench.Recorder, w survey) *summary {
@@ -47,8 +47,8 @@ func (s *summary) of(r *running) bench.Recorder {
 	return partRecorder{s, r.Part}
 }
 
-// apartRecorder is that of a part in another container than usual: what it measures there
-// is not kept, but for what the kernel counts for all parts together.
+// apartRecorder is the Recorder of a part in another container than usual: its values are
+// dropped, except counters that are summed over all parts.
 type apartRecorder struct {
 	bench.Discard
 	sum *summary
@@ -80,8 +80,8 @@ func (p partRecorder) Record(metric string, value float64) {
 	p.Recorder.Record(p.part.metric(metric), value)
 }
 
-// Note implements bench.Recorder. Whether some notes are worth telling is known when all
-// parts have been asked.
+// Note implements bench.Recorder. A note that matters only throughout is kept until all
+// parts have run.
 func (p partRecorder) Note(code string) {
 	if !p.throughout[code] {
 		p.Recorder.Note(code)
@@ -103,9 +103,9 @@ func (p partRecorder) Distribution(metric, hdr string) {
 	p.Recorder.Distribution(p.part.metric(metric), hdr)
 }
 
-// Applied implements bench.Recorder. Each part is held to its own specification;
-// kept is what was applied to the first, with the data and the path of those
-// that had them.
+// Applied implements bench.Recorder. Each part is attested with its own Spec. The sample
+// keeps what was applied to the first part, with data and path of the first parts that
+// have them.
 func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	if s.applied == nil {
 		s.want, s.applied = want, &got
@@ -120,8 +120,8 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	return bench.Attest(want, got)
 }
 
-// named is a metric of the workload as the survey has it. Counters of the host are
-// those of all parts.
+// named returns a metric of the part's workload under its name in the survey. All parts
+// share the counters of the host.
 func (p Part) named(m bench.Metric) bench.Metric {
 	if m.Role == bench.Counter && !strings.HasPrefix(m.Name, supervise.Inside) {
 		return m
@@ -133,8 +133,8 @@ func (p Part) named(m bench.Metric) bench.Metric {
 	return m
 }
 
-// metric is the name of a metric in the survey: what is counted for the processes
-// inside is counted for each part, and begins with what its metrics begin with.
+// metric returns the name of a metric in the survey. The counters of the processes inside
+// exist for each part, so they get the prefix of the part's metrics.
 func (p Part) metric(name string) string {
 	begins := p.As
 	if begins == "" {
@@ -151,8 +151,8 @@ func (p Part) metric(name string) string {
 	}
 }
 
-// noteThroughout marks the sample with the notes that all parts of some workload have
-// that were measured.
+// noteThroughout marks the sample with the notes that all measured parts of a workload
+// have.
 func (s *summary) noteThroughout(parts []*running) {
 	for _, code := range slices.Sorted(maps.Keys(s.noted)) {
 		with, without := map[string]bool{}, map[string]bool{} // by workload
@@ -173,7 +173,7 @@ func (s *summary) noteThroughout(parts []*running) {
 	}
 }
 
-// flush reports what was collected.
+// flush reports the summed counters and what was applied.
 func (s *summary) flush() error {
 	for _, name := range slices.Sorted(maps.Keys(s.counted)) {
 		s.Recorder.Record(name, s.counted[name])

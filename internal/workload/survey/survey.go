@@ -1,9 +1,29 @@
-// Package survey is the workload that asks several questions in one trial: it
-// takes a cell through other workloads, its parts, one after the other. So one
-// block, and one table, holds what a container costs in every respect. Parts that
-// can share a container do, which leaves time for more blocks. A part that fails does
-// so alone: it has no value, or not all, for a reason that is told, and the others have
-// theirs.
+// Package survey is the workload that asks several questions in one trial: it takes a
+// cell through other workloads, its parts, one after the other. So one block, and one
+// table, shows the cost of a container in every respect. A part that fails does so alone:
+// it lacks values, for a reason that the report shows, and the others have theirs.
+//
+// # Who shares a container
+//
+// Consecutive parts share a container if they can, which leaves time for more blocks. A
+// "stop" is one container with its parts, or one part that makes containers of its own
+// (lifecycle, pull). Each trial goes through the stops in order:
+//
+//	usually           [lifecycle] [cpu   memory   net]   supervise.Join: one container
+//	after cpu failed  [lifecycle] [cpu] [memory] [net]   its container ended, so all three
+//	                                                     failed: each is tried alone
+//	cpu given up      [lifecycle]       [memory   net]   it failed alone too
+//
+// A part is given up if the engine does not support it, if its service was never ready,
+// or if it failed in two trials in a row in which others succeeded. A trial in which all
+// parts failed says nothing about a part: the engine may have been down.
+//
+// The values of a part depend on what else its container does. So a part is "apart", and
+// its values are dropped, in a trial in which it does not share its container with the
+// usual parts; the sample says so (bench.Apart). In the example, all three parts are apart
+// after cpu failed, and memory and net stay so after cpu is given up, unless cpu never
+// worked. A part does not miss one that came after it and was given up: the two never
+// met, because the container did its parts in order.
 package survey
 
 import (
@@ -22,21 +42,22 @@ import (
 type Part struct {
 	Name     string
 	Workload bench.Workload
-	// As is for a workload that is several parts: what the names of its metrics begin
-	// with, in place of what stands before their first point. Title is added to
-	// their titles. Empty = they are as the workload has them.
+	// As is for a workload that is several parts: it replaces the part before the first
+	// point in the names of its metrics. Title is appended to their titles. Empty = names
+	// and titles stay as they are.
 	As, Title string
 }
 
-// New returns the survey of these parts, in this order. Their metrics have
-// different names, but for counters, which are added up; supervise's counters of the
-// processes inside get the name of their part.
+// New returns the survey of these parts, in this order. Their metrics must have different
+// names, except counters, which are summed; the counters of the processes inside get the
+// name of their part.
 func New(parts ...Part) bench.Workload {
-	return survey{name: "survey", doc: "Everything in short form, one after the other in each trial", parts: parts}
+	return survey{name: "survey", doc: "All questions in short form, one after the other in each trial", parts: parts}
 }
 
-// OfImages returns the survey of what an image costs a service: HTTP to few at once,
-// to many, and at a rate. Where the service is found can be said of all parts at once.
+// OfImages returns the survey of what an image costs a service: pull, start, and HTTP with
+// few connections, with many, and at a rate. One option sets port, path and the like of
+// the service for all parts.
 func OfImages(pull, start, http bench.Workload) bench.Workload {
 	return survey{
 		name: "image", doc: "What an image costs a service, one after the other in each trial",
@@ -53,7 +74,7 @@ func OfImages(pull, start, http bench.Workload) bench.Workload {
 
 type survey struct {
 	name, doc string
-	shared    []string // options that also go for all parts that have them, by their own name
+	shared    []string // options that can be set, by their own name, for all parts that have them
 	parts     []Part
 }
 
@@ -67,7 +88,7 @@ func (s survey) Doc() string {
 	return s.doc + ": " + strings.Join(names, ", ") + "."
 }
 
-// Metrics lists those of every part, primary ones first.
+// Metrics lists the metrics of every part, primary ones first.
 func (s survey) Metrics() []bench.Metric {
 	var all []bench.Metric
 	for _, p := range s.parts {
@@ -89,7 +110,7 @@ func later(m bench.Metric) int {
 	return 1
 }
 
-// Notes implements bench.Noter: those of every part.
+// Notes implements bench.Noter: it lists the notes of every part.
 func (s survey) Notes() []bench.Note {
 	var all []bench.Workload
 	for _, p := range s.parts {
@@ -112,7 +133,7 @@ func (s survey) Params() []bench.Param {
 	return all
 }
 
-// forAll is the option of that name for every part that has it.
+// forAll returns the option that sets the one of that name for every part that has it.
 func (s survey) forAll(name string) bench.Param {
 	var parts []string
 	var valid []func(string) error
@@ -124,7 +145,7 @@ func (s survey) forAll(name string) bench.Param {
 		}
 	}
 	return bench.Param{
-		Name: name, Doc: "in place of each of " + strings.Join(parts, ", ") + "; empty: as these say",
+		Name: name, Doc: "sets all of " + strings.Join(parts, ", ") + " at once; empty: each has its own value",
 		Valid: func(value string) error {
 			for _, check := range valid {
 				if value == "" || check == nil {
@@ -139,7 +160,7 @@ func (s survey) forAll(name string) bench.Param {
 	}
 }
 
-// task is what a part works on.
+// task returns the Task of a part.
 func (p Part) task(t bench.Task) bench.Task {
 	params := map[string]string{}
 	for name, value := range t.Params {
@@ -154,8 +175,8 @@ func (p Part) task(t bench.Task) bench.Task {
 	return t
 }
 
-// Check implements bench.Workload. A cell that some part cannot run in is run
-// without it; one that none can is unsupported.
+// Check implements bench.Workload. A cell runs without the parts that it does not
+// support. If it supports none, the cell is unsupported.
 func (s survey) Check(ctx context.Context, t bench.Task) error {
 	var whys []error
 	for _, p := range s.parts {

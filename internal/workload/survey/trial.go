@@ -11,24 +11,24 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A part under way in one cell.
+// running is the state of a part in one cell. See the package comment for who shares a
+// container.
 type running struct {
 	Part
 	task    bench.Task // with its own options and fixture
-	refused error      // why it is not tried any more
-	failed  error      // why it failed in the trial under way
-	worked  bool       // it did not fail in some trial
-	alone   bool       // it did the last time: others may have failed with it
-	inARow  int        // trials in which it did, and others did not
-	apart   bool       // its container is another one than usual in the trial under way
+	refused error      // why it was given up; nil = it is still tried
+	failed  error      // why it failed in the current trial
+	worked  bool       // it succeeded in some trial
+	alone   bool       // it failed in the last trial, so the next one tries it alone
+	inARow  int        // trials in a row in which it failed, but others did not
+	apart   bool       // its container is another one than usual in the current trial
 }
 
-// patience is after how many failed trials in a row a part is not tried any more.
+// patience is the number of failed trials in a row after which a part is given up.
 const patience = 2
 
-// note keeps why the part failed. What is an error of the whole trial is
-// returned, with the part's name: that its time is up, or that the engine did not
-// apply what was asked for.
+// note keeps why the part failed. An error of the whole trial is returned, with the
+// part's name: the time is over, or the engine did not apply the Spec.
 func (r *running) note(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -43,14 +43,13 @@ func (r *running) note(ctx context.Context, err error) error {
 
 func (r *running) named(err error) error { return fmt.Errorf("%s: %w", r.Name, err) }
 
-// why is the reason for which the part has no value in the trial, or not all; nil where
-// it has.
+// why returns why the part lacks values in the trial; nil if it has all.
 func (r *running) why() error { return cmp.Or(r.refused, r.failed) }
 
-// conclude gives the part up where it will not come to anything: the engine cannot do
-// it, or it has failed again while others did not. A trial in which all have failed
-// says nothing about a part: the engine may have been away. A service that has never
-// been ready, whatever the time, is not waited for again.
+// conclude decides after a trial whether to give the part up: the engine does not support
+// it, or it has failed again while others succeeded. A trial in which all have failed says
+// nothing about a part: the engine may have been down. A service that was never ready is
+// given up at once, because waiting again costs its whole timeout.
 func (r *running) conclude(others bool) {
 	if r.refused != nil {
 		return
@@ -67,7 +66,7 @@ func (r *running) conclude(others bool) {
 	}
 }
 
-// setUp finds out whether the part can be done, as far as that is known before.
+// setUp checks the part and makes its fixture.
 func (r *running) setUp(ctx context.Context) error {
 	if err := r.Workload.Check(ctx, r.task); err != nil {
 		return err
@@ -84,19 +83,20 @@ func (r *running) setUp(ctx context.Context) error {
 	if _, ok := supervise.Join(made); !ok {
 		return nil
 	}
-	// It may share a container with others, who shall not be refused for it.
+	// The part may share a container. If the engine refuses it, the others must not be
+	// refused with it, so it is tried by itself first.
 	return made.Reset(ctx)
 }
 
-// A stop is a part in containers of its own, or several parts in one container.
+// A stop is one part with containers of its own, or several parts in one container.
 type stop struct {
 	parts  []*running
 	shared supervise.Shared // nil for one part
 }
 
-// stops has consecutive parts share a container as far as they can. What failed the
-// last time is tried alone. As usual is how it would be had nothing failed that has ever
-// worked.
+// stops lets consecutive parts share a container if they can. A part that failed in the
+// last trial is tried alone. asUsual returns the stops as they would be if no part that
+// ever worked had failed.
 func stops(parts []*running, asUsual bool) (all []stop) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
@@ -115,8 +115,8 @@ func stops(parts []*running, asUsual bool) (all []stop) {
 	return all
 }
 
-// company is the names of the parts in the container in which r runs; but for those after it
-// that are not tried any more, which it never met.
+// company returns the names of the parts in the container of r, without those after r that
+// were given up, which r never met.
 func (r *running) company(all []stop) (names []string) {
 	i := slices.IndexFunc(all, func(s stop) bool { return slices.Contains(s.parts, r) })
 	if i < 0 {
@@ -131,7 +131,7 @@ func (r *running) company(all []stop) (names []string) {
 	return names
 }
 
-// container is the names of all parts in the container of r.
+// container returns the names of all parts in the container of r.
 func (r *running) container(all []stop) (names []string) {
 	for _, s := range all {
 		if !slices.Contains(s.parts, r) {
@@ -185,7 +185,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	sum := newSummary(m, s)
 	for _, one := range f.stops {
 		if one.parts[0].failed != nil {
-			continue // it could not be reset
+			continue // its Reset failed
 		}
 		if err := one.note(ctx, one.run(ctx, m, sum)); err != nil {
 			return err

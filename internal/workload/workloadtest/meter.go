@@ -7,14 +7,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A Meter does what it is told at once, and keeps what is recorded. It has no clock:
-// Now panics.
+// A Meter runs every step at once and keeps what is recorded. It has no clock: Now
+// panics.
 type Meter struct {
 	bench.Clock
 	bench.Discard
 	Values map[string]float64 // by metric
 	Notes  []string
-	Got    bench.Applied // the last
+	Got    bench.Applied // the last one
 
 	t testing.TB
 }

@@ -1,5 +1,5 @@
-// Package workloadtest runs workloads in tests: trials by the real runner, or
-// one trial with a Meter that keeps what it is told.
+// Package workloadtest runs workloads in tests: trials by the real runner, or one trial
+// with a Meter that keeps what is recorded.
 package workloadtest
 
 import (
@@ -13,20 +13,20 @@ import (
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
-// Trials are trials of one cell. What is left out has a default.
+// Trials are trials of one cell. Zero fields have defaults.
 type Trials struct {
 	Workload bench.Workload
 	Engine   bench.Engine
-	Client   bench.Engine // for a workload that has one
+	Client   bench.Engine // for a workload with a client
 	Spec     bench.Spec
-	Params   map[string]string    // beside the defaults
-	N        int                  // how many; 1
-	Trial    time.Duration        // the limit of one; a minute
-	Op       time.Duration        // the limit of one operation; 30 s
-	Clock    func() time.Duration // the real one
+	Params   map[string]string    // besides the defaults
+	N        int                  // number of trials; default 1
+	Trial    time.Duration        // time limit of a trial; default one minute
+	Op       time.Duration        // time limit of an operation; default 30 s
+	Clock    func() time.Duration // default: the real clock
 }
 
-// Run runs them and returns their samples.
+// Run runs the trials and returns their samples.
 func (x Trials) Run(t testing.TB) []bench.Sample {
 	t.Helper()
 	x = x.withDefaults()
@@ -87,13 +87,13 @@ func (x Trials) header() bench.Header {
 	return bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics()}
 }
 
-// still is a machine on which nothing has to settle.
+// still is a Machine that never needs to settle.
 type still struct{}
 
 func (still) Settle(context.Context, time.Duration) {}
 func (still) DropCaches(context.Context) error      { return nil }
 
-// Values are those that a sample has, by name.
+// Values returns the values of a sample, by metric.
 func Values(w bench.Workload, s bench.Sample) map[string]float64 {
 	all := map[string]float64{}
 	for i, m := range w.Metrics() {
@@ -104,8 +104,8 @@ func Values(w bench.Workload, s bench.Sample) map[string]float64 {
 	return all
 }
 
-// Task is a cell with options, names and values in turn, and the defaults of the
-// others.
+// Task returns the Task of a cell. options are names and values in turn; the other
+// options have their defaults.
 func Task(w bench.Workload, e bench.Engine, spec bench.Spec, options ...string) bench.Task {
 	t := bench.Task{Engine: e, Spec: spec, Params: map[string]string{}, Common: new(bench.Common)}
 	for _, p := range w.Params() {

@@ -43,6 +43,11 @@ func writeText(w io.Writer, d *report.Document, s Style) error {
 	return text.Write(w, d, text.Options{Color: s.Color, Width: s.Width, All: s.All})
 }
 
+// WriteFindings writes the tables of a report's first screen, and no more, for a terminal.
+func WriteFindings(w io.Writer, d *report.Document, s Style) error {
+	return text.WriteFindings(w, d, text.Options{Color: s.Color, Width: s.Width})
+}
+
 // unstyled is a format that looks the same everywhere.
 func unstyled(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
 	return func(w io.Writer, d *report.Document, _ Style) error { return write(w, d) }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/report/text"
 	"github.com/tare-bench/tare/internal/run"
 )
 
@@ -55,7 +55,7 @@ func (v *preview) lines(now time.Time, width int) []string {
 		return nil
 	}
 	var b strings.Builder
-	err = text.WriteFindings(&b, report.New(r), text.Options{Color: v.color, Width: width - 1})
+	err = app.WriteFindings(&b, report.New(r), app.Style{Color: v.color, Width: width - 1})
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	if err != nil || len(lines)+2 > v.height {
 		return nil

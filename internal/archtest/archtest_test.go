@@ -63,13 +63,14 @@ var allowed = map[string][]string{
 	"internal/engine/stdstream":               {},
 	"internal/remote":                         {"internal/bench"},
 	"internal/engine/*":                       {"internal/bench", "internal/image", "internal/agent", "internal/kernel/cgroup", "internal/kernel/proc", "internal/kernel/readback", "internal/engine/datadir", "internal/kernel/seccomp", "internal/kernel/userns", "internal/kernel/netpath", "internal/kernel/netns", "internal/kernel/netdev", "golang.org/x/sys"},
+	"internal/engine/ocispec":                 {"internal/bench", "github.com/opencontainers/runtime-spec"},
 	"internal/engine/owned":                   {},
-	"internal/engine/oci":                     {"github.com/opencontainers/runtime-spec", "github.com/moby/sys", "github.com/containerd/containerd"},
+	"internal/engine/oci":                     {"internal/engine/ocispec", "github.com/opencontainers/runtime-spec", "github.com/moby/sys", "github.com/containerd/containerd"},
 	"internal/engine/docker":                  {"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs", "github.com/docker/go-connections"},
 	"internal/engine/remote":                  {"internal/engine/stdstream", "internal/remote"},
 	"internal/engine/podman":                  {"internal/engine/owned", "internal/engine/stdstream"},
-	"internal/engine/containerd":              {"internal/engine/owned", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/containerd/log", "github.com/sirupsen/logrus", "github.com/containerd/typeurl", "github.com/opencontainers/runtime-spec", "github.com/opencontainers/image-spec", "google.golang.org/grpc"},
-	"internal/engine/cri":                     {"internal/engine/owned", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec", "google.golang.org/grpc", "k8s.io/cri-api"},
+	"internal/engine/containerd":              {"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/containerd/log", "github.com/sirupsen/logrus", "github.com/containerd/typeurl", "github.com/opencontainers/runtime-spec", "github.com/opencontainers/image-spec", "google.golang.org/grpc"},
+	"internal/engine/cri":                     {"internal/engine/owned", "internal/engine/stdstream", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec", "google.golang.org/grpc", "k8s.io/cri-api"},
 	"internal/engine/enginetest":              {"internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest", "github.com/google/go-cmp"},
 	"internal/engine/apitest":                 {"internal/engine/enginetest"},
 	"internal/workload/*":                     {"internal/kernel/affinity", "internal/bench", "internal/text/unit", "internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/supervise"},
@@ -124,7 +125,7 @@ func TestImports(t *testing.T) {
 // said once more so that no edit of the table can lose it.
 func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 	shared := []string{ // what adapters are composed of, and no adapter itself
-		"internal/engine/owned", "internal/engine/datadir", "internal/engine/stdstream", "internal/store/record",
+		"internal/engine/owned", "internal/engine/datadir", "internal/engine/ocispec", "internal/engine/stdstream", "internal/store/record",
 	}
 	for pkg, files := range packages(t) {
 		for _, kind := range []string{"internal/engine/", "internal/workload/", "internal/store/"} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 )
@@ -103,6 +104,15 @@ type Exit struct {
 	Code   int  // exit status; 128+Signal if a signal ended it
 	Signal int  // 0 unless a signal ended it and the engine can tell
 	OOM    bool // the kernel killed it for lack of memory, if the engine can tell
+}
+
+// ExitOf is how a process of the host ended.
+func ExitOf(state *os.ProcessState) Exit {
+	s := state.Sys().(syscall.WaitStatus) // what it is on every Unix
+	if s.Signaled() {
+		return Exit{Code: 128 + int(s.Signal()), Signal: int(s.Signal())}
+	}
+	return Exit{Code: s.ExitStatus()}
 }
 
 // String says how the process ended, such as "exit status 3".

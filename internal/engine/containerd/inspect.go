@@ -12,6 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/ocispec"
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
@@ -101,7 +102,7 @@ func recorded(spec bench.Spec, s *specs.Spec, root []mount.Mount, a *bench.Appli
 	a.Security.ReadOnly = s.Root.Readonly
 	a.Security.NoNewPrivileges = s.Process.NoNewPrivileges
 	for _, want := range spec.Mounts {
-		if slices.ContainsFunc(s.Mounts, func(m specs.Mount) bool { return same(m, mountOf(want)) }) {
+		if slices.ContainsFunc(s.Mounts, func(m specs.Mount) bool { return same(m, ocispec.Mount(want)) }) {
 			a.Mounts = append(a.Mounts, want)
 		}
 	}

@@ -45,15 +45,3 @@ func TestAppliedRuntime(t *testing.T) {
 		}
 	}
 }
-
-func TestFirstLine(t *testing.T) {
-	var f firstLine
-	for _, part := range []string{"runc ver", "sion 1.1.5\ncommit: x", "\nspec: y"} {
-		if n, err := f.Write([]byte(part)); n != len(part) || err != nil {
-			t.Fatalf("Write(%q) = %d, %v", part, n, err)
-		}
-	}
-	if got := string(f.text); got != "runc version 1.1.5" {
-		t.Errorf("first line = %q", got)
-	}
-}

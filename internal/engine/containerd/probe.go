@@ -10,6 +10,7 @@ import (
 	"github.com/containerd/containerd/v2/defaults"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // Probe asks containerd for its version, and the runtime for its own.
@@ -65,29 +66,15 @@ func versionOf(ctx context.Context, binary string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "--version")
 	cmd.WaitDelay = time.Second
-	var out firstLine
+	out := stdstream.First{Limit: 200}
 	cmd.Stdout = &out
 	_ = cmd.Run() // only the printed text matters
-	words := bytes.Fields(out.text)
+	line, _, _ := bytes.Cut(out.Text, []byte("\n"))
+	words := bytes.Fields(line)
 	if len(words) < 3 || string(words[1]) != "version" {
 		return ""
 	}
 	return string(words[2])
-}
-
-// A firstLine keeps the first line that is written to it, up to 200 bytes.
-type firstLine struct {
-	text  []byte
-	ended bool
-}
-
-func (f *firstLine) Write(p []byte) (int, error) {
-	line, _, ended := bytes.Cut(p, []byte("\n"))
-	if !f.ended {
-		f.text = append(f.text, line[:min(len(line), 200-len(f.text))]...)
-		f.ended = ended
-	}
-	return len(p), nil
 }
 
 // Restart restarts containerd if systemd manages it, and returns when it answers again. Running

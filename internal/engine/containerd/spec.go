@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/containerd/containerd/v2/core/containers"
@@ -16,14 +14,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/ocispec"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
-
-// version is the version in the specification: the oldest that has everything used here, because
-// runtimes refuse versions that they do not know.
-const version = "1.0.2"
 
 // check reports the parts of spec that this engine does not support, and finds its runtime.
 func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
@@ -104,9 +99,8 @@ func (c *running) specification(ctx context.Context) (*oci.Spec, error) {
 	options := []oci.SpecOpts{
 		oci.WithDefaultUnixDevices,
 		oci.WithCgroup(groupOf(c.engine.cfg.Run, c.id)),
-		oci.WithMounts(mounts(datadir.Mounts(spec, c.data))),
+		oci.WithMounts(ocispec.Mounts(datadir.Mounts(spec, c.data))),
 		process(spec, c.image),
-		limits(spec.Limits),
 	}
 	if spec.Network == "host" {
 		options = append(options, oci.WithHostNamespace(specs.NetworkNamespace))
@@ -131,7 +125,8 @@ func filtered(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.S
 // process sets the process that runs inside.
 func process(spec bench.Spec, i *unpacked) oci.SpecOpts {
 	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
-		s.Version = version
+		s.Version = ocispec.Version
+		ocispec.Limit(s.Linux.Resources, spec.Limits)
 		p := s.Process
 		p.Rlimits = nil // inherit the daemon's; others may be above the hard limits here
 		p.NoNewPrivileges = spec.Security.NoNewPrivileges
@@ -148,45 +143,4 @@ func process(spec bench.Spec, i *unpacked) oci.SpecOpts {
 		}
 		return nil
 	}
-}
-
-func limits(l bench.Limits) oci.SpecOpts {
-	var options []oci.SpecOpts
-	if l.CPUs > 0 {
-		const period = 100_000 // µs, the kernel's default
-		options = append(options, oci.WithCPUCFS(int64(math.Round(l.CPUs*period)), period))
-	}
-	if l.CPUSet != "" {
-		options = append(options, oci.WithCPUs(l.CPUSet))
-	}
-	if l.Memory > 0 {
-		options = append(options, oci.WithMemoryLimit(uint64(l.Memory)))
-	}
-	if l.Pids > 0 {
-		options = append(options, oci.WithPidsLimit(l.Pids))
-	}
-	return oci.Compose(options...)
-}
-
-func mounts(asked []bench.Mount) []specs.Mount {
-	list := make([]specs.Mount, len(asked))
-	for i, m := range asked {
-		list[i] = mountOf(m)
-	}
-	return list
-}
-
-func mountOf(m bench.Mount) specs.Mount {
-	mode := "rw"
-	if m.ReadOnly {
-		mode = "ro"
-	}
-	if m.Type == "bind" {
-		return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}}
-	}
-	options := []string{"nosuid", "nodev", "mode=1777", mode}
-	if m.Size > 0 {
-		options = append(options, "size="+strconv.FormatInt(m.Size, 10))
-	}
-	return specs.Mount{Destination: m.Target, Type: "tmpfs", Source: "tmpfs", Options: options}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
@@ -177,8 +178,8 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	if err != nil {
 		return bench.Exit{}, own.failed(ctx, "exec", err)
 	}
-	_, _ = (&sink{stdout}).Write(answer.Stdout) // a sink never fails
-	_, _ = (&sink{stderr}).Write(answer.Stderr)
+	_, _ = (&stdstream.Sink{To: stdout}).Write(answer.Stdout) // a sink takes everything
+	_, _ = (&stdstream.Sink{To: stderr}).Write(answer.Stderr)
 	return bench.Exit{Code: int(answer.ExitCode)}, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // A tail copies the output of a container from the log that the server writes,
@@ -35,7 +37,7 @@ func follow(name string, stdout, stderr io.Writer) (*tail, error) {
 	t := &tail{file: f, watch: watch, ended: make(chan struct{})}
 	go func() {
 		defer close(t.ended)
-		t.err = t.run(&demultiplexer{stdout: &sink{stdout}, stderr: &sink{stderr}})
+		t.err = t.run(&demultiplexer{stdout: &stdstream.Sink{To: stdout}, stderr: &stdstream.Sink{To: stderr}})
 	}()
 	return t, nil
 }
@@ -197,16 +199,4 @@ func (d *demultiplexer) end() error {
 		return fmt.Errorf("the log ends within a line: %w", errFormat)
 	}
 	return nil
-}
-
-// A sink never fails. It passes everything on to w until w fails, and then discards.
-type sink struct{ w io.Writer }
-
-func (s *sink) Write(p []byte) (int, error) {
-	if s.w != nil && len(p) > 0 {
-		if _, err := s.w.Write(p); err != nil {
-			s.w = nil
-		}
-	}
-	return len(p), nil
 }

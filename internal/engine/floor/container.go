@@ -138,7 +138,7 @@ func (c *container) reap() {
 		c.err = fmt.Errorf("wait for %s: %w", c.id, err)
 		return
 	}
-	c.exit = exitOf(state.Sys().(syscall.WaitStatus)) // its type on every Unix
+	c.exit = bench.ExitOf(state)
 	if c.exit.Signal == int(syscall.SIGKILL) && c.groups != nil {
 		stat, err := c.groups.Stat(c.group)
 		c.exit.OOM = err == nil && stat.OOMKills > 0

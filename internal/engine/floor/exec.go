@@ -205,15 +205,8 @@ func (x *execution) wait(ctx context.Context) (bench.Exit, error) {
 	go func() { x.copying.Wait(); close(copied) }()
 	select {
 	case <-copied:
-		return exitOf(state.Sys().(syscall.WaitStatus)), nil // its type on every Unix
+		return bench.ExitOf(state), nil
 	case <-ctx.Done():
 		return bench.Exit{}, ctx.Err()
 	}
-}
-
-func exitOf(s syscall.WaitStatus) bench.Exit {
-	if s.Signaled() {
-		return bench.Exit{Code: 128 + int(s.Signal()), Signal: int(s.Signal())}
-	}
-	return bench.Exit{Code: s.ExitStatus()}
 }

@@ -137,7 +137,7 @@ func (p *process) reap() {
 		p.err = fmt.Errorf("wait for %s: %w", p.id, p.err)
 		return
 	}
-	p.exit = exitOf(state.Sys().(syscall.WaitStatus)) // its type on every Unix
+	p.exit = bench.ExitOf(state)
 }
 
 func ignoreInterrupts(op func() error) error {
@@ -146,13 +146,6 @@ func ignoreInterrupts(op func() error) error {
 			return err
 		}
 	}
-}
-
-func exitOf(s syscall.WaitStatus) bench.Exit {
-	if s.Signaled() {
-		return bench.Exit{Code: 128 + int(s.Signal()), Signal: int(s.Signal())}
-	}
-	return bench.Exit{Code: s.ExitStatus()}
 }
 
 // Wait implements bench.Container.

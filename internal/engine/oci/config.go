@@ -3,10 +3,8 @@ package oci
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/containerd/containerd/v2/pkg/cap"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -14,16 +12,13 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/ocispec"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 	"github.com/tare-bench/tare/internal/kernel/userns"
 )
-
-// version is the version in config.json: the oldest that has everything used here, because runtimes
-// refuse versions that they do not know.
-const version = "1.0.2"
 
 // defaultPath is for images that set no PATH.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -111,7 +106,7 @@ type layout struct {
 
 func (l layout) specification(spec bench.Spec) *specs.Spec {
 	s := &specs.Spec{
-		Version:  version,
+		Version:  ocispec.Version,
 		Hostname: "tare",
 		Root:     &specs.Root{Path: l.root, Readonly: spec.Security.ReadOnly},
 		Process: &specs.Process{
@@ -121,7 +116,7 @@ func (l layout) specification(spec bench.Spec) *specs.Spec {
 				Bounding: l.capabilities, Effective: l.capabilities, Permitted: l.capabilities,
 			},
 		},
-		Mounts: append(systemMounts(spec), mountsOf(l.mounts)...),
+		Mounts: append(systemMounts(spec), ocispec.Mounts(l.mounts)...),
 		Linux: &specs.Linux{
 			CgroupsPath: l.cgroup,
 			Namespaces:  l.namespaces(spec),
@@ -185,49 +180,12 @@ func sys(spec bench.Spec) specs.Mount {
 	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", mode}}
 }
 
-func mountsOf(asked []bench.Mount) []specs.Mount {
-	var list []specs.Mount
-	for _, m := range asked {
-		list = append(list, mountOf(m))
-	}
-	return list
-}
-
-func mountOf(m bench.Mount) specs.Mount {
-	mode := "rw"
-	if m.ReadOnly {
-		mode = "ro"
-	}
-	if m.Type == "bind" {
-		return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}}
-	}
-	options := []string{"nosuid", "nodev", "mode=1777", mode}
-	if m.Size > 0 {
-		options = append(options, "size="+strconv.FormatInt(m.Size, 10))
-	}
-	return specs.Mount{Destination: m.Target, Type: "tmpfs", Source: "tmpfs", Options: options}
-}
-
 func resources(spec bench.Spec) *specs.LinuxResources {
 	r := &specs.LinuxResources{
 		// The runtimes allow the usual devices in addition.
 		Devices: []specs.LinuxDeviceCgroup{{Allow: spec.Security.Privileged, Access: "rwm"}},
 	}
-	l := spec.Limits
-	if l.CPUs > 0 || l.CPUSet != "" {
-		r.CPU = &specs.LinuxCPU{Cpus: l.CPUSet}
-	}
-	if l.CPUs > 0 {
-		period := uint64(100_000) // µs, the kernel's default
-		quota := int64(math.Round(l.CPUs * float64(period)))
-		r.CPU.Period, r.CPU.Quota = &period, &quota
-	}
-	if l.Memory > 0 {
-		r.Memory = &specs.LinuxMemory{Limit: &l.Memory}
-	}
-	if l.Pids > 0 {
-		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
-	}
+	ocispec.Limit(r, spec.Limits)
 	return r
 }
 

@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/proc"
@@ -31,25 +28,7 @@ func (c *running) awaitMonitor(ctx context.Context) error {
 		return nil
 	}
 	defer func() { _ = monitor.Close() }() // nothing is written to it
-	stop := context.AfterFunc(ctx, func() {
-		_ = monitor.SetReadDeadline(time.Now()) // ends Read
-	})
-	defer stop()
-	raw, err := monitor.SyscallConn()
-	if err != nil {
-		return err
-	}
-	err = raw.Read(exited)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// exited reports whether the process of a file has exited.
-func exited(fd uintptr) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+	return proc.AwaitEnd(ctx, monitor)
 }
 
 // monitor opens the container's monitor as a file (pidfd) that becomes readable when the monitor

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // probeLimit bounds how long Podman may take to answer a Probe.
@@ -127,11 +128,11 @@ func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second // for processes that it may have started
-	out, said := &most{n: maxAnswer}, &most{n: 500}
+	out, said := &stdstream.First{Limit: maxAnswer}, &stdstream.First{Limit: 500}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
 	text := ""
-	if s := bytes.TrimSpace(said.Bytes()); len(s) > 0 {
+	if s := bytes.TrimSpace(said.Text); len(s) > 0 {
 		text = fmt.Sprintf(": %q", s)
 	}
 	switch {
@@ -142,18 +143,7 @@ func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte
 	case err != nil:
 		return nil, fmt.Errorf("%s: podman %s: %w%s", e.cfg.Name, args[0], bench.Because(ctx, err), text)
 	}
-	return out.Bytes(), nil
-}
-
-// most keeps the first n bytes that are written to it.
-type most struct {
-	bytes.Buffer
-	n int
-}
-
-func (m *most) Write(p []byte) (int, error) {
-	_, _ = m.Buffer.Write(p[:min(len(p), m.n-m.Len())]) // never fails
-	return len(p), nil
+	return out.Text, nil
 }
 
 func factsOf(i *info, service string) []bench.Label {

@@ -23,7 +23,7 @@ var ErrFraming = errors.New("the stream is not framed as stdout and stderr")
 // output. A writer that fails gets no more output, and that is not an error. Copy returns an error
 // unless the stream ended at the end of a frame. It needs little memory even for large frames.
 func Copy(stdout, stderr io.Writer, r io.Reader) error {
-	to := [3]io.Writer{1: &sink{stdout}, 2: &sink{stderr}}
+	to := [3]io.Writer{1: &Sink{stdout}, 2: &Sink{stderr}}
 	text := make([]byte, 32<<10)
 	for {
 		err := frame(to, r, text)
@@ -54,16 +54,4 @@ func frame(to [3]io.Writer, r io.Reader, buf []byte) error {
 		err = io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// A sink never fails. It passes everything on to w until w fails, and then discards.
-type sink struct{ w io.Writer }
-
-func (s *sink) Write(p []byte) (int, error) {
-	if s.w != nil {
-		if _, err := s.w.Write(p); err != nil {
-			s.w = nil
-		}
-	}
-	return len(p), nil
 }

@@ -171,15 +171,3 @@ func parseBlkio(text []byte) (read, write int64) {
 	}
 	return read, write
 }
-
-// parseProcs reads cgroup.procs. It skips 0, which stands for a process outside this PID namespace.
-// For kill, 0 would mean the caller's own process group.
-func parseProcs(text []byte) []int {
-	var pids []int
-	for field := range bytes.FieldsSeq(text) {
-		if pid, err := strconv.Atoi(string(field)); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}

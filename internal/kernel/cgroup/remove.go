@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // patience limits how long Kill and Remove wait until processes have ended. A process that outlives
@@ -49,7 +51,7 @@ func procsBelow(dir string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	pids := parseProcs(text)
+	pids := proc.Numbers(text) // without 0, which to kill is the caller's own group
 	children, err := subdirs(dir)
 	if err != nil {
 		return nil, err

@@ -57,9 +57,9 @@ func FuzzParse(f *testing.F) {
 		var tally Tally
 		parseOwn(text, &tally)
 		valueOf(text, "Tcp:")
-		for _, n := range parseNumbers(text) {
+		for _, n := range Numbers(text) {
 			if n <= 0 {
-				t.Errorf("parseNumbers gave process %d", n)
+				t.Errorf("Numbers gave process %d", n)
 			}
 		}
 	})

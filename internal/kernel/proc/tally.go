@@ -209,13 +209,14 @@ func childrenOf(root string, pid int) ([]int, error) {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, parseNumbers(text)...)
+		all = append(all, Numbers(text)...)
 	}
 	return all, nil
 }
 
-// parseNumbers reads process numbers between blanks.
-func parseNumbers(text []byte) (all []int) {
+// Numbers reads process numbers between blanks, as of cgroup.procs. It leaves out 0,
+// which stands for a process outside this PID namespace.
+func Numbers(text []byte) (all []int) {
 	for word := range bytes.FieldsSeq(text) {
 		if n, err := strconv.Atoi(string(word)); err == nil && n > 0 {
 			all = append(all, n)

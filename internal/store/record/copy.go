@@ -52,10 +52,12 @@ type Continuer interface {
 
 // A Copier stores one run from its pieces, of which it holds a few. Of a run
 // that was imported in part, the pieces that are stored are compared, and the
-// others added. If it fails, what was added so far stays, incomplete.
+// others added. If it fails, what was added so far stays, incomplete. What people wrote
+// on a run is stored with a new one, and otherwise stays as the store has it.
 type Copier struct {
 	store  bench.Store
 	header bench.Header
+	taken  *bench.NameTaken
 	w      bench.RunWriter // nil while all that came is stored already
 
 	next func() (Event, error, bool) // the stored pieces; nil for a run that is new, or kept as it is
@@ -79,9 +81,14 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 	c := &Copier{store: dst, header: h, stop: func() {}}
 	c.header.Imported = true
 	var err error
-	if c.w, err = dst.Create(ctx, c.header); !errors.Is(err, fs.ErrExist) {
+	if c.w, err = dst.Create(ctx, c.header); errors.As(err, &c.taken) {
+		c.header.Name = ""
+		c.w, err = dst.Create(ctx, c.header)
+	}
+	if !errors.Is(err, fs.ErrExist) {
 		return c, err
 	}
+	c.taken = nil
 	c.w = nil
 	c.next, c.stop = iter.Pull2(Stored(ctx, dst, h.ID))
 	stored, err, _ := c.next()
@@ -89,15 +96,25 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 		c.stop()
 		return nil, err
 	}
-	if !stored.Header.Imported || !same(*stored.Header, c.header) {
+	if !stored.Header.Imported || !same(unwritten(*stored.Header), unwritten(c.header)) {
 		c.stop()
 		c.next = nil // another run, or its original: it stays as it is
 	}
 	return c, nil
 }
 
+// unwritten is a header without what people wrote on the run.
+func unwritten(h bench.Header) bench.Header {
+	h.Name, h.Remarks = "", nil
+	return h
+}
+
 // Known reports whether all that came is stored already, and nothing was added.
 func (c *Copier) Known() bool { return c.w == nil }
+
+// Name is what the run is called in the store, where it is new there. It has lost the name
+// that it came with where taken is not nil.
+func (c *Copier) Name() (name string, taken *bench.NameTaken) { return c.header.Name, c.taken }
 
 // Add stores the next piece, or compares it with what is stored.
 func (c *Copier) Add(ctx context.Context, e Event) error {

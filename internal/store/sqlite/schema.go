@@ -12,9 +12,12 @@ import (
 // told from other SQLite files.
 const applicationID = 0x74617265
 
-// format is the format of the file that schema makes, the only one that is read
-// and written. It changes with the schema.
-const format = 6
+// format is the format of the file that schema makes, the only one that is written. It
+// changes with the schema.
+const format = 7
+
+// formatSix is the format before runs had names. It is read where it cannot be written.
+const formatSix = 6
 
 const schema = `
 CREATE TABLE runs (
@@ -27,6 +30,7 @@ CREATE TABLE runs (
 	ended_sum INTEGER              -- of id, ended and the number of samples
 ) STRICT;
 CREATE INDEX runs_by_time ON runs (began, id);
+` + fromSix + `
 
 -- What engines applied is the same in nearly all samples of a cell.
 CREATE TABLE applied (
@@ -98,11 +102,20 @@ DROP INDEX partial_failures;
 CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
 `
 
+// fromSix makes a file of format 6, which has no place for what people write on runs, one of
+// format 7. Programs that know no other than 6 go on if they have the file open.
+const fromSix = `
+ALTER TABLE runs ADD COLUMN name TEXT;           -- NULL for none
+ALTER TABLE runs ADD COLUMN notes TEXT;          -- JSON array; NULL where there are none
+ALTER TABLE runs ADD COLUMN written_sum INTEGER; -- of id, name and notes; NULL where both are
+CREATE UNIQUE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;
+`
+
 // timeLayout has as many digits for every time, so that text sorts as time.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// prepare makes an empty file a store, and reports what else a file is that is no
-// store of this format.
+// prepare makes an empty file a store, brings one of an older format to this one, and
+// reports what else a file is that is no store.
 func (s *Store) prepare(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -118,7 +131,7 @@ func (s *Store) prepare(ctx context.Context) error {
 
 func (s *Store) tryPrepare(ctx context.Context) error {
 	err := s.check(ctx)
-	if errors.Is(err, errFive) {
+	if errors.Is(err, errFive) || err == nil && s.format < format {
 		return s.upgrade(ctx)
 	}
 	if !errors.Is(err, errEmpty) {
@@ -131,7 +144,7 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 	}
 	return s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil || version != 0 { // another process was faster
+		if s.format = format; err != nil || version != 0 { // another process was faster
 			return err
 		}
 		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, format)
@@ -140,25 +153,38 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 	})
 }
 
-// upgrade brings a file of format 5 to this format.
+// upgrade brings a file of format 5 or 6 to this format.
 func (s *Store) upgrade(ctx context.Context) error {
-	return s.transact(ctx, nil, func(tx *sql.Tx) error {
+	err := s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil || version != 5 { // another process was faster
+		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, fromFive+fmt.Sprintf("PRAGMA user_version = %d", format))
+		change := ""
+		switch version {
+		case 5:
+			change = fromFive + fromSix
+		case formatSix:
+			change = fromSix
+		default: // another process was faster
+			return nil
+		}
+		_, err = tx.ExecContext(ctx, change+fmt.Sprintf("PRAGMA user_version = %d", format))
 		return s.wrap(err)
 	})
+	if err == nil {
+		s.format = format
+	}
+	return err
 }
 
-// errFive is check's error for a file of the format before this one.
+// errFive is check's error for a file of a format that has to be changed before it is read.
 var errFive = errors.New("its format is 5: use it once where it can be written")
 
 // errEmpty is check's error for a file without anything in it.
 var errEmpty = errors.New("the file is empty, and cannot be written")
 
-// check reports whether the file is a store of this format. It changes nothing.
+// check reports whether the file is a store that can be read. It changes nothing.
 func (s *Store) check(ctx context.Context) error {
 	version, err := s.version(ctx, s.db)
 	switch {
@@ -168,11 +194,12 @@ func (s *Store) check(ctx context.Context) error {
 		return s.wrap(errEmpty)
 	case version == 5:
 		return s.wrap(errFive)
-	case version < format:
+	case version < formatSix:
 		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrOlder, version, format))
 	case version > format:
 		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrVersion, version, format))
 	}
+	s.format = version
 	return nil
 }
 

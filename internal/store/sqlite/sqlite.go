@@ -31,8 +31,9 @@ import (
 )
 
 var (
-	_ bench.Store   = (*Store)(nil)
-	_ bench.Checker = (*Store)(nil)
+	_ bench.Store     = (*Store)(nil)
+	_ bench.Checker   = (*Store)(nil)
+	_ bench.Compacter = (*Store)(nil)
 )
 
 // patience is how long a write waits for other processes that write. Each of
@@ -41,8 +42,9 @@ const patience = 10 * time.Second
 
 // A Store is an open file of runs.
 type Store struct {
-	db   *sql.DB
-	path string
+	db     *sql.DB
+	path   string
+	format int // of the file: see the constant
 	// readOnly says why the file cannot be written; nil if it can.
 	readOnly error
 }

@@ -50,8 +50,12 @@ func (m *Memory) Create(ctx context.Context, h bench.Header) (bench.RunWriter, e
 	if m.runs[h.ID] != nil {
 		return nil, fmt.Errorf("run %s: %w", h.ID, fs.ErrExist)
 	}
+	if owner := m.named(h.Name); owner != "" {
+		return nil, &bench.NameTaken{Name: h.Name, ID: owner}
+	}
+	h.Remarks = slices.Clone(h.Remarks)
 	m.runs[h.ID] = &bench.Run{Header: h}
-	return &memoryWriter{store: m, id: h.ID}, nil
+	return &memoryWriter{store: m, id: h.ID, run: m.runs[h.ID]}, nil
 }
 
 // Resume opens an incomplete run for appending.
@@ -72,7 +76,7 @@ func (m *Memory) Resume(ctx context.Context, id string, r bench.Resumption) (ben
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	run.Resumptions = append(run.Resumptions, r)
-	return &memoryWriter{store: m, id: id, next: len(run.Samples)}, nil
+	return &memoryWriter{store: m, id: id, run: run, next: len(run.Samples)}, nil
 }
 
 // Open reads one run.
@@ -95,6 +99,7 @@ func (m *Memory) Open(ctx context.Context, id string) (*bench.Run, error) {
 		c.Samples[i].Trace = cloneTrace(c.Samples[i].Trace)
 	}
 	c.Resumptions = slices.Clone(run.Resumptions)
+	c.Header.Remarks = slices.Clone(run.Header.Remarks)
 	return &c, nil
 }
 
@@ -185,6 +190,7 @@ func (m *Memory) Close() error { return nil }
 type memoryWriter struct {
 	store *Memory
 	id    string
+	run   *bench.Run // another one may have its ID later
 	next  int
 }
 
@@ -198,6 +204,8 @@ func (w *memoryWriter) change(ctx context.Context, f func(*bench.Run) error) err
 	run := w.store.runs[w.id]
 	err := error(nil)
 	switch {
+	case run != w.run:
+		err = fs.ErrNotExist
 	case run.End != nil:
 		err = bench.ErrFinished
 	case len(run.Samples) != w.next:

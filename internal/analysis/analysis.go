@@ -37,6 +37,8 @@ type Options struct {
 	// Notes are the words for what samples are marked with, as bench.NotesOf lists them
 	// of the workloads that there are. A mark without words is told by its code.
 	Notes []bench.Note
+	// Running says that the run is under way, and not interrupted.
+	Running bool
 }
 
 // A Result is what one run says.
@@ -44,6 +46,7 @@ type Result struct {
 	Header      *bench.Header
 	Resumptions []bench.Resumption
 	End         *bench.End // nil where the run is incomplete
+	Running     bool       // it is under way; what it says can change
 
 	Blocks int           // that count: warm-up apart, gone through, with one successful trial at least
 	Trials Trials        // by outcome
@@ -242,6 +245,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Header:      &run.Header,
 		Resumptions: run.Resumptions,
 		End:         run.End,
+		Running:     opt.Running,
 		Blocks:      t.whole(),
 		Trials:      t.trials,
 		Wall:        wall(run),

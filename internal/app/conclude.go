@@ -16,6 +16,8 @@ import (
 func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	id, n := r.Header.ID, len(r.Samples)
 	switch {
+	case n == 0 && (errors.Is(err, run.ErrInterrupted) || err != nil && cut):
+		return fmt.Errorf("run %s: %w %w", id, interruption(err), errNothingKept), nil
 	case errors.Is(err, run.ErrInterrupted), err != nil && cut:
 		err = fmt.Errorf("run %s: %w; %d trials are stored", id, interruption(err), n)
 		return &Problem{Kind: Interrupted, Err: err, Run: id, Trials: n}, nil
@@ -27,7 +29,7 @@ func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	case err != nil && n > 0:
 		return &Problem{Kind: Stopped, Err: fmt.Errorf("run %s: %w", id, err), Run: id, Trials: n}, nil
 	case err != nil:
-		return err, nil
+		return fmt.Errorf("run %s measured nothing, and is not kept: %w", id, err), nil
 	default:
 		return outcomeOf(r), nil
 	}

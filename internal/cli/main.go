@@ -189,6 +189,7 @@ which differences are real.
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
+		a.noteCommand(), a.rmCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
@@ -217,9 +218,10 @@ func commandHint(cmd *cobra.Command, word string) string {
 	near, ok := experiment.Nearest(word, known)
 	if !cmd.HasParent() {
 		switch word {
-		case "rm", "remove", "delete":
-			return "stored runs are not removed one by one: 'tare list' shows them; " +
-				"'tare clean' removes what killed runs left"
+		case "remove", "delete":
+			near, ok = "rm", true
+		case "name", "rename", "tag":
+			near, ok = "note", true
 		case "ls", "runs":
 			near, ok = "list", true
 		case "inspect", "report":

@@ -274,6 +274,7 @@ and printed, as the experiment that does its work.`,
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
+	completeFlag(cmd, "label", a.completeLabels)
 	return cmd
 }
 

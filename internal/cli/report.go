@@ -77,7 +77,9 @@ func (o *formatOptions) format(asJSON bool) app.Format {
 
 // report analyses a stored run and writes what it says to stdout.
 func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) error {
-	result, err := analysis.Analyze(r, analysis.Options{Notes: bench.NotesOf(app.Workloads()...)})
+	result, err := analysis.Analyze(r, analysis.Options{
+		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header),
+	})
 	if err != nil {
 		return err
 	}
@@ -110,12 +112,15 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 
 // trailer says where a run was saved and what can be done with it. That it can
 // be resumed, if it can, is said with what ended it.
-func trailer(r *bench.Run) []string {
-	id := r.Header.ID
-	if r.End == nil {
-		return []string{"saved as " + id + ", incomplete"}
+func trailer(r *bench.Run, short string) []string {
+	as := r.Header.ID
+	if name := r.Header.Name; name != "" {
+		short, as = name, name+", "+as
 	}
-	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", id, id, id)}
+	if r.End == nil {
+		return []string{"saved as " + as + ", incomplete"}
+	}
+	return []string{fmt.Sprintf("saved as %s · tare show %s · tare export %s", as, short, short)}
 }
 
 // inWords is a list as a sentence has it: a, b and c.

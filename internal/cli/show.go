@@ -26,7 +26,7 @@ func (a *invocation) showCommand() *cobra.Command {
 		Use:   "show [RUN]",
 		Short: "Show what a stored run says",
 		Long: `Show analyses a stored run again and prints its report. RUN is an ID, a unique
-part of one, or "last", which is also the default.
+part of one, a name, or "last", which is also the default.
 
 With --trials it lists every trial, with --applied what the engines really
 applied to the containers of each cell. With --as bucketbench it prints the two
@@ -166,7 +166,7 @@ own. Several runs of each, made in turn and told apart by a label, have verdicts
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&by, "by", "auto", "what runs are `grouped` by: auto, host, run, or label:KEY")
 	cmd.ValidArgsFunction = a.completeRuns
-	completeFlag(cmd, "by", completeFixed("auto", "host", "run", "label:"))
+	completeFlag(cmd, "by", a.completeGrouping)
 	return cmd
 }
 
@@ -206,7 +206,7 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 	if key, ok := cutLabel(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool { return hasLabel(r.Header.Plan.Labels, key) }) {
 		return &usageError{fmt.Errorf("none of these runs has the label %q", key), "runs get labels with --label KEY=VALUE; 'tare show RUN --json' lists them"}
 	}
-	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group})
+	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group, Running: a.underWay})
 	if err != nil {
 		return err
 	}

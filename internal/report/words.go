@@ -16,6 +16,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 		append([]string{title(run)}, hostParts(&run.Host)...),
 		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run, r.Header)...),
 		engineParts(run.Engines),
+		writtenParts(run),
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	marks := d.note(r.Warnings)
@@ -28,6 +29,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	d.sayReasons()
 	d.sayWays()
 	d.sayFailures()
+	d.Written = writtenLines(run)
 }
 
 // sayMetrics makes the tables, and says how many details there are.

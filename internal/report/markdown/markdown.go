@@ -35,6 +35,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.lines("Ways, as the kernel has them", d.Words.Ways)
 	p.lines("Not supported", d.Words.Absent)
 	p.lines("Failures (they are in no number above)", d.Words.Failures)
+	p.lines("Written on this run", d.Words.Written)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {
 		p.paragraph(escape(plain.Line(s)))

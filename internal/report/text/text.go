@@ -49,6 +49,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.lines("ways, as the kernel has them", d.Words.Ways)
 	p.lines("not supported", d.Words.Absent)
 	p.lines("failures (they are in no number above)", d.Words.Failures)
+	p.lines("written on this run", d.Words.Written)
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()

@@ -11,8 +11,9 @@ import (
 // Conclude says how a sitting ended, by what is stored of the run afterwards. Err is the
 // error of Measure or Resume, cut whether their context had ended. What it returns is nil
 // where all went well; ErrTrialsFailed where the run is finished, and trials failed; or
-// says what went wrong. Beside it there may be an error to be told, and no more: of an
-// engine that died the trials tell, but not what it keeps.
+// says what went wrong. Of a run that Discard removes it says that it is not kept. Beside
+// it there may be an error to be told, and no more: of an engine that died the trials
+// tell, but not what it keeps.
 func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	id, n := r.Header.ID, len(r.Samples)
 	switch {

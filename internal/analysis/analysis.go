@@ -37,6 +37,8 @@ type Options struct {
 	// Notes explain the codes that samples are marked with, as bench.NotesOf collects
 	// them from all workloads. A code without a note is shown as it is.
 	Notes []bench.Note
+	// Running says that the run is under way, and not interrupted.
+	Running bool
 }
 
 // A Result is what one run says.
@@ -44,6 +46,7 @@ type Result struct {
 	Header      *bench.Header
 	Resumptions []bench.Resumption
 	End         *bench.End // nil where the run is incomplete
+	Running     bool       // it is under way; what it says can change
 
 	Blocks int           // complete blocks with at least one successful trial, without warm-up
 	Trials Trials        // by outcome
@@ -253,6 +256,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Header:      &run.Header,
 		Resumptions: run.Resumptions,
 		End:         run.End,
+		Running:     opt.Running,
 		Blocks:      t.whole(),
 		Trials:      t.trials,
 		Wall:        wall(run),

@@ -64,7 +64,10 @@ func (c *comparer) warn() {
 	c.warnMetrics()
 	c.warnZero()
 	for _, t := range c.tables {
-		if t.run.End == nil {
+		switch {
+		case c.running(t):
+			c.add(CodeRunning, "run "+t.run.Header.ID+" is under way", "wait until it has ended: what it says can change", "")
+		case t.run.End == nil:
 			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
 		}
 		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {

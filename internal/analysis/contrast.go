@@ -23,6 +23,8 @@ type CompareOptions struct {
 	// Group names the group of a run; nil = its host, or the run itself if there
 	// are two runs or all are of one host.
 	Group func(h *bench.Header) string
+	// Running says which runs are under way, and not interrupted; nil = none is.
+	Running func(h *bench.Header) bool
 }
 
 // A Contrast compares groups of runs with the first group. The runs were not
@@ -50,6 +52,7 @@ type Member struct {
 	Trials      Trials        // by outcome
 	Wall        time.Duration // as in Result
 	Resumptions int
+	Running     bool // as in Result
 }
 
 // A ContrastMetric is what the groups say about one metric.
@@ -146,9 +149,15 @@ func (c *comparer) group() {
 		}
 		c.Groups[n].Runs = append(c.Groups[n].Runs, Member{
 			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
+			Running: c.running(t),
 		})
 		c.members[n] = append(c.members[n], t)
 	}
+}
+
+// running reports whether a run is under way.
+func (c *comparer) running(t *table) bool {
+	return t.run.End == nil && c.opt.Running != nil && c.opt.Running(&t.run.Header)
 }
 
 // defaultGroup groups by host, unless there are two runs or only one host.

@@ -15,6 +15,7 @@ import (
 // The codes of the warnings that an analysis gives.
 const (
 	CodeIncomplete   = "incomplete"          // the run was never finished
+	CodeRunning      = "running"             // the run is under way
 	CodeFailed       = "failed-trials"       // trials did not succeed
 	CodeFewSamples   = "few-samples"         // a cell has too few values for an interval
 	CodeFewPairs     = "few-pairs"           // a comparison has too few pairs for an interval
@@ -118,6 +119,8 @@ func CellName(c *bench.Cell) string {
 // for, such as " for ±3 %", where verdicts name other numbers of blocks.
 func (w *warner) more(blocks int, what string) string {
 	switch {
+	case w.Running:
+		return "wait until the run has ended"
 	case w.Incomplete():
 		return "finish the run" // another warning says how
 	case w.End.Reason == bench.StopAllFailed:
@@ -175,6 +178,11 @@ func (w *warner) incomplete() {
 		most := ""
 		if w.Header.Plan.Budget == 0 { // a budget ends most runs long before MaxBlocks
 			most = fmt.Sprintf(" of at most %d", w.Header.Plan.MaxBlocks)
+		}
+		if w.Running {
+			w.add(CodeRunning, "the run is under way: it has "+unit.FormatCount(w.Blocks, "block")+most,
+				"wait until it has ended: what it says can change", "")
+			return
 		}
 		w.add(CodeIncomplete, "the run was not finished: it has "+unit.FormatCount(w.Blocks, "block")+most,
 			"finish it: tare resume "+w.Header.ID, "")

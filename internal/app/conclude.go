@@ -11,11 +11,14 @@ import (
 // Conclude says how a sitting ended, from what is stored of the run afterwards. Err is the
 // error of Measure or Resume; cut says whether their context had ended. The outcome is nil
 // if all went well, ErrTrialsFailed if the run is finished but trials failed, or else what
-// went wrong. Beside is a second error that users should see but that does not change the
-// outcome: trials that failed when an engine died do not say what the engine left behind.
+// went wrong: for a run that Discard removes, that it is not kept. Beside is a second error
+// that users should see but that does not change the outcome: trials that failed when an
+// engine died do not say what the engine left behind.
 func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	id, n := r.Header.ID, len(r.Samples)
 	switch {
+	case n == 0 && (errors.Is(err, run.ErrInterrupted) || err != nil && cut):
+		return fmt.Errorf("run %s: %w %w", id, interruption(err), errNothingKept), nil
 	case errors.Is(err, run.ErrInterrupted), err != nil && cut:
 		err = fmt.Errorf("run %s: %w; %d trials are stored", id, interruption(err), n)
 		return &Problem{Kind: Interrupted, Err: err, Run: id, Trials: n}, nil
@@ -27,7 +30,7 @@ func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	case err != nil && n > 0:
 		return &Problem{Kind: Stopped, Err: fmt.Errorf("run %s: %w", id, err), Run: id, Trials: n}, nil
 	case err != nil:
-		return err, nil
+		return fmt.Errorf("run %s measured nothing, and is not kept: %w", id, err), nil
 	default:
 		return outcomeOf(r), nil
 	}

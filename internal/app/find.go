@@ -5,26 +5,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
-// last is what the newest run is called.
-const last = "last"
-
-// FindRun turns what a user calls a run into its ID: an ID, a unique beginning or end of
-// one, or "last" for the newest. If that names no run or several, the error is a Problem.
+// FindRun turns what a user calls a run into its ID: an ID, its name, a unique beginning or
+// end of an ID, or bench.LastRun for the newest. If that names no run or several, the error
+// is a Problem.
 func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
-	if name == last {
+	if name == bench.LastRun {
 		return newestRun(ctx, s)
 	}
+	named, err := s.Named(ctx, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	found, hidden := s.Find(ctx, name, 0)
-	for _, id := range found {
-		if id == name {
-			return id, nil
-		}
+	switch is := slices.Contains(found, name); {
+	case is && named != "" && named != name: // another run came with that ID later
+		found = []string{name, named}
+	case is:
+		return name, nil
+	case named != "":
+		return named, nil
 	}
 	switch {
 	case name == "" || len(found) == 0:
@@ -42,10 +49,10 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 func newestRun(ctx context.Context, s bench.Store) (string, error) {
 	found, err := s.Find(ctx, "", 1)
 	if err == nil && len(found) == 0 {
-		return "", noRun(ctx, s, last)
+		return "", noRun(ctx, s, bench.LastRun)
 	}
 	if err == nil {
-		if err = readable(ctx, s, found[0]); err == nil {
+		if _, err = HeaderOf(ctx, s, found[0]); err == nil {
 			return found[0], nil
 		}
 		err = fmt.Errorf("run %s: %w", found[0], err)
@@ -54,14 +61,6 @@ func newestRun(ctx context.Context, s bench.Store) (string, error) {
 		Kind: LastUnknown,
 		Err:  fmt.Errorf("cannot tell which run is the last one, because one cannot be read: %w", err),
 	}
-}
-
-// readable reports why the header of a run cannot be read, if it cannot.
-func readable(ctx context.Context, s bench.Store, id string) error {
-	for _, err := range record.Stored(ctx, s, id) {
-		return err // of the first piece
-	}
-	return nil
 }
 
 // noRun is the error of looking for a run that is not among those stored.
@@ -79,4 +78,12 @@ func OpenRun(ctx context.Context, s bench.Store, name string) (*bench.Run, error
 		return nil, err
 	}
 	return s.Open(ctx, id)
+}
+
+// HeaderOf reads the header of the run of an ID, and nothing else of it.
+func HeaderOf(ctx context.Context, s bench.Store, id string) (*bench.Header, error) {
+	for e, err := range record.Stored(ctx, s, id) {
+		return e.Header, err // the first piece
+	}
+	return nil, fs.ErrNotExist
 }

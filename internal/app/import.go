@@ -13,9 +13,12 @@ import (
 // An ImportedRun is one run that an import has read.
 type ImportedRun struct {
 	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"` // that it has here
 	Samples int    `json:"samples"`
 	Status  string `json:"status"`    // "imported", "incomplete" or "already stored"
 	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
+	// Unnamed says that it came with the name of another run, and has none here.
+	Unnamed *bench.NameTaken `json:"name_taken,omitempty"`
 }
 
 // Import stores every run of a stream of records, whole or as far as it goes, and returns
@@ -54,6 +57,7 @@ func (i *importing) read(ctx context.Context, d *record.Decoder) error {
 				return fmt.Errorf("run %s: %w", e.Header.ID, err)
 			}
 			i.run = ImportedRun{ID: e.Header.ID, Status: "incomplete", Sums: d.Summed()}
+			i.run.Name, i.run.Unnamed = i.current.Name()
 			continue
 		}
 		if err := i.current.Add(ctx, e); err != nil {
@@ -75,7 +79,7 @@ func (i *importing) end(ctx context.Context) error {
 	}
 	err := errors.Join(i.current.Flush(ctx), i.current.Close())
 	if i.current.Known() {
-		i.run.Status = "already stored"
+		i.run.Status, i.run.Name = "already stored", ""
 	}
 	i.current = nil
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 
 // Options say how a run is measured. Every field may be left out.
 type Options struct {
+	// Name is what the run is called, if anything: see CheckName.
+	Name string
 	// Create begins the run where it is kept, such as in a second place too; nil = in
 	// the store alone. See Both.
 	Create func(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error)
@@ -43,6 +45,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	}
 	header := a.header(ctx, p, machine)
 	header.Warnings = slices.Concat(header.Warnings, notes)
+	header.Name = o.Name
 	w, err := begin(ctx, s, p, &header, dir.path, o)
 	if err != nil {
 		return "", errors.Join(err, dir.remove())
@@ -72,9 +75,11 @@ func begin(
 	}
 	h.Warnings = slices.Concat(h.Warnings, same)
 	if o.Create != nil {
-		return o.Create(ctx, s, *h)
+		w, err = o.Create(ctx, s, *h)
+	} else {
+		w, err = s.Create(ctx, *h)
 	}
-	return s.Create(ctx, *h)
+	return w, named(err)
 }
 
 // header is everything about a run that is known before its first trial.

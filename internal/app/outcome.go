@@ -95,12 +95,12 @@ func groundless(r *bench.Run) error {
 func nothing(r *bench.Run) error {
 	s, none := firstFailure(r)
 	if none {
-		text := fmt.Sprintf("run %s measured nothing: %s", r.Header.ID, whyFailed(r, s))
+		text := fmt.Sprintf("run %s measured nothing, and is not kept: %s", r.Header.ID, whyFailed(r, s))
 		return &Problem{Kind: NothingPossible, Err: &unsupported{text}, Run: r.Header.ID}
 	}
 	return &Problem{
 		Kind: NothingMeasured, Run: r.Header.ID,
-		Err: fmt.Errorf("run %s measured nothing, because no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
+		Err: fmt.Errorf("run %s measured nothing and is not kept, because no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
 	}
 }
 

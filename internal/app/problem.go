@@ -47,6 +47,11 @@ const (
 	NoIncomplete    Kind = "no-incomplete"    // to be resumed
 	OtherMetrics    Kind = "other-metrics"    // than this version measures on this machine
 	NotCounted      Kind = "not-counted"      // system calls, as the run did before
+	UnderWay        Kind = "under-way"        // so that it cannot be removed
+	BadName         Kind = "bad-name"         // no run can be called so
+	NameTaken       Kind = "name-taken"       // by the run
+	ManyRemarks     Kind = "many-remarks"     // on the run: there is no room for more
+	BadRemark       Kind = "bad-remark"       // nothing can be noted so
 )
 
 // Of stores and of what is left.
@@ -72,6 +77,7 @@ func Kinds() []Kind {
 		NoImage, NoArchive, NoLayout, NoProgram, NoRegistry,
 		NoState, LeftBehind, Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Imported, NoIncomplete, OtherMetrics, NotCounted,
+		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,
 	}

@@ -136,5 +136,17 @@ func (EmptyStore) Runs(context.Context) iter.Seq2[bench.RunSummary, error] {
 // Find finds nothing.
 func (EmptyStore) Find(context.Context, string, int) ([]string, error) { return nil, nil }
 
+// Named finds no run.
+func (EmptyStore) Named(context.Context, string) (string, error) { return "", fs.ErrNotExist }
+
+// Rename finds no run.
+func (EmptyStore) Rename(context.Context, string, string) error { return fs.ErrNotExist }
+
+// Annotate finds no run.
+func (EmptyStore) Annotate(context.Context, string, bench.Remark) error { return fs.ErrNotExist }
+
+// Remove finds no run.
+func (EmptyStore) Remove(context.Context, string) error { return fs.ErrNotExist }
+
 // Close does nothing.
 func (EmptyStore) Close() error { return nil }

@@ -124,6 +124,10 @@ type Header struct {
 	// Imported says that the run came from elsewhere: it is read, never resumed.
 	// Imports set it and exports clear it, whatever a file says.
 	Imported bool `json:"imported,omitempty"`
+
+	// What people have written on the run, which may change after it has ended: see Keeper.
+	Name    string   `json:"name,omitempty"`  // no other run of the same store has it; see ValidRunName
+	Remarks []Remark `json:"notes,omitempty"` // in the order in which they came
 }
 
 // A Resumption records that a run was resumed.

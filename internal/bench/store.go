@@ -7,10 +7,12 @@ import (
 )
 
 // A Store keeps runs. A run is only ever appended to, and a finished one never
-// changes. What was appended before a crash can be read after it. Stores may
-// be used by several processes at once.
+// changes, but for what people write on it, until somebody removes it whole: see
+// Keeper. What was appended before a crash can be read after it. Stores may be
+// used by several processes at once.
 type Store interface {
-	// Create begins a run. errors.Is(err, fs.ErrExist) if there is one of that ID.
+	// Create begins a run. errors.Is(err, fs.ErrExist) if there is one of that ID,
+	// *NameTaken if there is another of its name.
 	Create(ctx context.Context, h Header) (RunWriter, error)
 
 	// Resume opens an incomplete run for appending.
@@ -28,6 +30,8 @@ type Store interface {
 	// reads no headers, so a run that it names may be unreadable. IDs may come with an
 	// error, which says that others are hidden.
 	Find(ctx context.Context, part string, limit int) ([]string, error)
+
+	Keeper
 
 	Close() error
 }
@@ -60,6 +64,9 @@ type Checker interface {
 	// Check reads the whole store and changes nothing. It calls each for every run,
 	// newest first, until each fails, and returns the faults of the store as a whole.
 	Check(ctx context.Context, each func(Checked) error) (wrong []string, err error)
+
+	// CheckRun reads one run, and changes nothing.
+	CheckRun(ctx context.Context, id string) Checked
 }
 
 // Checked is the result of a check of one run.
@@ -69,6 +76,7 @@ type Checked struct {
 	Summed  bool     // everything has checksums; false for a run that an older version stored
 	Damaged []Sample // samples that are not as they were stored
 	Err     error    // why the run cannot be read, or not to its end
+	Written error    // what is wrong with its name and the notes on it
 }
 
 // ErrFinished is the error of resuming a run that is finished.

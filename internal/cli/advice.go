@@ -79,6 +79,16 @@ func adviceForRun(p *app.Problem) advice {
 		return advice{false, "resume it on the machine and with the version of tare that began it, or start a new run"}
 	case app.NotCounted:
 		return advice{false, "resume it as the user who began it"}
+	case app.UnderWay:
+		return advice{false, "wait until it has ended, or interrupt it"}
+	case app.BadName:
+		return advice{true, "a name begins with a letter, and has at most 64 letters, digits, dots, underscores and hyphens"}
+	case app.NameTaken:
+		return advice{true, "choose another, or take it from that run: tare note " + p.Run + ` --name ""`}
+	case app.ManyRemarks:
+		return advice{true, "'tare show " + p.Run + "' shows them"}
+	case app.BadRemark:
+		return advice{usage: true}
 	default:
 		return advice{}
 	}

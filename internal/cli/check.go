@@ -7,32 +7,36 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 func (a *invocation) checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check",
+	cmd := &cobra.Command{
+		Use:   "check [RUN...]",
 		Short: "Check stored runs against their checksums",
 		Long: `Check reads the whole store and compares everything in it with its checksum. It
 names each run and each trial that errors of a disk or of memory have changed.
 All others can still be read. Runs that an older version stored have no
-checksums, and check says so. It changes nothing.`,
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.check(cmd.Context(), s) })
+checksums, and check says so. It changes nothing. With RUN it reads only these
+runs.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.check(cmd.Context(), s, args) })
 		},
 	}
+	cmd.ValidArgsFunction = a.completeRuns
+	return cmd
 }
 
 // checkedRun is one run that was checked, as --json prints it.
 type checkedRun struct {
 	ID      string         `json:"id"`
 	Trials  int            `json:"trials"`
-	Sums    bool           `json:"checksums"`         // whether it has them
-	Damaged []damagedTrial `json:"damaged,omitempty"` // trials that do not match their checksums
-	Error   string         `json:"error,omitempty"`   // why it cannot be read to its end
+	Sums    bool           `json:"checksums"`             // whether it has them
+	Damaged []damagedTrial `json:"damaged,omitempty"`     // trials that do not match their checksums
+	Error   string         `json:"error,omitempty"`       // why it cannot be read to its end
+	Written string         `json:"notes_error,omitempty"` // what is wrong with its name and its notes
 }
 
 // damagedTrial is one trial that does not match its checksum.
@@ -48,8 +52,12 @@ var errDamagedStore = &hintError{
 	"everything else in it can be read: save what you need with 'tare export', or restore a backup",
 }
 
-func (a *invocation) check(ctx context.Context, s bench.Store) error {
+func (a *invocation) check(ctx context.Context, s bench.Store, names []string) error {
 	store, ok := s.(bench.Checker)
+	if !ok && len(names) > 0 {
+		_, err := app.FindRun(ctx, s, names[0])
+		return err
+	}
 	if !ok {
 		a.notice("no runs yet; 'tare run' makes one")
 		return nil
@@ -59,7 +67,7 @@ func (a *invocation) check(ctx context.Context, s bench.Store) error {
 		Runs []checkedRun `json:"runs"`
 	}{[]string{}, []checkedRun{}}
 	bad := false
-	wrong, err := store.Check(ctx, func(c bench.Checked) error {
+	wrong, err := checkStored(ctx, s, store, names, func(c bench.Checked) error {
 		r := checkedRun{ID: c.ID, Trials: c.Samples, Sums: c.Summed}
 		if c.Err != nil {
 			r.Error = c.Err.Error()
@@ -67,7 +75,10 @@ func (a *invocation) check(ctx context.Context, s bench.Store) error {
 		for _, d := range c.Damaged {
 			r.Damaged = append(r.Damaged, damagedTrial{d.Trial.Seq, d.Trial.Block + 1, d.Reason})
 		}
-		bad = bad || c.Err != nil || len(c.Damaged) > 0
+		if c.Written != nil {
+			r.Written = c.Written.Error()
+		}
+		bad = bad || c.Err != nil || c.Written != nil || len(c.Damaged) > 0
 		if a.global.JSON {
 			out.Runs = append(out.Runs, r)
 		} else {
@@ -92,6 +103,25 @@ func (a *invocation) check(ctx context.Context, s bench.Store) error {
 	return err
 }
 
+// checkStored checks the runs that are named, or else the whole store.
+func checkStored(
+	ctx context.Context, s bench.Store, c bench.Checker, names []string, each func(bench.Checked) error,
+) (wrong []string, err error) {
+	if len(names) == 0 {
+		return c.Check(ctx, each)
+	}
+	for _, name := range names {
+		id, err := app.FindRun(ctx, s, name)
+		if err == nil {
+			err = each(c.CheckRun(ctx, id))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
 func (a *invocation) printChecked(r checkedRun) {
 	switch {
 	case r.Error != "":
@@ -102,6 +132,9 @@ func (a *invocation) printChecked(r checkedRun) {
 		fmt.Fprintf(a.stdout, "%s: %d trials, unchanged\n", r.ID, r.Trials)
 	default:
 		fmt.Fprintf(a.stdout, "%s: %d trials, not checked: an older tare stored it without checksums\n", r.ID, r.Trials)
+	}
+	if r.Written != "" {
+		fmt.Fprintf(a.stdout, "  its name and notes: %s\n", plain.Line(r.Written))
 	}
 	for _, d := range r.Damaged {
 		fmt.Fprintf(a.stdout, "  trial %d, block %d: %s\n", d.Seq, d.Block, plain.Line(d.Reason))

@@ -90,6 +90,32 @@ func TestDamageIsTold(t *testing.T) {
 	}
 }
 
+// A name or a note that is not what was stored is told, and everything that was measured is
+// shown as before.
+func TestDamagedNoteIsTold(t *testing.T) {
+	p := newPlace(t)
+	name, _ := p.records(t, "a", 8)
+	p.must(t, "import", name)
+	p.must(t, "note", "a", "a noisy neighbour", "--name", "mine")
+	if said := p.must(t, "check", "mine"); said.stdout != "a: 8 trials, as they were stored\n" {
+		t.Errorf("check: %s", said.stdout)
+	}
+	p.damage(t, `UPDATE runs SET notes = replace(notes, 'noisy', 'quiet')`)
+	for _, args := range [][]string{{"check"}, {"check", "a"}, {"check", "--json"}} {
+		said := p.tare(t, args...)
+		if said.code != 1 || !strings.Contains(said.stdout, "its checksum does not fit") {
+			t.Errorf("%v: exit code %d\n%s%s", args, said.code, said.stdout, said.stderr)
+		}
+	}
+	if said := p.must(t, "show", "a"); strings.Contains(said.stdout, "quiet") || !strings.Contains(said.stdout, "is damaged") {
+		t.Errorf("show:\n%s", said.stdout)
+	}
+	if said := p.tare(t, "note", "a", "over it"); said.code != 1 {
+		t.Errorf("a note over it: exit code %d: %s%s", said.code, said.stdout, said.stderr)
+	}
+	p.must(t, "rm", "a", "--yes")
+}
+
 // What was stored and exported before there were checksums is read, and said to be unchecked.
 func TestUncheckedIsTold(t *testing.T) {
 	p := newPlace(t)

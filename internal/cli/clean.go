@@ -28,6 +28,7 @@ containers that a daemon still has. First make sure that no tare with another
 		RunE: func(cmd *cobra.Command, args []string) error { return a.clean(cmd.Context(), args, dryRun) },
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only show what would be removed")
+	cmd.ValidArgsFunction = a.completeDead
 	return cmd
 }
 
@@ -36,11 +37,47 @@ func (a *invocation) clean(ctx context.Context, named []string, dryRun bool) err
 	if err != nil {
 		return err
 	}
+	if named, err = a.wholeIDs(ctx, named); err != nil {
+		return err
+	}
 	found, err := t.Clean(ctx, app.Cleaning{Runs: named, DryRun: dryRun, Stored: a.stored})
 	if found == nil {
 		return err
 	}
 	return errors.Join(a.printCleaned(found, dryRun), err)
+}
+
+// wholeIDs turns what users call stored runs into IDs. Other words stay: a run that is to be
+// cleaned up after need not be stored, nor the store be there.
+func (a *invocation) wholeIDs(ctx context.Context, named []string) ([]string, error) {
+	ids := slices.Clone(named)
+	var several error
+	_ = a.withRuns(ctx, func(s bench.Store) error {
+		for i, name := range named {
+			id, err := app.FindRun(ctx, s, name)
+			switch {
+			case err == nil:
+				ids[i] = id
+			case isKind(err, app.ManyRuns):
+				several = err
+			}
+		}
+		return nil
+	})
+	return ids, several
+}
+
+// completeDead proposes runs that ended without cleaning up.
+func (a *invocation) completeDead(
+	_ *cobra.Command, args []string, _ string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	t, err := a.here()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	dead, _ := t.DeadRuns() // those that cannot be looked at are not proposed
+	dead = slices.DeleteFunc(dead, func(id string) bool { return slices.Contains(args, id) })
+	return dead, cobra.ShellCompDirectiveNoFileComp
 }
 
 // stored reports whether the store has a run, or cannot say.

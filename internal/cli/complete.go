@@ -6,30 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 )
 
 // completer proposes what can come next on a command line.
 type completer func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
-
-// completeRuns proposes the IDs of stored runs. A store that cannot be read
-// has none to propose.
-func (a *invocation) completeRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var out []cobra.Completion
-	_ = a.withRuns(cmd.Context(), func(s bench.Store) error {
-		for r, err := range s.Runs(cmd.Context()) {
-			if err != nil {
-				return err
-			}
-			if id := r.Header.ID; !slices.Contains(args, id) {
-				out = append(out, cobra.CompletionWithDesc(id, r.Header.Plan.Name))
-			}
-		}
-		return nil
-	})
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
 
 // completeExperiments proposes the built-in experiments, and files.
 func completeExperiments(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -16,16 +16,23 @@ func (a *invocation) conclude(
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
+	ctx, cut := context.WithoutCancel(ctx), ctx.Err() != nil
+	short := app.NewShortener(ctx, s)
+	discarded, keepErr := app.Discard(ctx, s, stored)
 	if len(stored.Samples) > 0 && !quiet {
+		end := trailer(stored)
+		if discarded {
+			end = nil
+		}
 		// A closed stdout is not an error of the run; Main handles it at the end.
-		if err := a.report(stored, format, trailer(stored)); !a.readerGone(err) {
+		if err := a.report(stored, format, end); !a.readerGone(err) {
 			runErr = errors.Join(runErr, err)
 		}
 	}
-	outcome, beside := app.Conclude(stored, runErr, ctx.Err() != nil)
+	outcome, beside := app.Conclude(stored, runErr, cut)
 	if beside != nil {
 		_, hint := classify(beside)
 		a.tell(beside.Error(), hint)
 	}
-	return outcome
+	return errors.Join(short.Shorten(ctx, outcome), keepErr)
 }

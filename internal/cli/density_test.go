@@ -43,10 +43,10 @@ func TestDensityOnAFullHost(t *testing.T) {
 				t.Parallel() // what is limited is each run's own group
 				p := newPlace(t)
 				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
-					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control")
+					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control", "--output", p.recordFile())
 				p.limit(t, r, l)
 				said := r.end(t)
-				for _, s := range p.last(t).Samples {
+				for _, s := range p.recorded(t).Samples {
 					t.Logf("%s %s", s.Outcome, s.Reason)
 					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 60: ") {
 						t.Errorf("%s: %q, want %s at one of 60\n%s", s.Outcome, s.Reason, outcome, said.stderr)

@@ -25,7 +25,7 @@ func (a *invocation) exportCommand() *cobra.Command {
 		Use:   "export RUN",
 		Short: "Export a stored run with all its samples",
 		Long: strings.Join(term.Wrap("Export writes a run as it is stored: every sample of every trial, failures included. "+
-			exportDocs()+` RUN is an ID, a unique beginning or end of one, or "last".`, 79), "\n"),
+			exportDocs()+` RUN is an ID, a unique beginning or end of one, a name, or "last".`, 79), "\n"),
 		Args: exactlyOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := exporter(format)
@@ -235,7 +235,11 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 		if !r.Sums {
 			unchecked = ", not checked: an older tare wrote it without checksums"
 		}
-		fmt.Fprintf(a.stdout, "%s: %s, %d trials%s\n", r.ID, r.Status, r.Samples, unchecked)
+		unnamed := ""
+		if r.Unnamed != nil {
+			unnamed = ", without its name: " + r.Unnamed.Error()
+		}
+		fmt.Fprintf(a.stdout, "%s: %s, %d trials%s%s\n", r.ID, r.Status, r.Samples, unchecked, unnamed)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *b
 	if said.code != 130 {
 		t.Errorf("exit code %d, want 130\n%s", said.code, said.stderr)
 	}
-	if hint := "tare resume " + got.Header.ID; !strings.Contains(said.stderr, hint) {
+	if hint := "tare resume " + got.Header.ID[len("20260314-150926-"):]; !strings.Contains(said.stderr, hint) {
 		t.Errorf("it does not say %q:\n%s", hint, said.stderr)
 	}
 	wantPrefix(t, got, whole)

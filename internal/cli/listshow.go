@@ -4,33 +4,51 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/term"
 )
 
-// shortName is how much of an experiment's name is shown, at least: "lifecycle".
+// shortName is how much of the name of an experiment or a run is shown, at least:
+// "lifecycle".
 const shortName = 9
 
 // spared are the columns of the list that are left out on a narrow terminal, the
 // first ones first.
-var spared = []string{"HOST", "CELLS"}
+var spared = []string{"HOST", "CELLS", "LABELS"}
 
-// writeList prints runs in as many columns as fit.
+// writeList prints runs in as many columns as fit. Names and labels have columns if there
+// are any.
 func writeList(w io.Writer, runs []listed, width int) {
-	rows := [][]string{{"RUN", "NAME", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS"}}
+	rows := [][]string{{"RUN", "NAME", "EXPERIMENT", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS", "LABELS"}}
 	for _, r := range runs {
 		began := r.Began.Local().Format("2006-01-02 15:04")
 		rows = append(rows, []string{
-			plain.Line(r.ID), plain.Line(r.Name), plain.Line(r.Host), began,
-			fmt.Sprint(r.all), fmt.Sprint(r.Samples), failedText(r), plain.Line(statusText(r)),
+			plain.Line(r.Short), plain.Line(r.Name), plain.Line(r.Experiment), plain.Line(r.Host), began,
+			fmt.Sprint(r.all), fmt.Sprint(r.Samples), failedText(r), plain.Line(statusText(r)), labelsText(r.Labels),
 		})
+	}
+	for _, name := range []string{"NAME", "LABELS"} {
+		at := slices.Index(rows[0], name)
+		if !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[at] != "" }) {
+			spare(rows, name)
+		}
 	}
 	if width != term.Unlimited {
 		narrow(rows, width)
 	}
 	term.WriteTable(w, rows, term.Unlimited)
+}
+
+// labelsText writes labels as they were typed.
+func labelsText(labels []bench.Label) string {
+	var all []string
+	for _, l := range labels {
+		all = append(all, plain.Line(l.Key+"="+l.Value))
+	}
+	return strings.Join(all, " ")
 }
 
 // failedText counts the trials that failed, and those that failed in part.
@@ -71,23 +89,37 @@ func narrow(rows [][]string, width int) {
 		}
 		spare(rows, name)
 	}
-	at := slices.Index(rows[0], "NAME")
-	if tooWide(rows, width) > max(0, widths(rows)[at]-shortName) {
-		spare(rows, "BEGAN") // an ID begins with the time
+	names, room := []string{"EXPERIMENT", "NAME"}, 0
+	for _, name := range names {
+		if at := slices.Index(rows[0], name); at >= 0 {
+			room += max(0, widths(rows)[at]-leastOf(name))
+		}
 	}
-	if over := tooWide(rows, width); over > 0 {
-		most := max(shortName, widths(rows)[at]-over)
+	if tooWide(rows, width) > room {
+		spare(rows, "BEGAN") // newest first says as much
+	}
+	for _, name := range names {
+		at, over := slices.Index(rows[0], name), tooWide(rows, width)
+		if at < 0 || over <= 0 {
+			continue
+		}
+		most := max(leastOf(name), widths(rows)[at]-over)
 		for _, row := range rows {
 			row[at] = term.Shorten(row[at], most)
 		}
 	}
 }
 
+// leastOf is how wide a column of names is, at least.
+func leastOf(heading string) int { return max(shortName, len(heading)) }
+
 // spare takes a column out of rows.
 func spare(rows [][]string, name string) {
 	at := slices.Index(rows[0], name)
 	for i := range rows {
-		rows[i] = slices.Delete(rows[i], at, at+1)
+		if at >= 0 {
+			rows[i] = slices.Delete(rows[i], at, at+1)
+		}
 	}
 }
 

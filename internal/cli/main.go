@@ -191,6 +191,7 @@ which differences are real.
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
+		a.noteCommand(), a.rmCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
@@ -220,9 +221,10 @@ func commandHint(cmd *cobra.Command, word string) string {
 	near, ok := experiment.Nearest(word, known)
 	if !cmd.HasParent() {
 		switch word {
-		case "rm", "remove", "delete":
-			return "tare does not delete single runs; 'tare list' shows them, and " +
-				"'tare clean' removes what killed runs left behind"
+		case "remove", "delete":
+			near, ok = "rm", true
+		case "name", "rename", "tag":
+			near, ok = "note", true
 		case "ls", "runs":
 			near, ok = "list", true
 		case "inspect", "report":

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
@@ -134,6 +135,27 @@ func (r *process) signal(t *testing.T, s syscall.Signal) {
 	if err := r.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// recordFile is where the records of a run go, of which nothing may be kept.
+func (p *place) recordFile() string { return filepath.Join(p.dir, "run.jsonl") }
+
+// recorded reads the run whose records went there.
+func (p *place) recorded(t *testing.T) *bench.Run {
+	t.Helper()
+	f, err := os.Open(p.recordFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for run, err := range record.Read(f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	t.Fatal("nothing was recorded")
+	return nil
 }
 
 // runs reads every stored run, oldest first.

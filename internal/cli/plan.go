@@ -283,6 +283,7 @@ converted to an experiment first.`,
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
+	completeFlag(cmd, "label", a.completeLabels)
 	return cmd
 }
 

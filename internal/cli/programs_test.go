@@ -19,7 +19,8 @@ func programs() map[string]func() {
 	return map[string]func(){
 		"mask":     func() { exit(mask(os.Stdin, os.Stdout)) },
 		"enormous": func() { exit(enormous(os.Args[1])) },
-		"tty":      func() { exit(onTerminal(os.Args[1:])) },
+		"tty":      func() { exit(onTerminal(os.Args[1:], nil)) },
+		"typed":    func() { exit(onTerminal(os.Args[2:], []byte(os.Args[1]+"\n"))) },
 		"readonly": func() { exit(readOnly(os.Args[1], os.Args[2:])) },
 	}
 }
@@ -77,14 +78,21 @@ func enormous(size string) error {
 }
 
 // onTerminal runs a program with stdout and stderr on a terminal of 100
-// columns, and copies what it writes there to stdout.
-func onTerminal(argv []string) error {
+// columns, and copies what it writes there to stdout. Stdin is there too where
+// something is typed.
+func onTerminal(argv []string, typed []byte) error {
 	terminal, end, err := openTerminal(100)
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = end, end
+	if typed != nil {
+		cmd.Stdin = end
+		if _, err := terminal.Write(typed); err != nil {
+			return err
+		}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := errors.Join(cmd.Start(), end.Close()); err != nil {
 		return err

@@ -259,12 +259,12 @@ func TestServerKilled(t *testing.T) {
 	t.Parallel() // it waits for the server, and measures nothing
 	l := lend(t, newPlace(t))
 	p := l.client(t)
-	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m")...)
+	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m", "--output", p.recordFile())...)
 	p.awaitStart(t, r) // the load generator runs, so the server does
 	session := l.session(t)
 	l.end(t, syscall.SIGKILL)
 	said := r.end(t)
-	run := p.last(t)
+	run := p.recorded(t)
 	if len(run.Samples) == 0 || run.Samples[0].Outcome != bench.Failed {
 		t.Fatalf("exit code %d, samples %+v, want the first trial failed\n%s", said.code, run.Samples, said.stderr)
 	}

@@ -76,7 +76,9 @@ func (o *formatOptions) format(asJSON bool) app.Format {
 
 // report analyses a stored run and writes what it says to stdout.
 func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) error {
-	result, err := analysis.Analyze(r, analysis.Options{Notes: bench.NotesOf(app.Workloads()...)})
+	result, err := analysis.Analyze(r, analysis.Options{
+		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header),
+	})
 	if err != nil {
 		return err
 	}
@@ -109,10 +111,14 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 
 // trailer says where a run was saved. What can be done with it, the report says.
 func trailer(r *bench.Run) []string {
-	if r.End == nil {
-		return []string{"saved as " + r.Header.ID + ", incomplete"}
+	as := r.Header.ID
+	if name := r.Header.Name; name != "" {
+		as = name + ", " + as
 	}
-	return []string{"saved as " + r.Header.ID}
+	if r.End == nil {
+		return []string{"saved as " + as + ", incomplete"}
+	}
+	return []string{"saved as " + as}
 }
 
 // inWords joins a list for a sentence: a, b and c.

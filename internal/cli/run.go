@@ -20,7 +20,7 @@ const defaultExperiment = "quick"
 func (a *invocation) runCommand() *cobra.Command {
 	var o planOptions
 	var format formatOptions
-	var output string
+	var output, runName string
 	cmd := &cobra.Command{
 		Use:   "run [EXPERIMENT|FILE] [IMAGE]...",
 		Short: "Measure, and show which differences are real",
@@ -52,16 +52,21 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 			if err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), name, o, format, output)
+			if err := a.checkName(cmd.Context(), cmd, runName); err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), name, o, format, runOptions{name: runName, output: output})
 		},
 	}
 	o.addFlags(cmd.Flags())
 	a.addTokenFlag(cmd.Flags())
 	format.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&runName, "name", "", "a `name` for the run, which every command takes in place of its ID")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write records to `file` during the run; - prints them "+
 		"instead of the report")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
+	completeFlag(cmd, "label", a.completeLabels)
 	return cmd
 }
 
@@ -74,8 +79,14 @@ func builtinList() string {
 	return b.String()
 }
 
+// runOptions say what becomes of a run.
+type runOptions struct {
+	name   string // what it is called; empty = nothing
+	output string // where its records go as well
+}
+
 // run plans, measures and reports.
-func (a *invocation) run(ctx context.Context, name string, o planOptions, format formatOptions, output string) error {
+func (a *invocation) run(ctx context.Context, name string, o planOptions, format formatOptions, keep runOptions) error {
 	if err := format.check(a.global.JSON); err != nil {
 		return err
 	}
@@ -94,12 +105,12 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 		a.notice("%s is the only image, so it is compared with nothing; to compare two: tare run image %s OTHER", ref, ref)
 	}
 	return a.withStore(ctx, func(s bench.Store) error {
-		records := recordsTo{a: a, name: output}
-		id, err := t.Measure(ctx, s, p, app.Options{Create: records.create, Interrupt: a.interrupted})
+		records := recordsTo{a: a, name: keep.output}
+		id, err := t.Measure(ctx, s, p, app.Options{Name: keep.name, Create: records.create, Interrupt: a.interrupted})
 		if id == "" {
 			return err
 		}
 		err = errors.Join(err, records.close())
-		return a.conclude(ctx, s, id, format, output == "-", err)
+		return a.conclude(ctx, s, id, format, keep.output == "-", err)
 	})
 }

@@ -25,7 +25,7 @@ func (a *invocation) showCommand() *cobra.Command {
 		Use:   "show [RUN]",
 		Short: "Show the report of a stored run",
 		Long: `Show analyses a stored run again and prints its report. RUN is an ID, a unique
-beginning or end of one, or "last", which is the default.
+beginning or end of one, a name, or "last", which is the default.
 
 --trials lists every trial. --applied shows the settings that the engines
 really applied to the containers of each cell. --as bucketbench prints the two
@@ -171,7 +171,7 @@ and tell the sides apart with a label:
 	format.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&by, "by", "auto", "how to `group` runs: auto, host, run or label:KEY")
 	cmd.ValidArgsFunction = a.completeRuns
-	completeFlag(cmd, "by", completeFixed("auto", "host", "run", "label:"))
+	completeFlag(cmd, "by", a.completeGrouping)
 	return cmd
 }
 
@@ -216,7 +216,7 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 			"'tare run --label KEY=VALUE' sets a label; 'tare show RUN --json' lists those of a run",
 		}
 	}
-	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group})
+	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group, Running: a.underWay})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ func New(r *analysis.Result) *Document {
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Ways: []Way{},
 	}
 	run := &d.Runs[0]
+	run.say(r.Running)
 	run.Blocks, run.Wall, run.Resumptions = r.Blocks, r.Wall.Seconds(), len(r.Resumptions)
 	run.Trials = Trials(r.Trials)
 	for _, m := range r.Metrics {
@@ -54,7 +55,7 @@ func New(r *analysis.Result) *Document {
 // newRun describes a run as far as its header and end do.
 func newRun(h *bench.Header, end *bench.End) Run {
 	r := Run{
-		ID: h.ID, Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name, Workload: h.Plan.Workload,
+		ID: h.ID, Name: h.Name, Notes: newNotes(h.Remarks), Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name, Workload: h.Plan.Workload,
 		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: "incomplete",
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 	}
@@ -154,6 +155,7 @@ func NewComparison(c *analysis.Contrast) *Document {
 		for _, s := range g.Runs {
 			group.Runs = append(group.Runs, s.Header.ID)
 			run := newRun(s.Header, s.End)
+			run.say(s.Running)
 			run.Blocks, run.Wall, run.Resumptions, run.Trials = s.Blocks, s.Wall.Seconds(), s.Resumptions, Trials(s.Trials)
 			d.Runs = append(d.Runs, run)
 		}

@@ -23,19 +23,19 @@ func (d *Document) sayComparison() {
 	for i, g := range d.Groups {
 		for range g.Runs {
 			name, r := letter(i), &d.Runs[run]
-			if g.Name != r.ID && !strings.HasPrefix(g.Name, r.Host.Hostname) { // a label
-				name += " (" + plain.Line(g.Name) + ")"
+			if called := g.called(r); called != "" {
+				name += " (" + called + ")"
 			}
 			d.Head = append(d.Head, runHead(name, r))
 			run++
 		}
 	}
-	primary := 0
+	primary, groups := 0, d.headings()
 	for _, m := range d.Metrics {
 		in := m.scale()
-		tables, comparisons := []Table{contrastTable(&m, d.Groups, in, in.two)}, m.comparisons()
+		tables, comparisons := []Table{contrastTable(&m, groups, in, in.two)}, m.comparisons()
 		if own := m.inRun(); own != nil {
-			tables = append(tables, contrastTable(own, d.Groups, in, own.twoEffects(in)))
+			tables = append(tables, contrastTable(own, groups, in, own.twoEffects(in)))
 			comparisons += own.comparisons()
 		}
 		if m.Role == bench.Primary {
@@ -122,16 +122,16 @@ func (m *Metric) twoEffects(in scale) twoText {
 }
 
 // contrastTable has a row for each cell and group but the first.
-func contrastTable(m *Metric, groups []Group, in scale, text twoText) Table {
+func contrastTable(m *Metric, groups []string, in scale, text twoText) Table {
 	t := Table{
 		Title: plain.Line(m.Title), Aside: aside(m), Headed: true,
-		Columns: []Column{{Name: "cell"}, {Name: "A", Right: true}},
+		Columns: []Column{{Name: "cell"}, {Name: groups[0], Right: true}},
 	}
 	several := len(groups) > 2
 	if several {
 		t.Columns = append(t.Columns, Column{Name: "group"}, Column{Name: "median", Right: true})
 	} else {
-		t.Columns = append(t.Columns, Column{Name: "B", Right: true})
+		t.Columns = append(t.Columns, Column{Name: groups[1], Right: true})
 	}
 	t.Columns = append(t.Columns, Column{Name: "change"})
 	if m.bounded() {
@@ -149,7 +149,7 @@ func contrastTable(m *Metric, groups []Group, in scale, text twoText) Table {
 			values := text(base.Median, r.Median)
 			cells := []string{plain.Line(r.Cell), values[0]}
 			if several {
-				cells = append(cells, letter(n))
+				cells = append(cells, groups[n])
 			}
 			line := TableRow{Cells: append(cells, values[1])}
 			line.addEffect(m, base, r, in)

@@ -48,12 +48,13 @@ type Document struct {
 // A Run is one of the runs that a report is about.
 type Run struct {
 	ID          string             `json:"id"`
+	Name        string             `json:"name"` // that its user gave it; empty where it has none
 	Tool        string             `json:"tool"`
 	Began       time.Time          `json:"began"`
 	Experiment  string             `json:"experiment"`
 	Workload    string             `json:"workload"`
 	Seed        uint64             `json:"seed,string"`
-	Stopped     string             `json:"stopped"`      // a bench.StopReason, or "incomplete"
+	Stopped     string             `json:"stopped"`      // a bench.StopReason, "incomplete", or "running"
 	Blocks      int                `json:"blocks"`       // that count
 	Wall        float64            `json:"wall_seconds"` // from first to last trial, pauses left out
 	Precision   float64            `json:"precision"`    // that was asked for, as a ratio; 0 = none
@@ -63,6 +64,7 @@ type Run struct {
 	Host        bench.HostFacts    `json:"host"`         // as in the record format
 	Engines     []bench.EngineInfo `json:"engines"`      // as in the record format
 	Labels      []bench.Label      `json:"labels"`       // the user's own
+	Notes       []bench.Remark     `json:"notes"`        // that people wrote on it
 	Programs    []string           `json:"programs"`     // of the host that measured in every cell, in place of what is built in: "fio" or, of a part, "disk fio"
 	Overhead    *bench.Overhead    `json:"overhead"`     // of tare itself; null where the run is incomplete
 }
@@ -254,6 +256,7 @@ type Words struct {
 	Failures []Line
 	Ways     []Line
 	Absent   []Line // cells that their engine cannot do, and why
+	Written  []Line // on the run, by people
 	Notes    []Note
 	Trailer  []string // set by the caller: where the run was saved, what to do next
 }

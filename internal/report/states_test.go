@@ -18,6 +18,9 @@ type state struct {
 	name string
 	runs func() []*bench.Run // one, or those that are compared
 	huge bool                // only worth looking at as text
+
+	group   func(*bench.Header) string // of a comparison; nil = as it is without
+	running func(*bench.Header) bool   // what is under way; nil = nothing
 }
 
 // states are all of them.
@@ -56,6 +59,8 @@ func states() []state {
 		{name: "hundred-cells", runs: one(hundred), huge: true},
 		{name: "two-runs", runs: twoRuns},
 		{name: "hosts", runs: hosts},
+		{name: "written", runs: one(writtenOn), running: func(*bench.Header) bool { return true }},
+		{name: "sides", runs: sides, group: bySide, running: func(h *bench.Header) bool { return h.Name == "now" }},
 		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
 	}
 }
@@ -69,13 +74,13 @@ func (s state) document(t testing.TB) *report.Document {
 	t.Helper()
 	runs := s.runs()
 	if len(runs) > 1 {
-		c, err := analysis.Compare(runs, analysis.CompareOptions{})
+		c, err := analysis.Compare(runs, analysis.CompareOptions{Group: s.group, Running: s.running})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return report.NewComparison(c)
 	}
-	r, err := analysis.Analyze(runs[0], analysis.Options{})
+	r, err := analysis.Analyze(runs[0], analysis.Options{Running: s.running != nil})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -544,3 +549,27 @@ func hosts() []*bench.Run {
 	}
 	return out
 }
+
+// writtenOn is under way, and people have written on it, in a hostile way too.
+func writtenOn() *bench.Run {
+	run := incomplete()
+	run.Header.Name = "before-upgrade"
+	run.Header.Plan.Labels = []bench.Label{{Key: "side", Value: "before"}, {Key: "x\x1b[2J", Value: "_a_ <b>"}}
+	run.Header.Remarks = []bench.Remark{
+		{Time: run.Header.Began.Add(time.Hour), Text: "the neighbour was noisy until two o'clock, and what it did then is not known: see the graphs of that day"},
+		{Time: run.Header.Began.Add(2 * time.Hour), Text: "two\nlines, \x1b[31mred\u202e *and* more"},
+	}
+	return run
+}
+
+// sides are runs that are told apart by a label, one of them still under way.
+func sides() []*bench.Run {
+	runs := twoRuns()
+	for i, side := range []string{"before", "after-the-kernel-upgrade"} {
+		runs[i].Header.Plan.Labels = []bench.Label{{Key: "side", Value: side}}
+	}
+	runs[1].Header.Name, runs[1].End = "now", nil
+	return runs
+}
+
+func bySide(h *bench.Header) string { return h.Plan.Labels[0].Value }

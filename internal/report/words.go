@@ -14,6 +14,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 		append([]string{title(run)}, hostParts(&run.Host)...),
 		append([]string{cellNames(r.Header.Plan.Cells)}, runParts(run, r.Header)...),
 		engineParts(run.Engines),
+		writtenParts(run),
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	marks := d.note(r.Warnings)
@@ -23,6 +24,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	d.sayReasons()
 	d.sayWays()
 	d.sayFailures()
+	d.Written = writtenLines(run)
 }
 
 // sayMetrics makes the tables.

@@ -96,6 +96,7 @@ func configure(h *bench.Header) []benchfmt.Config {
 	set("kernel", h.Host.Kernel)
 	set("tare", h.Tool)
 	set("run", h.ID)
+	set("name", h.Name)
 	set("experiment", h.Plan.Name)
 	for i, e := range h.Engines {
 		set(fmt.Sprintf("engine-%d", i), e.Name+" "+e.Version)

@@ -36,6 +36,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.lines("Network and storage paths, as the kernel sees them", d.Words.Ways)
 	p.lines("Not supported", d.Words.Absent)
 	p.lines("Failures (excluded from all numbers above)", d.Words.Failures)
+	p.lines("Notes on this run", d.Words.Written)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {
 		p.paragraph(escape(plain.Line(s)))

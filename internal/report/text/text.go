@@ -50,6 +50,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.lines("network and storage paths, as the kernel sees them", d.Words.Ways)
 	p.lines("not supported", d.Words.Absent)
 	p.lines("failures (excluded from all numbers above)", d.Words.Failures)
+	p.lines("notes on this run", d.Words.Written)
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()

@@ -51,10 +51,12 @@ type Continuer interface {
 
 // A Copier stores one run piece by piece, and holds only a few pieces in memory. If the run was
 // imported in part before, it compares the stored pieces and adds the others. If it fails, the
-// pieces so far stay stored, as an incomplete run.
+// pieces so far stay stored, as an incomplete run. The name and the notes of a run are stored if
+// the run is new; otherwise those in the store stay.
 type Copier struct {
 	store  bench.Store
 	header bench.Header
+	taken  *bench.NameTaken
 	w      bench.RunWriter // nil while every piece so far was already stored
 
 	next func() (Event, error, bool) // the stored pieces; nil if the run is new or stays as it is
@@ -78,9 +80,14 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 	c := &Copier{store: dst, header: h, stop: func() {}}
 	c.header.Imported = true
 	var err error
-	if c.w, err = dst.Create(ctx, c.header); !errors.Is(err, fs.ErrExist) {
+	if c.w, err = dst.Create(ctx, c.header); errors.As(err, &c.taken) {
+		c.header.Name = ""
+		c.w, err = dst.Create(ctx, c.header)
+	}
+	if !errors.Is(err, fs.ErrExist) {
 		return c, err
 	}
+	c.taken = nil
 	c.w = nil
 	c.next, c.stop = iter.Pull2(Stored(ctx, dst, h.ID))
 	stored, err, _ := c.next()
@@ -88,15 +95,25 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 		c.stop()
 		return nil, err
 	}
-	if !stored.Header.Imported || !same(*stored.Header, c.header) {
+	if !stored.Header.Imported || !same(unwritten(*stored.Header), unwritten(c.header)) {
 		c.stop()
 		c.next = nil // a different run, or the original: it stays as it is
 	}
 	return c, nil
 }
 
+// unwritten is a header without the name and the notes.
+func unwritten(h bench.Header) bench.Header {
+	h.Name, h.Remarks = "", nil
+	return h
+}
+
 // Known reports whether every piece so far was already stored.
 func (c *Copier) Known() bool { return c.w == nil }
+
+// Name is what the run is called in the store, where it is new there. It has lost the name
+// that it came with where taken is not nil.
+func (c *Copier) Name() (name string, taken *bench.NameTaken) { return c.header.Name, c.taken }
 
 // Add stores the next piece, or compares it with what is stored.
 func (c *Copier) Add(ctx context.Context, e Event) error {

@@ -51,7 +51,8 @@ func example() *bench.Run {
 				{Name: "major_faults", Title: "major faults", Unit: "1", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: "Page faults that read from a disk."},
 			},
 			Engines: []bench.EngineInfo{{Name: "runc", Driver: "oci", Version: "1.1.5"}, {Name: "crun", Driver: "oci", Version: "1.8.1"}},
-			Host:    host,
+			Name:    "before-upgrade", Remarks: []bench.Remark{{Time: began.Add(24 * time.Hour), Text: "the last one with kernel 6.18"}},
+			Host: host,
 			Warnings: []bench.Warning{
 				{Code: "virtual-machine", Text: "this is a virtual machine (kvm)", Hint: "neighbours are felt here: use more blocks"},
 			},
@@ -300,6 +301,14 @@ func TestRefused(t *testing.T) {
 		{"metric of unknown role", 1, `"role":"primary"`, `"role":"boss"`, `metric "total": "role" is "boss"`},
 		{"metric of unknown direction", 1, `"better":"lower"`, `"better":"up"`, `metric "total": "better" is "up"`},
 		{"metric of unknown scale", 1, `"scale":"ratio"`, `"scale":"log"`, `metric "total": "scale" is "log"`},
+		{"name with blanks", 1, `"name":"before-upgrade"`, `"name":"before upgrade"`, `not a name for a run: "before upgrade"`},
+		{"name like an ID", 1, `"name":"before-upgrade"`, `"name":"20261120-093000-k3v9"`, "not a name for a run"},
+		{"name of the newest", 1, `"name":"before-upgrade"`, `"name":"LAST"`, "means the newest one"},
+		{"endless name", 1, `"name":"before-upgrade"`, `"name":"` + strings.Repeat("a", 65) + `"`, "has 65 characters"},
+		{"note without text", 1, `"text":"the last one with kernel 6.18"`, `"text":" \n"`, "a note has no text"},
+		{"endless note", 1, `"text":"the last one with kernel 6.18"`, `"text":"` + strings.Repeat("a", 4097) + `"`, "a note of 4097 bytes"},
+		{"note of no time", 1, `"notes":[{"time":"2026-11-21T09:30:00Z",`, `"notes":[{`, "a note has no time"},
+		{"too many notes", 1, `"notes":[`, `"notes":[` + strings.Repeat(`{"time":"2026-11-21T09:30:00Z","text":"x"},`, 100), "the run has 101 notes"},
 		{"no beginning", 1, `"began":"2026-11-20T09:30:00Z",`, ``, `no "began"`},
 		{"string for a number", 1, `"warmup":1`, `"warmup":"1"`, `line 1: "plan.warmup" cannot be a string`},
 
@@ -631,6 +640,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"trace":{"events":[`),
 		[]byte(`"trace":{"left_out":-1,"events":[null,{"at_ns":1e3,"name":"\u0000","attributes":[null,{}]},`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"trace":{`), []byte(`"trace":null,"trace":{"left_out":1,`)))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"notes":[{`), []byte(`"notes":[{"time":"2026-11-20T09:30:00Z","text":"\u001b\n日本"},{`)))
+	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"name":"before-upgrade"`), []byte(`"name":"last"`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"reason":"`), []byte("\"reason\":\"\u202e\u2066\u200b\u009b2J\u007f\U000e0041")))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for run, err := range record.Read(bytes.NewReader(text)) {

@@ -43,7 +43,28 @@ func ValidateHeader(h *bench.Header) error {
 			}
 		}
 	}
+	if err := ValidateWritten(h); err != nil {
+		return err
+	}
 	return validMetrics(h.Metrics)
+}
+
+// ValidateWritten reports what is wrong with what people have written on a run.
+func ValidateWritten(h *bench.Header) error {
+	if h.Name != "" {
+		if err := bench.ValidRunName(h.Name); err != nil {
+			return err
+		}
+	}
+	if n := len(h.Remarks); n > bench.MaxRemarks {
+		return fmt.Errorf("the run has %d notes, want at most %d", n, bench.MaxRemarks)
+	}
+	for _, r := range h.Remarks {
+		if err := cmp.Or(bench.ValidRemark(r), validTime(r.Time)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func validPlan(p *bench.Plan) error {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -30,9 +31,20 @@ func (s *Store) Check(ctx context.Context, each func(bench.Checked) error) (file
 	return file, nil
 }
 
+// CheckRun reads one run.
+func (s *Store) CheckRun(ctx context.Context, id string) bench.Checked {
+	number, err := s.numberOf(ctx, s.db, id)
+	if err != nil {
+		return bench.Checked{ID: id, Err: err}
+	}
+	c := s.checkRun(ctx, number)
+	c.ID = cmp.Or(c.ID, id)
+	return c
+}
+
 func (s *Store) checkRun(ctx context.Context, number int64) (c bench.Checked) {
-	run, err := s.scanRun(s.db.QueryRowContext(ctx, summary+"WHERE number = ?", number))
-	c = bench.Checked{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err}
+	run, err := s.selectRun(ctx, s.db, "WHERE number = ?", number)
+	c = bench.Checked{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err, Written: run.written}
 	if err != nil {
 		return c
 	}

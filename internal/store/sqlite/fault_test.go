@@ -360,6 +360,8 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 	s := open(t, path)
 	incomplete := storetest.Example("b", 12)
 	incomplete.End = nil
+	incomplete.Header.Name = "interrupted"
+	incomplete.Header.Remarks = []bench.Remark{{Time: incomplete.Header.Began, Text: strings.Repeat("a noisy neighbour ", 100)}}
 	if err := record.Copy(t.Context(), s, incomplete); err != nil {
 		t.Fatal(err)
 	}
@@ -411,6 +413,11 @@ func exported(t *testing.T, path, id string) string {
 	for _, sample := range run.Samples {
 		if slices.Contains(sample.Notes, bench.NoteDamaged) {
 			return "ERROR: " + sample.Reason
+		}
+	}
+	for _, r := range run.Header.Remarks {
+		if strings.Contains(r.Text, "is damaged") {
+			return "ERROR: " + r.Text
 		}
 	}
 	var b strings.Builder

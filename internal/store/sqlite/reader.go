@@ -29,13 +29,14 @@ type storedRun struct {
 	resumptions int
 	failed      int
 	partly      int
-	summed      bool // all its parts have checksums
+	summed      bool  // all its parts have checksums
+	written     error // what is wrong with its name and notes
 }
 
 // summary selects storedRun. The number of samples comes from the table of counts. A run that is
 // older than that table has samples numbered without gaps, so the last one tells the number.
 // Samples that failed, in whole or in part, have indexes of their own.
-const summary = `SELECT number, id, began, header, sum, ended, ended_sum,
+const summary = `SELECT number, id, began, header, sum, ended, ended_sum, %s,
 	(SELECT samples FROM counts WHERE run = number),
 	(SELECT resumptions FROM counts WHERE run = number),
 	(SELECT coalesce(max(seq) + 1, 0) FROM samples WHERE run = number),
@@ -43,12 +44,18 @@ const summary = `SELECT number, id, began, header, sum, ended, ended_sum,
 	(SELECT count(*) FROM samples INDEXED BY failed_parts WHERE run = number AND outcome = 'ok' AND part_failed)
 	FROM runs `
 
+// selectRun selects the storedRun of a condition.
+func (s *Store) selectRun(ctx context.Context, q querier, where string, arg any) (storedRun, error) {
+	return s.scanRun(q.QueryRowContext(ctx, fmt.Sprintf(summary, s.writtenColumns())+where, arg))
+}
+
 func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, error) {
 	var r storedRun
+	var w written
 	var id, began, header string
 	var ended sql.NullString
 	var headerSum, endedSum, samples, resumptions sql.NullInt64
-	if err := row.Scan(&r.number, &id, &began, &header, &headerSum, &ended, &endedSum, &samples, &resumptions, &r.samples, &r.failed, &r.partly); err != nil {
+	if err := row.Scan(&r.number, &id, &began, &header, &headerSum, &ended, &endedSum, &w.name, &w.notes, &w.sum, &samples, &resumptions, &r.samples, &r.failed, &r.partly); err != nil {
 		return r, s.wrap(err)
 	}
 	r.summed = headerSum.Valid || samples.Valid
@@ -67,6 +74,9 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 	if r.header.ID != id {
 		return r, s.wrap(damaged("header of run number %d: it belongs to run %s, not to %.80q", r.number, r.header.ID,
 			id))
+	}
+	if r.written = w.addTo(&r.header); r.written != nil {
+		r.written = s.wrap(damaged("what is written on run %s: %w", id, r.written))
 	}
 	if !ended.Valid && !endedSum.Valid {
 		return r, nil
@@ -88,7 +98,7 @@ func damaged(format string, args ...any) error {
 
 // readRun reads the run with the given ID, without its samples.
 func (s *Store) readRun(ctx context.Context, q querier, id string) (storedRun, error) {
-	r, err := s.scanRun(q.QueryRowContext(ctx, summary+"WHERE id = ?", id))
+	r, err := s.selectRun(ctx, q, "WHERE id = ?", id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return r, fmt.Errorf("store %s: run %.80q: %w", s.path, id, fs.ErrNotExist)
@@ -107,7 +117,7 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 			return
 		}
 		for _, n := range numbers {
-			r, err := s.scanRun(s.db.QueryRowContext(ctx, summary+"WHERE number = ?", n))
+			r, err := s.selectRun(ctx, s.db, "WHERE number = ?", n)
 			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, Partly: r.partly, End: r.end}, err) {
 				return
 			}

@@ -12,8 +12,11 @@ import (
 // SQLite files.
 const applicationID = 0x74617265
 
-// format is the version of the schema, and the only format that is read and written.
-const format = 6
+// format is the version of the schema, and the only format that is written.
+const format = 7
+
+// formatSix is the format before runs had names. It is read if it cannot be written.
+const formatSix = 6
 
 const schema = `
 CREATE TABLE runs (
@@ -26,6 +29,7 @@ CREATE TABLE runs (
 	ended_sum INTEGER              -- of id, ended and the number of samples
 ) STRICT;
 CREATE INDEX runs_by_time ON runs (began, id);
+` + fromSix + `
 
 -- What engines applied is the same in nearly all samples of a cell.
 CREATE TABLE applied (
@@ -97,11 +101,20 @@ DROP INDEX partial_failures;
 CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
 `
 
+// fromSix turns a file of format 6, which has no place for names and notes, into one of format 7.
+// Programs that know only format 6 can go on if they have the file open.
+const fromSix = `
+ALTER TABLE runs ADD COLUMN name TEXT;           -- NULL for none
+ALTER TABLE runs ADD COLUMN notes TEXT;          -- JSON array; NULL where there are none
+ALTER TABLE runs ADD COLUMN written_sum INTEGER; -- of id, name and notes; NULL where both are
+CREATE UNIQUE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;
+`
+
 // timeLayout has a fixed number of digits, so that the texts sort like the times.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// prepare turns an empty file into a store. It returns an error if the file is not a store of this
-// format.
+// prepare turns an empty file into a store, and a file of an older format into one of this format.
+// It returns an error if the file is not a store.
 func (s *Store) prepare(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -117,7 +130,7 @@ func (s *Store) prepare(ctx context.Context) error {
 
 func (s *Store) tryPrepare(ctx context.Context) error {
 	err := s.check(ctx)
-	if errors.Is(err, errFive) {
+	if errors.Is(err, errFive) || err == nil && s.format < format {
 		return s.upgrade(ctx)
 	}
 	if !errors.Is(err, errEmpty) {
@@ -130,7 +143,7 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 	}
 	return s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil || version != 0 { // another process did it first
+		if s.format = format; err != nil || version != 0 { // another process did it first
 			return err
 		}
 		mark := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, format)
@@ -139,25 +152,38 @@ func (s *Store) tryPrepare(ctx context.Context) error {
 	})
 }
 
-// upgrade brings a file of format 5 to this format.
+// upgrade brings a file of format 5 or 6 to this format.
 func (s *Store) upgrade(ctx context.Context) error {
-	return s.transact(ctx, nil, func(tx *sql.Tx) error {
+	err := s.transact(ctx, nil, func(tx *sql.Tx) error {
 		version, err := s.version(ctx, tx)
-		if err != nil || version != 5 { // another process did it first
+		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, fromFive+fmt.Sprintf("PRAGMA user_version = %d", format))
+		change := ""
+		switch version {
+		case 5:
+			change = fromFive + fromSix
+		case formatSix:
+			change = fromSix
+		default: // another process was faster
+			return nil
+		}
+		_, err = tx.ExecContext(ctx, change+fmt.Sprintf("PRAGMA user_version = %d", format))
 		return s.wrap(err)
 	})
+	if err == nil {
+		s.format = format
+	}
+	return err
 }
 
-// errFive is check's error for a file of the format before this one.
+// errFive is check's error for a file of a format that must be converted before it is read.
 var errFive = errors.New("its format is 5: open it once where tare may write to it, which converts it")
 
 // errEmpty is check's error for an empty file.
 var errEmpty = errors.New("the file is empty and cannot be written")
 
-// check reports whether the file is a store of this format. It changes nothing.
+// check reports whether the file is a store that can be read. It changes nothing.
 func (s *Store) check(ctx context.Context) error {
 	version, err := s.version(ctx, s.db)
 	switch {
@@ -167,11 +193,12 @@ func (s *Store) check(ctx context.Context) error {
 		return s.wrap(errEmpty)
 	case version == 5:
 		return s.wrap(errFive)
-	case version < format:
+	case version < formatSix:
 		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrOlder, version, format))
 	case version > format:
 		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrVersion, version, format))
 	}
+	s.format = version
 	return nil
 }
 

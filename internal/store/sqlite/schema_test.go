@@ -1,9 +1,11 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"database/sql"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -74,6 +76,69 @@ func TestOldStoreIsRead(t *testing.T) {
 	}
 	if err := record.Copy(t.Context(), s, storetest.Example("d", 8)); err != nil {
 		t.Error(err)
+	}
+}
+
+// fiveToSix is how a tare of format 6 brought a store of format 5 to its own.
+const fiveToSix = `
+ALTER TABLE samples ADD COLUMN parts TEXT;
+ALTER TABLE samples ADD COLUMN trace TEXT;
+ALTER TABLE samples ADD COLUMN part_failed INTEGER NOT NULL DEFAULT 0;
+DROP INDEX partial_failures;
+CREATE INDEX failed_parts ON samples (run) WHERE outcome = 'ok' AND part_failed;
+PRAGMA user_version = 6;
+`
+
+// A store from before there were names has what it had, and takes them. A process that
+// knows no names, and has it open, goes on.
+func TestStoreOfFormatSix(t *testing.T) {
+	path := oldStore(t, fiveToSix)
+	older, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, older)
+	insert, err := older.Prepare("INSERT INTO runs (id, began, header, sum) SELECT ?, began, header, NULL FROM runs WHERE id = 'b'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, insert)
+	s := open(t, path)
+	defer shut(t, s)
+	wantRun(t, s, storetest.Example("a", 5))
+	if _, err := insert.Exec("older"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Rename(t.Context(), "a", "mine"); err != nil {
+		t.Error(err)
+	}
+	if id, err := s.Named(t.Context(), "mine"); err != nil || id != "a" {
+		t.Errorf("named %q, %v; want a", id, err)
+	}
+}
+
+// Where such a store cannot be written it is read as it is.
+func TestStoreOfFormatSixIsReadByOthers(t *testing.T) {
+	dump, err := os.ReadFile(oldStore(t, fiveToSix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := publicDir(t)
+	path := filepath.Join(root, "tare.db")
+	if err := os.WriteFile(path, dump, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, root, 0o555)
+	defer chmod(t, root, 0o755)
+	cmd := command(t, "read", path, "a")
+	asNobody(t, cmd)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "5 ") || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("%v: %s; want 5 samples, and that nothing can be written", err, out)
+	}
+	now, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(now, dump) {
+		t.Errorf("the file has changed (%v)", err)
 	}
 }
 

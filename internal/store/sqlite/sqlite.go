@@ -29,8 +29,9 @@ import (
 )
 
 var (
-	_ bench.Store   = (*Store)(nil)
-	_ bench.Checker = (*Store)(nil)
+	_ bench.Store     = (*Store)(nil)
+	_ bench.Checker   = (*Store)(nil)
+	_ bench.Compacter = (*Store)(nil)
 )
 
 // patience is how long a write waits for other writing processes. Each of them holds the lock for
@@ -39,8 +40,9 @@ const patience = 10 * time.Second
 
 // A Store is an open file with runs.
 type Store struct {
-	db   *sql.DB
-	path string
+	db     *sql.DB
+	path   string
+	format int // of the file: see the constant
 	// readOnly is why the file cannot be written; nil if it can.
 	readOnly error
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
 )
@@ -22,13 +24,25 @@ func (s *Store) Create(ctx context.Context, h bench.Header) (bench.RunWriter, er
 	if err := record.ValidateHeader(&h); err != nil {
 		return nil, err
 	}
+	written, err := writtenOn(&h)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", h.ID, err)
+	}
+	h.Name, h.Remarks = "", nil
 	text, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", h.ID, err)
 	}
 	began := h.Began.UTC().Format(timeLayout)
-	res, err := s.db.ExecContext(ctx, "INSERT INTO runs (id, began, header, sum) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-		h.ID, began, string(text), sum(h.ID, began, text))
+	res, err := s.db.ExecContext(ctx, `INSERT INTO runs (id, began, header, sum, name, notes, written_sum)
+		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		h.ID, began, string(text), sum(h.ID, began, text), written.name, written.notes, written.sum)
+	if isConstraint(err, lib.SQLITE_CONSTRAINT_UNIQUE) {
+		if _, missing := s.numberOf(ctx, s.db, h.ID); missing == nil {
+			return nil, s.wrap(fmt.Errorf("run %s: %w", h.ID, fs.ErrExist))
+		}
+		return nil, s.taken(ctx, written.name.String, s.wrap(err))
+	}
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -119,11 +133,11 @@ const storedSamples = `coalesce((SELECT samples FROM counts WHERE run = ?1), (SE
 
 func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next int) (bench.RunWriter, error) {
 	// One statement is one transaction. It inserts nothing if the run is
-	// finished, or if another process has appended to it.
+	// finished or removed, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
 		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, trace, part_failed, sum)
 		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19 FROM runs
-		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples)
+		WHERE number = ?1 AND id = ?20 AND ended IS NULL AND ?2 = `+storedSamples)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -145,6 +159,14 @@ func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 		return err
 	}
 	res, err := w.insert.ExecContext(ctx, row...)
+	if isConstraint(err, lib.SQLITE_CONSTRAINT_FOREIGNKEY) {
+		// Another process has compacted the store before a sample referred to what was applied.
+		w.applied = map[string]int64{}
+		if row, err = w.row(ctx, &sample); err != nil {
+			return err
+		}
+		res, err = w.insert.ExecContext(ctx, row...)
+	}
 	if err := w.changed(ctx, res, err); err != nil {
 		return err
 	}
@@ -238,7 +260,7 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 			checked = append(checked, column)
 		}
 	}
-	return append(row, parts, trace, s.PartFailed(), sum(checked...)), nil
+	return append(row, parts, trace, s.PartFailed(), sum(checked...), w.header.ID), nil
 }
 
 // appliedColumn is the column with the number of a row's Applied. The checksum covers its text
@@ -300,8 +322,8 @@ func (w *writer) Finish(ctx context.Context, e bench.End) error {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
 	res, err := w.store.db.ExecContext(ctx, `UPDATE runs SET ended = ?3, ended_sum = ?4
-		WHERE number = ?1 AND ended IS NULL AND ?2 = `+storedSamples,
-		w.number, w.next, string(text), sum(w.header.ID, text, w.next))
+		WHERE number = ?1 AND id = ?5 AND ended IS NULL AND ?2 = `+storedSamples,
+		w.number, w.next, string(text), sum(w.header.ID, text, w.next), w.header.ID)
 	return w.changed(ctx, res, err)
 }
 

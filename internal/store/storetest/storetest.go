@@ -50,6 +50,11 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 		{"ConcurrentRuns", testConcurrent},
 		{"EndedContext", testContext},
 		{"ImportedRunIsTheSame", testImport},
+		{"NamesAreUnique", testNames},
+		{"RemarksAreKeptInOrder", testRemarks},
+		{"RemovedIsGone", testRemove},
+		{"RemovedUnderItsWriter", testRemoveUnderWriter},
+		{"ImportKeepsWhatWasWritten", testImportWritten},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &suite{Store: open(t), t: t, ctx: t.Context()}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Removal is the runs that are to be removed, and those that stay.
+type Removal struct {
+	Runs    []bench.RunSummary // of one that cannot be read, no more than the ID
+	Running []string           // IDs of those that were chosen, and are under way
+}
+
+// ToRemove looks up the runs that users name, as FindRun takes them, or those that a filter
+// chooses where none is named. A run that is named and under way is a Problem; one that is
+// chosen by a filter stays. Beside the runs there may be an error about others that cannot
+// be read, which a filter never chooses.
+func (a *App) ToRemove(ctx context.Context, s bench.Store, names []string, f *Filter) (r Removal, err error) {
+	var ids []string
+	for _, name := range names {
+		id, err := FindRun(ctx, s, name)
+		if err != nil {
+			return r, err
+		}
+		if a.UnderWay(id) {
+			return r, &Problem{Kind: UnderWay, Err: fmt.Errorf("run %s is under way", id), Run: id}
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	var unread error
+	for stored, err := range s.Runs(ctx) {
+		id := stored.Header.ID
+		switch {
+		case err != nil:
+			unread = errors.Join(unread, err)
+		case len(names) > 0 && !slices.Contains(ids, id), len(names) == 0 && !f.Chooses(&stored.Header):
+		case len(names) == 0 && a.UnderWay(id):
+			r.Running = append(r.Running, id)
+		default:
+			r.Runs = append(r.Runs, stored)
+		}
+	}
+	if len(names) == 0 {
+		return r, unread
+	}
+	for _, id := range ids { // those that cannot be read
+		if !slices.ContainsFunc(r.Runs, func(s bench.RunSummary) bool { return s.Header.ID == id }) {
+			r.Runs = append(r.Runs, bench.RunSummary{Header: bench.Header{ID: id}})
+		}
+	}
+	return r, nil
+}
+
+// Remove removes runs, and calls each for every one that is gone, until one cannot be. It
+// gives their room back to the file system unless a run of this state directory is under
+// way: that would have to wait for it. What is wrong with giving it back is an error that
+// wraps ErrRoom, and the runs are gone all the same.
+func (a *App) Remove(ctx context.Context, s bench.Store, ids []string, each func(id string)) error {
+	for _, id := range ids {
+		if a.UnderWay(id) { // since it was looked up
+			return &Problem{Kind: UnderWay, Err: fmt.Errorf("run %s is under way", id), Run: id}
+		}
+		if err := s.Remove(ctx, id); err != nil {
+			return err
+		}
+		each(id)
+	}
+	c, ok := s.(bench.Compacter)
+	if !ok || len(ids) == 0 {
+		return nil
+	}
+	if a.anyUnderWay() {
+		return ErrRoom
+	}
+	if err := c.Compact(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrRoom, err)
+	}
+	return nil
+}
+
+// ErrRoom says that the room of removed runs is used by the next ones, and not given back.
+var ErrRoom = errors.New("the file stays as large as it is; the next runs use the room")

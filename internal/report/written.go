@@ -1,0 +1,74 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
+)
+
+// writtenParts says what a run is called and which labels it has; nothing where it has neither.
+func writtenParts(r *Run) []string {
+	var parts []string
+	if r.Name != "" {
+		parts = append(parts, "called "+plain.Line(r.Name))
+	}
+	for _, l := range r.Labels {
+		parts = append(parts, plain.Line(l.Key+"="+l.Value))
+	}
+	return parts
+}
+
+// writtenLines are the notes on a run, each with its day and minute in UTC.
+func writtenLines(r *Run) (lines []Line) {
+	for _, n := range r.Notes {
+		text := plain.Line(strings.Join(strings.Fields(n.Text), " "))
+		lines = append(lines, Line{Name: n.Time.UTC().Format("2006-01-02 15:04"), Text: []string{text}})
+	}
+	return lines
+}
+
+// stillRunning is the Stopped of a run that is under way.
+const stillRunning = "running"
+
+// say has a run say that it is under way.
+func (r *Run) say(running bool) {
+	if running {
+		r.Stopped = stillRunning
+	}
+}
+
+// newNotes is never nil.
+func newNotes(all []bench.Remark) []bench.Remark { return append([]bench.Remark{}, all...) }
+
+// maxHeading bounds the label of a group in the heading of a column, in characters.
+const maxHeading = 16
+
+// called is what users call a group: the value of a label, or the name of its only run; empty
+// where they have not called it anything.
+func (g *Group) called(first *Run) string {
+	switch {
+	case g.Name != first.ID && !strings.HasPrefix(g.Name, first.Host.Hostname):
+		return plain.Line(g.Name)
+	case len(g.Runs) == 1:
+		return plain.Line(first.Name)
+	}
+	return ""
+}
+
+// headings are what the groups of a comparison are called in tables: a letter, and the label
+// that they have.
+func (d *Document) headings() (all []string) {
+	run := 0
+	for i := range d.Groups {
+		name := letter(i)
+		if called := []rune(d.Groups[i].called(&d.Runs[run])); len(called) > maxHeading {
+			name += " (" + string(called[:maxHeading-1]) + "…)"
+		} else if len(called) > 0 {
+			name += " (" + string(called) + ")"
+		}
+		all = append(all, name)
+		run += len(d.Groups[i].Runs)
+	}
+	return all
+}

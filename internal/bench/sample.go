@@ -135,6 +135,8 @@ type Resumption struct {
 	Tool string    `json:"tool"`
 	Seq  int       `json:"seq"` // the first trial after it
 	Host HostFacts `json:"host"`
+	// Extension is there where the run was finished before.
+	Extension *Extension `json:"extension,omitempty"`
 }
 
 // An End is how a run finished. A run without one is incomplete.

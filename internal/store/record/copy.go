@@ -51,8 +51,8 @@ type Continuer interface {
 }
 
 // A Copier stores one run from its pieces, of which it holds a few. Of a run
-// that was imported in part, the pieces that are stored are compared, and the
-// others added. If it fails, what was added so far stays, incomplete.
+// that was imported in part, or extended since, the pieces that are stored are compared,
+// and the others added. If it fails, what was added so far stays, incomplete.
 type Copier struct {
 	store  bench.Store
 	header bench.Header
@@ -140,6 +140,11 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 	switch {
 	case err != nil:
 		return false, err
+	case ok && extends(e, stored): // since it was stored
+		c.stop()
+		c.next = nil
+		c.w, err = c.store.Resume(ctx, c.header.ID, *e.Resumption)
+		return false, err
 	case !ok:
 		c.stop()
 		c.next = nil
@@ -149,6 +154,8 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 		}
 		c.w, err = s.Continue(ctx, c.header.ID, c.at)
 		return err == nil, err
+	case extends(stored, e): // what came was written before
+		return false, nil
 	case !samePiece(stored, e):
 		return false, fmt.Errorf("run %s is stored in part, and differs from this one where trial %d is due", c.header.ID, c.at)
 	}
@@ -156,6 +163,11 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 		c.at++
 	}
 	return false, nil
+}
+
+// extends reports whether a piece is the extension of a run that another piece had ended.
+func extends(piece, end Event) bool {
+	return end.End != nil && piece.Resumption != nil && piece.Resumption.Extension != nil && piece.Resumption.Extension.Follows(end.End)
 }
 
 // samePiece compares two pieces. A value is the same with each of its bits, or
@@ -198,8 +210,14 @@ func (c *Copier) Flush(ctx context.Context) error {
 	return nil
 }
 
-// resume closes the writer and opens it again as the original run did.
+// resume closes the writer and opens it again as the original run did, which was finished
+// before if it was extended.
 func (c *Copier) resume(ctx context.Context, r bench.Resumption) error {
+	if r.Extension != nil {
+		if err := c.w.Finish(ctx, r.Extension.After); err != nil {
+			return err
+		}
+	}
 	if err := c.w.Close(); err != nil {
 		return err
 	}

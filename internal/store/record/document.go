@@ -50,6 +50,8 @@ func WriteDocument(w io.Writer, events iter.Seq2[Event, error]) error {
 			err = d.element(encodeSample(e.Sample, m))
 		case e.Resumption != nil:
 			resumptions = append(resumptions, *e.Resumption)
+			extended := header.Extended(*e.Resumption)
+			header = &extended
 		case e.End != nil:
 			end = e.End
 		}

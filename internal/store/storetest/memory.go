@@ -54,7 +54,7 @@ func (m *Memory) Create(ctx context.Context, h bench.Header) (bench.RunWriter, e
 	return &memoryWriter{store: m, id: h.ID}, nil
 }
 
-// Resume opens an incomplete run for appending.
+// Resume opens an incomplete run for appending, or a finished one to extend it.
 func (m *Memory) Resume(ctx context.Context, id string, r bench.Resumption) (bench.RunWriter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,12 +65,17 @@ func (m *Memory) Resume(ctx context.Context, id string, r bench.Resumption) (ben
 	if err != nil {
 		return nil, err
 	}
-	if run.End != nil {
+	if r.Extension == nil && run.End != nil {
 		return nil, fmt.Errorf("run %s: %w", id, bench.ErrFinished)
 	}
-	if err := record.ValidateResumption(len(run.Samples), &r); err != nil {
+	if r.Extension != nil && !r.Extension.Follows(run.End) {
+		return nil, fmt.Errorf("run %s: %w", id, bench.ErrExtended)
+	}
+	header := run.Header.Extended(run.Resumptions...)
+	if err := record.ValidateResumption(&header, len(run.Samples), &r); err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
+	run.End = nil
 	run.Resumptions = append(run.Resumptions, r)
 	return &memoryWriter{store: m, id: id, next: len(run.Samples)}, nil
 }
@@ -213,7 +218,8 @@ func (w *memoryWriter) change(ctx context.Context, f func(*bench.Run) error) err
 
 func (w *memoryWriter) Append(ctx context.Context, s bench.Sample) error {
 	return w.change(ctx, func(run *bench.Run) error {
-		if err := record.ValidateSample(&run.Header, w.next, &s); err != nil {
+		header := run.Header.Extended(run.Resumptions...)
+		if err := record.ValidateSample(&header, w.next, &s); err != nil {
 			return err
 		}
 		if err := w.store.faults[s.Trial.Seq]; err != nil {

@@ -19,7 +19,8 @@ import (
 const (
 	// confidence is the level of every interval.
 	confidence = 0.95
-	// alpha is the probability of one false alarm or more in a family of tests.
+	// alpha is the probability of one false alarm or more in a family of tests, of all
+	// looks at a run together.
 	alpha = 0.05
 	// smallest is the effect that is worth knowing where the plan says nothing
 	// and the machine is quieter than that.
@@ -41,9 +42,13 @@ type Options struct {
 
 // A Result is what one run says.
 type Result struct {
-	Header      *bench.Header
+	Header      *bench.Header // with the limits of the last extension
 	Resumptions []bench.Resumption
 	End         *bench.End // nil where the run is incomplete
+	// Looks is which look this is: 1, and one more each time that the run was extended.
+	Looks int
+	// LookLevel is what its tests may spend of the 5 % that all looks have together.
+	LookLevel float64
 
 	Blocks int           // that count: warm-up apart, gone through, with one successful trial at least
 	Trials Trials        // by outcome
@@ -160,6 +165,8 @@ type Comparison struct {
 	// Blocks estimates how many blocks, in all, would settle what is unclear;
 	// 0 where the verdict is another one or nothing is known.
 	Blocks int
+	// Extended is the same where this run is extended: the next look has a lower level.
+	Extended int
 }
 
 // HalfWidth says how precise the estimate is: as a ratio (0.03 = ±3 %), or in
@@ -239,9 +246,11 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	work := t.measure(opt)
 	adjust(work)
 	r := &Result{
-		Header:      &run.Header,
+		Header:      &t.run.Header,
 		Resumptions: run.Resumptions,
 		End:         run.End,
+		Looks:       int(t.look),
+		LookLevel:   t.look.alpha(),
 		Blocks:      t.whole(),
 		Trials:      t.trials,
 		Wall:        wall(run),

@@ -50,6 +50,7 @@ type Member struct {
 	Trials      Trials        // by outcome
 	Wall        time.Duration // as in Result
 	Resumptions int
+	Looks       int // as in Result
 }
 
 // A ContrastMetric is what the groups say about one metric.
@@ -143,7 +144,8 @@ func (c *comparer) group() {
 			c.members = append(c.members, nil)
 		}
 		c.Groups[n].Runs = append(c.Groups[n].Runs, Member{
-			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
+			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run),
+			Resumptions: len(t.run.Resumptions), Looks: int(t.look),
 		})
 		c.members[n] = append(c.members[n], t)
 	}
@@ -336,7 +338,7 @@ func (c *comparer) judge() {
 		c.each(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
 			v.Comparison.Verdict = TooFewRuns
 			if v.Comparison.HasInterval {
-				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, r.Smallest).unless(r.Noisy)
+				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, v.Comparison.inside(r.Smallest), alpha).unless(r.Noisy)
 			}
 		})
 	}

@@ -80,12 +80,13 @@ func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p f
 	c.Level = interval.Level
 }
 
-// decide gives the verdict. Neither the family nor the control are its business.
-func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
+// decide gives the verdict where tests may spend alpha, and it is known whether any
+// difference is too small to be worth knowing.
+func (c *Comparison) decide(better bench.Direction, same bool, alpha float64) Verdict {
 	switch {
 	case math.IsNaN(c.P):
 		return NotCompared
-	case c.inside(delta):
+	case same:
 		return Same
 	case !(c.Adjusted < alpha) || !c.HasInterval || c.sign() == 0:
 		return Unclear
@@ -114,16 +115,16 @@ const maxBlocks = 100_000
 // apart estimates how many of a run's blocks it takes until the interval excludes
 // no difference, if the estimate stays what it is; 0 where it cannot be said. It is
 // an order of magnitude: the interval is the plain one, the test is one of a family.
-func (e *effect) apart(family, blocks int) int {
+func (e *effect) apart(family, blocks int, at look) int {
 	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
 	if !e.cmp.HasInterval || size == 0 {
 		return 0
 	}
-	return e.inBlocks(max(pairsFor(e.d, size), stat.MinPairs(confidence, family)), blocks)
+	return e.inBlocks(max(pairsFor(e.d, size, at.confidence()), at.minPairs(family)), blocks)
 }
 
 // alike is the same for an interval that lies inside ±delta.
-func (e *effect) alike(delta float64, blocks int) int {
+func (e *effect) alike(delta float64, blocks int, at look) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
@@ -131,7 +132,7 @@ func (e *effect) alike(delta float64, blocks int) int {
 	if !e.cmp.HasInterval || room <= 0 {
 		return 0
 	}
-	return e.inBlocks(pairsFor(e.d, room), blocks)
+	return e.inBlocks(pairsFor(e.d, room, at.confidence()), blocks)
 }
 
 // reach estimates how many of a run's blocks it takes until the interval is as
@@ -140,7 +141,7 @@ func (e *effect) reach(delta float64, blocks int) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
-	return e.inBlocks(pairsFor(e.d, delta), blocks)
+	return e.inBlocks(pairsFor(e.d, delta, confidence), blocks)
 }
 
 // inBlocks turns a number of pairs into one of blocks: pairs that were lost so
@@ -154,7 +155,7 @@ func (e *effect) inBlocks(pairs, blocks int) int {
 }
 
 // pairsFor is stat.PairsFor with an upper bound in place of "cannot say".
-func pairsFor(d []float64, halfWidth float64) int {
+func pairsFor(d []float64, halfWidth, confidence float64) int {
 	n := stat.PairsFor(d, halfWidth, confidence)
 	if n == 0 {
 		return maxBlocks + 1

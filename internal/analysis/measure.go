@@ -17,6 +17,7 @@ type measure struct {
 	blocks int
 	column [][]float64 // by cell and block
 	family int         // comparisons that are adjusted together with these
+	look   look
 }
 
 // A compared is the pairs behind one ConditionResult.
@@ -48,7 +49,7 @@ func (t *table) measure(opt Options) []*measure {
 
 // measureOne compares all cells by one metric.
 func (t *table) measureOne(metric int) *measure {
-	m := &measure{column: t.column(metric), blocks: len(t.blocks)}
+	m := &measure{column: t.column(metric), blocks: len(t.blocks), look: t.look}
 	m.result.Metric = t.run.Header.Metrics[metric]
 	m.result.Metric.Role = t.role[metric]
 	for _, g := range t.groups {
@@ -342,7 +343,7 @@ func (m *measure) judge() {
 		// What the control differs by is worth knowing if it would be worth
 		// knowing of a cell; its own half-width has no say in that.
 		if n := r.Noise; n != nil {
-			n.Verdict = n.decide(bench.Neither, m.noiseLimit(m.tables[i], r))
+			n.Verdict = m.tables[i].noise.decide(bench.Neither, m.noiseLimit(m.tables[i], r), m.look)
 			r.Unreliable = n.Verdict == Different
 		}
 		shaky = shaky || r.Unreliable
@@ -357,25 +358,25 @@ func (m *measure) judge() {
 
 // judgeOne gives one verdict.
 func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
-	e.cmp.Verdict = e.cmp.decide(m.result.Metric.Better, r.Smallest).unless(r.Noisy)
+	e.cmp.Verdict = e.decide(m.result.Metric.Better, r.Smallest, m.look).unless(r.Noisy)
 	if e.cmp.Verdict == Unclear {
-		e.cmp.Blocks = m.settle(e, c, r)
+		e.cmp.Blocks, e.cmp.Extended = m.settle(e, c, r, m.look), m.settle(e, c, r, m.look+1)
 	}
 	if r.Unreliable && e.cmp.Verdict != NotCompared {
-		e.cmp.Verdict, e.cmp.Blocks = Unreliable, 0
+		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0
 	}
 }
 
-// settle estimates how many blocks, in all, would settle what is unclear, whether
+// settle estimates how many blocks, in all, would settle what is unclear at a look, whether
 // one way or the other; 0 where it cannot be said. Amid noise, the noise must become
 // known better, too, before something is the same.
-func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
-	apart := e.apart(m.family, m.blocks)
+func (m *measure) settle(e *effect, c *compared, r *ConditionResult, at look) int {
+	apart := e.apart(m.family, m.blocks, at)
 	if !r.Noisy {
-		return soonest(apart, e.alike(r.Smallest, m.blocks))
+		return soonest(apart, e.alike(r.Smallest, m.blocks, at))
 	}
 	limit := noisy * m.whole(c)
-	alike, quiet := e.alike(limit, m.blocks), c.noise.reach(limit, m.blocks)
+	alike, quiet := e.alike(limit, m.blocks, at), c.noise.reach(limit, m.blocks)
 	if alike == 0 || quiet == 0 {
 		return apart
 	}

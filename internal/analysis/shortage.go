@@ -5,16 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
 // Decisive returns how many blocks a run of the plan takes to tell any difference from
-// chance, however large: the exact test is held to what Holm's adjustment leaves of 5 %
-// for each of the comparisons. They are as many as there are if every primary metric has
-// values; with one alone, least would do. All are 0 where nothing is compared, or where
+// chance, however large, at a look, the first being 1: the exact test is held to what
+// Holm's adjustment leaves of that look's level for each of the comparisons. They are as
+// many as there are if every primary metric has values; with one alone, least would do. All are 0 where nothing is compared, or where
 // Analyze would refuse the plan.
-func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, comparisons int) {
+func Decisive(plan bench.Plan, metrics []bench.Metric, at int) (least, blocks, comparisons int) {
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
 	if err != nil {
 		return 0, 0, 0
@@ -29,7 +28,7 @@ func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, compariso
 	if comparisons == 0 {
 		return 0, 0, 0
 	}
-	return minPairs, stat.MinPairs(confidence, comparisons), comparisons
+	return max(minPairs, look(at).minPairs(1)), look(at).minPairs(comparisons), comparisons
 }
 
 // A shortage is the metrics that have too few pairs in the same cells.

@@ -16,7 +16,7 @@ import (
 // long a block takes (0 = it is not). Nil where it can. The comparisons are as many as
 // the workload can have; where some metrics have no value there are fewer.
 func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
-	least, need, comparisons := analysis.Decisive(p, metrics)
+	least, need, comparisons := analysis.Decisive(p, metrics, 1)
 	fit := fitting(p, block)
 	have := min(p.MaxBlocks, fit)
 	if have >= need {

@@ -10,7 +10,7 @@ import (
 )
 
 // chance is how the text ends for three comparisons of each of two metrics.
-const chance = "tell any difference from chance, however large: with up to 6 comparisons it takes up to 8"
+const chance = "tell any difference from chance, however large: with up to 6 comparisons it takes up to 9"
 
 func TestUndecidable(t *testing.T) {
 	h := analysistest.Run(analysistest.Shape{
@@ -23,20 +23,20 @@ func TestUndecidable(t *testing.T) {
 		budget, block time.Duration
 		text, hint    string // empty = no warning
 	}{
-		{"enough", 8, 0, 0, "", ""},
-		{"one block less", 7, 0, 0, "7 blocks may be too few to " + chance, "--blocks 8, or compare less"},
-		{"never", 5, 0, 0, "5 blocks cannot " + chance, "--blocks 8, or compare less"},
+		{"enough", 9, 0, 0, "", ""},
+		{"one block less", 8, 0, 0, "8 blocks may be too few to " + chance, "--blocks 9, or compare less"},
+		{"never", 5, 0, 0, "5 blocks cannot " + chance, "--blocks 9, or compare less"},
 		{"a budget of unknown worth", 500, 10 * time.Second, 0, "", ""},
 		{"enough budget", 500, 10 * time.Second, time.Second, "", ""},
 		{
 			"too small a budget", 500, 10 * time.Second, 2 * time.Second,
 			"4 blocks (of about 2s, in a budget of 10s) cannot " + chance,
-			"--budget 20s, or compare less",
+			"--budget 30s, or compare less",
 		},
 		{
 			"one block always", 7, time.Second, time.Minute,
 			"1 block (of about 1m, in a budget of 1s) cannot " + chance,
-			"--blocks 8 --budget 10m, or compare less",
+			"--blocks 9 --budget 11m, or compare less",
 		},
 	} {
 		plan := h.Plan

@@ -17,6 +17,7 @@ func New(r *analysis.Result) *Document {
 	}
 	run := &d.Runs[0]
 	run.Blocks, run.Wall, run.Resumptions = r.Blocks, r.Wall.Seconds(), len(r.Resumptions)
+	run.Looks, run.LookLevel = r.Looks, r.LookLevel
 	run.Trials = Trials(r.Trials)
 	for _, m := range r.Metrics {
 		d.Metrics = append(d.Metrics, newMetric(cells, m))
@@ -114,7 +115,8 @@ func newEffect(c *analysis.Comparison, smallest float64) *Effect {
 	}
 	return &Effect{
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
-		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict), Blocks: c.Blocks, Smallest: smallest,
+		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict),
+		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest,
 	}
 }
 
@@ -148,6 +150,7 @@ func NewComparison(c *analysis.Contrast) *Document {
 			group.Runs = append(group.Runs, s.Header.ID)
 			run := newRun(s.Header, s.End)
 			run.Blocks, run.Wall, run.Resumptions, run.Trials = s.Blocks, s.Wall.Seconds(), s.Resumptions, Trials(s.Trials)
+			run.Looks, run.LookLevel = s.Looks, bench.LookLevel(s.Looks)
 			d.Runs = append(d.Runs, run)
 		}
 		d.Groups = append(d.Groups, group)

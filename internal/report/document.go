@@ -57,6 +57,8 @@ type Run struct {
 	Margins     []bench.Margin     `json:"margins"`      // the metrics of which another one was asked for, as in the record format
 	Trials      Trials             `json:"trials"`       // by outcome
 	Resumptions int                `json:"resumptions"`  // times that it was taken up again
+	Looks       int                `json:"looks"`        // 1, and one more each time that it was extended after it had ended
+	LookLevel   float64            `json:"look_level"`   // what the tests of its last look may spend of 5 %: 0.04 = 4 %
 	Host        bench.HostFacts    `json:"host"`         // as in the record format
 	Engines     []bench.EngineInfo `json:"engines"`      // as in the record format
 	Labels      []bench.Label      `json:"labels"`       // the user's own
@@ -145,11 +147,12 @@ type Effect struct {
 	Estimate *float64    `json:"estimate"` // Hodges–Lehmann; null without values
 	Low      *float64    `json:"low"`      // of the plain interval, not adjusted; null where there is none
 	High     *float64    `json:"high"`
-	Level    float64     `json:"level"`    // of the interval, at least 0.95; 0 without one
-	P        *float64    `json:"p"`        // two-sided; null without values
-	Adjusted *float64    `json:"adjusted"` // P after Holm's adjustment
-	Verdict  string      `json:"verdict"`  // an analysis.Verdict
-	Blocks   int         `json:"blocks"`   // estimated to settle what is unclear; 0 = not known
+	Level    float64     `json:"level"`                     // of the interval, at least 0.95; 0 without one
+	P        *float64    `json:"p"`                         // two-sided; null without values
+	Adjusted *float64    `json:"adjusted"`                  // P after Holm's adjustment
+	Verdict  string      `json:"verdict"`                   // an analysis.Verdict
+	Blocks   int         `json:"blocks"`                    // estimated to settle what is unclear; 0 = not known
+	Extended int         `json:"blocks_extended,omitempty"` // the same where the run is extended, whose next look has a lower level
 	// Smallest is the smallest effect worth knowing: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`

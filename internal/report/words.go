@@ -18,6 +18,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 		engineParts(run.Engines),
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
+	d.Head = append(d.Head, lookParts(run)...)
 	marks := d.note(r.Warnings)
 	if run.Trials.OK > 0 {
 		details := d.sayMetrics(marks)

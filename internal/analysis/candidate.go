@@ -53,8 +53,9 @@ func positive(x []float64) bool {
 
 // distinct picks the counters of one cell that differ clearly. Those of one place
 // are a family: there are many of the whole machine, and what is counted for the
-// processes inside need not pay for them.
-func distinct(all []*candidate, at look) []*candidate {
+// processes inside need not pay for them. They are tested at 5 % whichever look it is:
+// they are asked for only where there is a verdict, which has paid for its look.
+func distinct(all []*candidate) []*candidate {
 	families := make(map[string][]*candidate)
 	for _, c := range all {
 		families[c.place()] = append(families[c.place()], c)
@@ -63,7 +64,7 @@ func distinct(all []*candidate, at look) []*candidate {
 		adjustFamily(family)
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
-		return !(c.cmp.Adjusted < at.alpha()) || c.clarity() <= math.Log1p(noticeable)
+		return !(c.cmp.Adjusted < alpha) || c.clarity() <= math.Log1p(noticeable)
 	})
 }
 

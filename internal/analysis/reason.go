@@ -54,7 +54,7 @@ func (t *table) reasons(work []*measure) []Reason {
 		for _, f := range found {
 			all = append(all, f[i])
 		}
-		out = append(out, to.explain(distinct(all, t.look))...)
+		out = append(out, to.explain(distinct(all))...)
 	}
 	return out
 }

@@ -19,7 +19,8 @@ import (
 const (
 	// confidence is the level of every interval.
 	confidence = 0.95
-	// alpha is the probability of one false alarm or more in a family of tests.
+	// alpha is the probability of one false alarm or more in a family of tests, of all
+	// looks at a run together.
 	alpha = 0.05
 	// smallest is the smallest effect worth knowing if the plan sets none and the
 	// noise is below it.
@@ -43,10 +44,14 @@ type Options struct {
 
 // A Result is what one run says.
 type Result struct {
-	Header      *bench.Header
+	Header      *bench.Header // with the limits of the last extension
 	Resumptions []bench.Resumption
 	End         *bench.End // nil where the run is incomplete
 	Running     bool       // it is under way; what it says can change
+	// Looks is which look this is: 1, and one more each time that the run was extended.
+	Looks int
+	// LookLevel is what its tests may spend of the 5 % that all looks have together.
+	LookLevel float64
 
 	Blocks int           // complete blocks with at least one successful trial, without warm-up
 	Trials Trials        // by outcome
@@ -165,6 +170,8 @@ type Comparison struct {
 	// Blocks estimates how many blocks in total would settle an unclear comparison;
 	// 0 if the verdict is not unclear, or if it is unknown.
 	Blocks int
+	// Extended is the same where this run is extended: the next look has a lower level.
+	Extended int
 	// Shift is the same effect in the metric's unit, from the differences within the
 	// blocks; nil where Scale is Difference, over all conditions, and without pairs.
 	Shift *Shift
@@ -253,10 +260,12 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	work := t.measure(opt)
 	adjust(work)
 	r := &Result{
-		Header:      &run.Header,
+		Header:      &t.run.Header,
 		Resumptions: run.Resumptions,
 		End:         run.End,
 		Running:     opt.Running,
+		Looks:       int(t.look),
+		LookLevel:   t.look.alpha(),
 		Blocks:      t.whole(),
 		Trials:      t.trials,
 		Wall:        wall(run),

@@ -53,7 +53,9 @@ func positive(x []float64) bool {
 
 // distinct picks the counters of one cell that differ clearly. The counters of one
 // place are a family of their own. So the many counters of the whole machine do not
-// raise the p-values of the few that count the processes inside.
+// raise the p-values of the few that count the processes inside. They are tested at 5 %
+// at every look, since they are asked for only if there is a verdict, which has already
+// been tested at the level of its look.
 func distinct(all []*candidate) []*candidate {
 	families := make(map[string][]*candidate)
 	for _, c := range all {

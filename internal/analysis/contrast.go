@@ -53,6 +53,7 @@ type Member struct {
 	Wall        time.Duration // as in Result
 	Resumptions int
 	Running     bool // as in Result
+	Looks       int  // as in Result
 }
 
 // A ContrastMetric is what the groups say about one metric.
@@ -148,8 +149,8 @@ func (c *comparer) group() {
 			c.members = append(c.members, nil)
 		}
 		c.Groups[n].Runs = append(c.Groups[n].Runs, Member{
-			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run), Resumptions: len(t.run.Resumptions),
-			Running: c.running(t),
+			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run),
+			Resumptions: len(t.run.Resumptions), Running: c.running(t), Looks: int(t.look),
 		})
 		c.members[n] = append(c.members[n], t)
 	}
@@ -347,7 +348,7 @@ func (c *comparer) judge() {
 		c.each(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
 			v.Comparison.Verdict = TooFewRuns
 			if v.Comparison.HasInterval {
-				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, r.Smallest).unless(r.Noisy)
+				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, v.Comparison.inside(r.Smallest), alpha).unless(r.Noisy)
 			}
 		})
 	}

@@ -97,13 +97,13 @@ func (c *Comparison) fill(estimate float64, interval stat.Interval, ok bool, p f
 	c.Level = interval.Level
 }
 
-// decide gives the verdict of one comparison. P must be adjusted already; the
-// control is not considered here.
-func (c *Comparison) decide(better bench.Direction, delta float64) Verdict {
+// decide gives the verdict of one comparison at the level alpha. P must be adjusted already; same
+// says that any difference is too small to matter. The control is not considered here.
+func (c *Comparison) decide(better bench.Direction, same bool, alpha float64) Verdict {
 	switch {
 	case math.IsNaN(c.P):
 		return NotCompared
-	case c.inside(delta):
+	case same:
 		return Same
 	case !(c.Adjusted < alpha) || !c.HasInterval || c.sign() == 0:
 		return Unclear
@@ -131,17 +131,17 @@ const maxBlocks = 100_000
 // apart estimates how many blocks a run needs until the interval excludes "no
 // difference", if the estimate stays as it is; 0 = unknown. It is an order of
 // magnitude: the interval is not adjusted, but the test is one of a family.
-func (e *effect) apart(family, blocks int) int {
+func (e *effect) apart(family, blocks int, at look) int {
 	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
 	if !e.cmp.HasInterval || size == 0 {
 		return 0
 	}
-	return e.inBlocks(max(pairsFor(e.d, size), stat.MinPairs(confidence, family)), blocks)
+	return e.inBlocks(max(pairsFor(e.d, size, at.confidence()), at.minPairs(family)), blocks)
 }
 
 // alike estimates how many blocks a run needs until the interval lies inside ±delta;
 // 0 = unknown.
-func (e *effect) alike(delta float64, blocks int) int {
+func (e *effect) alike(delta float64, blocks int, at look) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
@@ -149,7 +149,7 @@ func (e *effect) alike(delta float64, blocks int) int {
 	if !e.cmp.HasInterval || room <= 0 {
 		return 0
 	}
-	return e.inBlocks(pairsFor(e.d, room), blocks)
+	return e.inBlocks(pairsFor(e.d, room, at.confidence()), blocks)
 }
 
 // reach estimates how many blocks a run needs until the interval is as short as
@@ -158,7 +158,7 @@ func (e *effect) reach(delta float64, blocks int) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
-	return e.inBlocks(pairsFor(e.d, delta), blocks)
+	return e.inBlocks(pairsFor(e.d, delta, confidence), blocks)
 }
 
 // inBlocks converts a number of pairs to a number of blocks. It assumes that the
@@ -172,7 +172,7 @@ func (e *effect) inBlocks(pairs, blocks int) int {
 }
 
 // pairsFor is stat.PairsFor, with an upper bound in place of "unknown".
-func pairsFor(d []float64, halfWidth float64) int {
+func pairsFor(d []float64, halfWidth, confidence float64) int {
 	n := stat.PairsFor(d, halfWidth, confidence)
 	if n == 0 {
 		return maxBlocks + 1

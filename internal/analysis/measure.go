@@ -17,6 +17,7 @@ type measure struct {
 	blocks int
 	column [][]float64 // by cell and block
 	family int         // comparisons that are adjusted together with these
+	look   look
 }
 
 // A compared is the pairs behind one ConditionResult.
@@ -48,7 +49,7 @@ func (t *table) measure(opt Options) []*measure {
 
 // measureOne compares all cells by one metric.
 func (t *table) measureOne(metric int) *measure {
-	m := &measure{column: t.column(metric), blocks: len(t.blocks)}
+	m := &measure{column: t.column(metric), blocks: len(t.blocks), look: t.look}
 	m.result.Metric = t.run.Header.Metrics[metric]
 	m.result.Metric.Role = t.role[metric]
 	for _, g := range t.groups {
@@ -344,7 +345,7 @@ func (m *measure) judge() {
 		// The control is judged by the limit for cells; its own half-width does
 		// not widen that limit.
 		if n := r.Noise; n != nil {
-			n.Verdict = n.decide(bench.Neither, m.noiseLimit(m.tables[i], r))
+			n.Verdict = m.tables[i].noise.decide(bench.Neither, m.noiseLimit(m.tables[i], r), m.look)
 			r.Unreliable = n.Verdict == Different
 		}
 		shaky = shaky || r.Unreliable
@@ -359,25 +360,25 @@ func (m *measure) judge() {
 
 // judgeOne gives one verdict.
 func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
-	e.cmp.Verdict = e.cmp.decide(m.result.Metric.Better, r.Smallest).unless(r.Noisy)
+	e.cmp.Verdict = e.decide(m.result.Metric.Better, r.Smallest, m.look).unless(r.Noisy)
 	if e.cmp.Verdict == Unclear {
-		e.cmp.Blocks = m.settle(e, c, r)
+		e.cmp.Blocks, e.cmp.Extended = m.settle(e, c, r, m.look), m.settle(e, c, r, m.look+1)
 	}
 	if r.Unreliable && e.cmp.Verdict != NotCompared {
-		e.cmp.Verdict, e.cmp.Blocks = Unreliable, 0
+		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0
 	}
 }
 
-// settle estimates how many blocks in total would settle an unclear comparison, as
+// settle estimates how many blocks in total would settle an unclear comparison at a look, as
 // different or as the same; 0 = unknown. On a noisy machine, "same" also needs a more
 // precise estimate of the noise.
-func (m *measure) settle(e *effect, c *compared, r *ConditionResult) int {
-	apart := e.apart(m.family, m.blocks)
+func (m *measure) settle(e *effect, c *compared, r *ConditionResult, at look) int {
+	apart := e.apart(m.family, m.blocks, at)
 	if !r.Noisy {
-		return soonest(apart, e.alike(r.Smallest, m.blocks))
+		return soonest(apart, e.alike(r.Smallest, m.blocks, at))
 	}
 	limit := noisy * m.whole(c)
-	alike, quiet := e.alike(limit, m.blocks), c.noise.reach(limit, m.blocks)
+	alike, quiet := e.alike(limit, m.blocks, at), c.noise.reach(limit, m.blocks)
 	if alike == 0 || quiet == 0 {
 		return apart
 	}

@@ -263,7 +263,7 @@ func TestDecisive(t *testing.T) {
 			s.Cells = append(s.Cells, analysistest.Cell{Name: string(rune('a' + i)), Factor: math.Pow(10, float64(i))})
 		}
 		h := analysistest.Run(s).Header
-		_, blocks, comparisons := analysis.Decisive(h.Plan, h.Metrics)
+		_, blocks, comparisons := analysis.Decisive(h.Plan, h.Metrics, 1)
 		if comparisons != tt.comparisons || (comparisons == 0) != (blocks == 0) {
 			t.Errorf("%d cells: %d blocks for %d comparisons, want %d", tt.cells, blocks, comparisons, tt.comparisons)
 		}

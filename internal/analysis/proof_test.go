@@ -129,7 +129,7 @@ func alarms(r *analysis.Result) (primary, detail, control int) {
 		for _, c := range m.Conditions {
 			control = max(control, one(m.Metric.Role == bench.Primary && c.Unreliable))
 			for _, cell := range c.Cells {
-				found := one(cell.Comparison != nil && cell.Comparison.Adjusted < 0.05)
+				found := one(cell.Comparison != nil && cell.Comparison.Adjusted < r.LookLevel)
 				if m.Metric.Role == bench.Primary {
 					primary = max(primary, found)
 				} else {

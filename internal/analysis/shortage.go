@@ -5,16 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
 // Decisive returns how many blocks a run of the plan needs before any difference can be
-// significant: the exact test must reach what Holm's adjustment leaves of 5 % for each
-// comparison. comparisons is their number if every primary metric has values; least is
-// the number of blocks for one comparison alone. All are 0 if nothing is compared, or if
+// significant at a look, the first being 1: the exact test must reach what Holm's adjustment
+// leaves of that look's level for each comparison. comparisons is their number if every
+// primary metric has values; least is the number of blocks for one comparison alone. All are
+// 0 if nothing is compared, or if
 // Analyze would refuse the plan.
-func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, comparisons int) {
+func Decisive(plan bench.Plan, metrics []bench.Metric, at int) (least, blocks, comparisons int) {
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
 	if err != nil {
 		return 0, 0, 0
@@ -29,7 +29,7 @@ func Decisive(plan bench.Plan, metrics []bench.Metric) (least, blocks, compariso
 	if comparisons == 0 {
 		return 0, 0, 0
 	}
-	return MinPairs, stat.MinPairs(confidence, comparisons), comparisons
+	return max(MinPairs, look(at).minPairs(1)), look(at).minPairs(comparisons), comparisons
 }
 
 // A shortage is the metrics that have too few pairs in the same cells.

@@ -25,6 +25,7 @@ type table struct {
 	trials Trials
 	failed []int  // per cell: trials without a value, warm-up apart
 	absent []bool // per cell: its engine cannot do what it asks for
+	look   look   // at the run
 }
 
 // A row is one successful trial.
@@ -43,7 +44,7 @@ type group struct {
 
 // newTable checks a run and sorts its trials.
 func newTable(run *bench.Run) (*table, error) {
-	t := &table{run: run, cells: run.Header.Plan.Cells}
+	t := &table{run: run.Extended(), cells: run.Header.Plan.Cells, look: look(run.Looks())}
 	if err := t.check(); err != nil {
 		return nil, err
 	}

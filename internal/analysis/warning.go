@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -242,7 +241,7 @@ func (w *warner) decisive() int {
 	for _, m := range w.primary() {
 		family = max(family, m.family)
 	}
-	return stat.MinPairs(confidence, family)
+	return w.table.look.minPairs(family)
 }
 
 // noBaseline warns of baselines that never succeeded: more blocks will not help.
@@ -296,7 +295,7 @@ func (w *warner) primary() []*measure {
 func (w *warner) fewBlocks() {
 	most, family := 0, 0
 	w.compared(func(m *measure, _ *compared, e *effect) { most, family = max(most, e.cmp.Pairs), m.family })
-	if need := stat.MinPairs(confidence, family); most >= MinPairs && most < need {
+	if need := w.table.look.minPairs(family); most >= MinPairs && most < need {
 		w.add(CodeFewBlocks, fmt.Sprintf("%d pairs are too few: with %d comparisons no difference can be significant",
 			most, family),
 			w.more(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // not every block has a pair
@@ -347,7 +346,7 @@ func (w *warner) imprecise() {
 		if worst == nil || e.cmp.HalfWidth()/goal > worst.cmp.HalfWidth()/asked {
 			worst, of, asked = e, m, goal
 		}
-		need = max(need, pairsFor(e.d, math.Log1p(goal))*w.Blocks/max(1, len(e.d)))
+		need = max(need, pairsFor(e.d, math.Log1p(goal), confidence)*w.Blocks/max(1, len(e.d)))
 	})
 	if worst == nil {
 		return

@@ -537,7 +537,7 @@ func TestNoBaseline(t *testing.T) {
 func TestFewSamplesHint(t *testing.T) {
 	run := analysistest.Run(five(3))
 	run.Header.Plan.MinBlocks = 1
-	_, need, _ := analysis.Decisive(run.Header.Plan, run.Header.Metrics)
+	_, need, _ := analysis.Decisive(run.Header.Plan, run.Header.Metrics, 1)
 	all := analyze(t, run).Warnings
 	i := slices.IndexFunc(all, func(w bench.Warning) bool { return w.Code == analysis.CodeFewSamples })
 	if i < 0 {

@@ -50,6 +50,12 @@ func (w *watcher) Happened(e run.Event) {
 // its end.
 func newApp(t *testing.T, w *watcher) *app.App {
 	t.Helper()
+	return newAppFor(t, w)
+}
+
+// newAppFor is newApp for another observer.
+func newAppFor(t *testing.T, w app.Observer) *app.App {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "tare-app-") // t.TempDir is not for other users
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // block takes; 0 = not known. It is nil if there is nothing to warn of. The number of
 // comparisons is the most that the workload can have; metrics without values lower it.
 func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
-	least, need, comparisons := analysis.Decisive(p, metrics)
+	least, need, comparisons := analysis.Decisive(p, metrics, 1)
 	fit := fitting(p, block)
 	have := min(p.MaxBlocks, fit)
 	if have >= need {

@@ -18,6 +18,10 @@ type Sitting struct {
 	Done    []bench.Sample // in earlier sittings
 	Block   time.Duration  // how long a block takes by earlier runs; 0 = not known
 
+	Look       int  // at which look the run is when it ends: 1, and one more for each extension
+	ExtendedAt int  // the first trial of the last extension; 0 = there is none
+	WasPrecise bool // it had ended for that before it was extended, and does not again
+
 	writer    bench.RunWriter
 	machine   machine
 	interrupt <-chan struct{}
@@ -31,13 +35,17 @@ func (a *App) execute(ctx context.Context, dir *runDir, s Sitting) error {
 	a.config.Observer.Begins(s)
 	s.machine.warm = warming(ctx, s.Planned.site.Images)
 	failed := false
+	var precision run.Precision
+	if !s.WasPrecise {
+		precision = analysis.NewPrecision(s.Header.Plan, s.Header.Metrics)
+	}
 	_, runErr := run.Run(ctx, run.Options{
 		Header: s.Header, Workload: s.Planned.Workload, Engines: engines, Client: client, Dir: dir.path,
 		Writer: s.writer, Machine: s.machine,
 		Clock: run.Monotonic(), Now: a.config.Now,
 		Done:        s.Done,
 		Instruments: s.machine.instruments(),
-		Precision:   analysis.NewPrecision(s.Header.Plan, s.Header.Metrics),
+		Precision:   precision,
 		Interrupt:   s.interrupt,
 		Stopped:     a.config.Stopped,
 		Observe: func(e run.Event) {

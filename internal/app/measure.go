@@ -51,7 +51,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 		return "", errors.Join(err, dir.remove())
 	}
 	err = a.execute(ctx, dir, Sitting{
-		Header: header, Planned: p, Block: block, writer: w, machine: machine, interrupt: o.Interrupt,
+		Header: header, Planned: p, Block: block, Look: 1, writer: w, machine: machine, interrupt: o.Interrupt,
 	})
 	return header.ID, errors.Join(err, w.Close())
 }

@@ -43,6 +43,7 @@ const (
 	NothingMeasured Kind = "nothing-measured" // no trial succeeded
 	NothingCompared Kind = "nothing-compared" // the baseline cannot run what it asks for
 	Finished        Kind = "finished"         // so that it cannot be resumed
+	Unfinished      Kind = "unfinished"       // so that it cannot be extended
 	Imported        Kind = "imported"         // so that it can be resumed only where it began
 	NoIncomplete    Kind = "no-incomplete"    // to be resumed
 	OtherMetrics    Kind = "other-metrics"    // than this version measures on this machine
@@ -76,7 +77,7 @@ func Kinds() []Kind {
 		BadPlan, NoDriver, NoOption, NoAddress, DeclaredHere, Unusable, NothingPossible,
 		NoImage, NoArchive, NoLayout, NoProgram, NoRegistry,
 		NoState, LeftBehind, Interrupted, Stopped, NothingMeasured, NothingCompared,
-		Finished, Imported, NoIncomplete, OtherMetrics, NotCounted,
+		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,

@@ -15,11 +15,23 @@ import (
 // sample, after it has removed what the killed run left. It returns as Measure does; of
 // the options only Interrupt is used.
 func (a *App) Resume(ctx context.Context, s bench.Store, stored *bench.Run, o Options) (id string, err error) {
+	return a.takeUp(ctx, s, stored, nil, o)
+}
+
+// takeUp goes on with a stored run, which e extends; nil where it is incomplete.
+func (a *App) takeUp(
+	ctx context.Context, s bench.Store, stored *bench.Run, e *bench.Extension, o Options,
+) (id string, err error) {
 	id = stored.Header.ID
 	if err := a.cleanDead(ctx, id); err != nil {
 		return "", err
 	}
-	sitting, err := a.retake(ctx, stored, a.siteOf(id))
+	again := bench.Resumption{
+		Time: a.config.Now().UTC(), Tool: a.config.Version, Seq: len(stored.Samples), Host: host.Facts(fsRoot), Extension: e,
+	}
+	resumed := *stored
+	resumed.Resumptions = append(slices.Clone(stored.Resumptions), again)
+	sitting, err := a.retake(ctx, &resumed, a.siteOf(id))
 	if err != nil {
 		return "", err
 	}
@@ -28,9 +40,7 @@ func (a *App) Resume(ctx context.Context, s bench.Store, stored *bench.Run, o Op
 	if err != nil {
 		return "", err
 	}
-	w, err := s.Resume(ctx, id, bench.Resumption{
-		Time: a.config.Now().UTC(), Tool: a.config.Version, Seq: len(stored.Samples), Host: host.Facts(fsRoot),
-	})
+	w, err := s.Resume(ctx, id, again)
 	if err != nil {
 		return "", errors.Join(err, dir.remove())
 	}
@@ -65,7 +75,10 @@ func (a *App) retake(ctx context.Context, stored *bench.Run, s *Site) (Sitting, 
 		m.Close()
 		return Sitting{}, err
 	}
-	return Sitting{Header: stored.Header, Planned: p, Done: stored.Samples, machine: m}, nil
+	return Sitting{
+		Header: underLimits(stored), Planned: p, Done: stored.Samples,
+		Look: stored.Looks(), ExtendedAt: extendedAt(stored), WasPrecise: wasPrecise(stored), machine: m,
+	}, nil
 }
 
 // Incomplete opens an incomplete run so that it can be resumed: the one with the name, as

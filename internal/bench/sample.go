@@ -136,6 +136,8 @@ type Resumption struct {
 	Tool string    `json:"tool"`
 	Seq  int       `json:"seq"` // the first trial after the resumption
 	Host HostFacts `json:"host"`
+	// Extension is there where the run was finished before.
+	Extension *Extension `json:"extension,omitempty"`
 }
 
 // An End says how a run finished. A run without one is incomplete.

@@ -2,21 +2,24 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 )
 
 // A Store keeps runs. A run is only ever appended to, and a finished one never
-// changes, but for what people write on it, until somebody removes it whole: see
-// Keeper. What was appended before a crash can be read after it. Stores may be
-// used by several processes at once.
+// changes, except when it is extended and for what people write on it, until somebody removes it
+// whole: see Keeper. What was appended before a crash can be read after it. Stores may be used by
+// several processes at once.
 type Store interface {
 	// Create begins a run. errors.Is(err, fs.ErrExist) if there is one of that ID,
 	// *NameTaken if there is another of its name.
 	Create(ctx context.Context, h Header) (RunWriter, error)
 
-	// Resume opens an incomplete run for appending.
-	// errors.Is(err, fs.ErrNotExist) if there is none; ErrFinished if it is finished.
+	// Resume opens an incomplete run for appending or, where r has an Extension, a
+	// finished one, which is incomplete from then on.
+	// errors.Is(err, fs.ErrNotExist) if there is none; ErrFinished if it is finished and
+	// not to be extended; ErrExtended if it did not end as the Extension says.
 	Resume(ctx context.Context, id string, r Resumption) (RunWriter, error)
 
 	// Open reads one run. errors.Is(err, fs.ErrNotExist) if there is none.
@@ -81,6 +84,10 @@ type Checked struct {
 
 // ErrFinished is the error of resuming a run that is finished.
 var ErrFinished = fmt.Errorf("the run is finished")
+
+// ErrExtended is the error of extending a run that is not as it was: somebody else has
+// gone on with it.
+var ErrExtended = errors.New("another process has gone on with the run")
 
 // ValidRunID reports whether id can be the ID of a run: 1 to 64 characters of
 // a-z, 0-9 and '-', beginning with a letter or digit. An ID becomes part of

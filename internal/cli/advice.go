@@ -70,7 +70,9 @@ func adviceForRun(p *app.Problem) advice {
 	case app.NothingCompared:
 		return advice{false, "choose another baseline: --baseline CELL"}
 	case app.Finished:
-		return advice{true, "tare show " + p.Run}
+		return advice{true, fmt.Sprintf("to extend it: tare resume %s --budget 5m", p.Run)}
+	case app.Unfinished:
+		return advice{true, "finish it first: tare resume " + p.Run}
 	case app.Imported:
 		return advice{true, "on that machine: tare resume " + p.Run}
 	case app.NoIncomplete:

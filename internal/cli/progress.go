@@ -32,6 +32,7 @@ type progress struct {
 	beat     time.Time
 	trials   int // in the whole schedule
 	done     int // when this sitting began
+	before   int // trials before the extension, which are not counted; 0 where it is none
 	ended    int // in this sitting
 	failures int
 	measures bool      // a trial has begun
@@ -60,7 +61,7 @@ func (p *progress) observe(e run.Event) {
 	p.observePreview(e)
 	switch e := e.(type) {
 	case run.Began:
-		p.trials, p.done = e.Trials, e.Done
+		p.trials, p.done = e.Trials-p.before, e.Done-p.before
 	case run.SetUpBegan:
 		p.prepares = p.now()
 		p.show(fmt.Sprintf("preparing %s (%d of %d)", analysis.CellName(&p.plan.Cells[e.Cell]), e.Cell+1, len(p.plan.Cells)))
@@ -169,6 +170,9 @@ func (p *progress) line() string {
 func (p *progress) where() string {
 	if p.block < 0 {
 		return "warm-up"
+	}
+	if p.before > 0 {
+		return p.more()
 	}
 	return fmt.Sprintf("block %d", p.block+1)
 }

@@ -11,22 +11,39 @@ import (
 
 func (a *invocation) resumeCommand() *cobra.Command {
 	var format formatOptions
+	var more moreOptions
 	cmd := &cobra.Command{
 		Use:   "resume [RUN]",
-		Short: "Continue a run that was interrupted or killed",
+		Short: "Continue an interrupted run, or extend a finished one",
 		Long: `Resume finishes a run with the same plan, seed and schedule. It first removes
 what the killed run left behind, and then begins with the first trial that has
-no sample. Without RUN it takes the newest incomplete run.`,
+no sample. Without RUN it takes the newest incomplete run.
+
+With --budget or --blocks it extends a finished run by more blocks of the same
+plan and seed; without RUN, the newest one. The limit that is reached first ends
+the run. An extended run has been looked at more than once, and its verdicts
+allow for that: they need clearer evidence than those of a new run of the same
+length.`,
+		Example: `  tare resume
+  tare resume last --budget 5m`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
+			extends, err := more.read(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
+				if extends {
+					return a.extend(cmd.Context(), s, args, more.More, format)
+				}
 				return a.resume(cmd.Context(), s, args, format)
 			})
 		},
 	}
+	more.addFlags(cmd.Flags())
 	format.addFlags(cmd.Flags())
 	a.addTokenFlag(cmd.Flags())
 	cmd.ValidArgsFunction = a.completeRuns

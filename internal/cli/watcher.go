@@ -22,6 +22,7 @@ func (w *watcher) Begins(s app.Sitting) {
 	w.graceful.Store(true)
 	w.announce(s)
 	w.progress = w.newProgress(s.Header)
+	w.progress.extends(s)
 }
 
 func (w *watcher) Happened(e run.Event) { w.progress.observe(e) }
@@ -51,6 +52,10 @@ func (a *invocation) announce(s app.Sitting) {
 		cells = append(cells, c.FullName())
 	}
 	a.notice("%s: %s%s", plan.Name, strings.Join(cells, ", "), control)
+	if s.ExtendedAt > 0 {
+		a.announceMore(s)
+		return
+	}
 	stops := stopRule(plan, s.Header.Metrics)
 	if s.Block > 0 {
 		stops += "; takes at most about " + unit.FormatDuration(app.LongestRun(plan, s.Block))

@@ -118,7 +118,7 @@ func TestOverrideFields(t *testing.T) {
 	}
 	p.Factors, p.Cells = nil, nil
 	want := bench.Plan{
-		Name: "x", Workload: "burst", Seed: 9, Warmup: 2, MinBlocks: 8, MaxBlocks: 40, Precision: 0.05, Smallest: 0.04,
+		Name: "x", Workload: "burst", Seed: 9, Warmup: 2, MinBlocks: 9, MaxBlocks: 40, Precision: 0.05, Smallest: 0.04,
 		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Restrict: []string{"rate"}, Syscalls: true,
 		Labels: []bench.Label{{Key: "owner", Value: "me"}, {Key: "ticket", Value: "X-2"}},
 	}
@@ -265,7 +265,7 @@ func TestLeastBlocks(t *testing.T) {
 	}{
 		{"[runc]", "1..500", 1, 6, 500},         // nothing to compare: the least for an interval
 		{"[runc, crun]", "1..500", 1, 7, 500},   // 2 comparisons: 2^-6 × 2 = 0.031
-		{"[runc, crun]", "1..500", 2, 8, 500},   // 6: 2^-7 × 6 = 0.047
+		{"[runc, crun]", "1..500", 2, 9, 500},   // 6: 2^-8 × 6 = 0.023
 		{"[runc, crun]", "1..500", 3, 9, 500},   // 10: 2^-8 × 10 = 0.039
 		{"[runc, crun]", "1..500", 64, 14, 500}, // 254: 2^-13 × 254 = 0.031
 		{"[runc, crun]", "4", 3, 4, 4},          // exactly as asked

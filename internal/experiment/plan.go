@@ -204,9 +204,9 @@ func (p *planner) comparisons(plan bench.Plan) int {
 // reject at all. The smallest two-sided p of the exact signed-rank test with n
 // pairs is 2/2^n: all signs equal (docs/method.md, and the exact null
 // distribution there). Holm multiplies the smallest p of m tests by m, so that
-// m × 2^(1-n) ≤ 0.05 needs n ≥ 1 + log2(m/0.05). With fewer blocks every
-// verdict would be "unclear" however large the difference.
+// m × 2^(1-n) ≤ α needs n ≥ 1 + log2(m/α), where α is what the first look at a run
+// may spend. With fewer blocks every verdict would be "unclear" however large the
+// difference.
 func leastBlocks(comparisons int) int {
-	const alpha = 0.05
-	return 1 + int(math.Ceil(math.Log2(float64(max(comparisons, 1))/alpha)))
+	return 1 + int(math.Ceil(math.Log2(float64(max(comparisons, 1))/bench.LookLevel(1))))
 }

@@ -18,6 +18,7 @@ func New(r *analysis.Result) *Document {
 	run := &d.Runs[0]
 	run.say(r.Running)
 	run.Blocks, run.Wall, run.Resumptions = r.Blocks, r.Wall.Seconds(), len(r.Resumptions)
+	run.Looks, run.LookLevel = r.Looks, r.LookLevel
 	run.Trials = Trials(r.Trials)
 	for _, m := range r.Metrics {
 		d.Metrics = append(d.Metrics, newMetric(cells, m))
@@ -118,7 +119,8 @@ func newEffect(c *analysis.Comparison, smallest float64) *Effect {
 	}
 	e := &Effect{
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
-		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict), Blocks: c.Blocks, Smallest: smallest,
+		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict),
+		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest,
 	}
 	if s := c.Shift; s != nil {
 		e.Shift = &Shift{Estimate: s.Estimate, Low: number(s.Low), High: number(s.High)}
@@ -157,6 +159,7 @@ func NewComparison(c *analysis.Contrast) *Document {
 			run := newRun(s.Header, s.End)
 			run.say(s.Running)
 			run.Blocks, run.Wall, run.Resumptions, run.Trials = s.Blocks, s.Wall.Seconds(), s.Resumptions, Trials(s.Trials)
+			run.Looks, run.LookLevel = s.Looks, bench.LookLevel(s.Looks)
 			d.Runs = append(d.Runs, run)
 		}
 		d.Groups = append(d.Groups, group)

@@ -61,6 +61,8 @@ type Run struct {
 	Margins     []bench.Margin     `json:"margins"`      // the metrics of which another one was asked for, as in the record format
 	Trials      Trials             `json:"trials"`       // by outcome
 	Resumptions int                `json:"resumptions"`  // times that it was taken up again
+	Looks       int                `json:"looks"`        // 1, and one more each time that it was extended after it had ended
+	LookLevel   float64            `json:"look_level"`   // what the tests of its last look may spend of 5 %: 0.04 = 4 %
 	Host        bench.HostFacts    `json:"host"`         // as in the record format
 	Engines     []bench.EngineInfo `json:"engines"`      // as in the record format
 	Labels      []bench.Label      `json:"labels"`       // the user's own
@@ -157,6 +159,8 @@ type Effect struct {
 	Adjusted *float64    `json:"adjusted"` // P after Holm's adjustment
 	Verdict  string      `json:"verdict"`  // an analysis.Verdict
 	Blocks   int         `json:"blocks"`   // estimated to settle what is unclear; 0 = not known
+	// Extended is the same if this run is extended, whose next look has a lower level.
+	Extended int `json:"blocks_extended,omitempty"`
 	// Smallest is the smallest difference that matters: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`

@@ -40,6 +40,7 @@ func states() []state {
 		{name: "conditions", runs: one(conditions)},
 		{name: "incomplete", runs: one(incomplete)},
 		{name: "budget", runs: one(budget)},
+		{name: "extended", runs: one(extended)},
 		{name: "one-cell", runs: one(oneCell)},
 		{name: "one-cell-short", runs: one(oneCellShort)},
 		{name: "host-clock", runs: one(hostClock)},
@@ -304,6 +305,22 @@ func budget() *bench.Run {
 	run := analysistest.Run(analysistest.Shape{Seed: 7, Blocks: 14, Cells: engines()})
 	run.Header.Plan.Precision, run.Header.Plan.MaxBlocks, run.Header.Plan.Budget = 0.01, 500, 20*time.Second
 	run.End.Reason = bench.StopBudget
+	return run
+}
+
+// extended was looked at twice before: of what one look would tell, this one cannot tell all.
+func extended() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 12, Blocks: 40, Metrics: analysistest.Lifecycle()[:4],
+		Cells: []analysistest.Cell{{Name: "docker"}, {Name: "podman", Factor: 1.05}, {Name: "crun", Factor: 1.015}},
+	})
+	cells := len(run.Header.Plan.Cells)
+	for i, blocks := range []int{12, 20} {
+		run.Resumptions = append(run.Resumptions, bench.Resumption{
+			Time: run.Header.Began.Add(time.Duration(i+1) * time.Hour), Tool: run.Header.Tool, Seq: cells * blocks, Host: run.Header.Host,
+			Extension: &bench.Extension{MaxBlocks: 2 * blocks, After: *run.End},
+		})
+	}
 	return run
 }
 

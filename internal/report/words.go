@@ -17,6 +17,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 		writtenParts(run),
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
+	d.Head = append(d.Head, lookParts(run)...)
 	marks := d.note(r.Warnings)
 	if run.Trials.OK > 0 {
 		d.sayMetrics(marks)

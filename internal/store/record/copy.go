@@ -50,9 +50,9 @@ type Continuer interface {
 }
 
 // A Copier stores one run piece by piece, and holds only a few pieces in memory. If the run was
-// imported in part before, it compares the stored pieces and adds the others. If it fails, the
-// pieces so far stay stored, as an incomplete run. The name and the notes of a run are stored if
-// the run is new; otherwise those in the store stay.
+// imported in part before, or extended since, it compares the stored pieces and adds the others. If
+// it fails, the pieces so far stay stored, as an incomplete run. The name and the notes of a run are
+// stored if the run is new; otherwise those in the store stay.
 type Copier struct {
 	store  bench.Store
 	header bench.Header
@@ -156,6 +156,11 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 	switch {
 	case err != nil:
 		return false, err
+	case ok && extends(e, stored): // since it was stored
+		c.stop()
+		c.next = nil
+		c.w, err = c.store.Resume(ctx, c.header.ID, *e.Resumption)
+		return false, err
 	case !ok:
 		c.stop()
 		c.next = nil
@@ -165,6 +170,8 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 		}
 		c.w, err = s.Continue(ctx, c.header.ID, c.at)
 		return err == nil, err
+	case extends(stored, e): // what came was written before
+		return false, nil
 	case !samePiece(stored, e):
 		return false, fmt.Errorf("run %s is stored in part, and the stored part differs from this file before trial "+
 			"%d: import it into another store with --store", c.header.ID, c.at)
@@ -173,6 +180,11 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 		c.at++
 	}
 	return false, nil
+}
+
+// extends reports whether a piece is the extension of a run that another piece had ended.
+func extends(piece, end Event) bool {
+	return end.End != nil && piece.Resumption != nil && piece.Resumption.Extension != nil && piece.Resumption.Extension.Follows(end.End)
 }
 
 // samePiece compares two pieces. Values are the same if all their bits are, or if both are NaN.
@@ -214,8 +226,14 @@ func (c *Copier) Flush(ctx context.Context) error {
 	return nil
 }
 
-// resume closes the writer and opens it again with the resumption of the original run.
+// resume closes the writer and opens it again as the original run did, which was finished before if
+// it was extended.
 func (c *Copier) resume(ctx context.Context, r bench.Resumption) error {
+	if r.Extension != nil {
+		if err := c.w.Finish(ctx, r.Extension.After); err != nil {
+			return err
+		}
+	}
 	if err := c.w.Close(); err != nil {
 		return err
 	}

@@ -192,7 +192,12 @@ func (d *Decoder) parseResumption(text []byte) (Event, error) {
 	if err := decode(text, &r); err != nil {
 		return Event{}, err
 	}
-	return Event{Resumption: &r}, ValidateResumption(d.next, &r)
+	if err := ValidateResumption(d.header, d.next, &r); err != nil {
+		return Event{}, err
+	}
+	extended := d.header.Extended(r) // the header itself was handed out
+	d.header = &extended
+	return Event{Resumption: &r}, nil
 }
 
 func (d *Decoder) parseEnd(text []byte) (Event, error) {

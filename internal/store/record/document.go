@@ -44,6 +44,8 @@ func WriteDocument(w io.Writer, events iter.Seq2[Event, error]) error {
 			err = samples.Add(encodeSample(e.Sample, m))
 		case e.Resumption != nil:
 			rest.Resumptions = append(rest.Resumptions, *e.Resumption)
+			extended := header.Extended(*e.Resumption)
+			header = &extended
 		case e.End != nil:
 			rest.End = e.End
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/store/storetest"
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
@@ -558,6 +559,31 @@ func TestWriterStopsAfterAnError(t *testing.T) {
 	}
 	if len(b.writes) != 1 {
 		t.Error("something was written after half a line")
+	}
+}
+
+// An extended run is read as it was written, and so are the samples that its first schedule
+// did not have; the header that was read stays what it was.
+func TestExtendedRoundTrip(t *testing.T) {
+	want, _ := storetest.Extended("a", 4)
+	var stream bytes.Buffer
+	if err := record.Write(&stream, want); err != nil {
+		t.Fatal(err)
+	}
+	for got, err := range record.Read(bytes.NewReader(stream.Bytes())) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	}
+	if err := record.WriteDocument(io.Discard, record.Events(want)); err != nil {
+		t.Error(err)
+	}
+	want.Resumptions[1].Extension = nil
+	if err := record.Write(io.Discard, want); err == nil {
+		t.Error("samples behind the schedule are written without the extension")
 	}
 }
 

@@ -301,16 +301,39 @@ func validTrace(t *bench.Trace) error {
 	return nil
 }
 
-// ValidateResumption returns an error if a resumption is invalid. The first trial after it must be
-// next.
-func ValidateResumption(next int, r *bench.Resumption) error {
+// ValidateResumption returns an error if a resumption is invalid for the run with header h, as
+// earlier resumptions have left it. The first trial after it must be next.
+func ValidateResumption(h *bench.Header, next int, r *bench.Resumption) error {
 	switch {
 	case r.Seq != next:
 		return fmt.Errorf("it was resumed at trial %d, but trial %d comes next", r.Seq, next)
 	case r.Time.IsZero():
 		return errors.New(`a resumption has no "time"`)
 	}
+	if err := validExtension(h, r.Extension); err != nil {
+		return fmt.Errorf("the extension at trial %d: %w", next, err)
+	}
 	return validTime(r.Time)
+}
+
+func validExtension(h *bench.Header, e *bench.Extension) error {
+	if e == nil {
+		return nil
+	}
+	for i, block := range e.Schedule {
+		for _, cell := range block {
+			if cell < 0 || cell >= len(h.Plan.Cells) {
+				return fmt.Errorf("block %d of its schedule names cell %d of %d", i, cell, len(h.Plan.Cells))
+			}
+		}
+	}
+	switch scheduled := len(h.Schedule) + len(e.Schedule); {
+	case e.MaxBlocks < 1 || e.Budget < 0:
+		return fmt.Errorf("its limits are %d blocks and %v", e.MaxBlocks, e.Budget)
+	case scheduled > 0 && e.MaxBlocks > scheduled-h.Plan.Warmup:
+		return fmt.Errorf("it allows for %d blocks, and %d are scheduled", e.MaxBlocks, scheduled-h.Plan.Warmup)
+	}
+	return ValidateEnd(&e.After)
 }
 
 // ValidateEnd returns an error if the end of a run is invalid.

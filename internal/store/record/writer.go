@@ -65,9 +65,10 @@ func (w *Writer) Resume(r bench.Resumption) error {
 	if w.ended {
 		return fmt.Errorf("run %s: %w", w.header.ID, bench.ErrFinished)
 	}
-	if err := ValidateResumption(w.next, &r); err != nil {
+	if err := ValidateResumption(&w.header, w.next, &r); err != nil {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
+	w.header = w.header.Extended(r)
 	return w.write(struct {
 		Resumed bench.Resumption `json:"resumed"`
 	}{r})

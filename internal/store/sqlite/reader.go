@@ -227,7 +227,9 @@ func (s *Store) Events(ctx context.Context, id string) iter.Seq2[record.Event, e
 				}
 				return nil
 			}
-			r := newSampleReader(s, tx, run, func(sample bench.Sample) error {
+			extended := run
+			extended.header = run.header.Extended(resumptions...)
+			r := newSampleReader(s, tx, extended, func(sample bench.Sample) error {
 				if err := resumed(sample.Trial.Seq); err != nil {
 					return err
 				}

@@ -58,8 +58,9 @@ func (s *Store) Create(ctx context.Context, h bench.Header) (bench.RunWriter, er
 	return s.writer(ctx, number, h, 0)
 }
 
-// Resume opens an incomplete run for appending. It fails with ErrConflict if
-// r.Seq is not the next trial, as when another process resumed the run as well.
+// Resume opens an incomplete run for appending, or one that is finished to extend it. It
+// fails with ErrConflict if r.Seq is not the next trial, as when another process resumed
+// the run as well.
 func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (bench.RunWriter, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
@@ -69,8 +70,16 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 		if run, err = s.readRun(ctx, tx, id); err != nil {
 			return err
 		}
+		if run.header, err = s.extended(ctx, tx, run); err != nil {
+			return err
+		}
 		if err := run.resumable(r); err != nil {
 			return s.wrap(fmt.Errorf("run %s: %w", id, err))
+		}
+		if r.Extension != nil { // how it had ended is in there from now on
+			if _, err := tx.ExecContext(ctx, "UPDATE runs SET ended = NULL, ended_sum = NULL WHERE number = ?", run.number); err != nil {
+				return s.wrap(err)
+			}
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -82,7 +91,13 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 	if err != nil {
 		return nil, err
 	}
-	return s.writer(ctx, run.number, run.header, run.samples)
+	return s.writer(ctx, run.number, run.header.Extended(r), run.samples)
+}
+
+// extended returns the header of a run as its resumptions have left it.
+func (s *Store) extended(ctx context.Context, q querier, run storedRun) (bench.Header, error) {
+	all, err := s.readResumptions(ctx, q, run)
+	return run.header.Extended(all...), err
 }
 
 // Continue opens an incomplete imported run for appending. The run must have next samples. It adds
@@ -103,18 +118,24 @@ func (s *Store) Continue(ctx context.Context, id string, next int) (bench.RunWri
 		return nil, s.wrap(fmt.Errorf("run %s: continued at trial %d, but %d trials are stored: %w", id, next,
 			run.samples, ErrConflict))
 	}
-	return s.writer(ctx, run.number, run.header, run.samples)
+	header, err := s.extended(ctx, s.db, run)
+	if err != nil {
+		return nil, err
+	}
+	return s.writer(ctx, run.number, header, run.samples)
 }
 
 // resumable returns an error if a run cannot be resumed.
 func (r storedRun) resumable(at bench.Resumption) error {
 	switch {
-	case r.end != nil:
+	case at.Extension == nil && r.end != nil:
 		return bench.ErrFinished
+	case at.Extension != nil && !at.Extension.Follows(r.end):
+		return bench.ErrExtended
 	case at.Seq != r.samples:
 		return fmt.Errorf("resumed at trial %d, but %d trials are stored: %w", at.Seq, r.samples, ErrConflict)
 	}
-	return record.ValidateResumption(r.samples, &at)
+	return record.ValidateResumption(&r.header, r.samples, &at)
 }
 
 // A writer appends to one run.

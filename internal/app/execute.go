@@ -44,6 +44,7 @@ func (a *App) execute(ctx context.Context, dir *runDir, s Sitting) error {
 		Writer: s.writer, Machine: s.machine,
 		Clock: run.Monotonic(), Now: a.config.Now,
 		Done:        s.Done,
+		Extended:    s.ExtendedAt,
 		Instruments: s.machine.instruments(),
 		Precision:   precision,
 		Interrupt:   s.interrupt,

@@ -43,6 +43,9 @@ type Options struct {
 	Stopped func() int64
 	// Done are the samples that a resumed run already has; the run continues after them.
 	Done []bench.Sample
+	// Extended is the first trial of the run's last extension, which has at least one block; 0 if
+	// there is none.
+	Extended int
 	// Precision ends the run when it is reached; may be nil.
 	Precision Precision
 	// Interrupt, once closed, ends the run after the current trial. Ending the
@@ -238,7 +241,7 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	for i := len(r.Done); i < len(r.trials); i++ {
 		t := r.trials[i]
 		first := i == 0 || r.trials[i-1].Block != t.Block
-		if first && i > 0 {
+		if first && i > 0 && i != r.Extended {
 			if reason := r.stop(t.Block, r.spent+r.Clock()-began-r.fixtures.took); reason != "" {
 				return reason, nil
 			}

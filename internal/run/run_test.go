@@ -430,6 +430,27 @@ func TestResumeEndsAlike(t *testing.T) {
 	})
 }
 
+// An extension has one block, however little time it has; what is only resumed has none.
+func TestExtensionHasABlock(t *testing.T) {
+	for _, extended := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, bench.Plan{MaxBlocks: 40, Budget: 2 * time.Second}, work(time.Second), "a", "b")
+			if end, err := run.Run(t.Context(), b.options); err != nil || end.Reason != bench.StopBudget || len(b.writer.samples) != 2 {
+				t.Fatalf("%d trials, ended with %v: %v; want one block", len(b.writer.samples), end, err)
+			}
+			want := 2
+			b.options.Done = b.writer.samples
+			if extended {
+				b.options.Extended, want = len(b.options.Done), 4
+			}
+			end, err := run.Run(t.Context(), b.options)
+			if err != nil || end.Reason != bench.StopBudget || len(b.writer.samples) != want {
+				t.Errorf("extended: %v: %d trials, ended with %v: %v; want %d", extended, len(b.writer.samples), end, err, want)
+			}
+		})
+	}
+}
+
 func TestStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a")

@@ -132,6 +132,7 @@ type runner struct {
 	doubts   map[string]time.Duration // until when an engine is waited for, on the run's clock, by its name
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
+	ran           hookLog
 	notes         map[string]bool // codes of those that the workload may attach
 	watch         watch
 	usage         usage

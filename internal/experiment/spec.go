@@ -74,7 +74,7 @@ func specKeys() []specKey {
 		bareFactorOf(networkKey()),
 		set("ports", "Ports inside that a client outside reaches. They are published on the host with `network: published`, `slirp4netns` and `pasta` alone.", "ports: [{container: 80, protocol: tcp}]", listOf(port()), func(s *s) *[]bench.Port { return &s.Ports }),
 		set("data", "The host's directory below which a plain process, or `storage: bind`, keeps its data: the disk that is measured. Default: the run's own.", "data: /srv/scratch", absolutePath(), func(s *s) *string { return &s.Data }),
-		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", "layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
+		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", Storages()...), func(s *s) *string { return &s.Storage })),
 		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
 		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
 		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", or(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),

@@ -54,7 +54,8 @@ else; --allow-image adds images, and what is in them can then be run with any
 arguments. What a client made is removed when its connection ends. Each of this
 is told on stderr.`,
 		Example: `  tare agent serve
-  tare agent serve --listen 192.0.2.1:8273 --token-file /etc/tare.token --engine native,docker`,
+  tare agent serve --token-file /etc/tare.token --engine native,docker
+  tare agent serve --listen 192.0.2.1:8273`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
 	}

@@ -59,7 +59,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.concurrency, "concurrency", "", "how many lanes of containers side by side, each level a condition: `N,N`")
 	f.StringArrayVar(&o.labels, "label", nil, "a label to keep with the run: `KEY=VALUE`")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "what the others are compared with: a `cell`, or FACTOR=LEVEL")
-	f.StringVar(&o.overrides.Blocks, "blocks", "", "how many blocks: `N`, or MIN..MAX; fewer where the budget is used up first")
+	f.StringVarP(&o.overrides.Blocks, "blocks", "n", "", "how many blocks: `N`, or MIN..MAX; fewer where the budget is used up first")
 	f.StringSliceVar(&o.overrides.Precision, "precision", nil, "stop when every primary comparison is known this well, such as `3%`, or METRIC=3%; or off")
 	f.StringVar(&o.overrides.Budget, "budget", "", "stop after this `time`, such as 2m; or off")
 	f.StringSliceVar(&o.overrides.Smallest, "smallest", nil, "the smallest effect worth knowing, such as `1%`, or METRIC=5%; or auto")
@@ -162,16 +162,16 @@ func (a *invocation) plan(ctx context.Context, t *app.App, name string, o planOp
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := o.read()
+	overrides, named, err := a.overrides(o)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.Override(overrides); err != nil {
-		return nil, &usageError{err: err}
+		return nil, &usageError{err: named(err)}
 	}
 	p, err := t.Plan(ctx, e, o.remote)
 	if p == nil {
-		return nil, err
+		return nil, named(err)
 	}
 	for _, l := range e.Excluded(p.Plan) {
 		a.notice("%s is left out: %s", l.Value, whyExcluded(l, p.Plan, name))

@@ -12,7 +12,7 @@ export CGO_ENABLED ?= 0
 # What any step compiles is what is released, so that each package is compiled once.
 export GOFLAGS ?= -trimpath
 
-.PHONY: run build install agent check lint test soak engines generate proofs bench fuzz FORCE
+.PHONY: run build pages install uninstall agent check lint test soak engines generate proofs bench fuzz FORCE
 
 run: build ## build, and measure what a container costs on this machine
 	bin/tare run
@@ -20,8 +20,27 @@ run: build ## build, and measure what a container costs on this machine
 build: agent ## leave bin/tare
 	GOOS=linux GOARCH=$(GOARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
-install: build ## copy bin/tare to PREFIX/bin (DESTDIR is for packagers)
-	install -D -m 755 bin/tare $(DESTDIR)$(PREFIX)/bin/tare
+pages: agent ## leave manual pages and completions in bin
+	GOOS= GOARCH= $(GO) run ./internal/cli/clidoc install bin $(VERSION)
+
+# Where things belong below PREFIX; packagers set DESTDIR, which is put before it.
+BINDIR  ?= $(PREFIX)/bin
+MANDIR  ?= $(PREFIX)/share/man/man1
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+
+install: build pages ## copy program, manual pages and completions below PREFIX (DESTDIR is for packagers)
+	install -D -m 755 bin/tare $(DESTDIR)$(BINDIR)/tare
+	install -d -m 755 $(DESTDIR)$(MANDIR)
+	install -m 644 bin/man/*.1 $(DESTDIR)$(MANDIR)
+	install -D -m 644 bin/completions/tare $(DESTDIR)$(BASHDIR)/tare
+	install -D -m 644 bin/completions/_tare $(DESTDIR)$(ZSHDIR)/_tare
+	install -D -m 644 bin/completions/tare.fish $(DESTDIR)$(FISHDIR)/tare.fish
+
+uninstall: ## remove what 'make install' copies, and no stored run
+	rm -f $(DESTDIR)$(BINDIR)/tare $(DESTDIR)$(BASHDIR)/tare $(DESTDIR)$(ZSHDIR)/_tare $(DESTDIR)$(FISHDIR)/tare.fish
+	rm -f $(DESTDIR)$(MANDIR)/tare.1 $(DESTDIR)$(MANDIR)/tare-*.1
 
 # The agent is what runs inside containers. Its entry point is not the Go
 # runtime's but a few instructions that read the clock first.

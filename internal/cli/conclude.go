@@ -12,6 +12,7 @@ import (
 func (a *invocation) conclude(
 	ctx context.Context, s bench.Store, id string, format formatOptions, quiet bool, runErr error,
 ) error {
+	a.narrator.cleaned(id, runErr)
 	stored, err := s.Open(context.WithoutCancel(ctx), id)
 	if err != nil {
 		return errors.Join(runErr, err)

@@ -2,7 +2,7 @@
 // codes. What they do, package app does.
 package cli
 
-//go:generate go run ./clidoc ../../docs/cli
+//go:generate go run ./clidoc docs ../../docs
 
 import (
 	"context"
@@ -40,6 +40,7 @@ type invocation struct {
 	global    globalOptions
 	tokenFile string // of commands that talk to another machine
 	tare      *app.App
+	narrator  *narrator
 }
 
 // globalOptions are the flags that every command has.
@@ -49,6 +50,7 @@ type globalOptions struct {
 	State   string
 	Color   string
 	Verbose bool
+	Quiet   bool
 }
 
 // Main runs the command line and returns its exit code. It takes SIGINT and
@@ -59,7 +61,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		env: os.Getenv, now: time.Now,
 		interrupted: make(chan struct{}),
 	}
-	a.tare = app.New(app.Config{Version: toolVersion(), Token: a.token, Now: a.now, Observer: &watcher{invocation: a}, Stopped: a.continued.Load})
+	a.narrator = &narrator{watcher: &watcher{invocation: a}}
+	a.tare = app.New(app.Config{Version: toolVersion(), Token: a.token, Now: a.now, Observer: a.narrator, Stopped: a.continued.Load})
 	defer a.tare.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -156,10 +159,10 @@ func (a *invocation) root() *cobra.Command {
 against another, or a container against no container at all. It says honestly
 which differences are real.
 
-  tare run         measure what a container costs here, in about two minutes
-  tare doctor      show which engines work here and what disturbs measurements
-
-` + exitCodes,
+To begin with:
+  tare run             measure what a container costs here, in about two minutes
+  tare run image A B   measure which of two images costs a service less
+  tare doctor          show which engines work here and what disturbs measurements`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -173,7 +176,7 @@ which differences are real.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// A mistake in how to show a result must not come to light after the measurement.
 			_, err := a.color()
-			return errors.Join(err, outputNamed(cmd))
+			return errors.Join(err, outputNamed(cmd), chooseFormat(cmd), a.checkLoudness())
 		},
 	}
 	root.SetIn(a.stdin)
@@ -187,17 +190,22 @@ which differences are real.
 	g.StringVar(&a.global.State, "state", "", "`directory` for temporary run data (default $TARE_STATE, else "+
 		"/var/lib/tare for root)")
 	g.StringVar(&a.global.Color, "color", "auto", "`when` to use colour: auto, always, never")
-	g.BoolVar(&a.global.Verbose, "verbose", false, "print more detail to stderr")
+	g.BoolVarP(&a.global.Quiet, "quiet", "q", false, "print only the result and errors: no progress, no notices")
+	g.BoolVarP(&a.global.Verbose, "verbose", "v", false, "print more detail to stderr")
 	root.AddCommand(
 		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
 		a.noteCommand(), a.rmCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
+		a.metricsCommand(), a.paramsCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
 	wrapHelp(root)
 	addCompletion(root)
+	addFormat(root)
+	addCompletions(root)
+	arrange(root)
 	return root
 }
 
@@ -220,6 +228,9 @@ func commandHint(cmd *cobra.Command, word string) string {
 	}
 	near, ok := experiment.Nearest(word, known)
 	if !cmd.HasParent() {
+		if hint := meant(word); hint != "" {
+			return hint
+		}
 		switch word {
 		case "remove", "delete":
 			near, ok = "rm", true
@@ -239,8 +250,11 @@ func commandHint(cmd *cobra.Command, word string) string {
 	return cmd.CommandPath() + " --help lists the commands"
 }
 
-// notice tells people something beside the result.
+// notice tells people something beside the result, unless they want only that.
 func (a *invocation) notice(format string, args ...any) {
+	if a.global.Quiet {
+		return
+	}
 	a.tell(fmt.Sprintf(format, args...), "")
 }
 

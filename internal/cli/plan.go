@@ -63,8 +63,8 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.concurrency, "concurrency", "", "numbers of concurrent containers, each a condition: `N,N`")
 	f.StringArrayVar(&o.labels, "label", nil, "a label to store with the run: `KEY=VALUE`")
 	f.StringVar(&o.overrides.Baseline, "baseline", "", "`cell` to compare the others with, or FACTOR=LEVEL")
-	f.StringVar(&o.overrides.Blocks, "blocks", "", "number of blocks: `N`, or MIN..MAX; fewer if --budget ends the run "+
-		"first")
+	f.StringVarP(&o.overrides.Blocks, "blocks", "n", "", "number of blocks: `N`, or MIN..MAX; fewer if --budget ends "+
+		"the run first")
 	f.StringSliceVar(&o.overrides.Precision, "precision", nil,
 		"stop when every primary comparison is this precise, such as `3%`, or METRIC=3%; or off")
 	f.StringVar(&o.overrides.Budget, "budget", "", "stop after this `time`, such as 2m; or off")
@@ -171,16 +171,16 @@ func (a *invocation) plan(ctx context.Context, t *app.App, name string, o planOp
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := o.read()
+	overrides, named, err := a.overrides(o)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.Override(overrides); err != nil {
-		return nil, &usageError{err: err}
+		return nil, &usageError{err: named(err)}
 	}
 	p, err := t.Plan(ctx, e, o.remote)
 	if p == nil {
-		return nil, err
+		return nil, named(err)
 	}
 	for _, l := range e.Excluded(p.Plan) {
 		a.notice("%s is skipped: %s", l.Value, whyExcluded(l, p.Plan, name))

@@ -79,7 +79,9 @@ func specKeys() []specKey {
 		set("data", "Directory of the host for the data of plain processes and of `storage: bind`; it determines which "+
 			"disk is measured. Default: the run's own directory.", "data: /srv/scratch", absolutePath(),
 			func(s *s) *string { return &s.Data }),
-		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a `bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", "layer", "volume", "bind", "tmpfs"), func(s *s) *string { return &s.Storage })),
+		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a "+
+			"`bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", Storages()...),
+			func(s *s) *string { return &s.Storage })),
 		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
 		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
 		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", or(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),

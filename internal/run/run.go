@@ -134,6 +134,7 @@ type runner struct {
 	doubts   map[string]time.Duration // until when the runner waits for an engine, on the run's clock, by its name
 	spent    time.Duration            // of the budget, in earlier parts of a resumed run
 
+	ran           hookLog
 	notes         map[string]bool // codes of those that the workload may attach
 	watch         watch
 	usage         usage

@@ -42,13 +42,13 @@ func TestOrder(t *testing.T) {
 			t.Errorf("stopped for %q, finished %v; want %q, finished", end.Reason, b.writer.end != nil, bench.StopBlocks)
 		}
 		trial := []string{
-			"run.TrialBegan", "drop caches", "prepare a", "settle", "before", "run a size=1", "after", "store ok", "run.TrialEnded",
+			"run.TrialBegan", "drop caches", "prepare a", "settle", "before", "run a size=1", "after", "run.HookEnded", "store ok", "run.TrialEnded",
 		}
-		want := []string{"run.Began", "command begin"}
+		want := []string{"run.Began", "command begin", "run.HookEnded"}
 		for range 2 {
-			want = append(append(want, "restart a"), trial...)
+			want = append(append(want, "restart a", "run.HookEnded"), trial...)
 		}
-		want = append(want, "command finish", "run.Ended")
+		want = append(want, "command finish", "run.HookEnded", "run.Ended")
 		if diff := cmp.Diff(want, b.journal.lines); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}

@@ -44,6 +44,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 		}
 		return r.measure(m, t, began)
 	})
+	r.tellHooks()
 	m.conclude(&s, ctx, err)
 	m.stop()
 	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {

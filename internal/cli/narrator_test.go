@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/app"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+// narrated is what is told on stderr of a run with one good trial and seven bad ones.
+func narrated(t *testing.T, loudness globalOptions) string {
+	t.Helper()
+	var b bytes.Buffer
+	clock := time.Unix(1_000_000, 0)
+	a := &invocation{stderr: &b, env: func(string) string { return "" }, now: func() time.Time { return clock }, global: loudness}
+	n := &narrator{watcher: &watcher{invocation: a}}
+	plan := bench.Plan{Name: "mine", Cells: []bench.Cell{{Name: "native", Engine: "native", Baseline: true}}, MinBlocks: 8, MaxBlocks: 8}
+	n.Begins(app.Sitting{
+		Header: bench.Header{ID: "R", Plan: plan},
+		Planned: &app.Planned{Plan: plan, Probed: []app.Probed{
+			{Instance: app.Instance{Name: "native"}, Info: bench.EngineInfo{Version: "1.2"}},
+			{Instance: app.Instance{Name: "docker"}, Err: errors.New("no socket")},
+		}},
+	})
+	hook := bench.Hook{When: bench.BeforeTrial, Do: bench.HookCommand, Argv: []string{"sync"}}
+	if !a.graceful.Load() {
+		t.Error("a signal would end the run at once")
+	}
+	n.Happened(run.Began{Trials: 8})
+	n.Happened(run.SetUpBegan{Cell: 0})
+	clock = clock.Add(3 * time.Second)
+	n.Happened(run.TrialBegan{})
+	clock = clock.Add(2 * time.Second)
+	n.Happened(run.HookEnded{Hook: hook, Took: 5 * time.Millisecond})
+	n.Happened(run.TrialEnded{Sample: bench.Sample{Outcome: bench.OK, Elapsed: 2 * time.Second, Counted: time.Second}})
+	for range 7 {
+		n.Happened(run.HookEnded{Hook: hook, Took: 5 * time.Millisecond})
+		n.Happened(run.TrialEnded{Sample: bench.Sample{Outcome: bench.Failed, Reason: "it broke"}})
+	}
+	clock = clock.Add(5 * time.Second)
+	n.Happened(run.Ended{})
+	n.Over()
+	clock = clock.Add(time.Second)
+	n.cleaned("R", nil)
+	if a.graceful.Load() {
+		t.Error("signals stay graceful after the run")
+	}
+	return b.String()
+}
+
+func TestNarrator(t *testing.T) {
+	if told := narrated(t, globalOptions{Quiet: true}); told != "" {
+		t.Errorf("--quiet tells\n%s", told)
+	}
+	usual := narrated(t, globalOptions{})
+	if n := strings.Count(usual, "it broke"); n != mostFails {
+		t.Errorf("%d failures are told, want %d:\n%s", n, mostFails, usual)
+	}
+	verbose := narrated(t, globalOptions{Verbose: true})
+	if n := strings.Count(verbose, "it broke"); n != 7 {
+		t.Errorf("--verbose tells %d failures, want 7:\n%s", n, verbose)
+	}
+	for _, want := range []string{
+		"tare: probed native: 1.2\n",
+		"tare: probed docker: cannot be used: no socket\n",
+		"tare: prepared native in 3s\n",
+		"tare: hook before-trial command sync: done in 5ms\n",
+		"tare: hook before-trial command sync: ran 8 times, 40ms in all\n",
+		"tare: of 10s, 2s (20 %) were inside 8 trials, and 1s (10 %) of that measured; ",
+		"tare: cleaned up in 1s: ",
+	} {
+		if !strings.Contains(verbose, want) {
+			t.Errorf("--verbose does not tell %q:\n%s", want, verbose)
+		}
+		if strings.Contains(usual, want) {
+			t.Errorf("without --verbose it is told that %q", want)
+		}
+	}
+}

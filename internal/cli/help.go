@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -34,15 +33,6 @@ func helpCommand() *cobra.Command {
 			return out, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-}
-
-// helpWidth is the greatest width of lines of help, on every terminal and in files.
-const helpWidth = 80
-
-// wrapHelp breaks the descriptions of flags into lines.
-func wrapHelp(root *cobra.Command) {
-	wrapped := fmt.Sprintf("FlagUsagesWrapped %d", helpWidth)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", wrapped))
 }
 
 // addCompletion adds cobra's command that writes scripts for shells, and lets

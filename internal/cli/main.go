@@ -201,7 +201,6 @@ To begin with:
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
-	wrapHelp(root)
 	addCompletion(root)
 	addFormat(root)
 	addCompletions(root)

@@ -26,7 +26,7 @@ func (a *invocation) runCommand() *cobra.Command {
 		Short: "Measure, and show which differences are real",
 		Long: `Run executes an experiment: a built-in one by name, or one from a YAML file.
 Without arguments it measures what a container costs on this machine: start-up,
-CPU, memory, disk and network, for a plain process and at most four of the
+CPU, memory, disk and network, for a plain process and at most three of the
 engines found here, in about two minutes. A bucketbench file is converted and
 run; differences in meaning are printed first.
 

@@ -46,11 +46,11 @@ func tasks() []task {
 		{"cat", "PATH", cat},
 		{"write", "PATH TEXT", write},
 		{"print", "BYTES [both]", printBytes},
-		{"spew", "", spew},
+		{"spew", "", printForever},
 		{"sleep", "DURATION", sleep},
 		{"hold", "", hold},
 		{"tick", "", tick},
-		{"stubborn", "", stubborn},
+		{"stubborn", "", ignoreTerm},
 		{"spin", "DURATION [THREADS]", spin},
 		{"alloc", "BYTES", alloc},
 		{"fork", "COUNT", fork},
@@ -73,7 +73,7 @@ func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
 		return markHold(first, stdout, stderr)
 	}
 	if len(args) == 0 {
-		return misuse(stderr, "no task given: use mark or one of:", taskNames())
+		return usageError(stderr, "no task given: use mark or one of:", taskNames())
 	}
 	for _, t := range tasks() {
 		if t.name != args[0] {
@@ -81,11 +81,11 @@ func Main(first time.Duration, args []string, stdout, stderr io.Writer) int {
 		}
 		code := t.run(args[1:], stdout, stderr)
 		if code == exitUsage {
-			return misuse(stderr, "usage: tare-agent", t.name, t.usage)
+			return usageError(stderr, "usage: tare-agent", t.name, t.usage)
 		}
 		return code
 	}
-	return misuse(stderr, fmt.Sprintf("there is no task %q: use mark or one of:", args[0]), taskNames())
+	return usageError(stderr, fmt.Sprintf("there is no task %q: use mark or one of:", args[0]), taskNames())
 }
 
 func taskNames() string {
@@ -96,8 +96,8 @@ func taskNames() string {
 	return strings.Join(names, " ")
 }
 
-// misuse prints one line and returns the status for it.
-func misuse(stderr io.Writer, words ...any) int {
+// usageError prints one line and returns the status for it.
+func usageError(stderr io.Writer, words ...any) int {
 	_, _ = fmt.Fprintln(stderr, append([]any{"tare-agent:"}, words...)...) // an error here has nowhere to go
 	return exitUsage
 }

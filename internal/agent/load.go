@@ -66,7 +66,7 @@ func alloc(args []string, stdout, stderr io.Writer) int {
 	for i := 0; i < n; i += os.Getpagesize() {
 		mem[i] = 1
 	}
-	code := sayAndWait(term, "alloc", "ready\n", stdout, stderr)
+	code := printAndWait(term, "alloc", "ready\n", stdout, stderr)
 	runtime.KeepAlive(mem)
 	return code
 }
@@ -92,7 +92,7 @@ func fork(args []string, stdout, stderr io.Writer) int {
 		}
 		last[forked%len(last)] = pid
 	}
-	return sayAndWait(term, "fork", fmt.Sprintf("forked %d\n", forked), stdout, stderr)
+	return printAndWait(term, "fork", fmt.Sprintf("forked %d\n", forked), stdout, stderr)
 }
 
 // room is the number of threads that the runtime may still need for signals and timers:

@@ -76,12 +76,12 @@ func answerAll(listener int) {
 	}
 }
 
-// patience is how long a client may send nothing.
-const patience = time.Second
+// idleTimeout is how long a client may send nothing.
+const idleTimeout = time.Second
 
 // answer answers one request.
 func answer(fd int) {
-	limit := syscall.NsecToTimeval(int64(patience))
+	limit := syscall.NsecToTimeval(int64(idleTimeout))
 	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit) // on an error, other clients wait for a silent one
 	var request [4096]byte
 	n := 0

@@ -85,7 +85,7 @@ func printBytes(args []string, stdout, stderr io.Writer) int {
 	return result(stderr, "print", err)
 }
 
-func spew(args []string, stdout, stderr io.Writer) int {
+func printForever(args []string, stdout, stderr io.Writer) int {
 	if len(args) != 0 {
 		return exitUsage
 	}

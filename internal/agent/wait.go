@@ -36,12 +36,12 @@ func hold(args []string, stdout, stderr io.Writer) int {
 	if len(args) != 0 {
 		return exitUsage
 	}
-	return sayAndWait(terminated(), "hold", "ready\n", stdout, stderr)
+	return printAndWait(terminated(), "hold", "ready\n", stdout, stderr)
 }
 
-// sayAndWait prints text and waits for term, which the caller must have opened before:
+// printAndWait prints text and waits for term, which the caller must have opened before:
 // a reader of the text may send the signal at once.
-func sayAndWait(term <-chan os.Signal, task, text string, stdout, stderr io.Writer) int {
+func printAndWait(term <-chan os.Signal, task, text string, stdout, stderr io.Writer) int {
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return result(stderr, task, err)
 	}
@@ -66,7 +66,7 @@ func tick(args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-func stubborn(args []string, stdout, stderr io.Writer) int {
+func ignoreTerm(args []string, stdout, stderr io.Writer) int {
 	if len(args) != 0 {
 		return exitUsage
 	}

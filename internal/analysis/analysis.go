@@ -57,38 +57,38 @@ type Result struct {
 	Trials Trials        // by outcome
 	Wall   time.Duration // from the first to the last trial, without the time between interruption and resumption
 
-	Metrics  []MetricResult  // the primary ones, then the details, each in the run's order
-	Reasons  []Reason        // by cell, the clearest first
-	Failures []Failure       // by cell
-	Ways     []Way           // by cell, without cells that have neither data nor a client
-	Warnings []bench.Warning // those of the header first
-	Trust    Trust
+	Metrics   []MetricResult  // the primary ones, then the details, each in the run's order
+	Reasons   []Reason        // by cell, the clearest first
+	Failures  []Failure       // by cell
+	DataPaths []DataPath      // by cell, without cells that have neither data nor a client
+	Warnings  []bench.Warning // those of the header first
+	Trust     Trust
 }
 
 // Incomplete reports whether the run was never finished.
 func (r *Result) Incomplete() bool { return r.End == nil }
 
-// A Way is how a client reached a cell and where the cell kept its data, as read
+// A DataPath is how a client reached a cell and where the cell kept its data, as read
 // back in the first successful trial.
-type Way struct {
+type DataPath struct {
 	Cell int      // index in the plan
 	Path []string // what a packet of the client passed; empty without a client
 	Data string   // the storage under DataDir; empty without one
 }
 
-// ways finds the way of each cell. A control has that of its baseline, so it is
+// dataPaths finds the way of each cell. A control has that of its baseline, so it is
 // left out.
-func ways(run *bench.Run) []Way {
+func dataPaths(run *bench.Run) []DataPath {
 	found := make([]*bench.Applied, len(run.Header.Plan.Cells))
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Outcome == bench.OK && found[s.Trial.Cell] == nil {
 			found[s.Trial.Cell] = s.Applied
 		}
 	}
-	var all []Way
+	var all []DataPath
 	for cell, a := range found {
 		if a != nil && !run.Header.Plan.Cells[cell].Control && (len(a.Path) > 0 || a.Data != "") {
-			all = append(all, Way{cell, a.Path, a.Data})
+			all = append(all, DataPath{cell, a.Path, a.Data})
 		}
 	}
 	return all
@@ -266,14 +266,14 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Running:     opt.Running,
 		Looks:       int(t.look),
 		LookLevel:   t.look.alpha(),
-		Blocks:      t.whole(),
+		Blocks:      t.completeBlocks(),
 		Trials:      t.trials,
 		Wall:        wall(run),
 		Failures:    t.failures(),
-		Ways:        ways(run),
+		DataPaths:   dataPaths(run),
 	}
 	for _, w := range work {
-		w.judge()
+		w.decide()
 		r.Metrics = append(r.Metrics, w.result)
 	}
 	r.Reasons = t.reasons(work)

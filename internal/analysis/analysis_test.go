@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// five is a run as it should be.
-func five(blocks int) analysistest.Shape {
+// steadyRun is a run as it should be.
+func steadyRun(blocks int) analysistest.Shape {
 	return analysistest.Shape{Seed: 8821, Blocks: blocks, Warmup: 1, Cells: []analysistest.Cell{
 		{Name: "native"}, {Name: "floor", Factor: 2.67}, {Name: "crun", Factor: 6.53}, {Name: "runc", Factor: 17.4}, {Name: "docker", Factor: 174},
 	}}
@@ -27,8 +27,8 @@ func declared() []bench.Note {
 	differ := &bench.Note{Code: "ways-differ", Text: "not all went the same way ({ways})", Advice: "choose one"}
 	return []bench.Note{
 		{Code: "slowed", Text: "the client of {cells} waited", Advice: "wait for nothing", Metric: "total"},
-		{Code: "by-road", Text: "{cells} went by road", Advice: "say road", Way: "road", Ways: differ},
-		{Code: "by-air", Text: "{cells} flew", Advice: "say air", Way: "air", Ways: differ},
+		{Code: "by-road", Text: "{cells} went by road", Advice: "say road", Choice: "road", MixedChoices: differ},
+		{Code: "by-air", Text: "{cells} flew", Advice: "say air", Choice: "air", MixedChoices: differ},
 	}
 }
 
@@ -50,7 +50,7 @@ func codes(r *analysis.Result) []string {
 }
 
 func TestAnalyze(t *testing.T) {
-	r := analyze(t, analysistest.Run(five(40)))
+	r := analyze(t, analysistest.Run(steadyRun(40)))
 	if r.Blocks != 40 || r.Trials != (analysis.Trials{OK: 240, Warmup: 6}) {
 		t.Errorf("%d blocks, trials %+v; want 40 and 240 successful ones after 6 of warm-up", r.Blocks, r.Trials)
 	}
@@ -83,7 +83,7 @@ func TestAnalyze(t *testing.T) {
 }
 
 func TestAnalyzeIsPureAndDeterministic(t *testing.T) {
-	run, same := analysistest.Run(five(20)), analysistest.Run(five(20))
+	run, same := analysistest.Run(steadyRun(20)), analysistest.Run(steadyRun(20))
 	first := analyze(t, run)
 	if d := cmp.Diff(same, run, cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("the run was changed: %s", d)
@@ -97,7 +97,7 @@ func TestAnalyzeIsPureAndDeterministic(t *testing.T) {
 
 // TestPairs checks what is paired with what by a run without noise.
 func TestPairs(t *testing.T) {
-	quiet := five(12)
+	quiet := steadyRun(12)
 	quiet.Noise = func(*rand.Rand) float64 { return 0 }
 	run := analysistest.Run(quiet)
 	for i := range run.Samples {
@@ -260,7 +260,7 @@ func TestNoisy(t *testing.T) {
 }
 
 func TestUnreliable(t *testing.T) {
-	run := analysistest.Run(five(40))
+	run := analysistest.Run(steadyRun(40))
 	control := len(run.Header.Plan.Cells) - 1
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == control {
@@ -280,7 +280,7 @@ func TestUnreliable(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
-	s := five(30)
+	s := steadyRun(30)
 	s.Conditions = []string{"clients=1", "clients=8"}
 	run := analysistest.Run(s)
 	for i := range run.Samples { // floor is faster under load
@@ -329,7 +329,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestRestrict(t *testing.T) {
-	run := analysistest.Run(five(10))
+	run := analysistest.Run(steadyRun(10))
 	run.Header.Plan.Restrict = []string{"create"}
 	r := analyze(t, run)
 	var primary []string
@@ -346,7 +346,7 @@ func TestRestrict(t *testing.T) {
 // TestResumed checks that a pause does not count as time, and that what was
 // different after it is told.
 func TestResumed(t *testing.T) {
-	run := analysistest.Run(five(10))
+	run := analysistest.Run(steadyRun(10))
 	whole := analyze(t, run)
 	i := 33
 	for j := range run.Samples[i:] {
@@ -370,7 +370,7 @@ func TestResumed(t *testing.T) {
 // it would seem that something ran.
 func TestWarmupsThatWereNotBegun(t *testing.T) {
 	for outcome, warmups := range map[bench.Outcome]int{bench.Failed: 6, bench.Skipped: 0, bench.Unsupported: 0} {
-		run := analysistest.Run(five(2))
+		run := analysistest.Run(steadyRun(2))
 		for i := range run.Samples {
 			run.Samples[i].Outcome, run.Samples[i].Values = outcome, nil
 		}
@@ -395,7 +395,7 @@ func TestRefused(t *testing.T) {
 		{"no such metric", func(r *bench.Run) { r.Header.Plan.Restrict = []string{"speed"} }, `run x: the plan's primary metric "speed" is not a metric of the run`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			run := analysistest.Run(five(2))
+			run := analysistest.Run(steadyRun(2))
 			run.Header.ID = "x"
 			tt.change(run)
 			_, err := analysis.Analyze(run, analysis.Options{})
@@ -408,7 +408,7 @@ func TestRefused(t *testing.T) {
 
 // TestHostile checks that numbers from a broken file do no harm.
 func TestHostile(t *testing.T) {
-	run := analysistest.Run(five(10))
+	run := analysistest.Run(steadyRun(10))
 	for i := range run.Samples {
 		s := &run.Samples[i]
 		s.Trial.Block *= math.MaxInt / 16 // nothing of that size may be allocated
@@ -431,7 +431,7 @@ func TestHostile(t *testing.T) {
 
 // BenchmarkAnalyze is 1,000,000 stored values: 100 cells, 100 blocks, 100 metrics.
 func BenchmarkAnalyze(b *testing.B) {
-	run := analysistest.Run(large())
+	run := analysistest.Run(largeRun())
 	b.ResetTimer()
 	for b.Loop() {
 		if _, err := analysis.Analyze(run, analysis.Options{}); err != nil {

@@ -13,27 +13,27 @@ import (
 const (
 	// reasonsPerMetric limits the reasons for one metric of a cell.
 	reasonsPerMetric = 3
-	// noticeable is the smallest change of a counter that explains anything.
-	noticeable = 0.10
+	// minNoticeable is the smallest change of a counter that explains anything.
+	minNoticeable = 0.10
 )
 
-// A candidate is a counter of one cell that might be a reason.
-type candidate struct {
+// A counterCandidate is a counter of one cell that might be a reason.
+type counterCandidate struct {
 	reason Reason
 	*effect
 }
 
 // compareCounter compares every target with its baseline by one counter.
-func (t *table) compareCounter(metric int, targets []*target) []*candidate {
+func (t *table) compareCounter(metric int, targets []*reasonTarget) []*counterCandidate {
 	column := t.column(metric)
-	out := make([]*candidate, len(targets))
+	out := make([]*counterCandidate, len(targets))
 	for i, to := range targets {
 		x, base := column[to.cell], column[to.baseline]
 		scale := bench.Difference
 		if positive(x) && positive(base) {
 			scale = bench.Ratio
 		}
-		c := &candidate{effect: newEffect(to.cell, x, base, scale)}
+		c := &counterCandidate{effect: newEffect(to.cell, x, base, scale)}
 		c.reason = Reason{
 			Metric:    t.run.Header.Metrics[metric],
 			Condition: to.condition,
@@ -56,26 +56,26 @@ func positive(x []float64) bool {
 // raise the p-values of the few that count the processes inside. They are tested at 5 %
 // at every look, since they are asked for only if there is a verdict, which has already
 // been tested at the level of its look.
-func distinct(all []*candidate) []*candidate {
-	families := make(map[string][]*candidate)
+func distinct(all []*counterCandidate) []*counterCandidate {
+	families := make(map[string][]*counterCandidate)
 	for _, c := range all {
 		families[c.place()] = append(families[c.place()], c)
 	}
 	for _, family := range families {
 		adjustFamily(family)
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
-		return !(c.cmp.Adjusted < alpha) || c.clarity() <= math.Log1p(noticeable)
+	return slices.DeleteFunc(slices.Clone(all), func(c *counterCandidate) bool {
+		return !(c.cmp.Adjusted < alpha) || c.minLogChange() <= math.Log1p(minNoticeable)
 	})
 }
 
 // adjustFamily leaves out counters that never differed: no number of blocks could
 // make them significant, so they are not tested (Tarone 1990).
-func adjustFamily(family []*candidate) {
+func adjustFamily(family []*counterCandidate) {
 	p := make([]float64, len(family))
 	for i, c := range family {
 		p[i] = c.cmp.P
-		if !slices.ContainsFunc(c.d, func(d float64) bool { return d != 0 }) {
+		if !slices.ContainsFunc(c.diffs, func(d float64) bool { return d != 0 }) {
 			p[i] = math.NaN()
 		}
 	}
@@ -89,7 +89,7 @@ func adjustFamily(family []*candidate) {
 // place says what a counter counts for: "host", or "inside." for the processes of
 // a container. If a trial has parts, such as "disk", the name of the part stands
 // before "inside.".
-func (c *candidate) place() string {
+func (c *counterCandidate) place() string {
 	name := c.reason.Metric.Name
 	if before, _, ok := strings.Cut(name, inside); ok {
 		return before + inside
@@ -101,8 +101,8 @@ func (c *candidate) place() string {
 // inside begins the names of counters of the processes inside.
 const inside = "inside."
 
-// what names the counted quantity, without its place.
-func (c *candidate) what() string {
+// counted names the counted quantity, without its place.
+func (c *counterCandidate) counted() string {
 	_, what, _ := strings.Cut(c.reason.Metric.Name, ".")
 	if _, after, ok := strings.Cut(c.reason.Metric.Name, inside); ok {
 		return after
@@ -110,20 +110,20 @@ func (c *candidate) what() string {
 	return what
 }
 
-// own reports whether a counter is the container's and not the whole machine's.
-func (c *candidate) own() bool { return c.place() != "host" }
+// ofContainer reports whether a counter is the container's and not the whole machine's.
+func (c *counterCandidate) ofContainer() bool { return c.place() != "host" }
 
-// concerns reports whether a counter can explain a metric: the counters of one part
+// relatesTo reports whether a counter can explain a metric: the counters of one part
 // of a trial do not explain another part.
-func (c *candidate) concerns(m bench.Metric) bool {
+func (c *counterCandidate) relatesTo(m bench.Metric) bool {
 	part, _, ok := strings.Cut(c.reason.Metric.Name, "."+inside)
 	return !ok || strings.HasPrefix(m.Name, part+".")
 }
 
-// clarity is the smallest change that the interval allows, as the logarithm of a
+// minLogChange is the smallest change that the interval allows, as the logarithm of a
 // ratio, so that ratios and differences can be sorted together. A negligible amount
 // (grain) is added to both sides of the ratio, so that tiny counts weigh little.
-func (c *candidate) clarity() float64 {
+func (c *counterCandidate) minLogChange() float64 {
 	if !c.cmp.HasInterval {
 		return 0
 	}
@@ -139,11 +139,11 @@ func (c *candidate) clarity() float64 {
 	if high < 0 {
 		least = max(high, -base)
 	}
-	return math.Abs(math.Log1p(least / (base + grain(c.reason.Metric.Unit))))
+	return math.Abs(math.Log1p(least / (base + unitResolution(c.reason.Metric.Unit))))
 }
 
-// grain is the amount below which a quantity is negligible.
-func grain(unit string) float64 {
+// unitResolution is the amount below which a quantity is negligible.
+func unitResolution(unit string) float64 {
 	switch unit {
 	case "s":
 		return 1e-3
@@ -156,18 +156,18 @@ func grain(unit string) float64 {
 
 // A fit says how well a counter explains a metric.
 type fit struct {
-	*candidate
-	together float64
-	likely   bool // the counter is higher where the metric is worse, so it may be a cost
-	weight   float64
+	*counterCandidate
+	correlation float64
+	likely      bool // the counter is higher where the metric is worse, so it may be a cost
+	weight      float64
 }
 
 // best returns the counters that explain a metric best, out of those that differ
 // clearly. A quantity that is counted both inside and on the whole machine is named once.
-func (m difference) best(all []*candidate) []fit {
+func (m difference) best(all []*counterCandidate) []fit {
 	var fits []fit
 	for _, c := range all {
-		if c.concerns(m.Metric) {
+		if c.relatesTo(m.Metric) {
 			fits = append(fits, m.fit(c))
 		}
 	}
@@ -179,7 +179,7 @@ func (m difference) best(all []*candidate) []fit {
 	})
 	var out []fit
 	for _, f := range fits {
-		said := slices.ContainsFunc(out, func(o fit) bool { return o.what() == f.what() })
+		said := slices.ContainsFunc(out, func(o fit) bool { return o.counted() == f.counted() })
 		if !said && len(out) < reasonsPerMetric {
 			out = append(out, f)
 		}
@@ -194,24 +194,24 @@ func later(likely bool) int {
 	return 1
 }
 
-func (m difference) fit(c *candidate) fit {
-	f := fit{candidate: c, together: together(m.effect, c.effect)}
+func (m difference) fit(c *counterCandidate) fit {
+	f := fit{counterCandidate: c, correlation: rankCorrelation(m.effect, c.effect)}
 	v := m.cmp.Verdict
 	f.likely = v == Different || (c.cmp.sign() > 0) == (v == Worse)
-	f.weight = c.clarity() * (1 + math.Abs(f.together))
-	if c.own() {
+	f.weight = c.minLogChange() * (1 + math.Abs(f.correlation))
+	if c.ofContainer() {
 		f.weight *= 2
 	}
 	return f
 }
 
-// together is the rank correlation of two effects over the blocks in which both
+// rankCorrelation is the rank correlation of two effects over the blocks in which both
 // have a pair; 0 if there are too few.
-func together(a, b *effect) float64 {
+func rankCorrelation(a, b *effect) float64 {
 	var x, y []float64
-	for i, block := range a.at {
-		if j, ok := slices.BinarySearch(b.at, block); ok {
-			x, y = append(x, a.d[i]), append(y, b.d[j])
+	for i, block := range a.blockIndex {
+		if j, ok := slices.BinarySearch(b.blockIndex, block); ok {
+			x, y = append(x, a.diffs[i]), append(y, b.diffs[j])
 		}
 	}
 	if rho := stat.RankCorrelation(x, y); !math.IsNaN(rho) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// nothing explains why the runs cannot be compared.
-func (c *comparer) nothing() error {
+// nothingInCommon explains why the runs cannot be compared.
+func (c *contrastBuilder) nothingInCommon() error {
 	var have []string
 	for _, t := range c.tables {
 		var names []string
@@ -31,7 +31,7 @@ func (c *comparer) nothing() error {
 }
 
 // warn adds the warnings: what a comparison of separate runs cannot tell.
-func (c *comparer) warn() {
+func (c *contrastBuilder) warn() {
 	var all []facts
 	for _, t := range c.tables {
 		h := &t.run.Header
@@ -43,7 +43,7 @@ func (c *comparer) warn() {
 		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
 			"): cells and metrics with the same name may mean different things", "compare runs of one experiment", "")
 	} else {
-		c.Differ = append(c.Differ, c.asked()...)
+		c.Differ = append(c.Differ, c.specDifferences()...)
 	}
 	what := "the host, the day and the neighbours are confounded with the difference"
 	if len(c.Differ) > 0 {
@@ -58,10 +58,10 @@ func (c *comparer) warn() {
 	}
 	c.add(CodeNotApart, "the runs were not interleaved: "+what,
 		"measure both in one run if possible", "")
-	c.warnTurns()
+	c.warnNotInterleaved()
 	c.warnRuns()
 	c.warnUnmatched()
-	c.warnMetrics()
+	c.warnOtherMetrics()
 	c.warnZero()
 	for _, t := range c.tables {
 		switch {
@@ -80,16 +80,16 @@ func (c *comparer) warn() {
 	c.warnControls()
 }
 
-// warnTurns warns if all runs of one group were made before those of another, though
+// warnNotInterleaved warns if all runs of one group were made before those of another, though
 // there are several: then the groups do not even share the hour.
-func (c *comparer) warnTurns() {
+func (c *contrastBuilder) warnNotInterleaved() {
 	if len(c.tables) == len(c.Groups) {
 		return // one run each, which has a warning of its own
 	}
-	first, last := c.Groups[0].began()
+	first, last := c.Groups[0].startTimes()
 	var apart []string
 	for _, g := range c.Groups[1:] {
-		if a, b := g.began(); b.Before(first) || a.After(last) {
+		if a, b := g.startTimes(); b.Before(first) || a.After(last) {
 			apart = append(apart, g.Name)
 		}
 	}
@@ -101,8 +101,8 @@ func (c *comparer) warnTurns() {
 	}
 }
 
-// began returns when the first and the last run of a group began.
-func (g *Group) began() (first, last time.Time) {
+// startTimes returns when the first and the last run of a group began.
+func (g *Group) startTimes() (first, last time.Time) {
 	first, last = g.Runs[0].Header.Began, g.Runs[0].Header.Began
 	for _, m := range g.Runs[1:] {
 		if t := m.Header.Began; t.Before(first) {
@@ -116,7 +116,7 @@ func (g *Group) began() (first, last time.Time) {
 
 // experiments names the experiments of the runs; nil if there is only one. If there
 // are several, nearly all options differ, so they are not listed.
-func (c *comparer) experiments() []string {
+func (c *contrastBuilder) experiments() []string {
 	var names, workloads []string
 	for _, t := range c.tables {
 		p := &t.run.Header.Plan
@@ -138,7 +138,7 @@ func (c *comparer) experiments() []string {
 }
 
 // warnControls names the metrics that are unreliable in a run taken by itself.
-func (c *comparer) warnControls() {
+func (c *contrastBuilder) warnControls() {
 	var runs []string
 	for _, t := range c.tables {
 		if titles := c.unreliable(t); titles != nil {
@@ -152,7 +152,7 @@ func (c *comparer) warnControls() {
 }
 
 // unreliable lists the metrics in which a run's control differs from its baseline.
-func (c *comparer) unreliable(t *table) []string {
+func (c *contrastBuilder) unreliable(t *table) []string {
 	if !slices.ContainsFunc(t.groups, func(g group) bool { return g.control >= 0 }) {
 		return nil
 	}
@@ -170,10 +170,10 @@ func (c *comparer) unreliable(t *table) []string {
 	return titles
 }
 
-// asked lists the options, of the workload and of the container, that the runs set
+// specDifferences lists the options, of the workload and of the container, that the runs set
 // differently for the same cell. If several cells differ in one option, the first is
 // the example.
-func (c *comparer) asked() []Residue {
+func (c *contrastBuilder) specDifferences() []Residue {
 	var out []Residue
 	for _, g := range c.tables[0].groups {
 		for _, cell := range g.cells {
@@ -184,7 +184,7 @@ func (c *comparer) asked() []Residue {
 					options = append(options, optionsOf(&t.cells[cell]))
 				}
 			}
-			for _, d := range unlike(options) {
+			for _, d := range optionDifferences(options) {
 				if !slices.ContainsFunc(out, func(o Residue) bool { return o.What == d.What }) {
 					out = append(out, d)
 				}
@@ -208,8 +208,8 @@ func optionsOf(c *bench.Cell) map[string]string {
 	return out
 }
 
-// unlike lists the options that differ, by name.
-func unlike(options []map[string]string) []Residue {
+// optionDifferences lists the options that differ, by name.
+func optionDifferences(options []map[string]string) []Residue {
 	names := map[string]bool{}
 	for _, o := range options {
 		for name := range o {
@@ -231,39 +231,39 @@ func unlike(options []map[string]string) []Residue {
 	return out
 }
 
-func (c *comparer) add(code, text, hint, metric string) {
+func (c *contrastBuilder) add(code, text, hint, metric string) {
 	c.Warnings = append(c.Warnings, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric})
 }
 
 // warnRuns warns if the runs are too few for any verdict, and says how many would be
 // enough: the smallest p-value of two groups is the one where all values of one group
 // lie above all values of the other.
-func (c *comparer) warnRuns() {
+func (c *contrastBuilder) warnRuns() {
 	family, fewest, most := 0, math.Inf(1), 0.0
-	c.each(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, first, v *Values) {
+	c.eachComparison(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, first, v *Values) {
 		family++
-		ways := arrangements(first.N, v.N)
+		ways := orderings(first.N, v.N)
 		fewest, most = min(fewest, ways), max(most, ways)
 	})
 	if family == 0 || 2/fewest*float64(family) <= alpha {
 		return
 	}
-	need := stat.MinEach(confidence, family)
+	need := stat.MinPerSide(confidence, family)
 	text := fmt.Sprintf("with so few runs and %s, no difference can be significant",
 		unit.FormatCount(family, "comparison"))
 	switch {
-	case most == arrangements(1, 1):
+	case most == orderings(1, 1):
 		text = "one run each cannot tell: a run affects all of its trials, and only more runs show by how much"
 	case 2/most*float64(family) <= alpha:
 		text = "some groups have too few runs for any significant difference"
 	}
 	c.add(CodeFewRuns, fmt.Sprintf("%s; %d runs of each would be enough", text, need),
-		fmt.Sprintf("run each %d times, in turn%s", need, c.howToGroup()), "")
+		fmt.Sprintf("run each %d times, in turn%s", need, c.groupHint()), "")
 }
 
-// howToGroup says how to mark the runs of each side. Runs of different hosts need no
+// groupHint says how to mark the runs of each side. Runs of different hosts need no
 // mark: they are grouped by host.
-func (c *comparer) howToGroup() string {
+func (c *contrastBuilder) groupHint() string {
 	hosts := make(map[string]bool)
 	for _, t := range c.tables {
 		hosts[hostName(&t.run.Header.Host)] = true
@@ -274,8 +274,8 @@ func (c *comparer) howToGroup() string {
 	return ", with --label side=NAME; then tare compare RUN... --by label:side"
 }
 
-// arrangements is the number of orders of n and m values by group: n+m choose n.
-func arrangements(n, m int) float64 {
+// orderings is the number of orders of n and m values by group: n+m choose n.
+func orderings(n, m int) float64 {
 	ways := 1.0
 	for i := 1; i <= min(n, m); i++ {
 		ways *= float64(n+m-min(n, m)+i) / float64(i)
@@ -284,7 +284,7 @@ func arrangements(n, m int) float64 {
 }
 
 // warnUnmatched names cells that not all runs have.
-func (c *comparer) warnUnmatched() {
+func (c *contrastBuilder) warnUnmatched() {
 	runs := make(map[key]int)
 	for _, t := range c.tables {
 		for i := range t.cells {
@@ -305,8 +305,8 @@ func (c *comparer) warnUnmatched() {
 	}
 }
 
-// warnMetrics names metrics that the runs define differently.
-func (c *comparer) warnMetrics() {
+// warnOtherMetrics names metrics that the runs define differently.
+func (c *contrastBuilder) warnOtherMetrics() {
 	names := make(map[string]bool)
 	for i, m := range c.tables[0].run.Header.Metrics {
 		if c.tables[0].role[i] != bench.Primary && c.tables[0].role[i] != bench.Detail {
@@ -326,7 +326,7 @@ func (c *comparer) warnMetrics() {
 }
 
 // warnZero names metrics with values that have no ratio.
-func (c *comparer) warnZero() {
+func (c *contrastBuilder) warnZero() {
 	for _, m := range c.Metrics {
 		var names []string
 		for _, r := range m.Rows {

@@ -101,7 +101,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	if len(runs) < 2 {
 		return nil, errors.New("a comparison needs two or more runs")
 	}
-	c := &comparer{opt: opt, Contrast: &Contrast{}}
+	c := &contrastBuilder{opt: opt, Contrast: &Contrast{}}
 	for _, run := range runs {
 		t, err := newTable(run)
 		if err != nil {
@@ -116,15 +116,15 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	}
 	c.compare()
 	if len(c.Metrics) == 0 {
-		return nil, c.nothing()
+		return nil, c.nothingInCommon()
 	}
-	c.judge()
+	c.adjustAndDecide()
 	c.warn()
 	return c.Contrast, nil
 }
 
-// A comparer is a Contrast while it is made.
-type comparer struct {
+// A contrastBuilder is a Contrast while it is made.
+type contrastBuilder struct {
 	*Contrast
 	opt     CompareOptions
 	tables  []*table
@@ -132,7 +132,7 @@ type comparer struct {
 }
 
 // group sorts the runs into groups, in order of appearance.
-func (c *comparer) group() {
+func (c *contrastBuilder) group() {
 	name := c.opt.Group
 	if name == nil {
 		name = defaultGroup(c.tables)
@@ -149,7 +149,7 @@ func (c *comparer) group() {
 			c.members = append(c.members, nil)
 		}
 		c.Groups[n].Runs = append(c.Groups[n].Runs, Member{
-			Header: h, End: t.run.End, Blocks: t.whole(), Trials: t.trials, Wall: wall(t.run),
+			Header: h, End: t.run.End, Blocks: t.completeBlocks(), Trials: t.trials, Wall: wall(t.run),
 			Resumptions: len(t.run.Resumptions), Running: c.running(t), Looks: int(t.look),
 		})
 		c.members[n] = append(c.members[n], t)
@@ -157,7 +157,7 @@ func (c *comparer) group() {
 }
 
 // running reports whether a run is under way.
-func (c *comparer) running(t *table) bool {
+func (c *contrastBuilder) running(t *table) bool {
 	return t.run.End == nil && c.opt.Running != nil && c.opt.Running(&t.run.Header)
 }
 
@@ -175,7 +175,7 @@ func defaultGroup(tables []*table) func(h *bench.Header) string {
 
 // compare makes the rows: each primary or detail metric and each cell of the first
 // run, if at least one other group has values too.
-func (c *comparer) compare() {
+func (c *contrastBuilder) compare() {
 	first := c.tables[0]
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		for i, m := range first.run.Header.Metrics {
@@ -192,7 +192,7 @@ func (c *comparer) compare() {
 }
 
 // rows compares every cell by one metric.
-func (c *comparer) rows(m bench.Metric, asked float64) []ContrastRow {
+func (c *contrastBuilder) rows(m bench.Metric, asked float64) []ContrastRow {
 	columns := make(map[*table][][]float64)
 	for _, t := range c.tables {
 		if i := t.metric(m); i >= 0 {
@@ -252,18 +252,18 @@ func side(members []*table, columns map[*table][][]float64, k key, baseline stri
 			s.InRun.x = append(s.InRun.x, numbers([]float64{e.cmp.Estimate})...)
 		}
 	}
-	s.locate()
-	s.InRun.locate()
+	s.estimate()
+	s.InRun.estimate()
 	return s
 }
 
-// locate finds the middle of the values.
-func (v *Values) locate() { v.N, v.Value, v.Low, v.High = location(v.x) }
+// estimate finds the middle of the values.
+func (v *Values) estimate() { v.N, v.Value, v.Low, v.High = location(v.x) }
 
 // smallest returns the smallest effect worth knowing: the one asked for, or else
 // the larger of 1 % and the largest noise within a run. tooNoisy says that this
 // noise is too large to call anything the same.
-func (c *comparer) smallest(m bench.Metric, asked float64, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
+func (c *contrastBuilder) smallest(m bench.Metric, asked float64, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
 	noise, level := 0.0, math.NaN()
 	for _, t := range c.tables {
 		cell, g, ok := t.find(k)
@@ -299,14 +299,14 @@ func (r *ContrastRow) compare(scale bench.Scale) bool {
 	for i := range r.Sides[1:] {
 		s := &r.Sides[i+1]
 		shown = shown || s.N > 0 && first.N > 0
-		s.against(&first.Values, scale)
-		s.InRun.against(&first.InRun, scale)
+		s.compareWith(&first.Values, scale)
+		s.InRun.compareWith(&first.InRun, scale)
 	}
 	return shown
 }
 
-// against compares the values with those of the first group.
-func (v *Values) against(first *Values, scale bench.Scale) {
+// compareWith compares the values with those of the first group.
+func (v *Values) compareWith(first *Values, scale bench.Scale) {
 	base, ok := distances(first.x, scale)
 	if x, fine := distances(v.x, scale); ok && fine {
 		v.Comparison = shift(x, base, scale)
@@ -338,14 +338,14 @@ func distances(x []float64, scale bench.Scale) ([]float64, bool) {
 	return out, true
 }
 
-// judge adjusts the p-values and gives the verdicts. Values and their in-run
+// adjustAndDecide adjusts the p-values and gives the verdicts. Values and their in-run
 // comparisons are one family, because the report shows both.
-func (c *comparer) judge() {
+func (c *contrastBuilder) adjustAndDecide() {
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var family []*Comparison
-		c.each(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) { family = append(family, v.Comparison) })
+		c.eachComparison(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) { family = append(family, v.Comparison) })
 		holm(family)
-		c.each(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
+		c.eachComparison(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
 			v.Comparison.Verdict = TooFewRuns
 			if v.Comparison.HasInterval {
 				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, v.Comparison.inside(r.Smallest), alpha).unless(r.Noisy)
@@ -354,8 +354,8 @@ func (c *comparer) judge() {
 	}
 }
 
-// each calls do for all values of a role that are compared with the first group's.
-func (c *comparer) each(role bench.Role, do func(m *ContrastMetric, r *ContrastRow, first, v *Values)) {
+// eachComparison calls do for all values of a role that are compared with the first group's.
+func (c *contrastBuilder) eachComparison(role bench.Role, do func(m *ContrastMetric, r *ContrastRow, first, v *Values)) {
 	for i := range c.Metrics {
 		m := &c.Metrics[i]
 		if m.Metric.Role != role {

@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// on makes a run on a host that is slower by a factor's logarithm.
-func on(seed uint64, host string, shift float64) *bench.Run {
+// runOnHost makes a run on a host that is slower by a factor's logarithm.
+func runOnHost(seed uint64, host string, shift float64) *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
 		Seed: seed + 100, Blocks: 30, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}}, Metrics: analysistest.Lifecycle()[:3],
 		Block: func(*rand.Rand, int) float64 { return shift },
@@ -43,9 +43,9 @@ func contrastCodes(c *analysis.Contrast) []string {
 
 // One run each has a shift and no verdict: the run's own effect is in it.
 func TestCompareTwoRuns(t *testing.T) {
-	b := on(2, "beta", 0.1)
+	b := runOnHost(2, "beta", 0.1)
 	b.Header.Host.Kernel = "7.0.0"
-	c := contrast(t, on(1, "alpha", 0), b)
+	c := contrast(t, runOnHost(1, "alpha", 0), b)
 	if len(c.Groups) != 2 || len(c.Metrics) != 3 {
 		t.Fatalf("%d groups, %d metrics", len(c.Groups), len(c.Metrics))
 	}
@@ -96,7 +96,7 @@ func TestCompareTwoRuns(t *testing.T) {
 // of cells that are only in one of the runs.
 func TestCompareAsked(t *testing.T) {
 	made := func(seed uint64, change func(cells []bench.Cell)) *bench.Run {
-		run := on(seed, "alpha", 0)
+		run := runOnHost(seed, "alpha", 0)
 		run.Header.Plan.Cells = slices.Clone(run.Header.Plan.Cells)
 		for i := range run.Header.Plan.Cells {
 			run.Header.Plan.Cells[i].Params = map[string]string{"size": "1KB", "tls": "no"}
@@ -140,12 +140,12 @@ func TestCompareExperiments(t *testing.T) {
 		{"quick", "survey", "lifecycle, quick"},
 		{"lifecycle", "survey", "lifecycle, survey"},
 	} {
-		other := on(2, "alpha", 0)
+		other := runOnHost(2, "alpha", 0)
 		other.Header.Plan.Name, other.Header.Plan.Workload = tt.name, tt.workload
 		for i := range other.Header.Plan.Cells {
 			other.Header.Plan.Cells[i].Params = map[string]string{"size": "1KB", "tls": "no"}
 		}
-		c := contrast(t, on(1, "alpha", 0), other)
+		c := contrast(t, runOnHost(1, "alpha", 0), other)
 		if len(c.Differ) != 1 || c.Differ[0].String() != "experiment ("+tt.want+")" {
 			t.Errorf("differ in %v, want the experiment alone", c.Differ)
 		}
@@ -156,18 +156,18 @@ func TestCompareExperiments(t *testing.T) {
 	}
 }
 
-// several makes runs of two hosts in turn.
-func several(each int, shift float64) []*bench.Run {
+// alternatingRuns makes runs of two hosts in turn.
+func alternatingRuns(each int, shift float64) []*bench.Run {
 	var runs []*bench.Run
 	for i := range uint64(each) {
-		runs = append(runs, on(i, "alpha", 0.001*float64(i)), on(20+i, "beta", shift+0.001*float64(i)))
+		runs = append(runs, runOnHost(i, "alpha", 0.001*float64(i)), runOnHost(20+i, "beta", shift+0.001*float64(i)))
 	}
 	return runs
 }
 
 // TestCompareMargins checks that each metric is judged by its own margin.
 func TestCompareMargins(t *testing.T) {
-	runs := several(6, 0.1)
+	runs := alternatingRuns(6, 0.1)
 	runs[0].Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.3}}
 	c := contrast(t, runs...)
 	for i, want := range []analysis.Verdict{analysis.Worse, analysis.Same} {
@@ -181,7 +181,7 @@ func TestCompareMargins(t *testing.T) {
 // TestCompareHosts checks that a run is one value, and how many it takes: four of each
 // host for an interval, and as many as the comparisons ask for to find a difference.
 func TestCompareHosts(t *testing.T) {
-	runs := several(8, 0.2)
+	runs := alternatingRuns(8, 0.2)
 	c := contrast(t, runs...)
 	if len(c.Groups) != 2 || len(c.Groups[0].Runs) != 8 {
 		t.Fatalf("groups %+v", c.Groups)
@@ -223,7 +223,7 @@ func TestCompareTurns(t *testing.T) {
 		{"one after the other", []int{0, 5, 1, 6}, true},
 		{"the other way round", []int{5, 0, 6, 1}, true},
 	} {
-		runs := several(2, 0)
+		runs := alternatingRuns(2, 0)
 		for i, h := range tt.hours {
 			runs[i].Header.Began = analysistest.Epoch().Add(time.Duration(h) * time.Hour)
 		}
@@ -231,13 +231,13 @@ func TestCompareTurns(t *testing.T) {
 			t.Errorf("%s: warned %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got := contrastCodes(contrast(t, several(1, 0)...)); slices.Contains(got, analysis.CodeNotInTurn) {
+	if got := contrastCodes(contrast(t, alternatingRuns(1, 0)...)); slices.Contains(got, analysis.CodeNotInTurn) {
 		t.Errorf("one run each: %v", got)
 	}
 }
 
 func TestCompareOneHost(t *testing.T) {
-	c := contrast(t, on(1, "alpha", 0), on(2, "alpha", 0), on(3, "alpha", 0.1))
+	c := contrast(t, runOnHost(1, "alpha", 0), runOnHost(2, "alpha", 0), runOnHost(3, "alpha", 0.1))
 	if len(c.Groups) != 3 || len(c.Metrics[0].Rows[0].Sides) != 3 {
 		t.Errorf("%d groups: each run should stand by itself", len(c.Groups))
 	}
@@ -250,15 +250,15 @@ func TestCompareRefused(t *testing.T) {
 		}
 		return run
 	}
-	if _, err := analysis.Compare([]*bench.Run{on(1, "a", 0)}, analysis.CompareOptions{}); err == nil {
+	if _, err := analysis.Compare([]*bench.Run{runOnHost(1, "a", 0)}, analysis.CompareOptions{}); err == nil {
 		t.Error("one run was compared")
 	}
-	_, err := analysis.Compare([]*bench.Run{on(1, "a", 0), rename(on(2, "a", 0))}, analysis.CompareOptions{})
+	_, err := analysis.Compare([]*bench.Run{runOnHost(1, "a", 0), rename(runOnHost(2, "a", 0))}, analysis.CompareOptions{})
 	if !errors.Is(err, analysis.ErrNothingInCommon) || !strings.Contains(err.Error(), "the cells a!, b!") {
 		t.Errorf("%v, want what the runs have", err)
 	}
 	all := analysis.CompareOptions{Group: func(*bench.Header) string { return "all" }}
-	if _, err := analysis.Compare([]*bench.Run{on(1, "a", 0), on(2, "b", 0)}, all); err == nil {
+	if _, err := analysis.Compare([]*bench.Run{runOnHost(1, "a", 0), runOnHost(2, "b", 0)}, all); err == nil {
 		t.Error("one group was compared")
 	}
 }
@@ -290,9 +290,9 @@ func TestCompareWarnings(t *testing.T) {
 		}, analysis.CodeZero},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := on(2, "alpha", 0)
+			b := runOnHost(2, "alpha", 0)
 			tt.spoil(b)
-			if got := contrastCodes(contrast(t, on(1, "alpha", 0), b)); !slices.Equal(got, []string{analysis.CodeNotApart, analysis.CodeFewRuns, tt.want}) {
+			if got := contrastCodes(contrast(t, runOnHost(1, "alpha", 0), b)); !slices.Equal(got, []string{analysis.CodeNotApart, analysis.CodeFewRuns, tt.want}) {
 				t.Errorf("warnings %v, want %s", got, tt.want)
 			}
 		})

@@ -9,10 +9,10 @@ import (
 
 // An effect is one cell against the baseline, block by block.
 type effect struct {
-	cell  int
-	scale bench.Scale
-	d     []float64 // one for each pair: difference of logarithms, or of values
-	at    []int     // the block of each pair, as an index in table.blocks
+	cell       int
+	scale      bench.Scale
+	diffs      []float64 // one for each pair: difference of logarithms, or of values
+	blockIndex []int     // the block of each pair, as an index in table.blocks
 	// dropped counts the pairs whose values the scale cannot compare.
 	dropped int
 	cmp     *Comparison
@@ -26,9 +26,9 @@ func newEffect(cell int, x, baseline []float64, scale bench.Scale) *effect {
 		if math.IsNaN(v) || math.IsNaN(b) {
 			continue // a hole: one of the two trials did not succeed
 		}
-		if d := distance(v, b, scale); usable(d) {
-			e.d = append(e.d, d)
-			e.at = append(e.at, block)
+		if d := distance(v, b, scale); isUsable(d) {
+			e.diffs = append(e.diffs, d)
+			e.blockIndex = append(e.blockIndex, block)
 		} else {
 			e.dropped++
 		}
@@ -60,22 +60,22 @@ func fromDistance(d float64, scale bench.Scale) float64 {
 // test fills in the comparison as far as it depends on this effect alone.
 func (e *effect) test() {
 	nan := math.NaN()
-	e.cmp = &Comparison{Scale: e.scale, Pairs: len(e.d), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: NotCompared}
-	if len(e.d) == 0 {
+	e.cmp = &Comparison{Scale: e.scale, Pairs: len(e.diffs), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: NotCompared}
+	if len(e.diffs) == 0 {
 		return
 	}
-	s := stat.SignedRank(e.d, confidence)
+	s := stat.SignedRank(e.diffs, confidence)
 	e.cmp.fill(s.Estimate, s.Interval, s.OK, s.P)
 }
 
 // shift gives a ratio's effect in the metric's unit. It is estimated from the same pairs, since a
 // ratio times a median would be neither.
 func (e *effect) shift(x, baseline []float64) {
-	if e.scale == bench.Difference || len(e.d) == 0 {
+	if e.scale == bench.Difference || len(e.diffs) == 0 {
 		return
 	}
-	d := make([]float64, len(e.at))
-	for i, block := range e.at {
+	d := make([]float64, len(e.blockIndex))
+	for i, block := range e.blockIndex {
 		d[i] = x[block] - baseline[block]
 	}
 	s := stat.SignedRank(d, confidence)
@@ -128,20 +128,20 @@ func (v Verdict) unless(noisy bool) Verdict {
 // useful advice.
 const maxBlocks = 100_000
 
-// apart estimates how many blocks a run needs until the interval excludes "no
+// blocksToSeparate estimates how many blocks a run needs until the interval excludes "no
 // difference", if the estimate stays as it is; 0 = unknown. It is an order of
 // magnitude: the interval is not adjusted, but the test is one of a family.
-func (e *effect) apart(family, blocks int, at look) int {
+func (e *effect) blocksToSeparate(family, blocks int, at look) int {
 	size := math.Abs(toDistance(e.cmp.Estimate, e.scale))
 	if !e.cmp.HasInterval || size == 0 {
 		return 0
 	}
-	return e.inBlocks(max(pairsFor(e.d, size, at.confidence()), at.minPairs(family)), blocks)
+	return e.inBlocks(max(pairsFor(e.diffs, size, at.confidence()), at.minPairs(family)), blocks)
 }
 
-// alike estimates how many blocks a run needs until the interval lies inside ±delta;
+// blocksToEquivalence estimates how many blocks a run needs until the interval lies inside ±delta;
 // 0 = unknown.
-func (e *effect) alike(delta float64, blocks int, at look) int {
+func (e *effect) blocksToEquivalence(delta float64, blocks int, at look) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
@@ -149,22 +149,22 @@ func (e *effect) alike(delta float64, blocks int, at look) int {
 	if !e.cmp.HasInterval || room <= 0 {
 		return 0
 	}
-	return e.inBlocks(pairsFor(e.d, room, at.confidence()), blocks)
+	return e.inBlocks(pairsFor(e.diffs, room, at.confidence()), blocks)
 }
 
-// reach estimates how many blocks a run needs until the interval is as short as
+// blocksToHalfWidth estimates how many blocks a run needs until the interval is as short as
 // ±delta; 0 = unknown.
-func (e *effect) reach(delta float64, blocks int) int {
+func (e *effect) blocksToHalfWidth(delta float64, blocks int) int {
 	if e.scale != bench.Difference {
 		delta = math.Log1p(delta)
 	}
-	return e.inBlocks(pairsFor(e.d, delta, confidence), blocks)
+	return e.inBlocks(pairsFor(e.diffs, delta, confidence), blocks)
 }
 
 // inBlocks converts a number of pairs to a number of blocks. It assumes that the
 // same share of pairs is lost as so far. It is 0 beyond maxBlocks.
 func (e *effect) inBlocks(pairs, blocks int) int {
-	need := int(math.Ceil(float64(pairs) * float64(blocks) / float64(len(e.d))))
+	need := int(math.Ceil(float64(pairs) * float64(blocks) / float64(len(e.diffs))))
 	if need > maxBlocks {
 		return 0
 	}

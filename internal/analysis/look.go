@@ -33,7 +33,7 @@ func (e *effect) same(delta float64, at look) bool {
 	if at <= 1 || !e.cmp.inside(delta) {
 		return e.cmp.inside(delta)
 	}
-	s := stat.SignedRank(e.d, at.confidence())
+	s := stat.SignedRank(e.diffs, at.confidence())
 	wide := Comparison{Scale: e.scale}
 	wide.fill(s.Estimate, s.Interval, s.OK, s.P)
 	return wide.inside(delta)

@@ -27,13 +27,13 @@ func most(n int, p float64) int {
 
 // lookWeathers are the weathers, and one in which neighbouring trials, and so neighbouring
 // blocks, are alike: nine parts in ten of a trial's noise are still there in the next one.
-func lookWeathers() []weather {
+func lookWeathers() []noiseModel {
 	at := 0.0
 	autocorrelated := func(r *rand.Rand) float64 {
 		at = 0.95*at + math.Sqrt(1-0.95*0.95)*0.03*r.NormFloat64()
 		return at
 	}
-	return append(weathers(), weather{"autocorrelated", autocorrelated, nil})
+	return append(noiseModels(), noiseModel{"autocorrelated", autocorrelated, nil})
 }
 
 // atLook is the run as it was at a look: after so many blocks, the last of sizes, and
@@ -128,7 +128,7 @@ func TestFalseAlarmsOverLooks(t *testing.T) {
 			for _, p := range policies() {
 				ruled, bare := make([]int, mostLooks+1), make([]int, mostLooks+1)
 				for i := range n {
-					s := aa(w, uint64(i+1), mostBlocks)
+					s := fiveEqualCells(w, uint64(i+1), mostBlocks)
 					s.Cells, s.Metrics = s.Cells[:3], s.Metrics[:2]
 					run := analysistest.Run(s)
 					ruled[claimsAt(t, run, p, bench.LookLevel)]++
@@ -257,7 +257,7 @@ func TestFalseAlarmsOfSameOverLooks(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			counts := make([]int, mostLooks+1)
 			for i := range n {
-				s := aa(w, uint64(i+1), mostBlocks)
+				s := fiveEqualCells(w, uint64(i+1), mostBlocks)
 				s.Cells, s.Metrics = s.Cells[:2], s.Metrics[:1]
 				s.Cells[1].Factor = 1.04
 				run := analysistest.Run(s)
@@ -292,7 +292,7 @@ func TestPowerOfLooks(t *testing.T) {
 			}{{20, 1.03}, {20, 1.04}, {40, 1.02}, {40, 1.03}} {
 				var five, first, second, fresh int
 				for i := range n {
-					s := aa(w, uint64(i+1), 2*x.blocks)
+					s := fiveEqualCells(w, uint64(i+1), 2*x.blocks)
 					s.Cells, s.Metrics = slices.Clone(s.Cells[:3]), s.Metrics[:2]
 					s.Cells[1].Factor = x.factor
 					whole := analysistest.Run(s)

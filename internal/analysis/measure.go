@@ -39,7 +39,7 @@ func (t *table) measure(opt Options) []*measure {
 		}
 	}
 	out := make([]*measure, len(order))
-	each(len(order), func(i int) { out[i] = t.measureOne(order[i]) })
+	parallel(len(order), func(i int) { out[i] = t.measureOne(order[i]) })
 	for _, m := range out {
 		m.result.Asked = cmp.Or(opt.Smallest, t.run.Header.Plan.Margin(m.result.Metric.Name).Smallest)
 		m.setSmallest()
@@ -86,11 +86,11 @@ func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
 	if c.noise != nil {
 		r.Noise = c.noise.cmp
 	}
-	if t.away() {
+	if t.anyRemote() {
 		r.Spread = spread(m.column[c.baseline], m.result.Metric.Scale)
 	}
 	for _, cell := range c.cells {
-		v := CellResult{Cell: cell, Name: t.cells[cell].Name, Failed: t.failed[cell], Unsupported: t.absent[cell]}
+		v := CellResult{Cell: cell, Name: t.cells[cell].Name, Failed: t.failed[cell], Unsupported: t.unsupported[cell]}
 		v.N, v.Value, v.Low, v.High = location(m.column[cell])
 		if e := c.of(cell); e != nil {
 			v.Comparison = e.cmp
@@ -100,8 +100,8 @@ func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
 	return r
 }
 
-// away reports whether some engine of the run is on another machine.
-func (t *table) away() bool {
+// anyRemote reports whether some engine of the run is on another machine.
+func (t *table) anyRemote() bool {
 	return slices.ContainsFunc(t.run.Header.Engines, func(e bench.EngineInfo) bool { return e.Away != nil })
 }
 
@@ -230,16 +230,16 @@ func meanEffect(parts []*effect, cell int, scale bench.Scale) *effect {
 	}
 	sum, count := make(map[int]float64), make(map[int]int)
 	for _, p := range parts {
-		for i, block := range p.at {
-			sum[block] += p.d[i]
+		for i, block := range p.blockIndex {
+			sum[block] += p.diffs[i]
 			count[block]++
 		}
 	}
 	mean := &effect{cell: cell, scale: scale}
-	for _, block := range parts[0].at { // ascending
+	for _, block := range parts[0].blockIndex { // ascending
 		if count[block] == len(parts) {
-			mean.at = append(mean.at, block)
-			mean.d = append(mean.d, sum[block]/float64(len(parts)))
+			mean.blockIndex = append(mean.blockIndex, block)
+			mean.diffs = append(mean.diffs, sum[block]/float64(len(parts)))
 		}
 	}
 	mean.test()
@@ -262,7 +262,7 @@ func (m *measure) results() []*ConditionResult {
 // the larger of 1 % and the noise.
 func (m *measure) setSmallest() {
 	for i, r := range m.results() {
-		unit := m.whole(m.tables[i])
+		unit := m.reference(m.tables[i])
 		if m.result.Asked > 0 {
 			r.Smallest = m.result.Asked * unit
 			continue
@@ -275,9 +275,9 @@ func (m *measure) setSmallest() {
 	}
 }
 
-// whole is the quantity that a share of an effect refers to: 1 for ratios, the
+// reference is the quantity that a share of an effect refers to: 1 for ratios, the
 // baseline's median for differences.
-func (m *measure) whole(c *compared) float64 {
+func (m *measure) reference(c *compared) float64 {
 	switch {
 	case m.result.Metric.Scale != bench.Difference:
 		return 1
@@ -338,8 +338,8 @@ func holm(family []*Comparison) {
 	}
 }
 
-// judge gives the verdicts of one metric.
-func (m *measure) judge() {
+// decide gives the verdicts of one metric.
+func (m *measure) decide() {
 	shaky := false
 	for i, r := range m.results() {
 		// The control is judged by the limit for cells; its own half-width does
@@ -353,40 +353,40 @@ func (m *measure) judge() {
 			r.Unreliable = shaky // a mean is no better than its parts
 		}
 		for _, e := range m.tables[i].effects {
-			m.judgeOne(e, m.tables[i], r)
+			m.decideOne(e, m.tables[i], r)
 		}
 	}
 }
 
-// judgeOne gives one verdict.
-func (m *measure) judgeOne(e *effect, c *compared, r *ConditionResult) {
+// decideOne gives one verdict.
+func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
 	e.cmp.Verdict = e.decide(m.result.Metric.Better, r.Smallest, m.look).unless(r.Noisy)
 	if e.cmp.Verdict == Unclear {
-		e.cmp.Blocks, e.cmp.Extended = m.settle(e, c, r, m.look), m.settle(e, c, r, m.look+1)
+		e.cmp.Blocks, e.cmp.Extended = m.blocksToSettle(e, c, r, m.look), m.blocksToSettle(e, c, r, m.look+1)
 	}
 	if r.Unreliable && e.cmp.Verdict != NotCompared {
 		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0
 	}
 }
 
-// settle estimates how many blocks in total would settle an unclear comparison at a look, as
+// blocksToSettle estimates how many blocks in total would settle an unclear comparison at a look, as
 // different or as the same; 0 = unknown. On a noisy machine, "same" also needs a more
 // precise estimate of the noise.
-func (m *measure) settle(e *effect, c *compared, r *ConditionResult, at look) int {
-	apart := e.apart(m.family, m.blocks, at)
+func (m *measure) blocksToSettle(e *effect, c *compared, r *ConditionResult, at look) int {
+	apart := e.blocksToSeparate(m.family, m.blocks, at)
 	if !r.Noisy {
-		return soonest(apart, e.alike(r.Smallest, m.blocks, at))
+		return minNonZero(apart, e.blocksToEquivalence(r.Smallest, m.blocks, at))
 	}
-	limit := noisy * m.whole(c)
-	alike, quiet := e.alike(limit, m.blocks, at), c.noise.reach(limit, m.blocks)
+	limit := noisy * m.reference(c)
+	alike, quiet := e.blocksToEquivalence(limit, m.blocks, at), c.noise.blocksToHalfWidth(limit, m.blocks)
 	if alike == 0 || quiet == 0 {
 		return apart
 	}
-	return soonest(apart, max(alike, quiet))
+	return minNonZero(apart, max(alike, quiet))
 }
 
-// soonest is the smaller of a and b; 0 means unknown.
-func soonest(a, b int) int {
+// minNonZero is the smaller of a and b; 0 means unknown.
+func minNonZero(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
@@ -395,5 +395,5 @@ func soonest(a, b int) int {
 
 // noiseLimit is the largest difference of a control that is acceptable.
 func (m *measure) noiseLimit(c *compared, r *ConditionResult) float64 {
-	return min(r.Smallest, smallest*m.whole(c))
+	return min(r.Smallest, smallest*m.reference(c))
 }

@@ -25,7 +25,7 @@ func (w *warner) notes() {
 		if s.Trial.Warmup() {
 			continue
 		}
-		for _, m := range marksOf(s) {
+		for _, m := range trialMarks(s) {
 			one := told{m.kind(), s.Trial.Cell}
 			if seen[one] {
 				continue
@@ -38,12 +38,12 @@ func (w *warner) notes() {
 			cells[first[same]] = append(cells[first[same]], s.Trial.Cell)
 		}
 	}
-	cells = partsTogether(cells)
+	cells = mergeParts(cells)
 	for _, m := range slices.SortedFunc(maps.Keys(cells), mark.compare) {
-		text, hint, metric := w.words(m, w.names(w.withoutControls(cells[m])))
+		text, hint, metric := w.text(m, w.names(w.withoutControls(cells[m])))
 		w.add(m.code, text, hint, metric, cells[m]...)
 	}
-	w.ways(cells)
+	w.mixedChoices(cells)
 }
 
 // A mark is a fact about trials that the report tells.
@@ -51,11 +51,11 @@ type mark struct {
 	code     string // of a note, or of the outcome of a part
 	part     string // one or more parts of a survey, separated by commas; empty for a note
 	workload string // of the part, if it has another name
-	why      string
+	reason   string
 }
 
-// marksOf lists the marks of one trial.
-func marksOf(s *bench.Sample) (all []mark) {
+// trialMarks lists the marks of one trial.
+func trialMarks(s *bench.Sample) (all []mark) {
 	for _, note := range s.Notes {
 		all = append(all, mark{code: note})
 	}
@@ -65,14 +65,14 @@ func marksOf(s *bench.Sample) (all []mark) {
 // kind is the mark without its reason, which may have other words in each trial and
 // is told once.
 func (m mark) kind() mark {
-	m.why = ""
+	m.reason = ""
 	return m
 }
 
 // withoutDigits is the mark without the times, ports and file names by which one
 // reason differs from cell to cell.
 func (m mark) withoutDigits() mark {
-	m.why = digits.ReplaceAllLiteralString(m.why, "0")
+	m.reason = digits.ReplaceAllLiteralString(m.reason, "0")
 	return m
 }
 
@@ -82,12 +82,12 @@ var digits = regexp.MustCompile(`[0-9]+`)
 func (m mark) compare(o mark) int {
 	return cmp.Or(
 		cmp.Compare(m.code, o.code), cmp.Compare(m.part, o.part),
-		cmp.Compare(m.workload, o.workload), cmp.Compare(m.why, o.why),
+		cmp.Compare(m.workload, o.workload), cmp.Compare(m.reason, o.reason),
 	)
 }
 
-// words returns the text and the advice of a mark for some cells, and its metric.
-func (w *warner) words(m mark, cells string) (text, hint, metric string) {
+// text returns the text and the advice of a mark for some cells, and its metric.
+func (w *warner) text(m mark, cells string) (text, hint, metric string) {
 	if m.part != "" {
 		text, hint = m.partWords(cells)
 		return text, hint, ""
@@ -101,9 +101,9 @@ func (w *warner) words(m mark, cells string) (text, hint, metric string) {
 	return strings.ReplaceAll(n.Text, "{cells}", cells), n.Advice, n.Metric
 }
 
-// ways warns if a workload was free to choose between methods and chose different ones
+// mixedChoices warns if a workload was free to choose between methods and chose different ones
 // for different cells.
-func (w *warner) ways(noted map[mark][]int) {
+func (w *warner) mixedChoices(noted map[mark][]int) {
 	type choice struct {
 		bench.Note
 		said  []string
@@ -112,14 +112,14 @@ func (w *warner) ways(noted map[mark][]int) {
 	var all []*choice
 	for _, n := range w.known {
 		in := noted[mark{code: n.Code}]
-		if n.Ways == nil || len(in) == 0 {
+		if n.MixedChoices == nil || len(in) == 0 {
 			continue
 		}
-		i := slices.IndexFunc(all, func(c *choice) bool { return c.Code == n.Ways.Code })
+		i := slices.IndexFunc(all, func(c *choice) bool { return c.Code == n.MixedChoices.Code })
 		if i < 0 {
-			i, all = len(all), append(all, &choice{Note: *n.Ways})
+			i, all = len(all), append(all, &choice{Note: *n.MixedChoices})
 		}
-		all[i].said = append(all[i].said, n.Way+" by "+w.names(w.withoutControls(in)))
+		all[i].said = append(all[i].said, n.Choice+" by "+w.names(w.withoutControls(in)))
 		all[i].cells = append(all[i].cells, in...)
 	}
 	for _, c := range all {

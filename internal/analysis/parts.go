@@ -20,10 +20,10 @@ func partMarks(parts []bench.PartOutcome) (all []mark) {
 			all = append(all, mark{CodePartFailed, p.Part, p.Workload, p.Reason})
 		case p.Outcome == bench.Unsupported:
 			all = append(all, mark{CodePartly, p.Part, "", p.Reason})
-		case p.Apart != nil:
+		case p.Regrouped != nil:
 			apart = append(apart, p.Part)
-			with = addOnce(with, strings.Join(p.Apart.With, ", "))
-			usual = addOnce(usual, strings.Join(p.Apart.Usual, ", "))
+			with = appendUnique(with, strings.Join(p.Regrouped.With, ", "))
+			usual = appendUnique(usual, strings.Join(p.Regrouped.Usual, ", "))
 		}
 	}
 	if apart == nil {
@@ -33,25 +33,25 @@ func partMarks(parts []bench.PartOutcome) (all []mark) {
 	return append(all, mark{CodePartApart, strings.Join(apart, ", "), "", why})
 }
 
-func addOnce(list []string, s string) []string {
+func appendUnique(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
 	}
 	return append(list, s)
 }
 
-// partsTogether joins the marks of the parts of one workload that failed in the same
+// mergeParts joins the marks of the parts of one workload that failed in the same
 // cells for the same reason.
-func partsTogether(cells map[mark][]int) map[mark][]int {
+func mergeParts(cells map[mark][]int) map[mark][]int {
 	out := make(map[mark][]int)
 	first := make(map[string]mark) // the joined mark so far, by workload, cells and reason
 	for _, m := range slices.SortedFunc(maps.Keys(cells), mark.compare) {
 		in := cells[m]
 		if m.workload != "" {
-			same := fmt.Sprint(m.workload, in, m.withoutDigits().why)
+			same := fmt.Sprint(m.workload, in, m.withoutDigits().reason)
 			if before, ok := first[same]; ok {
 				delete(out, before)
-				m.part, m.why = before.part+", "+m.part, before.why
+				m.part, m.reason = before.part+", "+m.part, before.reason
 			}
 			first[same] = m
 		}
@@ -64,19 +64,19 @@ func partsTogether(cells map[mark][]int) map[mark][]int {
 func (m mark) partWords(cells string) (text, hint string) {
 	switch m.code {
 	case CodePartly:
-		what := "part " + m.part + " is not supported by " + cells + " and has no value there: " + m.why
+		what := "part " + m.part + " is not supported by " + cells + " and has no value there: " + m.reason
 		return strings.TrimSuffix(what, ": "),
 			"leave the part out, or change its options, whose names begin with the part's name"
 	case CodePartApart:
 		return fmt.Sprintf("after a failure, parts of %s ran in another container than usual, "+
-				"and have no value in those trials: %s %s", cells, m.part, m.why),
+				"and have no value in those trials: %s %s", cells, m.part, m.reason),
 			"a part's values depend on what else its container does: fix the failure"
 	default:
 		what := fmt.Sprintf("part %s of %s failed and has no value in those trials", m.part, cells)
 		if strings.Contains(m.part, ", ") {
 			what = fmt.Sprintf("parts %s of %s failed and have no value in those trials", m.part, cells)
 		}
-		return fmt.Sprintf("%s; the other parts were measured: %s", what, m.why),
+		return fmt.Sprintf("%s; the other parts were measured: %s", what, m.reason),
 			fmt.Sprintf("fix the cause; 'tare run %s' by itself shows more", cmp.Or(m.workload, m.part))
 	}
 }

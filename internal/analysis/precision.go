@@ -8,53 +8,53 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// inARow is the number of consecutive blocks after which a run must be precise: once
+// consecutiveBlocks is the number of consecutive blocks after which a run must be precise: once
 // may be luck.
-const inARow = 3
+const consecutiveBlocks = 3
 
 // A Precision follows a run and says when it may stop: when the interval of each
 // primary comparison is as short as the plan asks for its metric, after three
 // consecutive blocks. It never looks at whether anything differs.
 type Precision struct {
-	plan   bench.Plan
-	pairs  []*pairing
-	gone   []bool   // cells that the run has given up
-	worked []bool   // cells that succeeded in the current block
-	block  int      // the current block
-	open   bool     // the current block has a trial
-	blocks int      // complete blocks
-	row    int      // precise blocks in a row, up to now
-	last   *pairing // not precise after the last block, so checked first; nil = none
+	plan          bench.Plan
+	pairs         []*pairing
+	givenUp       []bool   // cells that the run has given up
+	succeeded     []bool   // cells that succeeded in the current block
+	block         int      // the current block
+	hasTrial      bool     // the current block has a trial
+	blocks        int      // complete blocks
+	row           int      // precise blocks in a row, up to now
+	lastImprecise *pairing // not precise after the last block, so checked first; nil = none
 }
 
 // A pairing collects one primary comparison.
 type pairing struct {
 	cell, baseline, metric int
 	scale                  bench.Scale
-	asked                  float64   // the half-width to reach, as a ratio; 0 = none
+	target                 float64   // the half-width to reach, as a ratio; 0 = none
 	x, b                   float64   // values of the current block; NaN until known
-	d                      []float64 // as effect.d, in ascending order
+	diffs                  []float64 // as effect.diffs, in ascending order
 	base                   []float64 // the baseline's values, for differences
-	missed                 int       // blocks in a row, up to now, in which both cells worked but gave no pair
+	missing                int       // blocks in a row, up to now, in which both cells worked but gave no pair
 }
 
 // NewPrecision starts without samples. A plan that Analyze refuses is never precise.
 func NewPrecision(plan bench.Plan, metrics []bench.Metric) *Precision {
-	p := &Precision{plan: plan, gone: make([]bool, len(plan.Cells)), worked: make([]bool, len(plan.Cells))}
+	p := &Precision{plan: plan, givenUp: make([]bool, len(plan.Cells)), succeeded: make([]bool, len(plan.Cells))}
 	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
 	if err != nil {
 		return p
 	}
 	for metric, role := range t.role {
 		if role == bench.Primary {
-			p.follow(t, metric)
+			p.addComparisons(t, metric)
 		}
 	}
 	return p
 }
 
-// follow adds the comparisons of one metric.
-func (p *Precision) follow(t *table, metric int) {
+// addComparisons adds the comparisons of one metric.
+func (p *Precision) addComparisons(t *table, metric int) {
 	m := t.run.Header.Metrics[metric]
 	for _, g := range t.groups {
 		for _, cell := range g.cells {
@@ -63,7 +63,7 @@ func (p *Precision) follow(t *table, metric int) {
 			}
 			p.pairs = append(p.pairs, &pairing{
 				cell: cell, baseline: g.baseline, metric: metric,
-				scale: m.Scale, asked: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(),
+				scale: m.Scale, target: p.plan.Margin(m.Name).Precision, x: math.NaN(), b: math.NaN(),
 			})
 		}
 	}
@@ -72,19 +72,19 @@ func (p *Precision) follow(t *table, metric int) {
 // Add takes the next sample, in order of execution, with those from before a
 // resumption. It does not retain the sample.
 func (p *Precision) Add(s bench.Sample) {
-	if s.Trial.Warmup() || s.Trial.Cell < 0 || s.Trial.Cell >= len(p.gone) {
+	if s.Trial.Warmup() || s.Trial.Cell < 0 || s.Trial.Cell >= len(p.givenUp) {
 		return
 	}
 	if s.Trial.Block != p.block {
 		p.endBlock()
 	}
-	p.block, p.open = s.Trial.Block, true
+	p.block, p.hasTrial = s.Trial.Block, true
 	switch s.Outcome {
 	case bench.Skipped, bench.Unsupported:
-		p.gone[s.Trial.Cell] = true
+		p.givenUp[s.Trial.Cell] = true
 	case bench.OK:
-		p.gone[s.Trial.Cell] = false // a resumption may bring a cell back
-		p.worked[s.Trial.Cell] = true
+		p.givenUp[s.Trial.Cell] = false // a resumption may bring a cell back
+		p.succeeded[s.Trial.Cell] = true
 		p.addValues(s)
 	case bench.Failed, bench.TimedOut, bench.Canceled:
 	}
@@ -108,21 +108,21 @@ func (p *Precision) addValues(s bench.Sample) {
 // the block have been added.
 func (p *Precision) Reached() bool {
 	p.endBlock()
-	few := func(q *pairing) bool { return len(q.d) < p.plan.MinBlocks && p.awaited(q) }
-	return p.row >= inARow && !slices.ContainsFunc(p.pairs, few)
+	few := func(q *pairing) bool { return len(q.diffs) < p.plan.MinBlocks && p.pending(q) }
+	return p.row >= consecutiveBlocks && !slices.ContainsFunc(p.pairs, few)
 }
 
 // endBlock forms the pairs of the current block.
 func (p *Precision) endBlock() {
-	if !p.open {
+	if !p.hasTrial {
 		return
 	}
-	p.open = false
+	p.hasTrial = false
 	p.blocks++
 	for _, q := range p.pairs {
-		q.endBlock(p.worked[q.cell] && p.worked[q.baseline])
+		q.endBlock(p.succeeded[q.cell] && p.succeeded[q.baseline])
 	}
-	clear(p.worked)
+	clear(p.succeeded)
 	if p.precise() {
 		p.row++
 	} else {
@@ -134,33 +134,33 @@ func (p *Precision) endBlock() {
 // precise. One that was not precise after the last block is most likely still not:
 // it is checked first, and usually saves the others.
 func (p *Precision) precise() bool {
-	tooWide := func(q *pairing) bool { return p.awaited(q) && q.halfWidth() > q.asked }
-	if p.last != nil && tooWide(p.last) {
+	tooWide := func(q *pairing) bool { return p.pending(q) && q.halfWidth() > q.target }
+	if p.lastImprecise != nil && tooWide(p.lastImprecise) {
 		return false
 	}
-	p.last = nil
+	p.lastImprecise = nil
 	if i := slices.IndexFunc(p.pairs, tooWide); i >= 0 {
-		p.last = p.pairs[i]
+		p.lastImprecise = p.pairs[i]
 		return false
 	}
-	return slices.ContainsFunc(p.pairs, p.awaited)
+	return slices.ContainsFunc(p.pairs, p.pending)
 }
 
-// awaited reports whether the run waits for a comparison to become precise.
-func (p *Precision) awaited(q *pairing) bool { return q.asked > 0 && !p.hopeless(q) }
+// pending reports whether the run waits for a comparison to become precise.
+func (p *Precision) pending(q *pairing) bool { return q.target > 0 && !p.unreachable(q) }
 
-// hopeless reports whether a comparison will never be precise, so that the run does
+// unreachable reports whether a comparison will never be precise, so that the run does
 // not wait for it. That is a cell that the run has given up; a comparison without a
 // value after Plan.MinBlocks blocks, or without one lately though nothing failed (a
 // part of a survey was given up); or a difference from a baseline of 0, which has no
 // relative size.
-func (p *Precision) hopeless(q *pairing) bool {
+func (p *Precision) unreachable(q *pairing) bool {
 	switch enough := p.blocks >= p.plan.MinBlocks; {
-	case p.gone[q.cell] || p.gone[q.baseline]:
+	case p.givenUp[q.cell] || p.givenUp[q.baseline]:
 		return true
-	case len(q.d) == 0:
+	case len(q.diffs) == 0:
 		return enough
-	case q.missed >= inARow:
+	case q.missing >= consecutiveBlocks:
 		return true
 	default:
 		return enough && q.scale == bench.Difference && math.IsInf(q.halfWidth(), 1) && stat.Quantile(q.base, 0.5) == 0
@@ -170,14 +170,14 @@ func (p *Precision) hopeless(q *pairing) bool {
 // endBlock forms the pair of a block. worked says whether both cells succeeded.
 func (q *pairing) endBlock(worked bool) {
 	if worked {
-		q.missed++
+		q.missing++
 	}
-	if d := distance(q.x, q.b, q.scale); usable(d) {
+	if d := distance(q.x, q.b, q.scale); isUsable(d) {
 		// Kept sorted, because sorting is most of the work otherwise.
-		at, _ := slices.BinarySearch(q.d, d)
-		q.d = slices.Insert(q.d, at, d)
+		at, _ := slices.BinarySearch(q.diffs, d)
+		q.diffs = slices.Insert(q.diffs, at, d)
 		q.base = append(q.base, q.b)
-		q.missed = 0
+		q.missing = 0
 	}
 	q.x, q.b = math.NaN(), math.NaN()
 }
@@ -185,7 +185,7 @@ func (q *pairing) endBlock(worked bool) {
 // halfWidth is like Comparison.HalfWidth, but always a ratio: differences are
 // taken relative to the baseline.
 func (q *pairing) halfWidth() float64 {
-	s := stat.SignedRank(q.d, confidence)
+	s := stat.SignedRank(q.diffs, confidence)
 	switch {
 	case !s.OK:
 		return math.Inf(1)

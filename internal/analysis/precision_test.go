@@ -29,7 +29,7 @@ func stops(run *bench.Run) int {
 // blocks.
 func TestPrecision(t *testing.T) {
 	const asked = 0.015
-	run := analysistest.Run(five(120))
+	run := analysistest.Run(steadyRun(120))
 	run.Header.Plan.Precision = asked
 	at := stops(run)
 	if at < 12 || at > 60 {
@@ -52,7 +52,7 @@ func TestPrecision(t *testing.T) {
 
 // TestPrecisionNotAsked checks that a run without a precision goes on.
 func TestPrecisionNotAsked(t *testing.T) {
-	if at := stops(analysistest.Run(five(30))); at >= 0 {
+	if at := stops(analysistest.Run(steadyRun(30))); at >= 0 {
 		t.Errorf("stopped after block %d", at)
 	}
 }
@@ -112,7 +112,7 @@ func TestPrecisionWaitsForNobody(t *testing.T) {
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			run := analysistest.Run(five(60))
+			run := analysistest.Run(steadyRun(60))
 			run.Header.Plan.Precision = 0.03
 			if tt.name == "a difference from nothing" {
 				run.Header.Metrics = slices.Clone(run.Header.Metrics)
@@ -130,7 +130,7 @@ func TestPrecisionWaitsForNobody(t *testing.T) {
 
 // TestPrecisionNeedsPairs checks that blocks without a pair do not count.
 func TestPrecisionNeedsPairs(t *testing.T) {
-	run := analysistest.Run(five(60))
+	run := analysistest.Run(steadyRun(60))
 	run.Header.Plan.Precision, run.Header.Plan.MinBlocks = 0.5, 10
 	if at := stops(run); at != 9 {
 		t.Errorf("stopped after block %d, want 9", at)
@@ -150,7 +150,7 @@ func TestPrecisionNeedsPairs(t *testing.T) {
 func TestPrecisionByMetric(t *testing.T) {
 	const coarse, fine = 0, 1 // metrics: the noise of the first is ten times that of the second
 	made := func(factor float64) *bench.Run {
-		run, random := analysistest.Run(five(120)), rand.New(rand.NewPCG(1, 1))
+		run, random := analysistest.Run(steadyRun(120)), rand.New(rand.NewPCG(1, 1))
 		for i := range run.Samples {
 			s := &run.Samples[i]
 			s.Values[coarse] *= math.Exp(0.3 * random.NormFloat64())
@@ -200,7 +200,7 @@ func TestPrecisionByMetric(t *testing.T) {
 // TestPrecisionResumed checks that a run that is taken up again stops where it
 // would have stopped.
 func TestPrecisionResumed(t *testing.T) {
-	run := analysistest.Run(five(120))
+	run := analysistest.Run(steadyRun(120))
 	run.Header.Plan.Precision = 0.015
 	want := stops(run)
 	p := analysis.NewPrecision(run.Header.Plan, run.Header.Metrics)
@@ -223,7 +223,7 @@ func TestPrecisionResumed(t *testing.T) {
 // BenchmarkPrecision is what is done after one block of a run of 500 blocks, 6
 // cells and 2 primary metrics: until it is precise, and in its last blocks.
 func BenchmarkPrecision(b *testing.B) {
-	run := analysistest.Run(five(501))
+	run := analysistest.Run(steadyRun(501))
 	split := len(run.Samples) - 6
 	for name, asked := range map[string]float64{"until": 1e-6, "last": 1} {
 		b.Run(name, func(b *testing.B) {

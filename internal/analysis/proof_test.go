@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// large is 100 cells, 100 blocks and 100 metrics.
-func large() analysistest.Shape {
+// largeRun is 100 cells, 100 blocks and 100 metrics.
+func largeRun() analysistest.Shape {
 	s := analysistest.Shape{Seed: 1, Blocks: 100, NoControl: true, Metrics: analysistest.Lifecycle()}
 	for i := range 100 {
 		s.Cells = append(s.Cells, analysistest.Cell{Name: fmt.Sprintf("cell%02d", i), Factor: 1 + float64(i)/10})
@@ -25,17 +25,17 @@ func large() analysistest.Shape {
 	return s
 }
 
-// weather is a machine on which nothing differs: what trials of one block have
+// noiseModel is a machine on which nothing differs: what trials of one block have
 // in common, and what each has alone.
-type weather struct {
+type noiseModel struct {
 	name  string
 	noise func(r *rand.Rand) float64
 	block func(r *rand.Rand, block int) float64
 }
 
-func weathers() []weather {
+func noiseModels() []noiseModel {
 	normal := func(r *rand.Rand) float64 { return 0.03 * r.NormFloat64() }
-	return []weather{
+	return []noiseModel{
 		{"normal", normal, nil},
 		{"heavy-tailed (t3)", func(r *rand.Rand) float64 { return 0.03 * t3(r) }, nil},
 		{"contaminated", func(r *rand.Rand) float64 {
@@ -45,7 +45,7 @@ func weathers() []weather {
 			return normal(r)
 		}, nil},
 		{"drifting", normal, func(_ *rand.Rand, b int) float64 { return 0.01 * float64(b) }},
-		{"walking", normal, walk()},
+		{"walking", normal, randomWalk()},
 	}
 }
 
@@ -55,8 +55,8 @@ func t3(r *rand.Rand) float64 {
 	return r.NormFloat64() / math.Sqrt((a*a+b*b+c*c)/3)
 }
 
-// walk wanders by 2 % from block to block.
-func walk() func(r *rand.Rand, block int) float64 {
+// randomWalk wanders by 2 % from block to block.
+func randomWalk() func(r *rand.Rand, block int) float64 {
 	at := 0.0
 	return func(r *rand.Rand, block int) float64 {
 		if block == 0 {
@@ -80,8 +80,8 @@ func limit(n int, p float64) int {
 	return int(math.Ceil(float64(n)*p + 3.1*math.Sqrt(float64(n)*p*(1-p))))
 }
 
-// aa are five cells in which nothing differs, with two primary metrics.
-func aa(w weather, seed uint64, blocks int) analysistest.Shape {
+// fiveEqualCells are five cells in which nothing differs, with two primary metrics.
+func fiveEqualCells(w noiseModel, seed uint64, blocks int) analysistest.Shape {
 	return analysistest.Shape{
 		Seed: seed, Blocks: blocks, Noise: w.noise, Block: w.block, Metrics: analysistest.Lifecycle()[:6],
 		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}},
@@ -95,11 +95,11 @@ func TestFalseAlarms(t *testing.T) {
 	n := repetitions(100, 4000)
 	t.Logf("%d runs each, 5 cells, 2 primary metrics, 40 blocks; share of runs with at least one:", n)
 	t.Logf("%-20s %8s %8s %8s %10s", "noise", "primary", "detail", "control", "warning")
-	for _, w := range weathers() {
+	for _, w := range noiseModels() {
 		var primary, detail, control, warned int
 		byCode := make(map[string]int)
 		for i := range n {
-			r := analyze(t, analysistest.Run(aa(w, uint64(i+1), 40)))
+			r := analyze(t, analysistest.Run(fiveEqualCells(w, uint64(i+1), 40)))
 			p, d, c := alarms(r)
 			primary, detail, control = primary+p, detail+d, control+c
 			undeserved := false
@@ -153,11 +153,11 @@ func TestPower(t *testing.T) {
 	n := repetitions(40, 1000)
 	t.Logf("%d runs each, 5 cells, 2 primary metrics; +5 %% in one cell and 0 %% in three:", n)
 	t.Logf("%-20s %7s %8s %8s %8s %9s", "noise", "blocks", "found", "covered", "same", "wrong")
-	for _, w := range weathers() {
+	for _, w := range noiseModels() {
 		for _, blocks := range []int{20, 40, 160} {
 			var found, covered, same, wrong int
 			for i := range n {
-				s := aa(w, uint64(i+1), blocks)
+				s := fiveEqualCells(w, uint64(i+1), blocks)
 				s.Cells[1].Factor = 1.05
 				c := analyze(t, analysistest.Run(s)).Metrics[0].Conditions[0]
 				v := c.Cells[1].Comparison
@@ -186,10 +186,10 @@ func TestPower(t *testing.T) {
 func TestStoppingKeepsCoverage(t *testing.T) {
 	n := repetitions(60, 2000)
 	t.Logf("%d runs each, stopped at ±2 %%, of at most 100 blocks; a true +5 %%:", n)
-	for _, w := range weathers()[:3] {
+	for _, w := range noiseModels()[:3] {
 		missed, blocks := 0, 0
 		for i := range n {
-			s := aa(w, uint64(i+1), 100)
+			s := fiveEqualCells(w, uint64(i+1), 100)
 			s.Cells, s.Metrics = s.Cells[:2], s.Metrics[:1]
 			s.Cells[1].Factor = 1.05
 			run := analysistest.Run(s)

@@ -28,14 +28,14 @@ type Reason struct {
 // An Explained is a metric that differs, with its correlation to a reason.
 type Explained struct {
 	Metric string
-	// Together is the rank correlation, over blocks, between the metric's and the
+	// Correlation is the rank correlation, over blocks, between the metric's and the
 	// counter's differences; 0 if one of them is constant.
-	Together float64
+	Correlation float64
 }
 
 // reasons finds the reasons of all cells that differ in a primary metric.
 func (t *table) reasons(work []*measure) []Reason {
-	targets := differing(work)
+	targets := differingCells(work)
 	if len(targets) == 0 {
 		return nil
 	}
@@ -46,11 +46,11 @@ func (t *table) reasons(work []*measure) []Reason {
 		}
 	}
 	// found[c][i] is counter c against target i.
-	found := make([][]*candidate, len(counters))
-	each(len(counters), func(i int) { found[i] = t.compareCounter(counters[i], targets) })
+	found := make([][]*counterCandidate, len(counters))
+	parallel(len(counters), func(i int) { found[i] = t.compareCounter(counters[i], targets) })
 	var out []Reason
 	for i, to := range targets {
-		var all []*candidate
+		var all []*counterCandidate
 		for _, f := range found {
 			all = append(all, f[i])
 		}
@@ -59,8 +59,8 @@ func (t *table) reasons(work []*measure) []Reason {
 	return out
 }
 
-// A target is a cell for which reasons are wanted.
-type target struct {
+// A reasonTarget is a cell for which reasons are wanted.
+type reasonTarget struct {
 	cell int
 	group
 	metrics []difference
@@ -72,10 +72,10 @@ type difference struct {
 	*effect
 }
 
-// differing lists the cells that differ in a primary metric. A summary over
+// differingCells lists the cells that differ in a primary metric. A summary over
 // conditions has no trials of its own.
-func differing(work []*measure) []*target {
-	at := make(map[int]*target)
+func differingCells(work []*measure) []*reasonTarget {
+	at := make(map[int]*reasonTarget)
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
 			continue
@@ -86,24 +86,24 @@ func differing(work []*measure) []*target {
 					continue
 				}
 				if at[e.cell] == nil {
-					at[e.cell] = &target{cell: e.cell, group: m.tables[i].group}
+					at[e.cell] = &reasonTarget{cell: e.cell, group: m.tables[i].group}
 				}
 				at[e.cell].metrics = append(at[e.cell].metrics, difference{m.result.Metric, e})
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(at), func(a, b *target) int { return cmp.Compare(a.cell, b.cell) })
+	return slices.SortedFunc(maps.Values(at), func(a, b *reasonTarget) int { return cmp.Compare(a.cell, b.cell) })
 }
 
 // explain picks, for each metric, the counters that explain it best.
-func (t *target) explain(all []*candidate) []Reason {
-	var picked []*candidate
+func (t *reasonTarget) explain(all []*counterCandidate) []Reason {
+	var picked []*counterCandidate
 	for _, m := range t.metrics {
 		for _, f := range m.best(all) {
-			if !slices.Contains(picked, f.candidate) {
-				picked = append(picked, f.candidate)
+			if !slices.Contains(picked, f.counterCandidate) {
+				picked = append(picked, f.counterCandidate)
 			}
-			f.reason.For = append(f.reason.For, Explained{m.Name, f.together})
+			f.reason.For = append(f.reason.For, Explained{m.Name, f.correlation})
 		}
 	}
 	out := make([]Reason, len(picked))

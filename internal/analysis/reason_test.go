@@ -132,7 +132,7 @@ func TestReasonsSayWhatGoesTogether(t *testing.T) {
 			first = r
 		}
 	}
-	if len(first.For) != 2 || first.For[0].Metric != "cpu.rate" || first.For[0].Together > -0.999 {
+	if len(first.For) != 2 || first.For[0].Metric != "cpu.rate" || first.For[0].Correlation > -0.999 {
 		t.Errorf("%+v, want one that falls as the rate rises", first.For)
 	}
 }

@@ -48,7 +48,7 @@ func differences(all []facts) []Residue {
 		}
 	}
 	compare("host", func(f *facts) string { return hostName(&f.host) })
-	compare("boot", func(f *facts) string { return short(f.host.BootID) })
+	compare("boot", func(f *facts) string { return shortID(f.host.BootID) })
 	compare("kernel", func(f *facts) string { return f.host.Kernel })
 	compare("system", func(f *facts) string { return f.host.OS })
 	compare("architecture", func(f *facts) string { return f.host.Arch })
@@ -60,7 +60,7 @@ func differences(all []facts) []Residue {
 	compare("governor", func(f *facts) string { return f.host.Governor })
 	compare("clock source", func(f *facts) string { return f.host.Clock })
 	compare("privileges", func(f *facts) string { return fmt.Sprint(f.host.Privileged) })
-	compare("machine of the containers", func(f *facts) string { return awayNames(f.engines) })
+	compare("machine of the containers", func(f *facts) string { return remoteNames(f.engines) })
 	compare("tare", func(f *facts) string { return f.tool })
 	for _, name := range commonEngines(all) {
 		compare(name, func(f *facts) string {
@@ -70,8 +70,8 @@ func differences(all []facts) []Residue {
 	return out
 }
 
-// awayNames names the other machines on which containers were made.
-func awayNames(engines []bench.EngineInfo) string {
+// remoteNames names the other machines on which containers were made.
+func remoteNames(engines []bench.EngineInfo) string {
 	var all []string
 	for _, e := range engines {
 		if e.Away == nil {
@@ -103,8 +103,8 @@ func hostName(h *bench.HostFacts) string {
 	if h.MachineID == "" {
 		return h.Hostname
 	}
-	return h.Hostname + " " + short(h.MachineID)
+	return h.Hostname + " " + shortID(h.MachineID)
 }
 
-// short is enough of an identifier to tell it from others.
-func short(id string) string { return id[:min(8, len(id))] }
+// shortID is enough of an identifier to tell it from others.
+func shortID(id string) string { return id[:min(8, len(id))] }

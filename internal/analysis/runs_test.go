@@ -12,19 +12,21 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A habit is what a run does by itself: the standard deviations of the logarithms of
+// A runVariation is what a run does by itself: the standard deviations of the logarithms of
 // two factors, one on all of its trials and one on the ratio of its two cells.
-type habit struct{ values, ratio float64 }
+type runVariation struct{ values, ratio float64 }
 
-func habits() []habit { return []habit{{0, 0}, {0.02, 0.005}, {0.05, 0.01}, {0.10, 0.02}} }
+func runVariations() []runVariation {
+	return []runVariation{{0, 0}, {0.02, 0.005}, {0.05, 0.01}, {0.10, 0.02}}
+}
 
 // String writes both as shares.
-func (h habit) String() string {
+func (h runVariation) String() string {
 	return fmt.Sprintf("%g %% on values, %g %% on ratios", 100*h.values, 100*h.ratio)
 }
 
 // run makes a run of a baseline and a cell, of whose trials the cell's are slower by shift.
-func (h habit) run(r *rand.Rand, side string, shift float64) *bench.Run {
+func (h runVariation) run(r *rand.Rand, side string, shift float64) *bench.Run {
 	own, ratio := h.values*r.NormFloat64(), h.ratio*r.NormFloat64()
 	run := analysistest.Run(analysistest.Shape{
 		Seed: r.Uint64(), Blocks: 20, NoControl: true, Metrics: analysistest.Lifecycle()[:1],
@@ -37,7 +39,7 @@ func (h habit) run(r *rand.Rand, side string, shift float64) *bench.Run {
 }
 
 // compare makes runs of two sides, of which the second one's cell is slower by shift.
-func (h habit) compare(t *testing.T, r *rand.Rand, each int, shift float64) (*analysis.Contrast, []*bench.Run) {
+func (h runVariation) compare(t *testing.T, r *rand.Rand, each int, shift float64) (*analysis.Contrast, []*bench.Run) {
 	t.Helper()
 	var runs []*bench.Run
 	for range each {
@@ -51,8 +53,8 @@ func (h habit) compare(t *testing.T, r *rand.Rand, each int, shift float64) (*an
 	return c, runs
 }
 
-// logs are those of the values of one cell, by block.
-func logs(run *bench.Run, cell int) []float64 {
+// logValues are those of the values of one cell, by block.
+func logValues(run *bench.Run, cell int) []float64 {
 	var x []float64
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == cell {
@@ -62,16 +64,16 @@ func logs(run *bench.Run, cell int) []float64 {
 	return x
 }
 
-// asTrials compares two runs as if each trial stood for itself, which is what tare did.
-func asTrials(a, b *bench.Run) stat.Interval {
-	return stat.RankSum(logs(b, 1), logs(a, 1), 0.95).Interval
+// comparePooled compares two runs as if each trial stood for itself, which is what tare did.
+func comparePooled(a, b *bench.Run) stat.Interval {
+	return stat.RankSum(logValues(b, 1), logValues(a, 1), 0.95).Interval
 }
 
-// asPairs compares the in-run ratios of two runs as if a run had no effect on them: the
+// compareInRunRatios compares the in-run ratios of two runs as if a run had no effect on them: the
 // half-widths of both are all that there is to doubt.
-func asPairs(a, b *bench.Run) stat.Interval {
+func compareInRunRatios(a, b *bench.Run) stat.Interval {
 	paired := func(run *bench.Run) stat.Paired {
-		x, base := logs(run, 1), logs(run, 0)
+		x, base := logValues(run, 1), logValues(run, 0)
 		for i := range x {
 			x[i] -= base[i]
 		}
@@ -91,7 +93,7 @@ func TestRunsCoverage(t *testing.T) {
 	t.Logf("%d comparisons each; coverage of the interval (and its median half-width)", n)
 	const line = "%-36s %18s %18s %18s %18s"
 	t.Logf(line, "effect of a run", "1 run, trials", "1 run, ratios", "6 runs, values", "6 runs, ratios")
-	for i, h := range habits() {
+	for i, h := range runVariations() {
 		r := rand.New(rand.NewPCG(uint64(i), 14))
 		var covered [4]int
 		var widths [4][]float64
@@ -99,7 +101,7 @@ func TestRunsCoverage(t *testing.T) {
 			c, runs := h.compare(t, r, 6, 0)
 			s := c.Metrics[0].Rows[1].Sides[1]
 			for form, interval := range []stat.Interval{
-				asTrials(runs[0], runs[1]), asPairs(runs[0], runs[1]),
+				comparePooled(runs[0], runs[1]), compareInRunRatios(runs[0], runs[1]),
 				logged(t, s.Comparison), logged(t, s.InRun.Comparison),
 			} {
 				covered[form] += one(interval.Contains(0))
@@ -140,15 +142,15 @@ func share(k, n int) float64 { return 100 * float64(k) / float64(n) }
 func TestRunsFalseAlarms(t *testing.T) {
 	n := repetitions(100, 4000)
 	t.Logf("%d comparisons each, 2 cells; those with any verdict (one run each) or any difference (six)", n)
-	for i, h := range habits() {
+	for i, h := range runVariations() {
 		r := rand.New(rand.NewPCG(uint64(i), 15))
 		var single, several int
 		for range n {
 			alone, _ := h.compare(t, r, 1, 0)
-			single += one(said(alone, func(v analysis.Verdict) bool { return v != analysis.TooFewRuns }))
+			single += one(anyVerdict(alone, func(v analysis.Verdict) bool { return v != analysis.TooFewRuns }))
 			six, _ := h.compare(t, r, 6, 0)
 			differs := func(v analysis.Verdict) bool { return v == analysis.Worse || v == analysis.Better }
-			several += one(said(six, differs))
+			several += one(anyVerdict(six, differs))
 		}
 		t.Logf("%-36s one run each %.1f %%, six %.1f %%", h, share(single, n), share(several, n))
 		if single > 0 || several > limit(n, 0.05) {
@@ -157,8 +159,8 @@ func TestRunsFalseAlarms(t *testing.T) {
 	}
 }
 
-// said reports whether any comparison has such a verdict.
-func said(c *analysis.Contrast, such func(analysis.Verdict) bool) bool {
+// anyVerdict reports whether any comparison has such a verdict.
+func anyVerdict(c *analysis.Contrast, such func(analysis.Verdict) bool) bool {
 	for _, m := range c.Metrics {
 		for _, row := range m.Rows {
 			for _, v := range []analysis.Values{row.Sides[1].Values, row.Sides[1].InRun} {
@@ -176,7 +178,7 @@ func said(c *analysis.Contrast, such func(analysis.Verdict) bool) bool {
 func TestRunsPower(t *testing.T) {
 	n := repetitions(40, 2000)
 	t.Logf("%d comparisons each of six runs a side, +5 %% in one cell; found by its values, and by its in-run ratio", n)
-	for i, h := range habits() {
+	for i, h := range runVariations() {
 		r := rand.New(rand.NewPCG(uint64(i), 16))
 		var values, ratios int
 		for range n {

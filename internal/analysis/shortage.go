@@ -32,8 +32,8 @@ func Decisive(plan bench.Plan, metrics []bench.Metric, at int) (least, blocks, c
 	return max(MinPairs, look(at).minPairs(1)), look(at).minPairs(comparisons), comparisons
 }
 
-// A shortage is the metrics that have too few pairs in the same cells.
-type shortage struct {
+// A pairShortage is the metrics that have too few pairs in the same cells.
+type pairShortage struct {
 	none    bool // no pair at all
 	cells   []int
 	metrics []bench.Metric
@@ -47,7 +47,7 @@ func (w *warner) fewPairs() {
 		for _, m := range s.metrics {
 			titles, names = append(titles, m.Title), append(names, m.Name)
 		}
-		blocks, hint := fmt.Sprintf("fewer than %d blocks, so there is no 95 %% interval", MinPairs), w.more(0, "")
+		blocks, hint := fmt.Sprintf("fewer than %d blocks, so there is no 95 %% interval", MinPairs), w.moreBlocks(0, "")
 		if s.none {
 			blocks, hint = "no block", "values are missing or have no ratio: see the other notes, and each trial with "+
 				"tare show "+w.Header.ID+" --trials"
@@ -60,17 +60,17 @@ func (w *warner) fewPairs() {
 
 // shortages groups the metrics with too few pairs by their cells. It leaves out metrics
 // without any value: the run does not measure them.
-func (w *warner) shortages() (all []*shortage) {
+func (w *warner) shortages() (all []*pairShortage) {
 	n := w.successes()
 	for _, m := range w.primary() {
 		for _, none := range []bool{false, true} {
-			cells := m.short(n, none)
+			cells := m.cellsShortOfPairs(n, none)
 			if len(cells) == 0 || !m.measured() {
 				continue
 			}
-			i := slices.IndexFunc(all, func(s *shortage) bool { return s.none == none && slices.Equal(s.cells, cells) })
+			i := slices.IndexFunc(all, func(s *pairShortage) bool { return s.none == none && slices.Equal(s.cells, cells) })
 			if i < 0 {
-				i, all = len(all), append(all, &shortage{none: none, cells: cells})
+				i, all = len(all), append(all, &pairShortage{none: none, cells: cells})
 			}
 			all[i].metrics = append(all[i].metrics, m.result.Metric)
 		}
@@ -78,9 +78,9 @@ func (w *warner) shortages() (all []*shortage) {
 	return all
 }
 
-// short lists the cells that have enough successful trials (n counts them), but too few
+// cellsShortOfPairs lists the cells that have enough successful trials (n counts them), but too few
 // pairs, or no pair at all.
-func (m *measure) short(n []int, none bool) (cells []int) {
+func (m *measure) cellsShortOfPairs(n []int, none bool) (cells []int) {
 	for i := range m.result.Conditions {
 		c := m.tables[i]
 		for _, e := range c.effects {

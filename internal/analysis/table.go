@@ -16,16 +16,16 @@ import (
 
 // A table holds the trials of a run that count, by cell and block.
 type table struct {
-	run    *bench.Run
-	cells  []bench.Cell
-	blocks []int        // numbers of the blocks that count, ascending
-	rows   []row        // one for each successful trial, in order of execution
-	groups []group      // the conditions, in the plan's order
-	role   []bench.Role // of each metric in this plan
-	trials Trials
-	failed []int  // per cell: trials without a value, warm-up apart
-	absent []bool // per cell: its engine cannot do what it asks for
-	look   look   // at the run
+	run         *bench.Run
+	cells       []bench.Cell
+	blocks      []int        // numbers of the blocks that count, ascending
+	rows        []row        // one for each successful trial, in order of execution
+	groups      []group      // the conditions, in the plan's order
+	role        []bench.Role // of each metric in this plan
+	trials      Trials
+	failed      []int  // per cell: trials without a value, warm-up apart
+	unsupported []bool // per cell: its engine cannot do what it asks for
+	look        look   // at the run
 }
 
 // A row is one successful trial.
@@ -55,7 +55,7 @@ func newTable(run *bench.Run) (*table, error) {
 	if t.role, err = roles(&run.Header); err != nil {
 		return nil, err
 	}
-	t.failed, t.absent = make([]int, len(t.cells)), make([]bool, len(t.cells))
+	t.failed, t.unsupported = make([]int, len(t.cells)), make([]bool, len(t.cells))
 	t.findBlocks()
 	for i := range run.Samples {
 		t.count(i)
@@ -141,9 +141,9 @@ func (t *table) findBlocks() {
 	t.blocks = slices.Sorted(maps.Keys(seen))
 }
 
-// whole counts the blocks that count and are complete: an interruption leaves the last
+// completeBlocks counts the blocks that count and are complete: an interruption leaves the last
 // block without some of its trials.
-func (t *table) whole() int {
+func (t *table) completeBlocks() int {
 	if t.run.End != nil {
 		return len(t.blocks)
 	}
@@ -185,7 +185,7 @@ func (t *table) count(i int) {
 		t.trials.Skipped++
 	case bench.Unsupported:
 		t.trials.Unsupported++
-		t.absent[s.Trial.Cell] = true
+		t.unsupported[s.Trial.Cell] = true
 	default:
 		t.trials.Failed++
 	}
@@ -214,15 +214,15 @@ func (t *table) column(metric int) [][]float64 {
 func numbers(x []float64) []float64 {
 	out := make([]float64, 0, len(x))
 	for _, v := range x {
-		if usable(v) {
+		if isUsable(v) {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// usable reports whether v is a number, and not so large that sums overflow.
-func usable(v float64) bool { return math.Abs(v) <= 1e300 }
+// isUsable reports whether v is a number, and not so large that sums overflow.
+func isUsable(v float64) bool { return math.Abs(v) <= 1e300 }
 
 // failures groups trials and parts that failed by cell, part, outcome and operation.
 func (t *table) failures() []Failure {
@@ -262,9 +262,9 @@ func (t *table) failures() []Failure {
 	return out
 }
 
-// each calls do for 0 to n-1, in parallel on all processors. The calls must not depend
+// parallel calls do for 0 to n-1, in parallel on all processors. The calls must not depend
 // on one another, and each must write its result to a place of its own.
-func each(n int, do func(i int)) {
+func parallel(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {

@@ -65,7 +65,7 @@ func warnings(t *table, r *Result, work []*measure, known []bench.Note) []bench.
 		w.incomplete, w.failed, w.noBaseline,
 		w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
 		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
-		w.drift, w.alike, w.bimodal, w.outliers,
+		w.drift, w.autocorrelation, w.bimodal, w.outliers,
 		w.steal, w.pressure, w.throttled, w.overhead,
 	} {
 		check()
@@ -113,10 +113,10 @@ func CellName(c *bench.Cell) string {
 	return c.Name + " (" + c.Condition + ")"
 }
 
-// more advises how to get a number of blocks; 0 = just more. It names --budget if the
+// moreBlocks advises how to get a number of blocks; 0 = just more. It names --budget if the
 // run stopped at its time limit, and --blocks otherwise. what says what the blocks are
 // for, such as " for ±3 %", where verdicts name other numbers of blocks.
-func (w *warner) more(blocks int, what string) string {
+func (w *warner) moreBlocks(blocks int, what string) string {
 	switch {
 	case w.Running:
 		return "wait until the run has ended"
@@ -124,7 +124,7 @@ func (w *warner) more(blocks int, what string) string {
 		return "finish the run" // another warning says how
 	case w.End.Reason == bench.StopAllFailed:
 		return "see the failures"
-	case blocks > tooMany*max(w.Blocks, MinPairs):
+	case blocks > maxBlockFactor*max(w.Blocks, MinPairs):
 		return fmt.Sprintf("at this noise level it takes about %s blocks%s: reduce the noise first (tare doctor)",
 			unit.Format(float64(roundUp(blocks)), unit.Count), what)
 	case w.End.Reason == bench.StopBudget && blocks > 0:
@@ -138,8 +138,8 @@ func (w *warner) more(blocks int, what string) string {
 	}
 }
 
-// tooMany limits the advice: nobody should run this many times the blocks of a run.
-const tooMany = 20
+// maxBlockFactor limits the advice: nobody should run this many times the blocks of a run.
+const maxBlockFactor = 20
 
 // roundUp rounds an estimate up to two digits.
 func roundUp(n int) int {
@@ -218,12 +218,12 @@ func (w *warner) fewSamples() {
 	all := w.successes()
 	for _, g := range w.table.groups {
 		for _, cell := range append(slices.Clone(g.cells), g.control) {
-			if cell < 0 || all[cell] >= MinPairs || w.table.absent[cell] {
+			if cell < 0 || all[cell] >= MinPairs || w.table.unsupported[cell] {
 				continue
 			}
 			cells = append(cells, cell)
 			if all[cell] > 0 && all[g.baseline] > 0 && w.Blocks < MinPairs { // there were too few blocks
-				hint = w.more(max(w.Header.Plan.MinBlocks, w.decisive()), "")
+				hint = w.moreBlocks(max(w.Header.Plan.MinBlocks, w.decisiveBlocks()), "")
 			}
 		}
 	}
@@ -234,9 +234,9 @@ func (w *warner) fewSamples() {
 	}
 }
 
-// decisive is the number of blocks from which a difference can be significant; if
+// decisiveBlocks is the number of blocks from which a difference can be significant; if
 // nothing is compared, the number from which a median has an interval.
-func (w *warner) decisive() int {
+func (w *warner) decisiveBlocks() int {
 	family := 1
 	for _, m := range w.primary() {
 		family = max(family, m.family)
@@ -298,7 +298,7 @@ func (w *warner) fewBlocks() {
 	if need := w.table.look.minPairs(family); most >= MinPairs && most < need {
 		w.add(CodeFewBlocks, fmt.Sprintf("%d pairs are too few: with %d comparisons no difference can be significant",
 			most, family),
-			w.more(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // not every block has a pair
+			w.moreBlocks(int(math.Ceil(float64(need*w.Blocks)/float64(most))), ""), "") // not every block has a pair
 	}
 }
 
@@ -346,7 +346,7 @@ func (w *warner) imprecise() {
 		if worst == nil || e.cmp.HalfWidth()/goal > worst.cmp.HalfWidth()/asked {
 			worst, of, asked = e, m, goal
 		}
-		need = max(need, pairsFor(e.d, math.Log1p(goal), confidence)*w.Blocks/max(1, len(e.d)))
+		need = max(need, pairsFor(e.diffs, math.Log1p(goal), confidence)*w.Blocks/max(1, len(e.diffs)))
 	})
 	if worst == nil {
 		return
@@ -357,7 +357,7 @@ func (w *warner) imprecise() {
 	}
 	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",
 		unit.FormatPercent(asked), unit.FormatPercent(worst.cmp.HalfWidth()), of.result.Metric.Title, w.name(worst.cell)),
-		w.more(min(need, maxBlocks), what), of.result.Metric.Name, worst.cell)
+		w.moreBlocks(min(need, maxBlocks), what), of.result.Metric.Name, worst.cell)
 }
 
 func (w *warner) disagree() {

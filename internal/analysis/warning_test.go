@@ -203,7 +203,7 @@ func TestWarnings(t *testing.T) {
 		}, []string{analysis.CodePartFailed}, "'tare run http' by itself", []int{1}},
 		{
 			"parts in another container than usual", 40,
-			parts(bench.PartOutcome{Part: "many", Outcome: bench.OK, Apart: &bench.Apart{With: []string{"many"}, Usual: []string{"few", "many"}}}),
+			parts(bench.PartOutcome{Part: "many", Outcome: bench.OK, Regrouped: &bench.Regrouping{With: []string{"many"}, Usual: []string{"few", "many"}}}),
 			[]string{analysis.CodePartApart},
 			"fix the failure",
 			[]int{0},
@@ -461,7 +461,7 @@ func TestHintsAreTrue(t *testing.T) {
 // that more blocks are advised only where they may help, and that nothing is said of
 // what no cell has a value of.
 func TestFewPairs(t *testing.T) {
-	shape := five(14)
+	shape := steadyRun(14)
 	for _, name := range []string{"rate", "p99", "size", "zero", "absent"} {
 		shape.Metrics = append(shape.Metrics, bench.Metric{Name: name, Title: "the " + name, Unit: "s", Role: bench.Primary, Scale: bench.Ratio})
 	}
@@ -501,7 +501,7 @@ func TestFewPairs(t *testing.T) {
 // TestNoBaseline checks that a cell whose baseline always fails, or one that was never
 // measured, is not called unclear, and that no time is advised which cannot help.
 func TestNoBaseline(t *testing.T) {
-	run := analysistest.Run(five(3))
+	run := analysistest.Run(steadyRun(3))
 	run.Header.Plan.Budget, run.End.Reason = 10*time.Second, bench.StopBudget
 	for i := range run.Samples {
 		switch s := &run.Samples[i]; s.Trial.Cell {
@@ -535,7 +535,7 @@ func TestNoBaseline(t *testing.T) {
 // TestFewSamplesHint checks that as many blocks are advised as a difference takes, not
 // as few as an interval does.
 func TestFewSamplesHint(t *testing.T) {
-	run := analysistest.Run(five(3))
+	run := analysistest.Run(steadyRun(3))
 	run.Header.Plan.MinBlocks = 1
 	_, need, _ := analysis.Decisive(run.Header.Plan, run.Header.Metrics, 1)
 	all := analyze(t, run).Warnings

@@ -36,9 +36,9 @@ type Config struct {
 // An App is tare on this machine. Several goroutines may use it, one run each: runs at
 // the same time disturb one another.
 type App struct {
-	config Config
-	state  string // for temporary data of runs; empty if nothing can be run
-	links  *links
+	config      Config
+	state       string // for temporary data of runs; empty if nothing can be run
+	connections *connections
 }
 
 // errNoState is the error of an App that is asked to run something before At.
@@ -53,18 +53,18 @@ func New(c Config) *App {
 		c.Token = func() (remote.Token, error) { return remote.Token{}, errNoToken }
 	}
 	if c.Observer == nil {
-		c.Observer = Nobody{}
+		c.Observer = NopObserver{}
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
-	return &App{config: c, links: newLinks(c)}
+	return &App{config: c, connections: newConnections(c)}
 }
 
 var errNoToken = errors.New("no token for other machines is set")
 
-// At returns the same App with a state directory, so that it can run: each run has a
+// WithState returns the same App with a state directory, so that it can run: each run has a
 // directory of its own in it, below "runs". The directory need not exist. It must be on
 // a file system that can be an overlay's upper layer.
-func (a *App) At(state string) (*App, error) {
+func (a *App) WithState(state string) (*App, error) {
 	state, err := filepath.Abs(state)
 	if err != nil {
 		return nil, err
@@ -78,42 +78,42 @@ func (a *App) At(state string) (*App, error) {
 }
 
 // Close ends the sessions with other machines.
-func (a *App) Close() { a.links.close() }
+func (a *App) Close() { a.connections.close() }
 
 // An Observer is told what happens while an App measures or cleans up. It is called by
 // one goroutine, and never while something is timed.
 type Observer interface {
-	// Begins comes before the first trial of a sitting.
-	Begins(s Sitting)
-	// Happened is told the events of a run.
-	Happened(e run.Event)
-	// Over comes after the last trial: the engines are closed next.
-	Over()
-	// Swept is told what a trial that failed had left, and what is removed now.
-	Swept(l bench.Leftover)
-	// Silent is told of an engine that cannot be asked what runs left behind.
-	Silent(engine string, why error)
+	// RunBegins comes before the first trial of a sitting.
+	RunBegins(s Session)
+	// OnEvent is told the events of a run.
+	OnEvent(e run.Event)
+	// RunOver comes after the last trial: the engines are closed next.
+	RunOver()
+	// Removed is told what a trial that failed had left, and what is removed now.
+	Removed(l bench.Leftover)
+	// EngineUnreachable is told of an engine that cannot be asked what runs left behind.
+	EngineUnreachable(engine string, why error)
 }
 
-// Nobody is an Observer that does nothing. Others embed it.
-type Nobody struct{}
+// NopObserver is an Observer that does nothing. Others embed it.
+type NopObserver struct{}
 
-var _ Observer = Nobody{}
+var _ Observer = NopObserver{}
 
-// Begins does nothing.
-func (Nobody) Begins(Sitting) {}
+// RunBegins does nothing.
+func (NopObserver) RunBegins(Session) {}
 
-// Happened does nothing.
-func (Nobody) Happened(run.Event) {}
+// OnEvent does nothing.
+func (NopObserver) OnEvent(run.Event) {}
 
-// Over does nothing.
-func (Nobody) Over() {}
+// RunOver does nothing.
+func (NopObserver) RunOver() {}
 
-// Swept does nothing.
-func (Nobody) Swept(bench.Leftover) {}
+// Removed does nothing.
+func (NopObserver) Removed(bench.Leftover) {}
 
-// Silent does nothing.
-func (Nobody) Silent(string, error) {}
+// EngineUnreachable does nothing.
+func (NopObserver) EngineUnreachable(string, error) {}
 
 // newRunID makes an ID that sorts by time and does not collide.
 func newRunID(now time.Time) string {

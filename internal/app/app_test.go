@@ -28,17 +28,17 @@ precision: off
 
 // watcher keeps what it is told, and interrupts the run after so many trials.
 type watcher struct {
-	app.Nobody
+	app.NopObserver
 	told      []string
 	trials    int
 	after     int // 0 = never
 	interrupt chan struct{}
 }
 
-func (w *watcher) Begins(s app.Sitting) { w.told = append(w.told, "begins "+s.Header.Plan.Name) }
-func (w *watcher) Over()                { w.told = append(w.told, "over") }
+func (w *watcher) RunBegins(s app.Session) { w.told = append(w.told, "begins "+s.Header.Plan.Name) }
+func (w *watcher) RunOver()                { w.told = append(w.told, "over") }
 
-func (w *watcher) Happened(e run.Event) {
+func (w *watcher) OnEvent(e run.Event) {
 	if _, ok := e.(run.TrialEnded); ok {
 		if w.trials++; w.trials == w.after {
 			close(w.interrupt)
@@ -61,7 +61,7 @@ func newAppFor(t *testing.T, w app.Observer) *app.App {
 		t.Fatal(err)
 	}
 	a := app.New(app.Config{Version: "test", Observer: w})
-	here, err := a.At(filepath.Join(dir, "state"))
+	here, err := a.WithState(filepath.Join(dir, "state"))
 	if err != nil {
 		t.Fatal(err)
 	}

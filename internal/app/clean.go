@@ -23,8 +23,8 @@ type Leftover struct {
 	engine  bench.Cleaner
 }
 
-// A Cleaning says what is to be removed.
-type Cleaning struct {
+// A CleanOptions says what is to be removed.
+type CleanOptions struct {
 	Runs   []string                                  // whole IDs; none = what every dead run left
 	DryRun bool                                      // only look
 	Stored func(ctx context.Context, id string) bool // whether a run is stored, or that is not known; nil = it is not
@@ -32,18 +32,18 @@ type Cleaning struct {
 
 // Clean removes what dead runs left on this machine, and returns it. Objects that the
 // error names stay. Found is nil, not just empty, if Clean could not look.
-func (a *App) Clean(ctx context.Context, c Cleaning) (found []Leftover, err error) {
+func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err error) {
 	dead, err := deadRuns(a.state)
 	defer release(dead)
 	if err != nil {
 		return nil, err
 	}
-	half, err := halfGone(a.state)
+	half, err := partiallyRemoved(a.state)
 	defer release(half)
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.toClean(ids(dead), c.Runs)
+	runs, err := a.selectDead(ids(dead), c.Runs)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (a *App) Clean(ctx context.Context, c Cleaning) (found []Leftover, err erro
 		}
 	}
 	if !c.DryRun {
-		removeHusks(a.state, a.config.Now())
+		removeUnclaimed(a.state, a.config.Now())
 	}
 	directories, dirErr := cleanDirectories(dead, c.DryRun)
 	if len(c.Runs) == 0 {
@@ -77,14 +77,14 @@ func (a *App) Clean(ctx context.Context, c Cleaning) (found []Leftover, err erro
 func (a *App) DeadRuns() ([]string, error) {
 	dead, err := deadRuns(a.state)
 	release(dead)
-	half, halfErr := halfGone(a.state)
+	half, halfErr := partiallyRemoved(a.state)
 	release(half)
 	return ids(slices.Concat(dead, half)), errors.Join(err, halfErr)
 }
 
-// toClean lists the dead runs or, of those named, the ones that are not under
+// selectDead lists the dead runs or, of those named, the ones that are not under
 // way here.
-func (a *App) toClean(dead, named []string) ([]string, error) {
+func (a *App) selectDead(dead, named []string) ([]string, error) {
 	if len(named) == 0 {
 		return dead, nil
 	}
@@ -107,7 +107,7 @@ func (a *App) toClean(dead, named []string) ([]string, error) {
 
 // unknownRun is the error of naming an unknown run: one that left nothing, has no
 // directory here, not even a half-deleted one, and is not stored.
-func (a *App) unknownRun(ctx context.Context, c Cleaning, half []string, found []Leftover) error {
+func (a *App) unknownRun(ctx context.Context, c CleanOptions, half []string, found []Leftover) error {
 	for _, id := range c.Runs {
 		_, err := os.Stat(a.runDir(id))
 		left := slices.Contains(half, id) || slices.ContainsFunc(found, func(l Leftover) bool { return l.Run == id })
@@ -123,7 +123,7 @@ func (a *App) unknownRun(ctx context.Context, c Cleaning, half []string, found [
 // is unasked if one of its engines cannot be asked. Then there is an error, and its
 // directory stays, because nothing else remembers its engines.
 func (a *App) leftovers(ctx context.Context, runs []string) (found []Leftover, unasked []string, err error) {
-	found, silent, err := a.leftoversWith(ctx, a.instancesOf(runs), runs)
+	found, silent, err := a.leftoversOf(ctx, a.instancesOf(runs), runs)
 	for _, id := range runs {
 		for _, used := range a.savedInstances(id) {
 			if why, ok := silent[used.Name]; ok {
@@ -138,35 +138,35 @@ func (a *App) leftovers(ctx context.Context, runs []string) (found []Leftover, u
 	return found, unasked, err
 }
 
-// leftoversWith asks some engines what is left of runs; silent are, by name, those
+// leftoversOf asks some engines what is left of runs; silent are, by name, those
 // that cannot be asked. They are asked at the same time, for some take their time, and
 // answer in their own order.
-func (a *App) leftoversWith(
+func (a *App) leftoversOf(
 	ctx context.Context, instances []Instance, runs []string,
 ) (found []Leftover, silent map[string]error, err error) {
 	isDead := func(id string) bool { return slices.Contains(runs, id) }
-	answers := make([]answer, len(instances))
+	answers := make([]leftoverAnswer, len(instances))
 	var asking sync.WaitGroup
 	for i, inst := range instances {
-		asking.Go(func() { answers[i] = a.ask(ctx, inst, isDead) })
+		asking.Go(func() { answers[i] = a.askLeftovers(ctx, inst, isDead) })
 	}
 	asking.Wait()
 	silent = map[string]error{}
 	for i, got := range answers {
-		found = append(found, got.left...)
+		found = append(found, got.leftovers...)
 		if errors.Is(got.err, bench.ErrUnsupported) {
 			silent[instances[i].Name] = got.err
-			a.config.Observer.Silent(instances[i].Name, got.err)
+			a.config.Observer.EngineUnreachable(instances[i].Name, got.err)
 			continue
 		}
 		err = errors.Join(err, got.err)
 	}
-	return groupsOnce(found), silent, err
+	return uniqueGroups(found), silent, err
 }
 
-// groupsOnce leaves out all but the last of what several engines know of: the control
+// uniqueGroups leaves out all but the last of what several engines know of: the control
 // group of a run has the containers of all in it, and goes after them.
-func groupsOnce(found []Leftover) (once []Leftover) {
+func uniqueGroups(found []Leftover) (once []Leftover) {
 	for i, l := range found {
 		same := func(o Leftover) bool { return o.Kind == l.Kind && o.ID == l.ID && o.Run == l.Run }
 		if l.Kind != "cgroup" || !slices.ContainsFunc(found[i+1:], same) {
@@ -176,42 +176,42 @@ func groupsOnce(found []Leftover) (once []Leftover) {
 	return once
 }
 
-// An answer is what an engine says is left. An error that wraps ErrUnsupported says
+// A leftoverAnswer is what an engine says is left. An error that wraps ErrUnsupported says
 // that it cannot be asked.
-type answer struct {
-	left []Leftover
-	err  error
+type leftoverAnswer struct {
+	leftovers []Leftover
+	err       error
 }
 
-// ask asks one engine.
-func (a *App) ask(ctx context.Context, inst Instance, isDead func(run string) bool) answer {
-	e, err := a.siteOf("clean").Engine(inst)
+// askLeftovers asks one engine.
+func (a *App) askLeftovers(ctx context.Context, inst Instance, isDead func(run string) bool) leftoverAnswer {
+	e, err := a.runSite("clean").Engine(inst)
 	if err != nil {
-		return answer{err: err}
+		return leftoverAnswer{err: err}
 	}
 	c, ok := bench.As[bench.Cleaner](e)
 	if !ok {
-		return answer{}
+		return leftoverAnswer{}
 	}
 	left, err := c.Leftovers(ctx, isDead)
 	if err != nil && !errors.Is(err, bench.ErrUnsupported) {
 		err = fmt.Errorf("ask %s what runs left behind: %w", inst.Name, err)
 	}
-	got := answer{err: err}
+	got := leftoverAnswer{err: err}
 	for _, l := range left {
-		got.left = append(got.left, Leftover{Leftover: l, engine: c})
+		got.leftovers = append(got.leftovers, Leftover{Leftover: l, engine: c})
 	}
 	return got
 }
 
-// sweep removes what a run of this process left behind in its engines although each trial
+// removeLeft removes what a run of this process left behind in its engines although each trial
 // cleaned up and the engines are closed: objects that a daemon was creating when it died.
-func (a *App) sweep(ctx context.Context, p *Planned, id string) error {
+func (a *App) removeLeft(ctx context.Context, p *Planned, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	found, _, err := a.leftoversWith(ctx, p.usedInstances(), []string{id})
+	found, _, err := a.leftoversOf(ctx, p.usedInstances(), []string{id})
 	for _, l := range found {
-		a.config.Observer.Swept(l.Leftover)
+		a.config.Observer.Removed(l.Leftover)
 	}
 	return errors.Join(err, removeLeftovers(ctx, found))
 }

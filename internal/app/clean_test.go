@@ -12,7 +12,7 @@ import (
 // What a dead run left is found and removed, once; where there is nothing that is no error.
 func TestClean(t *testing.T) {
 	const id, running = "20261122-000000-abcd", "20261122-000000-live"
-	a, err := New(Config{}).At(t.TempDir())
+	a, err := New(Config{}).WithState(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean := func(c Cleaning) (ours []string) {
+	clean := func(c CleanOptions) (ours []string) {
 		t.Helper()
 		found, err := a.Clean(t.Context(), c)
 		if err != nil || found == nil {
@@ -41,22 +41,22 @@ func TestClean(t *testing.T) {
 		}
 		return ours
 	}
-	for _, c := range []Cleaning{{Runs: []string{id}, DryRun: true}, {Runs: []string{id}}} {
+	for _, c := range []CleanOptions{{Runs: []string{id}, DryRun: true}, {Runs: []string{id}}} {
 		if ours := clean(c); !slices.Equal(ours, []string{id}) {
 			t.Errorf("%+v: of %q, want %s", c, ours, id)
 		}
 	}
 	isStored := func(context.Context, string) bool { return true }
-	if ours := clean(Cleaning{Runs: []string{id}, Stored: isStored}); len(ours) > 0 {
+	if ours := clean(CleanOptions{Runs: []string{id}, Stored: isStored}); len(ours) > 0 {
 		t.Errorf("again: of %q", ours)
 	}
 	for name, kind := range map[string]Kind{id: UnknownRun, "../x": BadRunID} {
 		var p *Problem
-		if found, err := a.Clean(t.Context(), Cleaning{Runs: []string{name}}); found != nil || !errors.As(err, &p) || p.Kind != kind {
+		if found, err := a.Clean(t.Context(), CleanOptions{Runs: []string{name}}); found != nil || !errors.As(err, &p) || p.Kind != kind {
 			t.Errorf("%s: %v, %v; want %s", name, found, err, kind)
 		}
 	}
-	if found, err := a.Clean(t.Context(), Cleaning{Runs: []string{running}}); found != nil || err == nil {
+	if found, err := a.Clean(t.Context(), CleanOptions{Runs: []string{running}}); found != nil || err == nil {
 		t.Errorf("a run that is under way: %v, %v", found, err)
 	}
 	if err := live.remove(); err != nil {
@@ -65,7 +65,7 @@ func TestClean(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(a.state, "runs")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if _, err := New(Config{}).Clean(t.Context(), Cleaning{}); !errors.Is(err, errNoState) {
+	if _, err := New(Config{}).Clean(t.Context(), CleanOptions{}); !errors.Is(err, errNoState) {
 		t.Errorf("without a state directory: %v", err)
 	}
 }

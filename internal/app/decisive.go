@@ -17,7 +17,7 @@ import (
 // comparisons is the most that the workload can have; metrics without values lower it.
 func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
 	least, need, comparisons := analysis.Decisive(p, metrics, 1)
-	fit := fitting(p, block)
+	fit := blocksInBudget(p, block)
 	have := min(p.MaxBlocks, fit)
 	if have >= need {
 		return nil
@@ -43,9 +43,9 @@ func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 	}
 }
 
-// fitting is how many blocks begin within the plan's budget, without the warm-up: at least
+// blocksInBudget is how many blocks begin within the plan's budget, without the warm-up: at least
 // one, and no limit if there is no budget or the time of a block is not known.
-func fitting(p bench.Plan, block time.Duration) int {
+func blocksInBudget(p bench.Plan, block time.Duration) int {
 	if p.Budget == 0 || block == 0 {
 		return math.MaxInt
 	}

@@ -25,18 +25,18 @@ type Diagnosis struct {
 	Host     bench.HostFacts `json:"host"`
 	Engines  []EngineState   `json:"engines"`
 	Findings []host.Finding  `json:"findings"`
-	Dead     []string        `json:"dead_runs"`
+	DeadRuns []string        `json:"dead_runs"`
 	Remote   string          `json:"remote,omitempty"` // the address of the machine, where it is another one
-	// Untried is why engines were only asked, and started no container.
-	Untried string `json:"untried,omitempty"`
+	// NotStartedWhy is why engines were only asked, and started no container.
+	NotStartedWhy string `json:"untried,omitempty"`
 }
 
 // EngineState says whether an engine can be used.
 type EngineState struct {
 	Name   string            `json:"name"`
 	Usable bool              `json:"usable"`
-	Sure   bool              `json:"sure"` // false where it could not be found out
-	Why    string            `json:"why,omitempty"`
+	Known  bool              `json:"sure"` // false where it could not be found out
+	Reason string            `json:"why,omitempty"`
 	Info   *bench.EngineInfo `json:"info,omitempty"`
 }
 
@@ -52,9 +52,9 @@ func (a *App) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	d.Findings = host.Examine(ctx, host.Examination{
 		Root: fsRoot, Facts: d.Host, Dirs: []string{existing(a.state)}, Watch: watchTime,
 	})
-	d.Findings = append(d.Findings, callsFinding())
+	d.Findings = append(d.Findings, syscallFinding())
 	dead, err := a.DeadRuns()
-	d.Dead = append([]string{}, dead...) // never null as JSON
+	d.DeadRuns = append([]string{}, dead...) // never null as JSON
 	return d, errors.Join(left, err)
 }
 
@@ -69,9 +69,9 @@ func (a *App) tryEngines(ctx context.Context, d *Diagnosis) (err error) {
 	id := newRunID(a.config.Now())
 	dir, err := a.newRunDir(id, Builtin())
 	if err != nil {
-		d.Untried = err.Error()
-		all, err := a.siteOf("doctor").Probe(ctx, Builtin())
-		d.Engines = statesOf(all)
+		d.NotStartedWhy = err.Error()
+		all, err := a.runSite("doctor").Probe(ctx, Builtin())
+		d.Engines = engineStates(all)
 		return err
 	}
 	engines := map[string]bench.Engine{}
@@ -85,17 +85,17 @@ func (a *App) tryEngines(ctx context.Context, d *Diagnosis) (err error) {
 			_ = os.Remove(directory) // another tare may have put something there
 		}
 	}()
-	all, err := a.siteOf(id).Probe(ctx, Builtin())
+	all, err := a.runSite(id).Probe(ctx, Builtin())
 	if err != nil {
 		return err
 	}
 	for i, e := range all {
 		if e.Err == nil { // the others have made nothing, and may not be closed by this user
 			engines[e.Name] = e.Engine
-			all[i].Err = try(ctx, e.Engine)
+			all[i].Err = tryContainer(ctx, e.Engine)
 		}
 	}
-	d.Engines = statesOf(all)
+	d.Engines = engineStates(all)
 	return ctx.Err()
 }
 
@@ -103,8 +103,8 @@ func (a *App) tryEngines(ctx context.Context, d *Diagnosis) (err error) {
 // engine waits for its image.
 const tryTime = 30 * time.Second
 
-// try runs a container that ends at once, and removes it.
-func try(ctx context.Context, e bench.Engine) (err error) {
+// tryContainer runs a container that ends at once, and removes it.
+func tryContainer(ctx context.Context, e bench.Engine) (err error) {
 	limited, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	spec := bench.Spec{Image: image.Agent, Argv: []string{agent.Path, "exit", "0"}}
@@ -132,11 +132,11 @@ func try(ctx context.Context, e bench.Engine) (err error) {
 
 // DiagnoseAt asks the machine at an address about itself.
 func (a *App) DiagnoseAt(ctx context.Context, address string) (*Diagnosis, error) {
-	there, err := a.links.to(address).Machine(ctx)
+	there, err := a.connections.to(address).Machine(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := &Diagnosis{Host: there.Host, Remote: address, Findings: []host.Finding{}, Dead: []string{}}
+	d := &Diagnosis{Host: there.Host, Remote: address, Findings: []host.Finding{}, DeadRuns: []string{}}
 	for _, w := range there.Warnings {
 		d.Findings = append(d.Findings, host.Finding{
 			Name: strings.TrimPrefix(w.Code, "host-"), Status: host.Disturb, Text: w.Text, Hint: w.Hint,
@@ -145,18 +145,18 @@ func (a *App) DiagnoseAt(ctx context.Context, address string) (*Diagnosis, error
 	lent := slices.DeleteFunc(remoteInstances(address, there.Engines), func(i Instance) bool {
 		return !slices.Contains(there.Engines, i.Name)
 	})
-	all, err := a.Site("doctor", "").Probe(ctx, lent)
-	d.Engines = statesOf(all)
+	all, err := a.EngineSite("doctor", "").Probe(ctx, lent)
+	d.Engines = engineStates(all)
 	return d, err
 }
 
-func statesOf(all []Probed) (out []EngineState) {
+func engineStates(all []Probed) (out []EngineState) {
 	for _, e := range all {
-		s := EngineState{Name: e.Name, Usable: e.Err == nil, Sure: e.Err == nil || errors.Is(e.Err, bench.ErrUnsupported)}
+		s := EngineState{Name: e.Name, Usable: e.Err == nil, Known: e.Err == nil || errors.Is(e.Err, bench.ErrUnsupported)}
 		if e.Err == nil {
 			s.Info = &e.Info
 		} else {
-			s.Why = e.Err.Error()
+			s.Reason = e.Err.Error()
 		}
 		out = append(out, s)
 	}

@@ -26,8 +26,8 @@ import (
 // probeTime is the longest time for asking one engine what it is.
 const probeTime = 10 * time.Second
 
-// A Site is where the engines of one run, or of one command, work.
-type Site struct {
+// An EngineSite is where the engines of one run, or of one command, work.
+type EngineSite struct {
 	Images *image.Library
 
 	run  string
@@ -35,14 +35,14 @@ type Site struct {
 	link func(address string) *remote.Link // to another machine
 }
 
-// Site returns a place for engines: what they make is called after run and lies in dir,
+// EngineSite returns a place for engines: what they make is called after run and lies in dir,
 // which may be empty if they make nothing.
-func (a *App) Site(run, dir string) *Site {
-	return &Site{run: run, dir: dir, Images: image.NewLibrary(dir), link: a.links.to}
+func (a *App) EngineSite(run, dir string) *EngineSite {
+	return &EngineSite{run: run, dir: dir, Images: image.NewLibrary(dir), link: a.connections.to}
 }
 
-// siteOf is the place of a run, or of what looks at runs.
-func (a *App) siteOf(run string) *Site { return a.Site(run, a.runDir(run)) }
+// runSite is the place of a run, or of what looks at runs.
+func (a *App) runSite(run string) *EngineSite { return a.EngineSite(run, a.runDir(run)) }
 
 // runDir is the directory of a run.
 func (a *App) runDir(id string) string { return filepath.Join(a.state, "runs", id) }
@@ -51,11 +51,11 @@ func (a *App) runDir(id string) string { return filepath.Join(a.state, "runs", i
 type driver struct {
 	name    string
 	options []string // that an instance may set
-	open    func(s *Site, name string, options map[string]string) bench.Engine
+	open    func(s *EngineSite, name string, options map[string]string) bench.Engine
 }
 
-// hasAll reports whether all of these are options that an instance may set.
-func (d driver) hasAll(options map[string]string) bool {
+// hasOptions reports whether all of these are options that an instance may set.
+func (d driver) hasOptions(options map[string]string) bool {
 	for name := range options {
 		if !slices.Contains(d.options, name) {
 			return false
@@ -67,34 +67,34 @@ func (d driver) hasAll(options map[string]string) bool {
 // drivers lists every kind of engine in the program.
 func drivers() []driver {
 	return []driver{
-		{"native", nil, func(s *Site, name string, _ map[string]string) bench.Engine {
+		{"native", nil, func(s *EngineSite, name string, _ map[string]string) bench.Engine {
 			return native.New(native.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images})
 		}},
-		{"floor", nil, func(s *Site, name string, _ map[string]string) bench.Engine {
+		{"floor", nil, func(s *EngineSite, name string, _ map[string]string) bench.Engine {
 			return floor.New(floor.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images})
 		}},
-		{"oci", []string{"binary"}, func(s *Site, name string, o map[string]string) bench.Engine {
+		{"oci", []string{"binary"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return oci.New(oci.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Binary: o["binary"]})
 		}},
-		{"docker", []string{"host"}, func(s *Site, name string, o map[string]string) bench.Engine {
+		{"docker", []string{"host"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return docker.New(docker.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Host: o["host"]})
 		}},
-		{"podman", []string{"host"}, func(s *Site, name string, o map[string]string) bench.Engine {
+		{"podman", []string{"host"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return podman.New(podman.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Host: o["host"]})
 		}},
-		{"containerd", []string{"address", "runtime", "snapshotter"}, func(s *Site, name string, o map[string]string) bench.Engine {
+		{"containerd", []string{"address", "runtime", "snapshotter"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return containerd.New(containerd.Config{
 				Name: name, Run: s.run, Dir: s.dir, Images: s.Images,
 				Address: o["address"], Runtime: o["runtime"], Snapshotter: o["snapshotter"],
 			})
 		}},
-		{"cri", []string{"endpoint", "handler", "pause"}, func(s *Site, name string, o map[string]string) bench.Engine {
+		{"cri", []string{"endpoint", "handler", "pause"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return cri.New(cri.Config{
 				Name: name, Run: s.run, Dir: s.dir, Images: s.Images,
 				Endpoint: o["endpoint"], RuntimeHandler: o["handler"], PauseImage: o["pause"],
 			})
 		}},
-		{RemoteDriver, []string{"at", "engine"}, func(s *Site, name string, o map[string]string) bench.Engine {
+		{RemoteDriver, []string{"at", "engine"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return remote.New(remote.Config{Name: name, Engine: cmp.Or(o["engine"], name), Link: s.link(o["at"])})
 		}},
 	}
@@ -120,10 +120,10 @@ func Builtin() []Instance {
 	}
 }
 
-// rank lists engines in the order in which an experiment that has room for a few
+// enginePreference lists engines in the order in which an experiment that has room for a few
 // takes them: those with a service, as people use them; then the runtimes under
 // them; then the kernel's own isolation.
-func rank() []string {
+func enginePreference() []string {
 	return []string{"docker", "podman", "containerd", "cri", "runc", "crun", "youki", "runsc", "floor"}
 }
 
@@ -151,7 +151,7 @@ func Names(all []Instance) []string {
 }
 
 // Engine makes the engine of an instance. Whether it can be used, its Probe says.
-func (s *Site) Engine(i Instance) (bench.Engine, error) {
+func (s *EngineSite) Engine(i Instance) (bench.Engine, error) {
 	for _, d := range drivers() {
 		if d.name != i.Driver {
 			continue
@@ -183,7 +183,7 @@ type Probed struct {
 
 // Probe asks all instances at the same time what they are. An error means that an
 // instance cannot exist, such as one with an unknown option.
-func (s *Site) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
+func (s *EngineSite) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
 	out := make([]Probed, len(all))
 	for i, inst := range all {
 		e, err := s.Engine(inst)
@@ -198,7 +198,7 @@ func (s *Site) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
 	for i := range out {
 		go func() {
 			out[i].Info, out[i].Err = out[i].Engine.Probe(ctx)
-			out[i].Err = slow(out[i].Err)
+			out[i].Err = explainTimeout(out[i].Err)
 			out[i].Info.Options = out[i].Instance.Options
 			done <- i
 		}()
@@ -209,8 +209,8 @@ func (s *Site) Probe(ctx context.Context, all []Instance) ([]Probed, error) {
 	return out, nil
 }
 
-// slow tells an engine that has not answered in time from one that cannot be used.
-func slow(err error) error {
+// explainTimeout tells an engine that has not answered in time from one that cannot be used.
+func explainTimeout(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: no answer within %v: try again when this machine, or the engine's daemon, is less busy", err,
 			probeTime)

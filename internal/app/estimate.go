@@ -15,10 +15,10 @@ import (
 // earlier runs that can be read there is no estimate.
 func ExpectedBlock(ctx context.Context, s bench.Store, plan bench.Plan) time.Duration {
 	took := map[string]time.Duration{}
-	_ = earlier(ctx, s, plan, took) // what it has found out until then is known
+	_ = earlierTrialTimes(ctx, s, plan, took) // what it has found out until then is known
 	var block time.Duration
 	for _, c := range plan.Cells {
-		d, ok := took[kindOfTrial(c)]
+		d, ok := took[durationClass(c)]
 		if !ok {
 			return 0
 		}
@@ -27,13 +27,13 @@ func ExpectedBlock(ctx context.Context, s bench.Store, plan bench.Plan) time.Dur
 	return block
 }
 
-// kindOfTrial is the same for cells whose trials take about as long: those of one
+// durationClass is the same for cells whose trials take about as long: those of one
 // engine with the same options.
-func kindOfTrial(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) }
+func durationClass(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) }
 
-// earlier fills in the median time of a trial by its kind, from the newest runs
+// earlierTrialTimes fills in the median time of a trial by its kind, from the newest runs
 // of this host with the plan's workload.
-func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
+func earlierTrialTimes(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
 	const looks = 5
 	facts, seen := host.Facts(fsRoot), 0
 	for r, err := range s.Runs(ctx) {
@@ -51,7 +51,7 @@ func earlier(ctx context.Context, s bench.Store, plan bench.Plan, took map[strin
 		byKind := map[string][]time.Duration{}
 		for _, sample := range stored.Samples {
 			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
-				kind := kindOfTrial(stored.Header.Plan.Cells[sample.Trial.Cell])
+				kind := durationClass(stored.Header.Plan.Cells[sample.Trial.Cell])
 				byKind[kind] = append(byKind[kind], sample.Elapsed)
 			}
 		}
@@ -71,5 +71,5 @@ func LongestRun(plan bench.Plan, block time.Duration) time.Duration {
 	if block == 0 {
 		return plan.Budget
 	}
-	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, fitting(plan, block)))
+	return block * time.Duration(plan.Warmup+min(plan.MaxBlocks, blocksInBudget(plan, block)))
 }

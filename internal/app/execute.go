@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/run"
 )
 
-// A Sitting is one sitting of a run: its beginning, or a resumption.
-type Sitting struct {
+// A Session is one sitting of a run: its beginning, or a resumption.
+type Session struct {
 	Header  bench.Header
 	Planned *Planned
 	Done    []bench.Sample // in earlier sittings
@@ -29,11 +29,11 @@ type Sitting struct {
 
 // execute measures with a directory and engines of the run's own, and leaves
 // nothing of them behind.
-func (a *App) execute(ctx context.Context, dir *runDir, s Sitting) error {
+func (a *App) execute(ctx context.Context, dir *runDir, s Session) error {
 	engines := s.Planned.engines()
 	client := s.Planned.client()
-	a.config.Observer.Begins(s)
-	s.machine.warm = warming(ctx, s.Planned.site.Images)
+	a.config.Observer.RunBegins(s)
+	s.machine.warmUp = warmUpProcess(ctx, s.Planned.engineSite.Images)
 	failed := false
 	var precision run.Precision
 	if !s.WasPrecise {
@@ -51,15 +51,15 @@ func (a *App) execute(ctx context.Context, dir *runDir, s Sitting) error {
 		Stopped:     a.config.Stopped,
 		Observe: func(e run.Event) {
 			failed = failed || hasFailed(e)
-			a.config.Observer.Happened(e)
+			a.config.Observer.OnEvent(e)
 		},
 		Command: command,
 	})
-	a.config.Observer.Over()
+	a.config.Observer.RunOver()
 	engines[clientName] = client
 	err := CloseEngines(ctx, engines)
 	if err == nil && failed {
-		err = a.sweep(ctx, s.Planned, s.Header.ID)
+		err = a.removeLeft(ctx, s.Planned, s.Header.ID)
 	}
 	if err != nil {
 		return errors.Join(runErr, leftBehind(err), dir.close())

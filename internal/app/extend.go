@@ -89,7 +89,7 @@ func extension(stored *bench.Run, more More) (*bench.Extension, error) {
 
 // TooFewMore warns of an extension that ends with too few blocks for its look to tell any
 // difference from chance, however large. Nil where there are enough.
-func TooFewMore(s Sitting) *bench.Warning {
+func TooFewMore(s Session) *bench.Warning {
 	plan := s.Header.Plan
 	_, need, comparisons := analysis.Decisive(plan, s.Header.Metrics, s.Look)
 	done := len(s.Done)/len(plan.Cells) - plan.Warmup

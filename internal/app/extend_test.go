@@ -88,11 +88,11 @@ func TestExtendInterrupted(t *testing.T) {
 
 // busy calls do while a trial is under way, once.
 type busy struct {
-	app.Nobody
+	app.NopObserver
 	do func()
 }
 
-func (b *busy) Happened(e run.Event) {
+func (b *busy) OnEvent(e run.Event) {
 	if _, ok := e.(run.TrialBegan); ok && b.do != nil {
 		do := b.do
 		b.do = nil

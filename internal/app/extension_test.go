@@ -72,21 +72,21 @@ func TestTooFewMore(t *testing.T) {
 		{More{Blocks: 1}, ""}, // 13 are enough for two comparisons at 0.125 %
 		{More{Budget: time.Hour}, ""},
 	} {
-		if w := TooFewMore(sitting(t, run, tt.more)); w != nil {
+		if w := TooFewMore(session(t, run, tt.more)); w != nil {
 			t.Errorf("%+v: %q → %q", tt.more, w.Text, w.Hint)
 		}
 	}
 	run.Samples = slices.DeleteFunc(run.Samples, func(s bench.Sample) bool { return s.Trial.Block >= 6 })
 	for _, more := range []More{{Blocks: 1}, {Budget: time.Nanosecond}} {
-		w := TooFewMore(sitting(t, run, more))
+		w := TooFewMore(session(t, run, more))
 		if w == nil || w.Hint != "--blocks 6, or more time" {
 			t.Errorf("%+v: %+v, want a warning that 6 blocks would do", more, w)
 		}
 	}
 }
 
-// sitting is what extending a run begins with.
-func sitting(t *testing.T, run *bench.Run, more More) Sitting {
+// session is what extending a run begins with.
+func session(t *testing.T, run *bench.Run, more More) Session {
 	t.Helper()
 	e, err := extension(run, more)
 	if err != nil {
@@ -94,7 +94,7 @@ func sitting(t *testing.T, run *bench.Run, more More) Sitting {
 	}
 	extended := *run
 	extended.Resumptions = []bench.Resumption{{Seq: len(run.Samples), Extension: e}}
-	return Sitting{Header: underLimits(&extended), Done: run.Samples, Look: extended.Looks(), ExtendedAt: extendedAt(&extended)}
+	return Session{Header: underLimits(&extended), Done: run.Samples, Look: extended.Looks(), ExtendedAt: extendedAt(&extended)}
 }
 
 // Who extends a run that was precise wants more than that; a run that was not still stops

@@ -35,7 +35,7 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 	}
 	switch {
 	case name == "" || len(found) == 0:
-		return "", cmp.Or(hidden, noRun(ctx, s, name))
+		return "", cmp.Or(hidden, runNotFound(ctx, s, name))
 	case len(found) == 1:
 		return found[0], nil
 	default:
@@ -49,7 +49,7 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 func newestRun(ctx context.Context, s bench.Store) (string, error) {
 	found, err := s.Find(ctx, "", 1)
 	if err == nil && len(found) == 0 {
-		return "", noRun(ctx, s, bench.LastRun)
+		return "", runNotFound(ctx, s, bench.LastRun)
 	}
 	if err == nil {
 		if _, err = HeaderOf(ctx, s, found[0]); err == nil {
@@ -63,8 +63,8 @@ func newestRun(ctx context.Context, s bench.Store) (string, error) {
 	}
 }
 
-// noRun is the error of looking for a run that is not among those stored.
-func noRun(ctx context.Context, s bench.Store, name string) error {
+// runNotFound is the error of looking for a run that is not among those stored.
+func runNotFound(ctx context.Context, s bench.Store, name string) error {
 	if newest, err := s.Find(ctx, "", 1); err == nil && len(newest) == 0 {
 		return &Problem{Kind: NoRuns, Err: errors.New("no runs yet")}
 	}

@@ -33,9 +33,9 @@ type Format struct {
 func Formats() []Format {
 	return []Format{
 		{"text", "print the report as text", false, writeText},
-		{"json", "print results and errors as JSON", false, unstyled(json.Write)},
-		{"csv", "print the report as CSV, one row for each cell and metric", true, unstyled(csv.Write)},
-		{"markdown", "print the report as Markdown", false, unstyled(markdown.Write)},
+		{"json", "print results and errors as JSON", false, withoutStyle(json.Write)},
+		{"csv", "print the report as CSV, one row for each cell and metric", true, withoutStyle(csv.Write)},
+		{"markdown", "print the report as Markdown", false, withoutStyle(markdown.Write)},
 	}
 }
 
@@ -48,8 +48,8 @@ func WriteFindings(w io.Writer, d *report.Document, s Style) error {
 	return text.WriteFindings(w, d, text.Options{Color: s.Color, Width: s.Width})
 }
 
-// unstyled is a format that looks the same everywhere.
-func unstyled(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
+// withoutStyle is a format that looks the same everywhere.
+func withoutStyle(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
 	return func(w io.Writer, d *report.Document, _ Style) error { return write(w, d) }
 }
 
@@ -65,12 +65,12 @@ func Exports() []Export {
 	return []Export{
 		{"record", "is JSON lines, which can be imported again (see docs/format.md)", record.WriteEvents},
 		{"json", "is the same as one JSON document", record.WriteDocument},
-		{"gobench", "is the input of benchstat", together(gobench.Write)},
+		{"gobench", "is the input of benchstat", collected(gobench.Write)},
 	}
 }
 
-// together gives all of a run to what needs all of it.
-func together(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2[record.Event, error]) error {
+// collected gives all of a run to what needs all of it.
+func collected(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2[record.Event, error]) error {
 	return func(w io.Writer, events iter.Seq2[record.Event, error]) error {
 		run, err := record.Collect(events)
 		if err != nil {

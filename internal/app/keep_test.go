@@ -194,7 +194,7 @@ func TestParseTime(t *testing.T) {
 // looking takes the lock from nobody.
 func TestUnderWay(t *testing.T) {
 	s := keeping(t, "a", "b", "c")
-	a, err := New(Config{}).At(t.TempDir())
+	a, err := New(Config{}).WithState(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

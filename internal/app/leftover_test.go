@@ -12,7 +12,7 @@ func TestGroupIsListedOnce(t *testing.T) {
 	l := func(engine, kind, run string) Leftover {
 		return Leftover{Leftover: bench.Leftover{Engine: engine, Kind: kind, Run: run, ID: "/tare/" + run}}
 	}
-	got := groupsOnce([]Leftover{
+	got := uniqueGroups([]Leftover{
 		l("floor", "cgroup", "a"), l("floor", "cgroup", "b"), l("runc", "container", "a"), l("docker", "container", "a"),
 		l("containerd", "cgroup", "a"),
 	})

@@ -22,7 +22,7 @@ func (a *App) Lend(offered []Instance, images []string) remote.Config {
 	return remote.Config{
 		Version: a.config.Version,
 		Machine: func(ctx context.Context) remote.Machine { return a.thisMachine(ctx, offered) },
-		Open:    func() (remote.Site, error) { return a.openLent(offered) },
+		Open:    func() (remote.EngineHost, error) { return a.openLending(offered) },
 		Permit:  func(spec bench.Spec) error { return permit(spec, images) },
 	}
 }
@@ -36,38 +36,38 @@ func (a *App) thisMachine(ctx context.Context, offered []Instance) remote.Machin
 	}
 }
 
-// lent is what one client works with. It has a directory like a run's, so that
+// lending is what one client works with. It has a directory like a run's, so that
 // 'tare clean' finds what is left where this process dies.
-type lent struct {
-	dir     *runDir
-	site    *Site
-	offered []Instance
+type lending struct {
+	dir        *runDir
+	engineSite *EngineSite
+	instances  []Instance
 }
 
-func (a *App) openLent(offered []Instance) (remote.Site, error) {
+func (a *App) openLending(offered []Instance) (remote.EngineHost, error) {
 	id := newRunID(a.config.Now())
 	dir, err := a.newRunDir(id, offered)
 	if err != nil {
 		return nil, err
 	}
-	return lent{dir, a.siteOf(id), offered}, nil
+	return lending{dir, a.runSite(id), offered}, nil
 }
 
-// Name implements remote.Site.
-func (l lent) Name() string { return l.dir.id }
+// Name implements remote.EngineHost.
+func (l lending) Name() string { return l.dir.id }
 
-// Engine implements remote.Site.
-func (l lent) Engine(name string) (bench.Engine, error) {
-	i := slices.IndexFunc(l.offered, func(i Instance) bool { return i.Name == name })
+// Engine implements remote.EngineHost.
+func (l lending) Engine(name string) (bench.Engine, error) {
+	i := slices.IndexFunc(l.instances, func(i Instance) bool { return i.Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("%w: engine %.80q is not served here; these are: %s", bench.ErrUnsupported, name,
-			strings.Join(Names(l.offered), ", "))
+			strings.Join(Names(l.instances), ", "))
 	}
-	return l.site.Engine(l.offered[i])
+	return l.engineSite.Engine(l.instances[i])
 }
 
-// Close implements remote.Site.
-func (l lent) Close() error { return l.dir.remove() }
+// Close implements remote.EngineHost.
+func (l lending) Close() error { return l.dir.remove() }
 
 // errForbidden is wrapped by what a server does not let clients do.
 var errForbidden = errors.New("this server does not allow it")
@@ -83,46 +83,46 @@ type permission func(spec bench.Spec, images []string) (refused string)
 func permissions() map[string]permission {
 	return map[string]permission{
 		"Image": func(spec bench.Spec, images []string) string {
-			return unless(own(spec) || slices.Contains(images, spec.Image), "image %.100q; --allow-image on that machine "+
+			return denyUnless(isOwnImage(spec) || slices.Contains(images, spec.Image), "image %.100q; --allow-image on that machine "+
 				"allows it", spec.Image)
 		},
 		"Argv": func(spec bench.Spec, _ []string) string {
-			allowed := !own(spec) || len(spec.Argv) == 0 || answers(spec.Argv)
-			return unless(allowed, "%.100q: clients may only start tare's network servers", strings.Join(spec.Argv, " "))
+			allowed := !isOwnImage(spec) || len(spec.Argv) == 0 || onlyAnswers(spec.Argv)
+			return denyUnless(allowed, "%.100q: clients may only start tare's network servers", strings.Join(spec.Argv, " "))
 		},
 		"Env": func(spec bench.Spec, _ []string) string {
-			return unless(!own(spec) || !slices.ContainsFunc(spec.Env, foreign), "environment variables for tare's own image")
+			return denyUnless(!isOwnImage(spec) || !slices.ContainsFunc(spec.Env, isForeignOption), "environment variables for tare's own image")
 		},
 		"Dir": func(spec bench.Spec, _ []string) string {
-			return unless(!own(spec) || spec.Dir == "", "a working directory for tare's own image")
+			return denyUnless(!isOwnImage(spec) || spec.Dir == "", "a working directory for tare's own image")
 		},
 		"Mounts": func(spec bench.Spec, _ []string) string {
-			return unless(len(spec.Mounts) == 0, "mounts of host files")
+			return denyUnless(len(spec.Mounts) == 0, "mounts of host files")
 		},
 		"Network": func(spec bench.Spec, _ []string) string {
-			return oneOf(spec.Network, "network", "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
+			return denyOther(spec.Network, "network", "none", "host", "bridge", "macvlan", "slirp4netns", "pasta")
 		},
 		"Reach": func(spec bench.Spec, _ []string) string {
-			return oneOf(spec.Reach, "reach", bench.ReachPublished, bench.ReachPeer)
+			return denyOther(spec.Reach, "reach", bench.ReachPublished, bench.ReachPeer)
 		},
 		"Ports": permitPorts,
 		"Storage": func(spec bench.Spec, _ []string) string {
-			return unless(spec.Storage == "", "storage %.80q", spec.Storage)
+			return denyUnless(spec.Storage == "", "storage %.80q", spec.Storage)
 		},
 		"Data": func(spec bench.Spec, _ []string) string {
-			return unless(spec.Data == "", "a data directory of the host")
+			return denyUnless(spec.Data == "", "a data directory of the host")
 		},
 		"DataName": func(spec bench.Spec, _ []string) string {
-			return unless(spec.DataName == "", "data that outlive their container")
+			return denyUnless(spec.DataName == "", "data that outlive their container")
 		},
 		"Limits":   permitLimits,
 		"Security": permitSecurity,
 		// Engines look programs up by these names.
 		"Runtime": func(spec bench.Spec, _ []string) string {
-			return oneOf(spec.Runtime, "runtime", "runc", "crun", "youki", "runsc", "io.containerd.runc.v2")
+			return denyOther(spec.Runtime, "runtime", "runc", "crun", "youki", "runsc", "io.containerd.runc.v2")
 		},
 		"Snapshotter": func(spec bench.Spec, _ []string) string {
-			return oneOf(spec.Snapshotter, "snapshotter", "overlayfs", "native")
+			return denyOther(spec.Snapshotter, "snapshotter", "overlayfs", "native")
 		},
 	}
 }
@@ -151,19 +151,19 @@ func forbidden(what string) error {
 	return fmt.Errorf("%w: %s (%w)", errForbidden, what, bench.ErrUnsupported)
 }
 
-// own reports whether a container is to be of tare's own image.
-func own(spec bench.Spec) bool { return spec.Image == "" || spec.Image == bench.AgentImage }
+// isOwnImage reports whether a container is to be of tare's own image.
+func isOwnImage(spec bench.Spec) bool { return spec.Image == "" || spec.Image == bench.AgentImage }
 
-func unless(allowed bool, format string, args ...any) string {
+func denyUnless(allowed bool, format string, args ...any) string {
 	if allowed {
 		return ""
 	}
 	return fmt.Sprintf(format, args...)
 }
 
-// oneOf allows words, and none.
-func oneOf(word, what string, allowed ...string) string {
-	return unless(word == "" || slices.Contains(allowed, word), "%s %.80q; allowed: %s",
+// denyOther allows words, and none.
+func denyOther(word, what string, allowed ...string) string {
+	return denyUnless(word == "" || slices.Contains(allowed, word), "%s %.80q; allowed: %s",
 		what, word, strings.Join(allowed, ", "))
 }
 
@@ -177,7 +177,7 @@ func permitPorts(spec bench.Spec, _ []string) string {
 		if p.Host != 0 && p.Host < firstFreePort {
 			return fmt.Sprintf("port %d of the host: use %d or higher", p.Host, firstFreePort)
 		}
-		if refused := oneOf(p.Protocol, "protocol", "tcp", "udp"); refused != "" {
+		if refused := denyOther(p.Protocol, "protocol", "tcp", "udp"); refused != "" {
 			return refused
 		}
 	}
@@ -187,7 +187,7 @@ func permitPorts(spec bench.Spec, _ []string) string {
 func permitLimits(spec bench.Spec, _ []string) string {
 	l := spec.Limits
 	lists := strings.Trim(l.CPUSet, "0123456789-,") == ""
-	return unless(l.CPUs >= 0 && l.Memory >= 0 && l.Pids >= 0 && lists, "invalid limits")
+	return denyUnless(l.CPUs >= 0 && l.Memory >= 0 && l.Pids >= 0 && lists, "invalid limits")
 }
 
 func permitSecurity(spec bench.Spec, _ []string) string {
@@ -195,12 +195,12 @@ func permitSecurity(spec bench.Spec, _ []string) string {
 	if s.Privileged {
 		return "privileged containers"
 	}
-	return oneOf(s.Seccomp, "seccomp", "unconfined", bench.SeccompDocker)
+	return denyOther(s.Seccomp, "seccomp", "unconfined", bench.SeccompDocker)
 }
 
-// answers reports whether argv is the agent with loads that only answer requests over
+// onlyAnswers reports whether argv is the agent with loads that only answer requests over
 // the network.
-func answers(argv []string) bool {
+func onlyAnswers(argv []string) bool {
 	if len(argv) < 3 || argv[0] != agent.Path || argv[1] != "load" {
 		return false
 	}
@@ -228,6 +228,6 @@ func freePort(text string) bool {
 // and start nothing, whatever their options.
 func answeringLoads() []string { return []string{"net-server"} }
 
-// foreign reports whether KEY=VALUE is not what answering loads are given: the
+// isForeignOption reports whether KEY=VALUE is not what answering loads are given: the
 // token by which they know their client.
-func foreign(kv string) bool { return !strings.HasPrefix(kv, "TARE_NET_TOKEN=") }
+func isForeignOption(kv string) bool { return !strings.HasPrefix(kv, "TARE_NET_TOKEN=") }

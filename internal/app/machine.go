@@ -19,10 +19,10 @@ import (
 
 // machine is this host, as a run needs it.
 type machine struct {
-	counters *host.Counters
-	washout  *host.Washout
-	warm     func()            // ends each washout; see warming
-	calls    *syscalls.Counter // nil where system calls are not counted
+	counters    *host.Counters
+	washout     *host.Washout
+	warmUp      func()            // ends each washout; see warming
+	callCounter *syscalls.Counter // nil where system calls are not counted
 }
 
 var _ run.Machine = machine{}
@@ -36,15 +36,15 @@ func openMachine() (machine, error) {
 	if err != nil {
 		return machine{}, errors.Join(err, c.Close())
 	}
-	return machine{counters: c, washout: w, warm: func() {}}, nil
+	return machine{counters: c, washout: w, warmUp: func() {}}, nil
 }
 
 // instruments are what watches each trial, the host's counters nearest to it.
 func (m machine) instruments() []bench.Instrument {
-	if m.calls == nil {
+	if m.callCounter == nil {
 		return []bench.Instrument{m.counters}
 	}
-	return []bench.Instrument{m.calls, m.counters}
+	return []bench.Instrument{m.callCounter, m.counters}
 }
 
 // Metrics are those of the instruments.
@@ -59,14 +59,14 @@ func (m machine) Metrics() (all []bench.Metric) {
 // what the counters and the noise floor are there to show.
 func (m machine) Settle(ctx context.Context, limit time.Duration) {
 	m.washout.Settle(ctx, limit)
-	m.warm()
+	m.warmUp()
 }
 
-// warming returns what starts one process that ends at once. What a trial finds
+// warmUpProcess returns what starts one process that ends at once. What a trial finds
 // in the processor's caches is otherwise what the trial before it left there,
 // which nothing that is compared decides: a plain process took 0.27 ms after
 // another one and 0.37 after docker (docs/decisions/008).
-func warming(ctx context.Context, images *image.Library) func() {
+func warmUpProcess(ctx context.Context, images *image.Library) func() {
 	img, err := images.Resolve(ctx, image.Agent)
 	if err != nil {
 		return func() {} // a trial that needs the image will fail and say so

@@ -17,7 +17,7 @@ type Options struct {
 	// Name is what the run is called, if anything: see CheckName.
 	Name string
 	// Create begins the run where it is kept, such as in a second place too; nil = in
-	// the store alone. See Both.
+	// the store alone. See Tee.
 	Create func(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error)
 	// Interrupt ends the run, once closed, after the trial in flight. Ending the
 	// context as well ends that trial too. Nil never interrupts.
@@ -28,7 +28,7 @@ type Options struct {
 // where the error has kept the run from beginning: then nothing is stored. How a run
 // that has begun ended, Conclude says. The App needs a state directory.
 func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options) (id string, err error) {
-	if p.site.dir != a.runDir(p.site.run) {
+	if p.engineSite.dir != a.runDir(p.engineSite.run) {
 		return "", errors.New("the plan was made for another state directory")
 	}
 	block := ExpectedBlock(ctx, s, p.Plan)
@@ -39,7 +39,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	notes := machine.countCalls(p)
 	defer machine.Close()
 	// What can fail before the first trial is done before the run exists.
-	dir, err := a.newRunDir(p.site.run, p.usedInstances())
+	dir, err := a.newRunDir(p.engineSite.run, p.usedInstances())
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +50,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	if err != nil {
 		return "", errors.Join(err, dir.remove())
 	}
-	err = a.execute(ctx, dir, Sitting{
+	err = a.execute(ctx, dir, Session{
 		Header: header, Planned: p, Block: block, Look: 1, writer: w, machine: machine, interrupt: o.Interrupt,
 	})
 	return header.ID, errors.Join(err, w.Close())
@@ -68,7 +68,7 @@ func begin(
 	}()
 	same, err := p.checkImages(ctx)
 	if err == nil {
-		err = p.refused(ctx, dir)
+		err = p.refusedCells(ctx, dir)
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func begin(
 func (a *App) header(ctx context.Context, p *Planned, m machine) bench.Header {
 	facts := host.Facts(fsRoot)
 	h := bench.Header{
-		ID: p.site.run, Tool: a.config.Version, Began: a.config.Now().UTC(),
+		ID: p.engineSite.run, Tool: a.config.Version, Began: a.config.Now().UTC(),
 		Plan:     p.Plan,
 		Schedule: schedule.Blocks(p.Plan),
 		Metrics:  append(p.Workload.Metrics(), m.Metrics()...),
@@ -96,13 +96,13 @@ func (a *App) header(ctx context.Context, p *Planned, m machine) bench.Header {
 	for _, e := range p.Used() {
 		h.Engines = append(h.Engines, e.Info)
 	}
-	h.Warnings = append(h.Warnings, a.farWarnings(ctx, p)...)
+	h.Warnings = append(h.Warnings, a.remoteWarnings(ctx, p)...)
 	return h
 }
 
-// Omitted says which engines an experiment that takes only a few did not take, and how to
+// OmittedEngines says which engines an experiment that takes only a few did not take, and how to
 // ask for them; it is empty where it took all.
-func Omitted(p bench.Plan) string {
+func OmittedEngines(p bench.Plan) string {
 	if len(p.LeftOut) == 0 {
 		return ""
 	}
@@ -116,24 +116,24 @@ func Omitted(p bench.Plan) string {
 		strings.Join(p.LeftOut, ", "), strings.Join(in, ","), p.LeftOut[0])
 }
 
-// Both appends to two places. The first is the one that counts: the second never has
+// Tee appends to two places. The first is the one that counts: the second never has
 // what it lacks.
-func Both(first, second bench.RunWriter) bench.RunWriter { return bothWriters{first, second} }
+func Tee(first, second bench.RunWriter) bench.RunWriter { return teeWriter{first, second} }
 
-type bothWriters struct{ first, second bench.RunWriter }
+type teeWriter struct{ first, second bench.RunWriter }
 
-func (b bothWriters) Append(ctx context.Context, s bench.Sample) error {
+func (b teeWriter) Append(ctx context.Context, s bench.Sample) error {
 	if err := b.first.Append(ctx, s); err != nil {
 		return err
 	}
 	return b.second.Append(ctx, s)
 }
 
-func (b bothWriters) Finish(ctx context.Context, e bench.End) error {
+func (b teeWriter) Finish(ctx context.Context, e bench.End) error {
 	if err := b.first.Finish(ctx, e); err != nil {
 		return err
 	}
 	return b.second.Finish(ctx, e)
 }
 
-func (b bothWriters) Close() error { return errors.Join(b.first.Close(), b.second.Close()) }
+func (b teeWriter) Close() error { return errors.Join(b.first.Close(), b.second.Close()) }

@@ -29,7 +29,7 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 		e := enginetest.NewFake(enginetest.FakeConfig{Name: "fake"})
 		p := &Planned{
 			Plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
-			Probed: []Probed{{Instance: Instance{Name: "fake"}, Engine: e}}, Workload: lifecycle.New(), site: new(Site),
+			Probed: []Probed{{Instance: Instance{Name: "fake"}, Engine: e}}, Workload: lifecycle.New(), engineSite: new(EngineSite),
 		}
 		if _, err := begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), o); err == nil {
 			t.Errorf("%s refuses, and the run begins", what)
@@ -42,11 +42,11 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 
 // An engine that has not answered is told as slow, and stays one about which nothing is known.
 func TestSlowEngine(t *testing.T) {
-	err := slow(fmt.Errorf("docker: version: %w", context.DeadlineExceeded))
+	err := explainTimeout(fmt.Errorf("docker: version: %w", context.DeadlineExceeded))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 10s: try again") {
 		t.Errorf("slow = %v, want what was asked, for how long, and what to do", err)
 	}
-	if other := errors.New("another"); slow(other) != other || slow(nil) != nil {
+	if other := errors.New("another"); explainTimeout(other) != other || explainTimeout(nil) != nil {
 		t.Error("another error is changed")
 	}
 }

@@ -30,23 +30,23 @@ func nothingMeasured(r *bench.Run) bool {
 func outcomeOf(r *bench.Run) error {
 	switch {
 	case nothingMeasured(r):
-		return nothing(r)
+		return nothingMeasuredReason(r)
 	case FailedTrials(r) > 0, slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.PartFailed() }):
 		return ErrTrialsFailed
 	default:
-		return groundless(r)
+		return baselineUnusable(r)
 	}
 }
 
-// refused is the error of a plan if no cell of it can run here, as far as that is known
+// refusedCells is the error of a plan if no cell of it can run here, as far as that is known
 // before the run; nil if one can. A plan with hooks is not refused: they may provide what
 // is missing.
-func (p *Planned) refused(ctx context.Context, dir string) error {
+func (p *Planned) refusedCells(ctx context.Context, dir string) error {
 	if len(p.Plan.Hooks) > 0 {
 		return nil
 	}
 	why := run.Refused(ctx, run.Options{
-		Header: bench.Header{ID: p.site.run, Plan: p.Plan}, Workload: p.Workload,
+		Header: bench.Header{ID: p.engineSite.run, Plan: p.Plan}, Workload: p.Workload,
 		Engines: p.engines(), Client: p.client(), Dir: dir,
 	})
 	if why == nil {
@@ -70,9 +70,9 @@ func (p *Planned) refused(ctx context.Context, dir string) error {
 	return &Problem{Kind: NothingPossible, Err: &unsupported{text}}
 }
 
-// groundless is the error of a run that compared nothing because no trial of a baseline
+// baselineUnusable is the error of a run that compared nothing because no trial of a baseline
 // succeeded; nil if one did.
-func groundless(r *bench.Run) error {
+func baselineUnusable(r *bench.Run) error {
 	without := -1
 	for i, s := range r.Samples {
 		switch cell := r.Header.Plan.Cells[s.Trial.Cell]; {
@@ -90,9 +90,9 @@ func groundless(r *bench.Run) error {
 	return &Problem{Kind: NothingCompared, Err: &unsupported{text}, Run: r.Header.ID}
 }
 
-// nothing is the error of a run that measured nothing. It has the first reason; the
+// nothingMeasuredReason is the error of a run that measured nothing. It has the first reason; the
 // report has the others.
-func nothing(r *bench.Run) error {
+func nothingMeasuredReason(r *bench.Run) error {
 	s, none := firstFailure(r)
 	if none {
 		text := fmt.Sprintf("run %s measured nothing, and is not kept: %s", r.Header.ID, whyFailed(r, s))

@@ -25,11 +25,11 @@ func (p *Planned) checkImages(ctx context.Context) ([]bench.Warning, error) {
 	names := map[string][]string{} // by digest
 	for _, c := range p.Plan.Cells {
 		ref := c.Spec.Image
-		if ref == "" || slices.Contains(refs, ref) || p.isElsewhere(c.Engine) {
+		if ref == "" || slices.Contains(refs, ref) || p.hasOwnImages(c.Engine) {
 			continue
 		}
 		refs = append(refs, ref)
-		img, err := p.site.Images.Resolve(ctx, ref)
+		img, err := p.engineSite.Images.Resolve(ctx, ref)
 		switch {
 		case errors.Is(err, image.ErrForeign):
 			errs = append(errs, p.checkStored(ctx, ref))
@@ -68,21 +68,21 @@ func (p *Planned) checkStored(ctx context.Context, ref string) error {
 		return nil
 	}
 	err := errors.Join(errs...)
-	if meant := p.meant(ctx, ref); meant != "" {
+	if meant := p.intendedImage(ctx, ref); meant != "" {
 		err = &Problem{Kind: NoImage, Err: err, Names: []string{meant}}
 	}
 	return err
 }
 
-// meant is the image that was probably meant in place of a missing one: the same with its
+// intendedImage is the image that was probably meant in place of a missing one: the same with its
 // kind spelt correctly, or the host's program of that name. Empty if there is none.
-func (p *Planned) meant(ctx context.Context, ref string) string {
-	if meant, ok := image.Meant(ref); ok {
+func (p *Planned) intendedImage(ctx context.Context, ref string) string {
+	if meant, ok := image.Intended(ref); ok {
 		return meant
 	}
 	program, _, _ := strings.Cut(path.Base(ref), ":")
 	meant := "host:" + program
-	if _, err := p.site.Images.Resolve(ctx, meant); err != nil {
+	if _, err := p.engineSite.Images.Resolve(ctx, meant); err != nil {
 		return ""
 	}
 	return meant
@@ -125,7 +125,7 @@ func (p *Planned) nameOnlyImage() {
 // not exist, or that tare does not understand, is a Problem.
 func ImageProblem(ref string, err error) error {
 	var dial *net.OpError
-	var misspelt image.Misspelt
+	var misspelt image.MisspeltError
 	kind, name, _ := strings.Cut(ref, ":")
 	switch {
 	case kind == "docker" && errors.As(err, &dial):
@@ -158,8 +158,8 @@ func sameImage(digest string, names []string) bench.Warning {
 	}
 }
 
-// isElsewhere reports whether an engine finds its images elsewhere, or needs none.
-func (p *Planned) isElsewhere(engine string) bool {
+// hasOwnImages reports whether an engine finds its images elsewhere, or needs none.
+func (p *Planned) hasOwnImages(engine string) bool {
 	return slices.ContainsFunc(p.Probed, func(e Probed) bool {
 		return e.Name == engine && (e.Driver == RemoteDriver || e.Driver == "native")
 	})

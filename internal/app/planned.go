@@ -18,8 +18,8 @@ type Planned struct {
 	Workload bench.Workload
 	Probed   []Probed // engines that it uses; all, where it takes what is found
 
-	instances []Instance // all that it may use
-	site      *Site      // where the engines work
+	instances  []Instance  // all that it may use
+	engineSite *EngineSite // where the engines work
 }
 
 // Plan expands an experiment for this machine or, where an address is given, for the
@@ -27,9 +27,9 @@ type Planned struct {
 // only its options contradict one another, there is a plan beside it. Whether the engines
 // can be used, Usable says.
 func (a *App) Plan(ctx context.Context, e *experiment.Experiment, address string) (*Planned, error) {
-	p := &Planned{site: a.Site("plan", "")}
+	p := &Planned{engineSite: a.EngineSite("plan", "")}
 	if a.state != "" {
-		p.site = a.siteOf(newRunID(a.config.Now()))
+		p.engineSite = a.runSite(newRunID(a.config.Now()))
 	}
 	var err error
 	if p.instances, err = a.instancesAt(ctx, address, e.Instances()); err != nil {
@@ -48,12 +48,12 @@ func (a *App) Plan(ctx context.Context, e *experiment.Experiment, address string
 func (p *Planned) expand(ctx context.Context, e *experiment.Experiment) error {
 	able := knownDrivers(p.instances)
 	var unasked error
-	k := known()
+	k := knownNames()
 	k.Found = func() []string {
 		if p.Probed == nil {
-			p.Probed, unasked = p.site.Probe(ctx, able)
+			p.Probed, unasked = p.engineSite.Probe(ctx, able)
 		}
-		return p.found()
+		return p.usableEngines()
 	}
 	var err error
 	p.Plan, err = e.Plan(k, randomSeed())
@@ -63,7 +63,7 @@ func (p *Planned) expand(ctx context.Context, e *experiment.Experiment) error {
 	case err != nil:
 		return &Problem{Kind: BadPlan, Err: err}
 	case p.Probed == nil:
-		p.Probed, err = p.site.Probe(ctx, slices.DeleteFunc(able, func(i Instance) bool { return !p.names(i.Name) }))
+		p.Probed, err = p.engineSite.Probe(ctx, slices.DeleteFunc(able, func(i Instance) bool { return !p.namesEngine(i.Name) }))
 	}
 	return err
 }
@@ -76,13 +76,13 @@ func randomSeed() uint64 { return rand.Uint64N(1_000_000) }
 // experiment's own check says so, with the place.
 func knownDrivers(all []Instance) []Instance {
 	return slices.DeleteFunc(slices.Clone(all), func(i Instance) bool {
-		return !slices.ContainsFunc(drivers(), func(d driver) bool { return d.name == i.Driver && d.hasAll(i.Options) })
+		return !slices.ContainsFunc(drivers(), func(d driver) bool { return d.name == i.Driver && d.hasOptions(i.Options) })
 	})
 }
 
 // replan holds a stored plan to the engines of this machine.
-func (a *App) replan(ctx context.Context, plan bench.Plan, declared []Instance, s *Site) (*Planned, error) {
-	p := &Planned{Plan: plan, Workload: workloadNamed(plan.Workload), instances: declared, site: s}
+func (a *App) replan(ctx context.Context, plan bench.Plan, declared []Instance, s *EngineSite) (*Planned, error) {
+	p := &Planned{Plan: plan, Workload: workloadNamed(plan.Workload), instances: declared, engineSite: s}
 	if p.Workload == nil {
 		return nil, fmt.Errorf("this version of tare has no workload %q", plan.Workload)
 	}
@@ -121,8 +121,8 @@ func (p *Planned) checkParams() error {
 	return &Problem{Kind: BadPlan, Err: first}
 }
 
-// found lists the engines that can be used here, of those that were asked.
-func (p *Planned) found() (usable []string) {
+// usableEngines lists the engines that can be used here, of those that were asked.
+func (p *Planned) usableEngines() (usable []string) {
 	for _, e := range p.Probed {
 		if e.Err == nil {
 			usable = append(usable, e.Name)
@@ -131,8 +131,8 @@ func (p *Planned) found() (usable []string) {
 	return usable
 }
 
-// names says whether a cell of the plan names an engine.
-func (p *Planned) names(engine string) bool {
+// namesEngine says whether a cell of the plan names an engine.
+func (p *Planned) namesEngine(engine string) bool {
 	return slices.ContainsFunc(p.Plan.Cells, func(c bench.Cell) bool { return c.Engine == engine })
 }
 
@@ -150,12 +150,12 @@ const clientName = "load generator"
 
 // client makes the engine of load generators.
 func (p *Planned) client() bench.Engine {
-	return native.New(native.Config{Name: clientName, Run: p.site.run, Dir: p.site.dir, Images: p.site.Images})
+	return native.New(native.Config{Name: clientName, Run: p.engineSite.run, Dir: p.engineSite.dir, Images: p.engineSite.Images})
 }
 
 // Used lists the engines that the plan's cells name.
 func (p *Planned) Used() []Probed {
-	return slices.DeleteFunc(slices.Clone(p.Probed), func(e Probed) bool { return !p.names(e.Name) })
+	return slices.DeleteFunc(slices.Clone(p.Probed), func(e Probed) bool { return !p.namesEngine(e.Name) })
 }
 
 // usedInstances are the engines that the plan uses.
@@ -179,8 +179,8 @@ func (p *Planned) Usable(ctx context.Context) error {
 		return nil
 	}
 	all := *p
-	all.Probed, _ = p.site.Probe(ctx, knownDrivers(p.instances)) // which others can be used
-	return &Problem{Kind: Unusable, Err: errors.Join(errs...), Names: all.found()}
+	all.Probed, _ = p.engineSite.Probe(ctx, knownDrivers(p.instances)) // which others can be used
+	return &Problem{Kind: Unusable, Err: errors.Join(errs...), Names: all.usableEngines()}
 }
 
 // LeftOut lists the engines that a run over all engines skips because they cannot be used.

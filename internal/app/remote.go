@@ -23,18 +23,20 @@ const (
 	RemotePort = "8273"
 )
 
-// links are the connections of an App to other machines.
-type links struct {
+// connections are the connections of an App to other machines.
+type connections struct {
 	config Config
 
 	mu  sync.Mutex
 	all map[string]*far.Link
 }
 
-func newLinks(c Config) *links { return &links{config: c, all: map[string]*far.Link{}} }
+func newConnections(c Config) *connections {
+	return &connections{config: c, all: map[string]*far.Link{}}
+}
 
 // to returns the link to a machine, one for all of its engines.
-func (l *links) to(address string) *far.Link {
+func (l *connections) to(address string) *far.Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all[address] == nil {
@@ -43,7 +45,7 @@ func (l *links) to(address string) *far.Link {
 	return l.all[address]
 }
 
-func (l *links) target(address string) (remote.Target, error) {
+func (l *connections) target(address string) (remote.Target, error) {
 	if address == "" {
 		return remote.Target{}, &Problem{Kind: NoAddress, Err: errors.New("an engine on another machine needs an address")}
 	}
@@ -52,7 +54,7 @@ func (l *links) target(address string) (remote.Target, error) {
 }
 
 // close ends the sessions; the servers remove what is left of them.
-func (l *links) close() {
+func (l *connections) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, link := range l.all {
@@ -79,11 +81,11 @@ func (a *App) instancesAt(ctx context.Context, address string, declared []Instan
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
 	defer cancel()
-	there, err := a.links.to(address).Machine(ctx)
+	there, err := a.connections.to(address).Machine(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if declared, err = movedTo(address, declared); err != nil {
+	if declared, err = onRemote(address, declared); err != nil {
 		return nil, err
 	}
 	return WithDeclared(remoteInstances(address, there.Engines), declared), nil
@@ -105,9 +107,9 @@ func remoteInstances(address string, offered []string) []Instance {
 	return out
 }
 
-// movedTo takes declared engines to another machine. Their options would be
+// onRemote takes declared engines to another machine. Their options would be
 // about this one.
-func movedTo(address string, declared []Instance) ([]Instance, error) {
+func onRemote(address string, declared []Instance) ([]Instance, error) {
 	// --engine names some of the built-in engines with their options.
 	declared = slices.DeleteFunc(slices.Clone(declared), func(d Instance) bool {
 		return slices.ContainsFunc(Builtin(), func(b Instance) bool {
@@ -128,8 +130,8 @@ func movedTo(address string, declared []Instance) ([]Instance, error) {
 	return declared, nil
 }
 
-// farWarnings are what disturbs measurements on the other machines of a plan.
-func (a *App) farWarnings(ctx context.Context, p *Planned) []bench.Warning {
+// remoteWarnings are what disturbs measurements on the other machines of a plan.
+func (a *App) remoteWarnings(ctx context.Context, p *Planned) []bench.Warning {
 	var out []bench.Warning
 	var asked []string
 	for _, e := range p.Used() {
@@ -138,7 +140,7 @@ func (a *App) farWarnings(ctx context.Context, p *Planned) []bench.Warning {
 			continue
 		}
 		asked = append(asked, at)
-		there, err := a.links.to(at).Machine(ctx)
+		there, err := a.connections.to(at).Machine(ctx)
 		if err != nil {
 			continue // it has answered a moment ago: its trials will tell
 		}

@@ -31,12 +31,12 @@ func (a *App) takeUp(
 	}
 	resumed := *stored
 	resumed.Resumptions = append(slices.Clone(stored.Resumptions), again)
-	sitting, err := a.retake(ctx, &resumed, a.siteOf(id))
+	session, err := a.resumeRun(ctx, &resumed, a.runSite(id))
 	if err != nil {
 		return "", err
 	}
-	defer sitting.machine.Close()
-	dir, err := a.newRunDir(id, sitting.Planned.usedInstances())
+	defer session.machine.Close()
+	dir, err := a.newRunDir(id, session.Planned.usedInstances())
 	if err != nil {
 		return "", err
 	}
@@ -44,14 +44,14 @@ func (a *App) takeUp(
 	if err != nil {
 		return "", errors.Join(err, dir.remove())
 	}
-	sitting.writer, sitting.interrupt = w, o.Interrupt
-	err = a.execute(ctx, dir, sitting)
+	session.writer, session.interrupt = w, o.Interrupt
+	err = a.execute(ctx, dir, session)
 	return id, errors.Join(err, w.Close())
 }
 
-// retake gets ready to go on with a stored run: with the engines that it
+// resumeRun gets ready to go on with a stored run: with the engines that it
 // declared, measuring the same quantities.
-func (a *App) retake(ctx context.Context, stored *bench.Run, s *Site) (Sitting, error) {
+func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (Session, error) {
 	var declared []Instance
 	for _, e := range stored.Header.Engines {
 		declared = append(declared, Instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
@@ -61,21 +61,21 @@ func (a *App) retake(ctx context.Context, stored *bench.Run, s *Site) (Sitting, 
 		err = p.Usable(ctx)
 	}
 	if err != nil {
-		return Sitting{}, err
+		return Session{}, err
 	}
 	m, err := openMachine()
 	if err != nil {
-		return Sitting{}, err
+		return Session{}, err
 	}
 	err = sameMetrics(stored.Header.Metrics, append(p.Workload.Metrics(), m.Metrics()...))
 	if err == nil {
-		err = m.countAgain(p, stored.Header.Warnings)
+		err = m.resumeCounting(p, stored.Header.Warnings)
 	}
 	if err != nil {
 		m.Close()
-		return Sitting{}, err
+		return Session{}, err
 	}
-	return Sitting{
+	return Session{
 		Header: underLimits(stored), Planned: p, Done: stored.Samples,
 		Look: stored.Looks(), ExtendedAt: extendedAt(stored), WasPrecise: wasPrecise(stored), machine: m,
 	}, nil
@@ -137,7 +137,7 @@ func (a *App) cleanDead(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.toClean(ids(dead), []string{id}); err != nil {
+	if _, err := a.selectDead(ids(dead), []string{id}); err != nil {
 		return err
 	}
 	found, _, err := a.leftovers(ctx, []string{id})

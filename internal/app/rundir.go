@@ -17,12 +17,12 @@ import (
 
 const (
 	lockName = "lock"
-	// nameless begins the name of a directory that is not a run's yet.
-	nameless = ".new-"
-	// young is how old such a directory is at most while somebody makes it.
-	young = time.Minute
-	// gone begins the name of a directory that is deleted; the run's ID follows.
-	gone = ".gone-"
+	// unclaimedPrefix begins the name of a directory that is not a run's yet.
+	unclaimedPrefix = ".new-"
+	// unclaimedAge is how old such a directory is at most while somebody makes it.
+	unclaimedAge = time.Minute
+	// removingPrefix begins the name of a directory that is deleted; the run's ID follows.
+	removingPrefix = ".gone-"
 )
 
 // runDir is the private directory of a run, locked by who has it: the run's
@@ -53,10 +53,10 @@ func (a *App) newRunDir(id string, engines []Instance) (*runDir, error) {
 // one; and two that begin the same run cannot both have it.
 func makeRunDir(state, id string) (*runDir, error) {
 	runs := filepath.Join(state, "runs")
-	if err := makePassable(runs); err != nil {
+	if err := mkdirTraversable(runs); err != nil {
 		return nil, fmt.Errorf("create the directory of runs: %w", err)
 	}
-	temporary, err := os.MkdirTemp(runs, nameless)
+	temporary, err := os.MkdirTemp(runs, unclaimedPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("create the run's directory: %w", err)
 	}
@@ -71,16 +71,16 @@ func makeRunDir(state, id string) (*runDir, error) {
 	return nil, errors.Join(fmt.Errorf("create the directory of run %s: %w", id, err), os.RemoveAll(temporary))
 }
 
-// makePassable makes a directory and those above it that are missing, whatever the
+// mkdirTraversable makes a directory and those above it that are missing, whatever the
 // umask, so that everybody can pass through, and only root can look around: a plain
 // process and what sets a user namespace up need not be root. What engines keep others
 // out of, they keep in directories of their own.
-func makePassable(dir string) error {
+func mkdirTraversable(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	if parent := filepath.Dir(dir); parent != dir {
-		if err := makePassable(parent); err != nil {
+		if err := mkdirTraversable(parent); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func newLock(dir, id string) (*os.File, error) {
 // lockDir locks the directory of a run that is not under way. It makes nothing: the
 // error wraps errForeign where no run has made the directory.
 func lockDir(path string) (*runDir, error) {
-	id := strings.TrimPrefix(filepath.Base(path), gone)
+	id := strings.TrimPrefix(filepath.Base(path), removingPrefix)
 	name := filepath.Join(path, lockName)
 	if mark, err := readMark(name); err != nil || mark != markOf(id) {
 		return nil, cmp.Or(err, errForeign)
@@ -166,18 +166,18 @@ func readMark(name string) (string, error) {
 // remove deletes the directory. Nothing may be mounted below it any more, or
 // it stays: deleting through a mount would delete what is not ours.
 func (d *runDir) remove() error {
-	err := unmounted(d.path)
+	err := checkUnmounted(d.path)
 	if err == nil {
-		d.unname()
+		d.unclaim()
 		err = errors.Join(d.empty(), os.RemoveAll(d.path))
 	}
 	return errors.Join(err, d.lock.Close())
 }
 
-// unname takes the run's name from the directory, so that nobody takes a run that ends
+// unclaim takes the run's name from the directory, so that nobody takes a run that ends
 // for a dead one when the lock is deleted.
-func (d *runDir) unname() {
-	unnamed := filepath.Join(filepath.Dir(d.path), gone+d.id)
+func (d *runDir) unclaim() {
+	unnamed := filepath.Join(filepath.Dir(d.path), removingPrefix+d.id)
 	if os.Rename(d.path, unnamed) == nil {
 		d.path = unnamed
 	}
@@ -197,8 +197,8 @@ func (d *runDir) empty() error {
 // close gives up the lock and leaves the directory for 'tare clean'.
 func (d *runDir) close() error { return d.lock.Close() }
 
-// unmounted is an error where something is mounted below a directory.
-func unmounted(path string) error {
+// checkUnmounted is an error where something is mounted below a directory.
+func checkUnmounted(path string) error {
 	mounts, err := mountsBelow(path)
 	if err == nil && len(mounts) > 0 {
 		err = fmt.Errorf("%s is still mounted, so tare does not remove %s", mounts[0], path)
@@ -209,15 +209,15 @@ func unmounted(path string) error {
 // deadRuns locks and lists the directories of the runs below state that have
 // no process any more. Nobody can take such a run up again until its lock is
 // given back.
-func deadRuns(state string) ([]*runDir, error) { return unattended(state, "") }
+func deadRuns(state string) ([]*runDir, error) { return lockUnowned(state, "") }
 
-// halfGone locks and lists the directories of runs that died while they deleted them.
+// partiallyRemoved locks and lists the directories of runs that died while they deleted them.
 // Nothing in them is of use to anybody, and their runs may have been taken up again.
-func halfGone(state string) ([]*runDir, error) { return unattended(state, gone) }
+func partiallyRemoved(state string) ([]*runDir, error) { return lockUnowned(state, removingPrefix) }
 
-// unattended locks and lists the directories below state that are called prefix and
+// lockUnowned locks and lists the directories below state that are called prefix and
 // the ID of a run, have its mark, and that nobody else has.
-func unattended(state, prefix string) (dirs []*runDir, err error) {
+func lockUnowned(state, prefix string) (dirs []*runDir, err error) {
 	if state == "" {
 		return nil, errNoState
 	}
@@ -245,9 +245,9 @@ func unattended(state, prefix string) (dirs []*runDir, err error) {
 	return dirs, nil
 }
 
-// removeHusks removes directories whose process died just before they became a run's,
+// removeUnclaimed removes directories whose process died just before they became a run's,
 // or just after all in them was deleted. They hold nothing but a mark, if that.
-func removeHusks(state string, now time.Time) {
+func removeUnclaimed(state string, now time.Time) {
 	runs := filepath.Join(state, "runs")
 	entries, _ := os.ReadDir(runs) // what cannot be listed stays
 	for _, e := range entries {
@@ -255,13 +255,13 @@ func removeHusks(state string, now time.Time) {
 		info, err := e.Info()
 		switch {
 		case err != nil || !e.IsDir():
-		case strings.HasPrefix(e.Name(), nameless) && now.Sub(info.ModTime()) >= young:
+		case strings.HasPrefix(e.Name(), unclaimedPrefix) && now.Sub(info.ModTime()) >= unclaimedAge:
 			lock := filepath.Join(path, lockName)
 			if mark, err := readMark(lock); err == nil && strings.HasPrefix(mark, markPrefix) {
 				_ = os.Remove(lock) // at worst the directory stays
 			}
 			_ = os.Remove(path) // one that holds anything stays
-		case strings.HasPrefix(e.Name(), gone):
+		case strings.HasPrefix(e.Name(), removingPrefix):
 			_ = os.Remove(path) // likewise
 		}
 	}

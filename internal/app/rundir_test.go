@@ -57,7 +57,7 @@ func TestRunThatEndsIsNotDead(t *testing.T) {
 			t.Errorf("dead: %v, %v; want none", ids(dead), err)
 		}
 		release(dead)
-		half, err := halfGone(state)
+		half, err := partiallyRemoved(state)
 		if err != nil || len(half) > 0 {
 			t.Errorf("half gone: %v, %v; want none", ids(half), err)
 		}
@@ -82,14 +82,14 @@ func TestHalfGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir.unname()
-	if half, err := halfGone(state); err != nil || len(half) > 0 {
+	dir.unclaim()
+	if half, err := partiallyRemoved(state); err != nil || len(half) > 0 {
 		t.Errorf("while somebody deletes it: %v, %v", ids(half), err)
 	}
 	if err := dir.close(); err != nil { // as its death does
 		t.Fatal(err)
 	}
-	half, err := halfGone(state)
+	half, err := partiallyRemoved(state)
 	if err != nil || !slices.Equal(ids(half), []string{id}) {
 		t.Fatalf("half gone: %v, %v, want %s", ids(half), err, id)
 	}

@@ -78,7 +78,7 @@ func openSQLite(ctx context.Context, at string, mayMake bool) (bench.Store, erro
 		// Opening a device or a pipe as a database would never end.
 		return nil, &Problem{Kind: NotAFile, Err: fmt.Errorf("store: %s is %s", path, kindOfFile(info.Mode()))}
 	case errors.Is(err, fs.ErrNotExist) && !mayMake:
-		return nil, &Problem{Kind: NoStore, Err: &noFile{path}}
+		return nil, &Problem{Kind: NoStore, Err: &storeNotFound{path}}
 	}
 	s, err := sqlite.Open(ctx, path)
 	switch {
@@ -90,11 +90,11 @@ func openSQLite(ctx context.Context, at string, mayMake bool) (bench.Store, erro
 	return s, nil
 }
 
-// noFile is the error of a store that does not exist, and is not to be made.
-type noFile struct{ path string }
+// storeNotFound is the error of a store that does not exist, and is not to be made.
+type storeNotFound struct{ path string }
 
-func (e *noFile) Error() string { return "store: no such file: " + e.path }
-func (*noFile) Unwrap() error   { return fs.ErrNotExist }
+func (e *storeNotFound) Error() string { return "store: no such file: " + e.path }
+func (*storeNotFound) Unwrap() error   { return fs.ErrNotExist }
 
 // kindOfFile names a kind of file that is not regular.
 func kindOfFile(m fs.FileMode) string {

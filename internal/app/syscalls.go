@@ -22,7 +22,7 @@ func (m *machine) countCalls(p *Planned) []bench.Warning {
 	}
 	err := countsInside(p)
 	if err == nil {
-		m.calls, err = syscalls.Open()
+		m.callCounter, err = syscalls.Open()
 	}
 	if err != nil {
 		return []bench.Warning{{
@@ -32,7 +32,7 @@ func (m *machine) countCalls(p *Planned) []bench.Warning {
 	}
 	return []bench.Warning{{
 		Code: codeCounted,
-		Text: "system calls were counted, and " + dearer(m.calls),
+		Text: "system calls were counted, and " + countingCost(m.callCounter),
 		Hint: "leave out --syscalls if the times themselves matter",
 	}}
 }
@@ -43,9 +43,9 @@ const (
 	codeNotCounted = "syscalls-not-counted"
 )
 
-// countAgain counts system calls if the stored run did, as its warnings say: counting
+// resumeCounting counts system calls if the stored run did, as its warnings say: counting
 // changes times, so all trials of a run must be alike.
-func (m *machine) countAgain(p *Planned, said []bench.Warning) error {
+func (m *machine) resumeCounting(p *Planned, said []bench.Warning) error {
 	if !slices.ContainsFunc(said, func(w bench.Warning) bool { return w.Code == codeCounted }) {
 		return nil
 	}
@@ -57,8 +57,8 @@ func (m *machine) countAgain(p *Planned, said []bench.Warning) error {
 	return nil
 }
 
-// dearer says how much counting slows system calls.
-func dearer(c *syscalls.Counter) string {
+// countingCost says how much counting slows system calls.
+func countingCost(c *syscalls.Counter) string {
 	return fmt.Sprintf("counting makes every system call of this machine about %s slower", unit.FormatDuration(c.Cost()))
 }
 
@@ -74,12 +74,12 @@ func countsInside(p *Planned) error {
 	return fmt.Errorf("%w: workload %s does not watch the processes of its containers", bench.ErrUnsupported, w.Name())
 }
 
-// callsFinding says whether system calls can be counted here.
-func callsFinding() host.Finding {
+// syscallFinding says whether system calls can be counted here.
+func syscallFinding() host.Finding {
 	f := host.Finding{Name: "syscalls", Status: host.Good}
 	c, err := syscalls.Open()
 	if err == nil {
-		f.Text = "--syscalls works; " + dearer(c)
+		f.Text = "--syscalls works; " + countingCost(c)
 		err = c.Close()
 	}
 	if err != nil {
@@ -90,8 +90,8 @@ func callsFinding() host.Finding {
 
 // stopCalls ends the counting.
 func (m machine) stopCalls() error {
-	if m.calls == nil {
+	if m.callCounter == nil {
 		return nil
 	}
-	return m.calls.Close()
+	return m.callCounter.Close()
 }

@@ -16,7 +16,7 @@ const workPrefix = ".tare-work-"
 // one for temporary files, or that of an output, which is on the same file system. It
 // is locked like that of a run. What killed processes left of that kind goes first.
 func WorkDir(parent string) (dir string, remove func() error, err error) {
-	_ = removeAll(abandoned(parent)) // what cannot be removed does no harm, and 'tare clean' reports it
+	_ = removeAll(abandonedWorkDirs(parent)) // what cannot be removed does no harm, and 'tare clean' reports it
 	if dir, err = os.MkdirTemp(parent, workPrefix); err != nil {
 		return "", nil, err
 	}
@@ -25,22 +25,22 @@ func WorkDir(parent string) (dir string, remove func() error, err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	d := &runDir{path: dir, lock: lock}
-	return dir, d.drop, nil
+	return dir, d.removeInPlace, nil
 }
 
-// drop deletes the directory where it is, the lock last: it has no name that others ask for.
+// removeInPlace deletes the directory where it is, the lock last: it has no name that others ask for.
 // As with a run's, nothing may be mounted below it.
-func (d *runDir) drop() error {
-	err := unmounted(d.path)
+func (d *runDir) removeInPlace() error {
+	err := checkUnmounted(d.path)
 	if err == nil {
 		err = errors.Join(d.empty(), os.RemoveAll(d.path))
 	}
 	return errors.Join(err, d.close())
 }
 
-// abandoned locks and lists the directories that WorkDir made for this user and whose
+// abandonedWorkDirs locks and lists the directories that WorkDir made for this user and whose
 // process is gone.
-func abandoned(parent string) (all []*runDir) {
+func abandonedWorkDirs(parent string) (all []*runDir) {
 	found, _ := filepath.Glob(filepath.Join(parent, workPrefix+"*")) // below a parent like a pattern they stay
 	for _, path := range found {
 		info, err := os.Lstat(path)
@@ -60,21 +60,21 @@ func abandoned(parent string) (all []*runDir) {
 
 func removeAll(dirs []*runDir) (err error) {
 	for _, d := range dirs {
-		err = errors.Join(err, d.drop())
+		err = errors.Join(err, d.removeInPlace())
 	}
 	return err
 }
 
 // cleanWork removes what killed commands left among temporary files.
 func cleanWork(dryRun bool) (found []Leftover, err error) {
-	dirs := abandoned(os.TempDir())
+	dirs := abandonedWorkDirs(os.TempDir())
 	if dryRun {
 		defer release(dirs)
 	}
 	for _, d := range dirs {
 		l := Leftover{Leftover: bench.Leftover{Kind: "directory", ID: d.path}}
 		if !dryRun {
-			failed := d.drop()
+			failed := d.removeInPlace()
 			l.Removed, err = failed == nil, errors.Join(err, failed)
 		}
 		found = append(found, l)

@@ -21,24 +21,24 @@ import (
 // Workloads lists every workload in the program.
 func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
-	return append(single(),
+	return append(singleWorkloads(),
 		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images),
-		whole(), ofImages(images))
+		surveyWorkload(), ofImages(images))
 }
 
-// single lists the workloads that ask one question each of one container, in the
+// singleWorkloads lists the workloads that ask one question each of one container, in the
 // order in which a survey asks them.
-func single() []bench.Workload {
+func singleWorkloads() []bench.Workload {
 	token := rand.Text()
 	return []bench.Workload{
 		lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT(token), net.NewThroughput(token),
 	}
 }
 
-// whole is the survey of all of them.
-func whole() bench.Workload {
+// surveyWorkload is the survey of all of them.
+func surveyWorkload() bench.Workload {
 	var parts []survey.Part
-	for _, w := range single() {
+	for _, w := range singleWorkloads() {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
 	}
 	return survey.New(parts...)
@@ -49,9 +49,9 @@ func ofImages(images func(dir string) *image.Library) bench.Workload {
 	return survey.OfImages(pull.New(images), start.New(images), http.New(images))
 }
 
-// known is what an experiment is held to in this build of tare.
-func known() experiment.Known {
-	k := experiment.Known{Workloads: Workloads(), Engines: Names(Builtin()), Rank: rank(), Behind: map[string]string{"cri": "containerd"}}
+// knownNames is what an experiment is held to in this build of tare.
+func knownNames() experiment.Known {
+	k := experiment.Known{Workloads: Workloads(), Engines: Names(Builtin()), Rank: enginePreference(), Behind: map[string]string{"cri": "containerd"}}
 	for _, d := range drivers() {
 		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
 	}

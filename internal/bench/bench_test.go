@@ -118,10 +118,10 @@ func TestPartFailed(t *testing.T) {
 		{nil, false, false},
 		{[]bench.PartOutcome{{Part: "disk", Outcome: bench.Unsupported}}, false, false},
 		{[]bench.PartOutcome{{Part: "cpu", Outcome: bench.Unsupported}, {Part: "disk", Outcome: bench.Failed}}, true, false},
-		{[]bench.PartOutcome{{Part: "disk", Outcome: bench.OK, Apart: &bench.Apart{}}}, false, true},
+		{[]bench.PartOutcome{{Part: "disk", Outcome: bench.OK, Regrouped: &bench.Regrouping{}}}, false, true},
 	} {
 		s := bench.Sample{Parts: test.parts}
-		if failed, apart := s.PartFailed(), s.PartApart(); failed != test.failed || apart != test.apart {
+		if failed, apart := s.PartFailed(), s.PartRegrouped(); failed != test.failed || apart != test.apart {
 			t.Errorf("%+v: failed %v, apart %v; want %v, %v", test.parts, failed, apart, test.failed, test.apart)
 		}
 	}

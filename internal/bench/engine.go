@@ -130,10 +130,10 @@ func (e Exit) String() string {
 // The capabilities below are optional. An engine implements those that it has;
 // a caller asks for one with As.
 type (
-	// An Inliner makes its containers in tare's own process, without another
+	// An InProcessEngine makes its containers in tare's own process, without another
 	// program. So the CPU time that tare uses in its trials is their cost, and
 	// not overhead.
-	Inliner interface{ Inline() }
+	InProcessEngine interface{ InProcess() }
 
 	// A Remoter makes its containers on another machine. Only a Networked
 	// workload can use it: see CheckRemote.
@@ -207,9 +207,9 @@ type (
 		Sandbox(ctx context.Context, spec Spec) (Sandbox, error)
 	}
 
-	// An Overseer says which processes of this host belong to the engine and to
+	// A ProcessReporter says which processes of this host belong to the engine and to
 	// its containers, so that usage is attributed by process tree.
-	Overseer interface {
+	ProcessReporter interface {
 		// Daemons returns the IDs of the engine's long-lived processes, if it has
 		// any. Their children count as theirs too.
 		Daemons(ctx context.Context) ([]int, error)

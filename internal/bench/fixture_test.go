@@ -27,14 +27,14 @@ func TestCommon(t *testing.T) {
 	var removed []string
 	made := 0
 	get := func(name string) template {
-		got, err := bench.InCommon(&c, name, func() (template, error) { made++; return template{name, &removed}, nil })
+		got, err := bench.GetCommon(&c, name, func() (template, error) { made++; return template{name, &removed}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
 	broken := errors.New("broken")
-	if _, err := bench.InCommon(&c, "first", func() (template, error) { return template{}, broken }); !errors.Is(err, broken) {
+	if _, err := bench.GetCommon(&c, "first", func() (template, error) { return template{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of making it", err)
 	}
 	for _, name := range []string{"first", "second", "first"} {
@@ -45,7 +45,7 @@ func TestCommon(t *testing.T) {
 	if made != 2 {
 		t.Errorf("%d were made, want 2", made)
 	}
-	if _, err := bench.InCommon(&c, "number", func() (int, error) { return 1, nil }); err != nil {
+	if _, err := bench.GetCommon(&c, "number", func() (int, error) { return 1, nil }); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(c.Remove(t.Context()), c.Remove(t.Context())); err != nil || !slices.Equal(removed, []string{"second", "first"}) {

@@ -26,7 +26,7 @@ func CheckNetwork(spec Spec, networks ...string) error {
 	var why string
 	switch {
 	case spec.Network != "" && !slices.Contains(networks, spec.Network):
-		why = fmt.Sprintf("network %q: use %s", spec.Network, choice(networks))
+		why = fmt.Sprintf("network %q: use %s", spec.Network, alternatives(networks))
 	case !slices.Contains([]string{"", ReachPublished, ReachPeer}, spec.Reach):
 		why = fmt.Sprintf("reach %q: use %s or %s, or leave it out for the container's own address",
 			spec.Reach, ReachPublished, ReachPeer)
@@ -38,7 +38,7 @@ func CheckNetwork(spec Spec, networks ...string) error {
 		why = "reach published: network macvlan cannot publish ports: use reach peer"
 	case len(spec.Ports) > 0 && spec.Reach != ReachPeer && network == "macvlan":
 		why = "network macvlan: the host cannot reach it through its parent interface: use reach peer"
-	case len(spec.Ports) > 0 && spec.Reach != ReachPublished && userMode(network):
+	case len(spec.Ports) > 0 && spec.Reach != ReachPublished && isUserMode(network):
 		why = fmt.Sprintf("network %s: it has no address that a client can reach: use reach published", network)
 	default:
 		why = checkPorts(spec)
@@ -49,8 +49,8 @@ func CheckNetwork(spec Spec, networks ...string) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, why)
 }
 
-// userMode reports whether the packets of a network pass a program of the user.
-func userMode(network string) bool { return network == "slirp4netns" || network == "pasta" }
+// isUserMode reports whether the packets of a network pass a program of the user.
+func isUserMode(network string) bool { return network == "slirp4netns" || network == "pasta" }
 
 func checkPorts(spec Spec) string {
 	for _, p := range spec.Ports {
@@ -74,8 +74,8 @@ func validAddress(text string) bool {
 	return err == nil
 }
 
-// choice joins the words that are not empty: "a, b or c".
-func choice(words []string) string {
+// alternatives joins the words that are not empty: "a, b or c".
+func alternatives(words []string) string {
 	named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
 	last := len(named) - 1
 	if last < 1 {

@@ -11,15 +11,15 @@ type Note struct {
 	Text, Advice string
 	Metric       string // the metric that it limits; empty = all
 
-	// Throughout says that it matters to a survey only if all measured parts of the
+	// AllParts says that it matters to a survey only if all measured parts of the
 	// workload have it.
-	Throughout bool
-	// Way names what the workload chose, if the note tells of a free choice, such as
+	AllParts bool
+	// Choice names what the workload chose, if the note tells of a free choice, such as
 	// between two I/O methods. If cells got different ones, the report gives the warning
 	// Ways, which all notes of one choice share: {ways} in its Text stands for the list
 	// of ways, each with its cells.
-	Way  string
-	Ways *Note
+	Choice       string
+	MixedChoices *Note
 }
 
 // A Noter is a Workload that has notes of its own.

@@ -13,17 +13,17 @@ func Outputs(stdout, stderr io.Writer) (io.Writer, io.Writer) {
 	if stdout == nil || !reflect.ValueOf(stdout).Comparable() || stdout != stderr {
 		return stdout, stderr
 	}
-	one := &oneByOne{w: stdout}
+	one := &lockedWriter{w: stdout}
 	return one, one
 }
 
-// oneByOne is a writer that several goroutines may call at once.
-type oneByOne struct {
+// lockedWriter is a writer that several goroutines may call at once.
+type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-func (o *oneByOne) Write(p []byte) (int, error) {
+func (o *lockedWriter) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.w.Write(p)

@@ -53,13 +53,13 @@ type PartOutcome struct {
 	Workload string  `json:"workload,omitempty"` // the workload that runs it alone; empty if it has the part's name
 	Outcome  Outcome `json:"outcome"`            // Failed, Unsupported, or OK if it ran apart
 	Reason   string  `json:"reason,omitempty"`   // why, if Outcome is not OK; one line
-	// Apart says that the part ran in another container than usual after a failure, so
+	// Regrouped says that the part ran in another container than usual after a failure, so
 	// its values were dropped. Nil if it did not.
-	Apart *Apart `json:"apart,omitempty"`
+	Regrouped *Regrouping `json:"apart,omitempty"`
 }
 
-// Apart says which parts shared a container with a part.
-type Apart struct {
+// Regrouping says which parts shared a container with a part.
+type Regrouping struct {
 	With  []string `json:"with"`  // the parts in its container, with itself
 	Usual []string `json:"usual"` // the parts that usually share it
 }
@@ -104,9 +104,9 @@ func (s *Sample) PartFailed() bool {
 	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Outcome == Failed })
 }
 
-// PartApart reports whether a part of a survey ran in another container than usual.
-func (s *Sample) PartApart() bool {
-	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Apart != nil })
+// PartRegrouped reports whether a part of a survey ran in another container than usual.
+func (s *Sample) PartRegrouped() bool {
+	return slices.ContainsFunc(s.Parts, func(p PartOutcome) bool { return p.Regrouped != nil })
 }
 
 // A Header is everything about a run that is known before its first trial.
@@ -160,7 +160,7 @@ const (
 )
 
 // Overhead is the cost of tare itself: the usage of its own process, without its
-// children, in trials of engines that are not an Inliner.
+// children, in trials of engines that are not an InProcessEngine.
 type Overhead struct {
 	NullOperation time.Duration `json:"null_operation_ns"` // median of an empty operation through the meter
 	// CPU is the user and system time of tare inside trials, without washout, staging and

@@ -55,25 +55,25 @@ type RunWriter interface {
 
 // A RunSummary is what a list of runs shows.
 type RunSummary struct {
-	Header  Header
-	Samples int
-	Failed  int // samples whose outcome is failed or timed-out
-	Partly  int // samples of surveys that are ok, except that a part failed
-	End     *End
+	Header     Header
+	Samples    int
+	Failed     int // samples whose outcome is failed or timed-out
+	PartFailed int // samples of surveys that are ok, except that a part failed
+	End        *End
 }
 
 // A Checker is a Store that can detect damage to what it holds.
 type Checker interface {
 	// Check reads the whole store and changes nothing. It calls each for every run,
 	// newest first, until each fails, and returns the faults of the store as a whole.
-	Check(ctx context.Context, each func(Checked) error) (wrong []string, err error)
+	Check(ctx context.Context, each func(CheckResult) error) (wrong []string, err error)
 
 	// CheckRun reads one run, and changes nothing.
-	CheckRun(ctx context.Context, id string) Checked
+	CheckRun(ctx context.Context, id string) CheckResult
 }
 
-// Checked is the result of a check of one run.
-type Checked struct {
+// CheckResult is the result of a check of one run.
+type CheckResult struct {
 	ID      string
 	Samples int
 	Summed  bool     // everything has checksums; false for a run that an older version stored

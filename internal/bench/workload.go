@@ -63,7 +63,7 @@ type Param struct {
 	Default string
 	Doc     string
 	// Valid returns what is wrong with a value, without the option's name, or nil.
-	// Valid itself may be nil. If the value is a list, the error may be a *WordError.
+	// Valid itself may be nil. If the value is a list, the error may be a *ListItemError.
 	Valid func(value string) error
 }
 
@@ -78,14 +78,14 @@ func OneOf(words ...string) func(value string) error {
 	}
 }
 
-// A WordError says what is wrong with one word of a list.
-type WordError struct {
+// A ListItemError says what is wrong with one word of a list.
+type ListItemError struct {
 	Word int // from 0
 	Err  error
 }
 
-func (e *WordError) Error() string { return e.Err.Error() }
-func (e *WordError) Unwrap() error { return e.Err }
+func (e *ListItemError) Error() string { return e.Err.Error() }
+func (e *ListItemError) Unwrap() error { return e.Err }
 
 // A Task is what one trial works on.
 type Task struct {
@@ -104,14 +104,14 @@ type Task struct {
 	// Condition is the same for cells that are compared with one another; in a
 	// survey, for the same part of them.
 	Condition string
-	// Earlier returns the last value of a metric in this cell before the run was
+	// EarlierValue returns the last value of a metric in this cell before the run was
 	// resumed; false if there is none. Earlier may be nil.
-	Earlier func(metric string) (value float64, ok bool)
+	EarlierValue func(metric string) (value float64, ok bool)
 }
 
 // A Fixturer is a Workload that needs something that is too expensive to make in each
 // trial: an initialised database, a running server. Each cell has its own, unless
-// the workload is a Keyer.
+// the workload is a FixtureKeyer.
 type Fixturer interface {
 	// Setup makes the fixture, right before the first trial that needs it; never timed.
 	// It returns nil for a cell that needs none. If it fails, nothing is left behind and
@@ -126,9 +126,9 @@ type Fixture interface {
 	Remove(ctx context.Context) error // after the last trial; may be called twice
 }
 
-// A Rester is a Fixture that is active only while trials of its cell run: Rest undoes
+// A FixtureSuspender is a Fixture that is active only while trials of its cell run: Rest undoes
 // what Reset did. It is called after each trial, even if Reset failed, and never timed.
 // Like Remove, it works after the trial's context has ended.
-type Rester interface {
-	Rest(ctx context.Context) error
+type FixtureSuspender interface {
+	Suspend(ctx context.Context) error
 }

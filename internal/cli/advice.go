@@ -15,7 +15,7 @@ type advice struct {
 	hint  string // what to do about it; empty where the problem says it
 }
 
-const seeDoctor = "'tare doctor' shows which engines work here"
+const doctorHint = "'tare doctor' shows which engines work here"
 
 // adviceFor says what to do about a problem.
 func adviceFor(p *app.Problem) advice {
@@ -35,7 +35,7 @@ func adviceFor(p *app.Problem) advice {
 	case app.Unusable:
 		return advice{false, "usable here: --engine " + strings.Join(p.Names, ",") + "; 'tare doctor' shows more"}
 	case app.NothingPossible:
-		return advice{false, seeDoctor + "; 'tare plan' shows what the cells need"}
+		return advice{false, doctorHint + "; 'tare plan' shows what the cells need"}
 	case app.NoImage, app.NoArchive, app.NoLayout, app.NoProgram, app.NoRegistry:
 		return adviceForImage(p)
 	case app.NoRuns, app.NoRun, app.ManyRuns, app.LastUnknown, app.NoScheme, app.NoStore, app.NotAFile, app.NotAStore:
@@ -66,7 +66,7 @@ func adviceForRun(p *app.Problem) advice {
 		hint := fmt.Sprintf("the %d measured trials are stored; solve the problem, then: tare resume %s", p.Trials, p.Run)
 		return advice{false, hint}
 	case app.NothingMeasured:
-		return advice{false, "solve that problem and run again; " + seeDoctor}
+		return advice{false, "solve that problem and run again; " + doctorHint}
 	case app.NothingCompared:
 		return advice{false, "choose another baseline: --baseline CELL"}
 	case app.Finished:

@@ -57,7 +57,7 @@ on stderr.`,
 		Example: `  tare agent serve
   tare agent serve --token-file /etc/tare.token --engine native,docker
   tare agent serve --listen 192.0.2.1:8273`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
@@ -78,11 +78,11 @@ func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 	if o.sessions < 1 || o.containers < 1 {
 		return &usageError{errors.New("--sessions and --containers must be at least 1"), ""}
 	}
-	offered, err := a.offered(o.engines)
+	offered, err := a.instancesOffered(o.engines)
 	if err != nil {
 		return err
 	}
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
 	return remote.Serve(ctx, l, c)
 }
 
-// offered lists the engines to serve: all, or those that are named.
-func (a *invocation) offered(flags []string) ([]app.Instance, error) {
+// instancesOffered lists the engines to serve: all, or those that are named.
+func (a *invocation) instancesOffered(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (a *invocation) offered(flags []string) ([]app.Instance, error) {
 			return nil, &usageError{fmt.Errorf("engine %s is on another machine", i.Name),
 				"run 'tare agent serve' on that machine"}
 		}
-		if _, err := a.tare.Site("serve", "").Engine(i); err != nil {
+		if _, err := a.tare.EngineSite("serve", "").Engine(i); err != nil {
 			return nil, err // such as an unknown option
 		}
 	}
@@ -168,7 +168,7 @@ func (a *invocation) announceServer(at net.Addr, offered []app.Instance, token r
 	name := host.Facts("/").Hostname
 	fmt.Fprintf(a.stdout, "serving %s of %s on %s; press Ctrl-C to stop\n", strings.Join(app.Names(offered), ", "),
 		plain.Line(name), at)
-	target, whence := reachedAt(at, name)
+	target, whence := advertisedAddress(at, name)
 	fmt.Fprintf(a.stdout, "%s:\n\n", whence)
 	switch {
 	case show:
@@ -180,9 +180,9 @@ func (a *invocation) announceServer(at net.Addr, offered []app.Instance, token r
 	return a.stdout.err
 }
 
-// reachedAt returns the address at which clients reach a server, and says from where. It
+// advertisedAddress returns the address at which clients reach a server, and says from where. It
 // has the machine's name only if the server listens on every interface.
-func reachedAt(at net.Addr, name string) (target, whence string) {
+func advertisedAddress(at net.Addr, name string) (target, whence string) {
 	whence = "on the other machine"
 	tcp, ok := at.(*net.TCPAddr)
 	switch {

@@ -20,7 +20,7 @@ func TestServerIsReachedAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target, whence := reachedAt(at, "vm")
+		target, whence := advertisedAddress(at, "vm")
 		if target != want || strings.Contains(whence, "this machine") != at.IP.IsLoopback() {
 			t.Errorf("listening at %s: %s %q, want %s", listen, whence, target, want)
 		}

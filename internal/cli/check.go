@@ -67,7 +67,7 @@ func (a *invocation) check(ctx context.Context, s bench.Store, names []string) e
 		Runs []checkedRun `json:"runs"`
 	}{[]string{}, []checkedRun{}}
 	bad := false
-	wrong, err := checkStored(ctx, s, store, names, func(c bench.Checked) error {
+	wrong, err := checkStored(ctx, s, store, names, func(c bench.CheckResult) error {
 		r := checkedRun{ID: c.ID, Trials: c.Samples, Sums: c.Summed}
 		if c.Err != nil {
 			r.Error = c.Err.Error()
@@ -105,7 +105,7 @@ func (a *invocation) check(ctx context.Context, s bench.Store, names []string) e
 
 // checkStored checks the runs that are named, or else the whole store.
 func checkStored(
-	ctx context.Context, s bench.Store, c bench.Checker, names []string, each func(bench.Checked) error,
+	ctx context.Context, s bench.Store, c bench.Checker, names []string, each func(bench.CheckResult) error,
 ) (wrong []string, err error) {
 	if len(names) == 0 {
 		return c.Check(ctx, each)

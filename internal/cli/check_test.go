@@ -12,7 +12,7 @@ import (
 )
 
 // records writes a run to a file, and returns its name and its lines.
-func (p *place) records(t *testing.T, id string, samples int) (name string, lines []string) {
+func (p *testEnv) records(t *testing.T, id string, samples int) (name string, lines []string) {
 	t.Helper()
 	var b strings.Builder
 	if err := record.Write(&b, storetest.Example(id, samples)); err != nil {
@@ -22,7 +22,7 @@ func (p *place) records(t *testing.T, id string, samples int) (name string, line
 }
 
 // damage changes the store behind tare's back.
-func (p *place) damage(t *testing.T, change string) {
+func (p *testEnv) damage(t *testing.T, change string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", p.store)
 	if err != nil {
@@ -39,17 +39,17 @@ func (p *place) damage(t *testing.T, change string) {
 // A trial that is not what was stored is named by all who are asked for it, and
 // everything else is told as before.
 func TestDamageIsTold(t *testing.T) {
-	p := newPlace(t)
-	if said := p.must(t, "check"); !strings.Contains(said.stderr, "no runs yet") {
-		t.Errorf("before the first run: %s", said.stderr)
+	p := newTestEnv(t)
+	if result := p.must(t, "check"); !strings.Contains(result.stderr, "no runs yet") {
+		t.Errorf("before the first run: %s", result.stderr)
 	}
 	for _, id := range []string{"a", "b"} {
 		name, _ := p.records(t, id, 8)
 		p.must(t, "import", name)
 	}
 	whole := p.must(t, "export", "a").stdout
-	if said := p.must(t, "check"); said.stdout != "b: 8 trials, unchanged\na: 8 trials, unchanged\n" {
-		t.Errorf("a whole store: %s", said.stdout)
+	if result := p.must(t, "check"); result.stdout != "b: 8 trials, unchanged\na: 8 trials, unchanged\n" {
+		t.Errorf("a whole store: %s", result.stdout)
 	}
 	p.damage(t, `UPDATE samples SET elapsed = elapsed + 1 WHERE run = 2 AND seq = 5`)
 
@@ -59,33 +59,33 @@ func TestDamageIsTold(t *testing.T) {
 		"") || !strings.Contains(check.stdout, place) || !strings.Contains(check.stdout, "a: 8 trials, unchanged\n") {
 		t.Errorf("check: exit code %d\n%s%s", check.code, check.stdout, check.stderr)
 	}
-	if said := p.tare(t, "check", "--json"); said.code != 1 || !strings.Contains(said.stdout, `"seq": 5`) {
-		t.Errorf("check --json: exit code %d\n%s", said.code, said.stdout)
+	if result := p.tare(t, "check", "--json"); result.code != 1 || !strings.Contains(result.stdout, `"seq": 5`) {
+		t.Errorf("check --json: exit code %d\n%s", result.code, result.stdout)
 	}
 	for _, format := range []string{"record", "json", "gobench"} {
-		if said := p.tare(t, "export", "b", "-f", format); said.code != 1 || !strings.Contains(said.stderr, place) || said.stdout == "" {
-			t.Errorf("export -f %s: exit code %d\n%s", format, said.code, said.stderr)
+		if result := p.tare(t, "export", "b", "-f", format); result.code != 1 || !strings.Contains(result.stderr, place) || result.stdout == "" {
+			t.Errorf("export -f %s: exit code %d\n%s", format, result.code, result.stderr)
 		}
 	}
 	p.must(t, "import", p.write(t, "damaged.jsonl", p.tare(t, "export", "b").stdout), "--store", filepath.Join(p.dir, "other.db"))
 	for _, format := range [][]string{nil, {"--csv"}, {"--json"}, {"--markdown"}} {
-		if said := p.must(t, append([]string{"show", "b"}, format...)...); !strings.Contains(said.stdout+said.stderr, "damaged") {
-			t.Errorf("show %v says nothing of it:\n%s", format, said.stdout)
+		if result := p.must(t, append([]string{"show", "b"}, format...)...); !strings.Contains(result.stdout+result.stderr, "damaged") {
+			t.Errorf("show %v says nothing of it:\n%s", format, result.stdout)
 		}
 	}
-	if said := p.must(t, "show", "b", "--trials"); !strings.Contains(said.stdout, place) {
-		t.Errorf("show --trials:\n%s", said.stdout)
+	if result := p.must(t, "show", "b", "--trials"); !strings.Contains(result.stdout, place) {
+		t.Errorf("show --trials:\n%s", result.stdout)
 	}
-	if said := p.must(t, "export", "a"); said.stdout != whole {
+	if result := p.must(t, "export", "a"); result.stdout != whole {
 		t.Error("the other run is another one now")
 	}
 
 	p.damage(t, `UPDATE runs SET header = replace(header, 'crun', 'runc') WHERE id = 'b'`)
-	if said := p.tare(t, "export", "last"); said.code != 1 || said.stdout != "" || !strings.Contains(said.stderr,
+	if result := p.tare(t, "export", "last"); result.code != 1 || result.stdout != "" || !strings.Contains(result.stderr,
 		"cannot tell which run is the last one, because one cannot be read: run b: ") {
-		t.Errorf("export of the last run, which cannot be read: exit code %d\n%s%s", said.code, said.stdout, said.stderr)
+		t.Errorf("export of the last run, which cannot be read: exit code %d\n%s%s", result.code, result.stdout, result.stderr)
 	}
-	if said := p.must(t, "export", "a"); said.stdout != whole {
+	if result := p.must(t, "export", "a"); result.stdout != whole {
 		t.Error("the other run is another one now")
 	}
 }
@@ -93,38 +93,38 @@ func TestDamageIsTold(t *testing.T) {
 // A name or a note that is not what was stored is told, and everything that was measured is
 // shown as before.
 func TestDamagedNoteIsTold(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	name, _ := p.records(t, "a", 8)
 	p.must(t, "import", name)
 	p.must(t, "note", "a", "a noisy neighbour", "--name", "mine")
-	if said := p.must(t, "check", "mine"); said.stdout != "a: 8 trials, as they were stored\n" {
-		t.Errorf("check: %s", said.stdout)
+	if result := p.must(t, "check", "mine"); result.stdout != "a: 8 trials, as they were stored\n" {
+		t.Errorf("check: %s", result.stdout)
 	}
 	p.damage(t, `UPDATE runs SET notes = replace(notes, 'noisy', 'quiet')`)
 	for _, args := range [][]string{{"check"}, {"check", "a"}, {"check", "--json"}} {
-		said := p.tare(t, args...)
-		if said.code != 1 || !strings.Contains(said.stdout, "its checksum does not fit") {
-			t.Errorf("%v: exit code %d\n%s%s", args, said.code, said.stdout, said.stderr)
+		result := p.tare(t, args...)
+		if result.code != 1 || !strings.Contains(result.stdout, "its checksum does not fit") {
+			t.Errorf("%v: exit code %d\n%s%s", args, result.code, result.stdout, result.stderr)
 		}
 	}
-	if said := p.must(t, "show", "a"); strings.Contains(said.stdout, "quiet") || !strings.Contains(said.stdout, "is damaged") {
-		t.Errorf("show:\n%s", said.stdout)
+	if result := p.must(t, "show", "a"); strings.Contains(result.stdout, "quiet") || !strings.Contains(result.stdout, "is damaged") {
+		t.Errorf("show:\n%s", result.stdout)
 	}
-	if said := p.tare(t, "note", "a", "over it"); said.code != 1 {
-		t.Errorf("a note over it: exit code %d: %s%s", said.code, said.stdout, said.stderr)
+	if result := p.tare(t, "note", "a", "over it"); result.code != 1 {
+		t.Errorf("a note over it: exit code %d: %s%s", result.code, result.stdout, result.stderr)
 	}
 	p.must(t, "rm", "a", "--yes")
 }
 
 // What was stored and exported before there were checksums is read, and said to be unchecked.
 func TestUncheckedIsTold(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	old, err := os.ReadFile("../store/record/testdata/v1.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := p.must(t, "import", p.write(t, "v1.jsonl", string(old))); strings.Count(said.stdout, "not checked") != 2 {
-		t.Errorf("import: %s", said.stdout)
+	if result := p.must(t, "import", p.write(t, "v1.jsonl", string(old))); strings.Count(result.stdout, "not checked") != 2 {
+		t.Errorf("import: %s", result.stdout)
 	}
 	dump, err := os.ReadFile("../store/sqlite/testdata/v5.sql")
 	if err != nil {
@@ -132,31 +132,31 @@ func TestUncheckedIsTold(t *testing.T) {
 	}
 	p.store = filepath.Join(p.dir, "v5.db")
 	p.damage(t, string(dump))
-	if said := p.must(t, "check"); strings.Count(said.stdout, "not checked: an older tare stored it") != 2 {
-		t.Errorf("check: %s", said.stdout)
+	if result := p.must(t, "check"); strings.Count(result.stdout, "not checked: an older tare stored it") != 2 {
+		t.Errorf("check: %s", result.stdout)
 	}
 }
 
 // A run that was imported in part goes on where it ended, and nowhere else.
 func TestImportGoesOn(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	name, lines := p.records(t, "a", 1200)
 	for _, part := range []struct {
 		lines  int
 		status string
 	}{{1, "incomplete"}, {2, "incomplete"}, {4, "incomplete"}, {600, "incomplete"}, {600, "already stored"}, {30, "already stored"}, {len(lines), "imported"}} {
-		said := p.must(t, "import", p.write(t, "part.jsonl", strings.Join(lines[:part.lines], "")))
-		if !strings.HasPrefix(said.stdout, "a: "+part.status+", ") {
-			t.Errorf("%d lines: %s", part.lines, said.stdout)
+		result := p.must(t, "import", p.write(t, "part.jsonl", strings.Join(lines[:part.lines], "")))
+		if !strings.HasPrefix(result.stdout, "a: "+part.status+", ") {
+			t.Errorf("%d lines: %s", part.lines, result.stdout)
 		}
 	}
-	other := newPlace(t)
+	other := newTestEnv(t)
 	other.must(t, "import", name)
 	if p.must(t, "export", "a").stdout != other.must(t, "export", "a").stdout {
 		t.Error("in parts it became another run")
 	}
-	if said := p.must(t, "import", name); !strings.Contains(said.stdout, "a: already stored, 1200 trials") {
-		t.Errorf("the whole once more: %s", said.stdout)
+	if result := p.must(t, "import", name); !strings.Contains(result.stdout, "a: already stored, 1200 trials") {
+		t.Errorf("the whole once more: %s", result.stdout)
 	}
 
 	different := storetest.Example("a", 1200)
@@ -165,12 +165,12 @@ func TestImportGoesOn(t *testing.T) {
 	if err := record.Write(&b, different); err != nil {
 		t.Fatal(err)
 	}
-	third := newPlace(t)
+	third := newTestEnv(t)
 	third.must(t, "import", third.write(t, "part.jsonl", strings.Join(lines[:20], "")))
 	before := third.must(t, "export", "a").stdout
-	said := third.tare(t, "import", third.write(t, "different.jsonl", b.String()))
-	if said.code != 1 || !strings.Contains(said.stderr, "differs from this file before trial 4") {
-		t.Errorf("another run of that name: exit code %d, %s", said.code, said.stderr)
+	result := third.tare(t, "import", third.write(t, "different.jsonl", b.String()))
+	if result.code != 1 || !strings.Contains(result.stderr, "differs from this file before trial 4") {
+		t.Errorf("another run of that name: exit code %d, %s", result.code, result.stderr)
 	}
 	if third.must(t, "export", "a").stdout != before {
 		t.Error("it changed what was stored")
@@ -179,14 +179,14 @@ func TestImportGoesOn(t *testing.T) {
 
 // What came before a line that cannot be read is stored, and the rest of it later.
 func TestImportUpToDamage(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	name, lines := p.records(t, "a", 40)
 	broken := strings.Replace(strings.Join(lines, ""), `"seq":30`, `"seq":31`, 1)
-	said := p.tare(t, "import", p.write(t, "broken.jsonl", broken))
-	if said.code != 1 || !strings.Contains(said.stderr, "run a, at trial 30") || !strings.Contains(said.stdout, "a: incomplete, 30 trials") {
-		t.Errorf("exit code %d: %s%s", said.code, said.stdout, said.stderr)
+	result := p.tare(t, "import", p.write(t, "broken.jsonl", broken))
+	if result.code != 1 || !strings.Contains(result.stderr, "run a, at trial 30") || !strings.Contains(result.stdout, "a: incomplete, 30 trials") {
+		t.Errorf("exit code %d: %s%s", result.code, result.stdout, result.stderr)
 	}
-	if said := p.must(t, "import", name); !strings.Contains(said.stdout, "a: imported, 40 trials") {
-		t.Errorf("the mended file: %s", said.stdout)
+	if result := p.must(t, "import", name); !strings.Contains(result.stdout, "a: imported, 40 trials") {
+		t.Errorf("the mended file: %s", result.stdout)
 	}
 }

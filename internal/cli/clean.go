@@ -33,14 +33,14 @@ containers that a daemon still has. First make sure that no tare with another
 }
 
 func (a *invocation) clean(ctx context.Context, named []string, dryRun bool) error {
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}
 	if named, err = a.wholeIDs(ctx, named); err != nil {
 		return err
 	}
-	found, err := t.Clean(ctx, app.Cleaning{Runs: named, DryRun: dryRun, Stored: a.stored})
+	found, err := t.Clean(ctx, app.CleanOptions{Runs: named, DryRun: dryRun, Stored: a.stored})
 	if found == nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *invocation) wholeIDs(ctx context.Context, named []string) ([]string, er
 func (a *invocation) completeDead(
 	_ *cobra.Command, args []string, _ string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -21,19 +21,19 @@ func (a *invocation) conclude(
 	short := app.NewShortener(ctx, s)
 	discarded, keepErr := app.Discard(ctx, s, stored)
 	if len(stored.Samples) > 0 && !quiet {
-		end := trailer(stored)
+		end := storedHint(stored)
 		if discarded {
 			end = nil
 		}
 		// A closed stdout is not an error of the run; Main handles it at the end.
-		if err := a.report(stored, format, end); !a.readerGone(err) {
+		if err := a.report(stored, format, end); !a.isBrokenPipe(err) {
 			runErr = errors.Join(runErr, err)
 		}
 	}
 	outcome, beside := app.Conclude(stored, runErr, cut)
 	if beside != nil {
 		_, hint := classify(beside)
-		a.tell(beside.Error(), hint)
+		a.printMessage(beside.Error(), hint)
 	}
 	return errors.Join(short.Shorten(ctx, outcome), keepErr)
 }

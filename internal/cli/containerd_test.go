@@ -28,14 +28,14 @@ func ownContainerd(t *testing.T) *daemon {
 func TestContainerdRestarts(t *testing.T) {
 	t.Parallel() // it measures nothing
 	d := ownContainerd(t)
-	p := newPlace(t)
+	p := newTestEnv(t)
 	r := p.begin(t, "run", "lifecycle", "--engine", "native,containerd,name=mine,address="+d.containerdSocket(),
 		"--blocks", "20", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "10s")
 	p.await(t, r, 6)
 	kill(t, d.containerd)
 	p.awaitFailure(t, r)
 	d.beginContainerd(t)
-	said := r.end(t)
+	result := r.end(t)
 	got := p.last(t)
 	var failed int
 	for _, s := range got.Samples {
@@ -49,14 +49,14 @@ func TestContainerdRestarts(t *testing.T) {
 		}
 	}
 	if failed != 1 || got.End == nil || got.End.Reason != bench.StopBlocks {
-		t.Errorf("%d trials failed, and the run ended with %+v:\n%s", failed, got.End, said.stderr)
+		t.Errorf("%d trials failed, and the run ended with %+v:\n%s", failed, got.End, result.stderr)
 	}
 	p.nothingLeft(t)
 	nothingIn(t, d)
 }
 
 // awaitFailure waits until a trial of the newest run has failed.
-func (p *place) awaitFailure(t *testing.T, r *process) {
+func (p *testEnv) awaitFailure(t *testing.T, r *process) {
 	t.Helper()
 	failed := func(s bench.Sample) bool { return s.Outcome == bench.Failed }
 	for n := 1; ; n++ {
@@ -88,7 +88,7 @@ func TestDaemonsSideBySide(t *testing.T) {
 	require(t, "docker")
 	d := ownContainerd(t)
 	d.begin(t)
-	p := newPlace(t)
+	p := newTestEnv(t)
 	var doc report.Document
 	decode(t, p.must(t, "run", "lifecycle", "--json", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control",
 		"--engine", "docker,docker,name=other,host=unix://"+d.socket+",containerd,containerd,name=second,address="+d.containerdSocket()).stdout, &doc)

@@ -107,13 +107,13 @@ func (d *daemon) log() string { return filepath.Join(d.dir, "log") }
 
 func (d *daemon) await(t *testing.T, ready func() bool) {
 	t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if ready() {
 			return
 		}
 	}
 	log, _ := os.ReadFile(d.log()) // better than nothing
-	t.Fatalf("the daemon does not answer after %v:\n%s", patience, log)
+	t.Fatalf("the daemon does not answer after %v:\n%s", testTimeout, log)
 }
 
 // kill ends a daemon as a crash does. Containers live on.
@@ -174,19 +174,19 @@ func TestDockerDies(t *testing.T) {
 		t.Skipf("only root can run a dockerd of the test's own: %v", err)
 	}
 	d := startDocker(t)
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.docker = d.socket
 	r := p.begin(t, "run", "lifecycle", "--engine", "native,docker,name=mine,host=unix://"+d.socket,
 		"--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "5s")
 	p.await(t, r, 4)
 	d.killDocker(t)
-	said := r.end(t)
-	if said.code != 3 {
-		t.Errorf("exit code %d, want 3\n%s", said.code, said.stderr)
+	result := r.end(t)
+	if result.code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", result.code, result.stderr)
 	}
 	p.wantDead(t)
-	if !strings.Contains(said.stderr, "tare clean") {
-		t.Errorf("it does not say that 'tare clean' removes what is left:\n%s", said.stderr)
+	if !strings.Contains(result.stderr, "tare clean") {
+		t.Errorf("it does not say that 'tare clean' removes what is left:\n%s", result.stderr)
 	}
 
 	// As long as it does not answer, clean knows that it does not know.
@@ -201,7 +201,7 @@ func TestDockerDies(t *testing.T) {
 }
 
 // wantDead wants a run whose second cell failed from some trial on.
-func (p *place) wantDead(t *testing.T) {
+func (p *testEnv) wantDead(t *testing.T) {
 	t.Helper()
 	got := p.last(t)
 	if got.End == nil {

@@ -12,7 +12,7 @@ import (
 
 // limit lets all containers of the place's run have so much together, as soon as
 // there is a group of theirs.
-func (p *place) limit(t *testing.T, r *process, l cgroup.Limits) {
+func (p *testEnv) limit(t *testing.T, r *process, l cgroup.Limits) {
 	t.Helper()
 	h, err := cgroup.Detect("/")
 	if err != nil {
@@ -20,7 +20,7 @@ func (p *place) limit(t *testing.T, r *process, l cgroup.Limits) {
 	}
 	p.await(t, r, 0)
 	group := "/tare/" + p.last(t).Header.ID
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		if err = h.Set(group, l); err == nil {
 			return
 		}
@@ -30,7 +30,7 @@ func (p *place) limit(t *testing.T, r *process, l cgroup.Limits) {
 		default:
 		}
 	}
-	t.Fatalf("no limit for %s after %v: %v", group, patience, err)
+	t.Fatalf("no limit for %s after %v: %v", group, testTimeout, err)
 }
 
 // A host that runs out of processes or of memory ends the filling. It is said at
@@ -41,20 +41,20 @@ func TestDensityOnAFullHost(t *testing.T) {
 		for until, outcome := range map[string]bench.Outcome{"count": bench.Failed, "failure": bench.OK} {
 			t.Run(name+"/"+until, func(t *testing.T) {
 				t.Parallel() // what is limited is each run's own group
-				p := newPlace(t)
+				p := newTestEnv(t)
 				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
 					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control", "--output", p.recordFile())
 				p.limit(t, r, l)
-				said := r.end(t)
+				result := r.end(t)
 				for _, s := range p.recorded(t).Samples {
 					t.Logf("%s %s", s.Outcome, s.Reason)
 					if s.Outcome != outcome || outcome == bench.Failed && !strings.Contains(s.Reason, " of 60: ") {
-						t.Errorf("%s: %q, want %s at one of 60\n%s", s.Outcome, s.Reason, outcome, said.stderr)
+						t.Errorf("%s: %q, want %s at one of 60\n%s", s.Outcome, s.Reason, outcome, result.stderr)
 					}
 				}
 				if outcome == bench.OK {
 					var d report.Document
-					decode(t, said.stdout, &d)
+					decode(t, result.stdout, &d)
 					wantValues(t, d, "memory", nil)
 				}
 				p.nothingLeft(t)

@@ -15,7 +15,7 @@ import (
 // A disk that fills up stops the run with an error that names the file and
 // says how to go on; what was stored stays, and resume finishes the run.
 func TestDiskFull(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	disk := filepath.Join(p.dir, "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
@@ -31,15 +31,15 @@ func TestDiskFull(t *testing.T) {
 	p.store = filepath.Join(disk, "tare.db")
 
 	args := small([]string{"native"}, "--blocks", "100", "--label", "disk=small")
-	said := p.tare(t, args...)
-	if said.code != 1 {
-		t.Errorf("exit code %d, want 1\n%s", said.code, said.stderr)
+	result := p.tare(t, args...)
+	if result.code != 1 {
+		t.Errorf("exit code %d, want 1\n%s", result.code, result.stderr)
 	}
 	p.nothingLeft(t)
 	got := p.last(t)
 	for _, part := range []string{p.store, "no space left", "tare resume " + got.Header.ID[len("20260314-150926-"):]} {
-		if !strings.Contains(said.stderr, part) {
-			t.Errorf("it does not say %q:\n%s", part, said.stderr)
+		if !strings.Contains(result.stderr, part) {
+			t.Errorf("it does not say %q:\n%s", part, result.stderr)
 		}
 	}
 	if n := len(got.Samples); n == 0 || got.End != nil {
@@ -64,16 +64,16 @@ func TestDiskFull(t *testing.T) {
 // Runs at the same time share a store and a state directory, and clean takes
 // nothing of runs that are under way.
 func TestTwoRunsAtOnce(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	engines := usable(t, "native", "floor", "runc")
 	both := []*process{p.begin(t, small(engines, "--blocks", "12")...), p.begin(t, small(engines, "--blocks", "12")...)}
 	p.await(t, both[0], 2)
 	for range 5 {
-		if said := p.must(t, "clean"); said.stdout != "" {
-			t.Errorf("clean beside runs: %s", said.stdout)
+		if result := p.must(t, "clean"); result.stdout != "" {
+			t.Errorf("clean beside runs: %s", result.stdout)
 		}
 	}
-	ends := make([]said, len(both))
+	ends := make([]programResult, len(both))
 	var wg sync.WaitGroup
 	for i, r := range both {
 		wg.Go(func() { ends[i] = r.end(t) })

@@ -25,10 +25,10 @@ func (a *invocation) doctorCommand() *cobra.Command {
 		Long: `Doctor starts a container with every engine, and explains why an engine does not
 work. It also looks for what disturbs measurements on this machine, and gives
 advice. It removes everything that it made.`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if at != "" {
-				return a.farDoctor(cmd.Context(), at)
+				return a.remoteDoctor(cmd.Context(), at)
 			}
 			return a.doctor(cmd.Context())
 		},
@@ -39,7 +39,7 @@ advice. It removes everything that it made.`,
 }
 
 func (a *invocation) doctor(ctx context.Context) error {
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func (a *invocation) doctor(ctx context.Context) error {
 	if d == nil {
 		return err
 	}
-	if d.Untried != "" {
-		a.notice("engines were only asked for their versions, without starting a container: %s", d.Untried)
+	if d.NotStartedWhy != "" {
+		a.notice("engines were only asked for their versions, without starting a container: %s", d.NotStartedWhy)
 	}
 	return errors.Join(a.printDiagnosis(d), err)
 }
 
-// farDoctor shows what another machine says about itself.
-func (a *invocation) farDoctor(ctx context.Context, at string) error {
+// remoteDoctor shows what another machine says about itself.
+func (a *invocation) remoteDoctor(ctx context.Context, at string) error {
 	d, err := a.tare.DiagnoseAt(ctx, at)
 	if err != nil {
 		return err
@@ -82,29 +82,29 @@ func (a *invocation) writeDiagnosis(d *app.Diagnosis) error {
 		switch {
 		case e.Usable:
 			row.text = versionLine(*e.Info)
-		case e.Sure:
-			row.mark, row.text = paint(dim, "–"), e.Why
+		case e.Known:
+			row.mark, row.text = paint(dim, "–"), e.Reason
 		default:
-			row.mark, row.text = paint(yellow, "?"), e.Why
+			row.mark, row.text = paint(yellow, "?"), e.Reason
 		}
 		rows = append(rows, row)
 	}
 	writeDiagnosed(a.stdout, rows, width)
-	fmt.Fprintln(a.stdout, "\nMachine"+where(d))
+	fmt.Fprintln(a.stdout, "\nMachine"+doctorScope(d))
 	rows = nil
 	marks := map[host.Status]string{host.Good: paint(green, "✓"), host.Note: paint(dim, "·"), host.Disturb: paint(yellow, "!")}
 	for _, f := range d.Findings {
 		rows = append(rows, diagnosed{marks[f.Status], f.Name, f.Text, f.Hint})
 	}
 	writeDiagnosed(a.stdout, rows, width)
-	if len(d.Dead) > 0 {
-		fmt.Fprintf(a.stdout, "\nKilled runs left something behind: %s\n  → tare clean\n", strings.Join(d.Dead, ", "))
+	if len(d.DeadRuns) > 0 {
+		fmt.Fprintf(a.stdout, "\nKilled runs left something behind: %s\n  → tare clean\n", strings.Join(d.DeadRuns, ", "))
 	}
 	return nil
 }
 
-// where names another machine, and says if nothing disturbs measurements there.
-func where(d *app.Diagnosis) string {
+// doctorScope names another machine, and says if nothing disturbs measurements there.
+func doctorScope(d *app.Diagnosis) string {
 	switch {
 	case d.Remote == "":
 		return ""

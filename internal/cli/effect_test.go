@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/internal/report"
 )
 
-// planted is by how much longer one runtime takes to start a container.
+// plantedDelay is by how much longer one runtime takes to start a container.
 // It is several times as long as what disturbs a start on a busy machine.
-const planted = 20e-3 // s
+const plantedDelay = 20e-3 // s
 
 // A runtime that sleeps 20 ms is found to be slower by 20 ms, and the same
 // runtime under another name is not found to differ, in each metric that the
@@ -21,7 +21,7 @@ const planted = 20e-3 // s
 // interval misses the 20 ms, and in how many a difference is claimed where none is.
 func TestPlantedDelayIsFound(t *testing.T) {
 	require(t, "runc")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	quick, slow := p.runtime(t, "runc.start.0ms"), p.runtime(t, "runc.start.20ms")
 	metrics := []string{"first_instruction", "total", "start"}
 	runs, blocks := 14, 30
@@ -50,7 +50,7 @@ func TestPlantedDelayIsFound(t *testing.T) {
 }
 
 // measurePlanted measures the quick runtime twice and the slow one.
-func (p *place) measurePlanted(t *testing.T, quick, slow string, seed, blocks int) (d report.Document) {
+func (p *testEnv) measurePlanted(t *testing.T, quick, slow string, seed, blocks int) (d report.Document) {
 	t.Helper()
 	s := p.must(t, "run", "lifecycle", "--json", "--seed", fmt.Sprint(seed),
 		"--engine", "oci,name=quick,binary="+quick,
@@ -77,8 +77,8 @@ func slowIsFound(t *testing.T, d report.Document, name string) (claims bool) {
 	if late.Effect.Scale == "ratio" {
 		by = (by - 1) * *base.Median
 	}
-	if late.Effect.Verdict != "worse" && !c.Unreliable || by < planted/2 || by > planted*2 {
-		t.Errorf("%s: the slow runtime is %s, by %.2f ms; want worse by %.0f ms", name, late.Effect.Verdict, by*1e3, planted*1e3)
+	if late.Effect.Verdict != "worse" && !c.Unreliable || by < plantedDelay/2 || by > plantedDelay*2 {
+		t.Errorf("%s: the slow runtime is %s, by %.2f ms; want worse by %.0f ms", name, late.Effect.Verdict, by*1e3, plantedDelay*1e3)
 	}
 	return c.Unreliable || again.Effect.Verdict == "worse" || again.Effect.Verdict == "better"
 }
@@ -92,5 +92,5 @@ func holdsTruth(t *testing.T, d report.Document, name string) bool {
 		low, high = (low-1)**base.Median, (high-1)**base.Median
 	}
 	t.Logf("%s: slower by %.2f to %.2f ms: %s", name, low*1e3, high*1e3, late.Effect.Verdict)
-	return low <= planted && planted <= high
+	return low <= plantedDelay && plantedDelay <= high
 }

@@ -47,9 +47,9 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// mistyped turns an error that wraps bench.ErrUnsupported into a usageError: the mistake is
+// usageErrorOf turns an error that wraps bench.ErrUnsupported into a usageError: the mistake is
 // in what was typed, not in this machine.
-func mistyped(err error, hint string) error {
+func usageErrorOf(err error, hint string) error {
 	return &usageError{errors.New(strings.Replace(err.Error(), bench.ErrUnsupported.Error()+": ", "", 1)), hint}
 }
 
@@ -94,21 +94,21 @@ func (a *invocation) fail(err error) int {
 		a.failJSON(err, hint, code)
 		return code
 	}
-	a.tell(err.Error(), hint)
+	a.printMessage(err.Error(), hint)
 	return code
 }
 
-// tell writes a message to stderr, and what to do about it. Lines after the first are
+// printMessage writes a message to stderr, and what to do about it. Lines after the first are
 // indented, so that no foreign text in it passes for a message, or advice, of tare's.
-func (a *invocation) tell(text, hint string) {
-	fmt.Fprintf(a.stderr, "tare: %s\n", hanging(text))
+func (a *invocation) printMessage(text, hint string) {
+	fmt.Fprintf(a.stderr, "tare: %s\n", indentContinuation(text))
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  → %s\n", hanging(hint))
+		fmt.Fprintf(a.stderr, "  → %s\n", indentContinuation(hint))
 	}
 }
 
-// hanging is a text that may have several lines, the others below the first.
-func hanging(text string) string {
+// indentContinuation is a text that may have several lines, the others below the first.
+func indentContinuation(text string) string {
 	return strings.ReplaceAll(plain.Text(strings.TrimRight(text, "\n")), "\n", "\n      ")
 }
 

@@ -38,7 +38,7 @@ func (a *invocation) exportCommand() *cobra.Command {
 					return err
 				}
 				var seen damage
-				events := seen.watch(record.Stored(cmd.Context(), s, id))
+				events := seen.filter(record.Stored(cmd.Context(), s, id))
 				err = a.toFile(output, func(w io.Writer) error {
 					b := bufio.NewWriter(w)
 					return errors.Join(write(b, events), b.Flush())
@@ -60,8 +60,8 @@ type damage struct {
 	n     int
 }
 
-// watch passes the pieces of a run on.
-func (d *damage) watch(events iter.Seq2[record.Event, error]) iter.Seq2[record.Event, error] {
+// filter passes the pieces of a run on.
+func (d *damage) filter(events iter.Seq2[record.Event, error]) iter.Seq2[record.Event, error] {
 	return func(yield func(record.Event, error) bool) {
 		for e, err := range events {
 			if e.Sample != nil && slices.Contains(e.Sample.Notes, bench.NoteDamaged) {
@@ -96,7 +96,7 @@ func exporter(format string) (func(io.Writer, iter.Seq2[record.Event, error]) er
 		}
 	}
 	return nil, &usageError{fmt.Errorf("invalid value %q for --format", format),
-		"the formats are " + inWords(exportNames())}
+		"the formats are " + sentenceList(exportNames())}
 }
 
 func exportNames() (all []string) {

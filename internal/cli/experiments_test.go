@@ -29,7 +29,7 @@ func TestBuiltinExperiments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
-			p := newPlace(t)
+			p := newTestEnv(t)
 			of := engines
 			if tt.engines != nil {
 				of = tt.engines

@@ -48,7 +48,7 @@ func (o *moreOptions) read(f *pflag.FlagSet) (extends bool, err error) {
 func (a *invocation) extend(
 	ctx context.Context, s bench.Store, args []string, more app.More, format formatOptions,
 ) error {
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}
@@ -67,10 +67,10 @@ func (a *invocation) extend(
 }
 
 // announceMore says what an extension is about to measure.
-func (a *invocation) announceMore(s app.Sitting) {
+func (a *invocation) announceMore(s app.Session) {
 	plan, done := s.Header.Plan, len(s.Done)/len(s.Header.Plan.Cells)-s.Header.Plan.Warmup
 	var rules []string
-	if precision := asked(plan, s.Header.Metrics); precision != "" && !s.WasPrecise {
+	if precision := precisionText(plan, s.Header.Metrics); precision != "" && !s.WasPrecise {
 		rules = append(rules, "once every primary comparison is known to "+precision)
 	}
 	if plan.Budget > 0 {
@@ -85,7 +85,7 @@ func (a *invocation) announceMore(s app.Sitting) {
 }
 
 // timeLeft is what earlier sittings have left of the budget.
-func timeLeft(s app.Sitting) time.Duration {
+func timeLeft(s app.Session) time.Duration {
 	left := s.Header.Plan.Budget
 	for _, done := range s.Done {
 		left -= done.Elapsed
@@ -94,7 +94,7 @@ func timeLeft(s app.Sitting) time.Duration {
 }
 
 // extends makes the progress that of the extension alone, if the sitting is one's.
-func (p *progress) extends(s app.Sitting) {
+func (p *progress) extends(s app.Session) {
 	if s.ExtendedAt == 0 {
 		return
 	}

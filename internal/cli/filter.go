@@ -68,6 +68,6 @@ func (a *invocation) underWay(h *bench.Header) bool {
 	if h.Imported {
 		return false
 	}
-	t, err := a.here()
+	t, err := a.newApp()
 	return err == nil && t.UnderWay(h.ID)
 }

@@ -22,7 +22,7 @@ func reports(c *cobra.Command) bool {
 func addFormat(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if reports(c) {
-			c.Flags().String("format", "text", "`name` of the report's format: "+inWords(formatNames()))
+			c.Flags().String("format", "text", "`name` of the report's format: "+sentenceList(formatNames()))
 			completeFlag(c, "format", completeFixed(formatNames()...))
 		}
 	}
@@ -43,7 +43,7 @@ func chooseFormat(c *cobra.Command) error {
 	}
 	chosen, all := f.Value.String(), formatNames()
 	if !slices.Contains(all, chosen) {
-		hint := "the formats are " + inWords(all)
+		hint := "the formats are " + sentenceList(all)
 		if near, ok := experiment.Nearest(chosen, all); ok {
 			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 		}

@@ -17,9 +17,9 @@ import (
 
 // runtime makes a runtime that misbehaves as its name says; see
 // testdata/runtime.
-func (p *place) runtime(t *testing.T, name string) string {
+func (p *testEnv) runtime(t *testing.T, name string) string {
 	t.Helper()
-	program, err := misbehaving()
+	program, err := faultyRuntime()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +30,8 @@ func (p *place) runtime(t *testing.T, name string) string {
 	return path
 }
 
-// misbehaving is testdata/runtime, built once for all names.
-var misbehaving = sync.OnceValues(func() ([]byte, error) {
+// faultyRuntime is testdata/runtime, built once for all names.
+var faultyRuntime = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "tare-runtime-")
 	if err != nil {
 		return nil, err
@@ -46,9 +46,9 @@ var misbehaving = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// hasty is a run in which an operation may take a second, and native goes on
+// shortTimeouts is a run in which an operation may take a second, and native goes on
 // when the other engine does not.
-func hasty(engine string, more ...string) []string {
+func shortTimeouts(engine string, more ...string) []string {
 	return append([]string{
 		"run", "lifecycle", "--engine", "native," + engine, "--blocks", "6", "--warmup", "0",
 		"--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "1s",
@@ -62,16 +62,16 @@ func TestRuntimeHangs(t *testing.T) {
 	for command, operation := range map[string]string{"create": "create", "start": "start", "delete": "remove"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel() // most of the time it waits
-			p := newPlace(t)
-			said := p.tare(t, hasty("oci,name=mine,binary="+p.runtime(t, "runc."+command+".hang"))...)
-			p.wantGivenUp(t, said, operation)
+			p := newTestEnv(t)
+			result := p.tare(t, shortTimeouts("oci,name=mine,binary="+p.runtime(t, "runc."+command+".hang"))...)
+			p.wantGivenUp(t, result, operation)
 		})
 	}
 }
 
 // A process that never exits, and one that prints without end.
 func TestContainerDoesNotEnd(t *testing.T) {
-	program := shipped(t)
+	program := releaseBinary(t)
 	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
 		tasks, limit := []string{"hold", "stubborn", "spew"}, "1s"
 		if engine == "docker" { // which needs a while even for what does end
@@ -87,7 +87,7 @@ func TestContainerDoesNotEnd(t *testing.T) {
 }
 
 func doesNotEnd(t *testing.T, program, engine, task, limit string) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.program = program
 	file := p.write(t, task+".yaml", fmt.Sprintf(`
 workload: lifecycle
@@ -96,7 +96,7 @@ cells:
   - {name: mine, engine: %s, argv: [/tare-agent, %s]}
 baseline: native
 `, engine, task))
-	args := hasty(engine, "--operation-timeout", limit)
+	args := shortTimeouts(engine, "--operation-timeout", limit)
 	args[1] = file
 	args = append(args[:2], args[4:]...) // the cells name their engines
 	r := p.begin(t, args...)
@@ -108,9 +108,9 @@ baseline: native
 	}
 }
 
-// shipped is tare as users have it: the race detector takes more memory than
+// releaseBinary is tare as users have it: the race detector takes more memory than
 // tare itself.
-func shipped(t *testing.T) string {
+func releaseBinary(t *testing.T) string {
 	t.Helper()
 	if !raceDetector {
 		return "tare"
@@ -154,7 +154,7 @@ func field(text []byte, name string) (int64, bool) {
 
 // wantGivenUp wants a run whose second cell was given up after it had timed
 // out in an operation three times, and whose first cell went on.
-func (p *place) wantGivenUp(t *testing.T, s said, operation string) {
+func (p *testEnv) wantGivenUp(t *testing.T, s programResult, operation string) {
 	t.Helper()
 	if s.code != 3 {
 		t.Errorf("exit code %d, want 3\n%s", s.code, s.stderr)

@@ -43,6 +43,6 @@ func addCompletion(root *cobra.Command) {
 	completion.Args = unknownCommand
 	completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, shell := range completion.Commands() {
-		shell.Args = none
+		shell.Args = noArgs
 	}
 }

@@ -54,7 +54,7 @@ func (a *invocation) images(ctx context.Context, refs []string, engine string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	s := a.tare.Site("image", dir)
+	s := a.tare.EngineSite("image", dir)
 	store, done, err := openStore(ctx, s, engine)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (a *invocation) images(ctx context.Context, refs []string, engine string) (
 }
 
 // openStore opens the engine whose store is meant; nil if no engine is given.
-func openStore(ctx context.Context, s *app.Site, flag string) (bench.ImageSaver, func() error, error) {
+func openStore(ctx context.Context, s *app.EngineSite, flag string) (bench.ImageSaver, func() error, error) {
 	none := func() error { return nil }
 	if flag == "" {
 		return nil, none, nil
@@ -107,10 +107,10 @@ func openStore(ctx context.Context, s *app.Site, flag string) (bench.ImageSaver,
 }
 
 // inspectOne inspects an image, which an engine saves first if it is its own.
-func inspectOne(ctx context.Context, s *app.Site, store bench.ImageSaver, ref string) (*inspect.Report, error) {
+func inspectOne(ctx context.Context, s *app.EngineSite, store bench.ImageSaver, ref string) (*inspect.Report, error) {
 	img, err := s.Images.Resolve(ctx, ref)
 	if errors.Is(err, image.ErrForeign) {
-		img, err = saved(ctx, s, store, ref, err)
+		img, err = savedImage(ctx, s, store, ref, err)
 	}
 	if err != nil {
 		return nil, app.ImageProblem(ref, err)
@@ -123,18 +123,18 @@ func inspectOne(ctx context.Context, s *app.Site, store bench.ImageSaver, ref st
 	return r, nil
 }
 
-// saved is an image of an engine's store. Foreign says why it is none of others.
-func saved(ctx context.Context, s *app.Site, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
+// savedImage is an image of an engine's store. Foreign says why it is none of others.
+func savedImage(ctx context.Context, s *app.EngineSite, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
 	if store == nil {
-		return nil, &hintError{foreign, notStored(ref)}
+		return nil, &hintError{foreign, imageNotStored(ref)}
 	}
 	return s.Images.Saved(ctx, store, "", ref)
 }
 
-// notStored says how to name an image if no engine was given whose store to look in.
-func notStored(ref string) string {
+// imageNotStored says how to name an image if no engine was given whose store to look in.
+func imageNotStored(ref string) string {
 	inStore := "use --engine docker if the image is in docker's store"
-	if meant, ok := image.Meant(ref); ok {
+	if meant, ok := image.Intended(ref); ok {
 		return fmt.Sprintf("did you mean %s? Or %s", meant, inStore)
 	}
 	return inStore + "; or " + image.NamedElsewhere(ref)

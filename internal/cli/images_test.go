@@ -18,7 +18,7 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	if _, err := exec.LookPath("/usr/sbin/nginx"); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t)
+	p := newTestEnv(t)
 	packed := filepath.Join(p.dir, "same.tar")
 	p.must(t, "pack", "nginx", "-o", packed)
 	var d report.Document
@@ -56,14 +56,14 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	if _, err := exec.LookPath("/usr/sbin/nginx"); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t)
+	p := newTestEnv(t)
 	var d report.Document
-	said := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
+	result := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
 		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500")
-	if said.code != 3 {
-		t.Errorf("exit code %d, want 3\n%s", said.code, said.stderr)
+	if result.code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", result.code, result.stderr)
 	}
-	decode(t, said.stdout, &d)
+	decode(t, result.stdout, &d)
 	for _, m := range d.Metrics {
 		if m.Role != bench.Primary {
 			continue
@@ -78,7 +78,7 @@ func TestAnImageThatServesNothing(t *testing.T) {
 		}
 	}
 	for _, part := range []string{"few", "many", "rate"} {
-		if !slices.ContainsFunc(d.Warned, func(w report.Warn) bool {
+		if !slices.ContainsFunc(d.Warned, func(w report.Warning) bool {
 			which, why, ok := strings.Cut(w.Text, " of host:true failed, ") // parts with one reason are told together
 			told := strings.FieldsFunc(which, func(r rune) bool { return r == ' ' || r == ',' })
 			return ok && slices.Contains(told, part) && strings.Contains(why, "the process inside ended")

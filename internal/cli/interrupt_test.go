@@ -26,7 +26,7 @@ func small(engines []string, more ...string) []string {
 
 func TestInterrupted(t *testing.T) {
 	engines := usable(t, "native", "floor")
-	whole := newPlace(t)
+	whole := newTestEnv(t)
 	whole.must(t, small(engines)...)
 	signals := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup, and then tare ignores it too
@@ -40,17 +40,17 @@ func TestInterrupted(t *testing.T) {
 // The first signal lets the trial in flight finish: resuming the run ends with
 // the trials of an undisturbed one.
 func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *bench.Run) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	r := p.begin(t, small(engines)...)
 	p.await(t, r, 4)
 	r.signal(t, signal)
-	said := r.end(t)
+	result := r.end(t)
 	got := p.last(t)
-	if said.code != 130 {
-		t.Errorf("exit code %d, want 130\n%s", said.code, said.stderr)
+	if result.code != 130 {
+		t.Errorf("exit code %d, want 130\n%s", result.code, result.stderr)
 	}
-	if hint := "tare resume " + got.Header.ID[len("20260314-150926-"):]; !strings.Contains(said.stderr, hint) {
-		t.Errorf("it does not say %q:\n%s", hint, said.stderr)
+	if hint := "tare resume " + got.Header.ID[len("20260314-150926-"):]; !strings.Contains(result.stderr, hint) {
+		t.Errorf("it does not say %q:\n%s", hint, result.stderr)
 	}
 	wantPrefix(t, got, whole)
 	if len(got.Samples) < 4 {
@@ -58,13 +58,13 @@ func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *b
 	}
 	p.nothingLeft(t)
 
-	if said := p.must(t, "resume", "--json"); !json.Valid([]byte(said.stdout)) {
-		t.Errorf("resume --json: not JSON:\n%s", said.stdout)
+	if result := p.must(t, "resume", "--json"); !json.Valid([]byte(result.stdout)) {
+		t.Errorf("resume --json: not JSON:\n%s", result.stdout)
 	}
 	wantTrials(t, p.last(t), whole)
 	p.nothingLeft(t)
-	if said := p.tare(t, "resume", got.Header.ID); said.code != 2 || !strings.Contains(said.stderr, "finished") {
-		t.Errorf("resuming it again: exit code %d: %s", said.code, said.stderr)
+	if result := p.tare(t, "resume", got.Header.ID); result.code != 2 || !strings.Contains(result.stderr, "finished") {
+		t.Errorf("resuming it again: exit code %d: %s", result.code, result.stderr)
 	}
 }
 
@@ -72,16 +72,16 @@ func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *b
 func TestInterruptedTwice(t *testing.T) {
 	for _, engine := range usable(t, "native", "floor") {
 		t.Run(engine, func(t *testing.T) {
-			p := newPlace(t)
+			p := newTestEnv(t)
 			file := p.write(t, "hold.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, hold]}\nfactors: {engine: ["+engine+"]}\n")
 			r := p.begin(t, "run", file, "--blocks", "6", "--warmup", "0", "--washout", "off")
 			p.awaitStart(t, r)
 			r.signal(t, syscall.SIGINT)
 			time.Sleep(100 * time.Millisecond) // two at once are one
 			r.signal(t, syscall.SIGINT)
-			if said := r.end(t); said.code != 130 || !strings.Contains(said.stderr,
-				"interrupt again to abort it") || !strings.Contains(said.stderr, "aborting the trial") {
-				t.Errorf("exit code %d, want 130, and both signals acknowledged\n%s", said.code, said.stderr)
+			if result := r.end(t); result.code != 130 || !strings.Contains(result.stderr,
+				"interrupt again to abort it") || !strings.Contains(result.stderr, "aborting the trial") {
+				t.Errorf("exit code %d, want 130, and both signals acknowledged\n%s", result.code, result.stderr)
 			}
 			got := p.last(t)
 			if n := len(got.Samples); n != 1 || got.Samples[0].Outcome != bench.Canceled {
@@ -94,7 +94,7 @@ func TestInterruptedTwice(t *testing.T) {
 
 // A trial during which tare itself was stopped has no times.
 func TestStopped(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	file := p.write(t, "sleep.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
 	r := p.begin(t, "run", file, "--blocks", "2", "--warmup", "0", "--washout", "off", "--no-control")
 	p.awaitStart(t, r)
@@ -111,15 +111,15 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// brief is small with a third of its blocks, for engines that take their time.
-func brief(engines []string) []string { return small(engines, "--blocks", "2") }
+// shorter is small with a third of its blocks, for engines that take their time.
+func shorter(engines []string) []string { return small(engines, "--blocks", "2") }
 
 // A run that is killed at any instant is a prefix of itself; what it left is
 // removed by clean, or by resume, which finishes it.
 func TestKilled(t *testing.T) {
 	engines := usable(t, "native", "floor", "crun", "runc", "docker")
-	whole := newPlace(t)
-	whole.must(t, brief(engines)...)
+	whole := newTestEnv(t)
+	whole.must(t, shorter(engines)...)
 	undisturbed := whole.last(t)
 	seed, rounds := uint64(7), 2
 	if !testing.Short() { // any instant, and another one each time
@@ -143,8 +143,8 @@ func TestKilled(t *testing.T) {
 // killed reports whether the run was not through when it was killed.
 func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, within time.Duration, clean bool) bool {
 	t.Helper()
-	p := newPlace(t)
-	r := p.begin(t, brief(engines)...)
+	p := newTestEnv(t)
+	r := p.begin(t, shorter(engines)...)
 	p.await(t, r, after)
 	time.Sleep(within)
 	if err := r.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -184,7 +184,7 @@ func TestKilledWithData(t *testing.T) {
 }
 
 func killedWithData(t *testing.T, engine, kind string) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	dir := t.TempDir()
 	file := p.write(t, "hold.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, hold], storage: "+kind+", data: "+dir+"}\nfactors: {engine: ["+engine+"]}\n")
 	r := p.begin(t, "run", file, "--blocks", "6", "--warmup", "0", "--washout", "off")
@@ -203,7 +203,7 @@ func killedWithData(t *testing.T, engine, kind string) {
 }
 
 // cleans wants clean to list everything, and then to remove it.
-func (p *place) cleans(t *testing.T) {
+func (p *testEnv) cleans(t *testing.T) {
 	t.Helper()
 	listed := p.settled(t)
 	for _, trace := range p.directories(t) {
@@ -213,15 +213,15 @@ func (p *place) cleans(t *testing.T) {
 	}
 	p.must(t, "clean")
 	p.nothingLeft(t)
-	if said := p.must(t, "clean"); said.stdout != "" {
-		t.Errorf("clean after clean: %s", said.stdout)
+	if result := p.must(t, "clean"); result.stdout != "" {
+		t.Errorf("clean after clean: %s", result.stdout)
 	}
 }
 
 // settled is what clean --dry-run lists, which listing does not change. What an
 // engine had begun when tare died, it ends on its own: the lists may differ
 // until then.
-func (p *place) settled(t *testing.T) string {
+func (p *testEnv) settled(t *testing.T) string {
 	t.Helper()
 	listed := p.must(t, "clean", "--dry-run").stdout
 	for range 5 {
@@ -244,7 +244,7 @@ func lines(text string) []string {
 // Whoever reads the output may go away: the run ends as it should all the same.
 func TestReaderGoesAway(t *testing.T) {
 	engines := usable(t, "native", "floor")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestReaderGoesAway(t *testing.T) {
 // no error.
 func TestReaderGoesAwaySilently(t *testing.T) {
 	usable(t, "native")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.must(t, small([]string{"native"})...)
 	for _, args := range [][]string{{"list"}, {"show", "--json"}, {"export", "last"}, {"version", "--json"}, {"help"}, {"plan", "--json"}} {
 		r, w, err := os.Pipe()
@@ -290,15 +290,15 @@ func TestReaderGoesAwaySilently(t *testing.T) {
 // The way to go on is told no more often than is needed.
 func TestInterruptedTells(t *testing.T) {
 	usable(t, "native")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	r := p.begin(t, small([]string{"native"}, "--blocks", "400")...)
 	p.await(t, r, 4)
 	r.signal(t, syscall.SIGINT)
-	said := r.end(t)
-	if n := strings.Count(said.stdout+said.stderr, "tare resume"); n < 1 || n > 2 {
-		t.Errorf("tare resume is told %d times, want once or twice\n%s%s", n, said.stdout, said.stderr)
+	result := r.end(t)
+	if n := strings.Count(result.stdout+result.stderr, "tare resume"); n < 1 || n > 2 {
+		t.Errorf("tare resume is told %d times, want once or twice\n%s%s", n, result.stdout, result.stderr)
 	}
-	if !strings.Contains(said.stdout, "saved as") {
-		t.Errorf("it does not say where it is saved:\n%s", said.stdout)
+	if !strings.Contains(result.stdout, "saved as") {
+		t.Errorf("it does not say where it is saved:\n%s", result.stdout)
 	}
 }

@@ -9,34 +9,34 @@ import (
 // A run that is under way is told from one that was interrupted: nobody is advised to resume
 // it, and it is not removed.
 func TestRunUnderWay(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	file := p.write(t, "sleep.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
 	r := p.begin(t, "run", file, "--name", "mine", "--blocks", "90", "--warmup", "0", "--washout", "off", "--no-control")
 	p.await(t, r, 2)
-	if said := p.must(t, "list"); !strings.Contains(said.stdout, "  running\n") {
-		t.Errorf("list:\n%s", said.stdout)
+	if result := p.must(t, "list"); !strings.Contains(result.stdout, "  running\n") {
+		t.Errorf("list:\n%s", result.stdout)
 	}
-	if said := p.must(t, "list", "--json"); !strings.Contains(said.stdout, `"status": "running"`) {
-		t.Errorf("list --json:\n%s", said.stdout)
+	if result := p.must(t, "list", "--json"); !strings.Contains(result.stdout, `"status": "running"`) {
+		t.Errorf("list --json:\n%s", result.stdout)
 	}
 	for _, format := range []string{"--color=never", "--json", "--markdown"} {
-		said := p.must(t, "show", "mine", format)
-		wrong := strings.Contains(said.stdout, "resume") || strings.Contains(said.stdout, "not finished")
-		if wrong || !strings.Contains(said.stdout, "running") {
-			t.Errorf("show %s:\n%s", format, said.stdout)
+		result := p.must(t, "show", "mine", format)
+		wrong := strings.Contains(result.stdout, "resume") || strings.Contains(result.stdout, "not finished")
+		if wrong || !strings.Contains(result.stdout, "running") {
+			t.Errorf("show %s:\n%s", format, result.stdout)
 		}
 	}
 	p.must(t, "note", "mine", "written meanwhile")
-	if said := p.tare(t, "rm", "mine", "--yes"); said.code != 1 || !strings.Contains(said.stderr, "is under way") {
-		t.Errorf("rm: exit code %d: %s%s", said.code, said.stdout, said.stderr)
+	if result := p.tare(t, "rm", "mine", "--yes"); result.code != 1 || !strings.Contains(result.stderr, "is under way") {
+		t.Errorf("rm: exit code %d: %s%s", result.code, result.stdout, result.stderr)
 	}
-	if said := p.must(t, "rm", "--since", "1h", "--yes"); !strings.Contains(said.stderr, "is under way: it stays") {
-		t.Errorf("rm by a filter: %s%s", said.stdout, said.stderr)
+	if result := p.must(t, "rm", "--since", "1h", "--yes"); !strings.Contains(result.stderr, "is under way: it stays") {
+		t.Errorf("rm by a filter: %s%s", result.stdout, result.stderr)
 	}
 	r.signal(t, syscall.SIGINT)
 	r.end(t)
-	if said := p.must(t, "list"); !strings.Contains(said.stdout, "incomplete") {
-		t.Errorf("list of what was interrupted:\n%s", said.stdout)
+	if result := p.must(t, "list"); !strings.Contains(result.stdout, "incomplete") {
+		t.Errorf("list of what was interrupted:\n%s", result.stdout)
 	}
 	if n := len(p.last(t).Header.Remarks); n != 1 {
 		t.Errorf("%d notes are kept, want one", n)

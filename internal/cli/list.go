@@ -27,7 +27,7 @@ has both. A run whose process is at work is "running".
 ` + filterDocs,
 		Example: `  tare list --since 7d --engine docker
   tare list --label side=before --json`,
-		Args: none,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return &usageError{fmt.Errorf("invalid value %d for --limit", limit),
@@ -104,7 +104,7 @@ func (a *invocation) summarize(ctx context.Context, r bench.RunSummary, short *a
 	h := r.Header
 	out := listed{
 		ID: h.ID, Short: short.Short(ctx, h.ID), Name: h.Name, Experiment: h.Plan.Name, Host: h.Host.Hostname, Began: h.Began,
-		Samples: r.Samples, Failed: r.Failed, Partly: r.Partly, Status: "incomplete", Cells: []string{},
+		Samples: r.Samples, Failed: r.Failed, Partly: r.PartFailed, Status: "incomplete", Cells: []string{},
 		Labels: append([]bench.Label{}, h.Plan.Labels...), Notes: append([]bench.Remark{}, h.Remarks...),
 		Imported: h.Imported, all: len(h.Plan.Cells),
 	}
@@ -127,8 +127,8 @@ func (a *invocation) printJSON(v any) error {
 	return plain.WriteJSON(a.stdout, v, "  ")
 }
 
-// none refuses arguments.
-func none(cmd *cobra.Command, args []string) error {
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

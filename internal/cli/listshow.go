@@ -15,9 +15,9 @@ import (
 // "lifecycle".
 const shortName = 9
 
-// spared are the columns of the list that are left out on a narrow terminal, the
+// optionalColumns are the columns of the list that are left out on a narrow terminal, the
 // first ones first.
-var spared = []string{"HOST", "CELLS", "LABELS"}
+var optionalColumns = []string{"HOST", "CELLS", "LABELS"}
 
 // writeList prints runs in as many columns as fit. Names and labels have columns if there
 // are any.
@@ -33,11 +33,11 @@ func writeList(w io.Writer, runs []listed, width int) {
 	for _, name := range []string{"NAME", "LABELS"} {
 		at := slices.Index(rows[0], name)
 		if !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[at] != "" }) {
-			spare(rows, name)
+			dropColumn(rows, name)
 		}
 	}
 	if width != term.Unlimited {
-		narrow(rows, width)
+		dropColumns(rows, width)
 	}
 	term.WriteTable(w, rows, term.Unlimited)
 }
@@ -81,13 +81,13 @@ func statusText(r listed) string {
 	return r.Status
 }
 
-// narrow takes columns out of rows until they fit, and then shortens names.
-func narrow(rows [][]string, width int) {
-	for _, name := range spared {
-		if tooWide(rows, width) <= 0 {
+// dropColumns takes columns out of rows until they fit, and then shortens names.
+func dropColumns(rows [][]string, width int) {
+	for _, name := range optionalColumns {
+		if excessWidth(rows, width) <= 0 {
 			return
 		}
-		spare(rows, name)
+		dropColumn(rows, name)
 	}
 	names, room := []string{"EXPERIMENT", "NAME"}, 0
 	for _, name := range names {
@@ -95,11 +95,11 @@ func narrow(rows [][]string, width int) {
 			room += max(0, widths(rows)[at]-leastOf(name))
 		}
 	}
-	if tooWide(rows, width) > room {
-		spare(rows, "BEGAN") // newest first says as much
+	if excessWidth(rows, width) > room {
+		dropColumn(rows, "BEGAN") // newest first says as much
 	}
 	for _, name := range names {
-		at, over := slices.Index(rows[0], name), tooWide(rows, width)
+		at, over := slices.Index(rows[0], name), excessWidth(rows, width)
 		if at < 0 || over <= 0 {
 			continue
 		}
@@ -113,8 +113,8 @@ func narrow(rows [][]string, width int) {
 // leastOf is how wide a column of names is, at least.
 func leastOf(heading string) int { return max(shortName, len(heading)) }
 
-// spare takes a column out of rows.
-func spare(rows [][]string, name string) {
+// dropColumn takes a column out of rows.
+func dropColumn(rows [][]string, name string) {
 	at := slices.Index(rows[0], name)
 	for i := range rows {
 		if at >= 0 {
@@ -123,8 +123,8 @@ func spare(rows [][]string, name string) {
 	}
 }
 
-// tooWide is by how much rows are wider than they may be.
-func tooWide(rows [][]string, width int) int { return term.Sum(widths(rows)) - width }
+// excessWidth is by how much rows are wider than they may be.
+func excessWidth(rows [][]string, width int) int { return term.Sum(widths(rows)) - width }
 
 func widths(rows [][]string) (all []int) {
 	for _, row := range rows {

@@ -56,7 +56,7 @@ func TestTrialsAreHarmless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, widths = append(rows, row), widened(widths, row)
+		rows, widths = append(rows, row), columnWidths(widths, row)
 	}
 	for _, row := range rows {
 		b.WriteString(term.Line(row, widths))

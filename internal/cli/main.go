@@ -66,7 +66,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer a.tare.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	defer a.takeSignals(cancel)()
+	defer a.handleSignals(cancel)()
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -76,15 +76,15 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case a.readerGone(err):
+	case a.isBrokenPipe(err):
 		return exitPipe
 	default:
 		return a.fail(err)
 	}
 }
 
-// takeSignals makes the first signal a request and the second one an order.
-func (a *invocation) takeSignals(cancel context.CancelFunc) (stop func()) {
+// handleSignals makes the first signal a request and the second one an order.
+func (a *invocation) handleSignals(cancel context.CancelFunc) (stop func()) {
 	// The reader of stdout may close it in the middle of a run. That must not end the
 	// run before it has cleaned up: if the signal is caught, the write returns an error.
 	// (If it were ignored, every container would ignore it too.)
@@ -112,7 +112,7 @@ func (a *invocation) takeSignals(cancel context.CancelFunc) (stop func()) {
 				if first {
 					close(a.interrupted)
 				}
-				a.acknowledge(first)
+				a.printSignal(first)
 				if !first || !a.graceful.Load() {
 					cancel()
 				}
@@ -128,9 +128,9 @@ func (a *invocation) takeSignals(cancel context.CancelFunc) (stop func()) {
 	}
 }
 
-// acknowledge says what a signal does to a run. On a terminal it first clears the
+// printSignal says what a signal does to a run. On a terminal it first clears the
 // line, which may show a "^C" and a progress bar.
-func (a *invocation) acknowledge(first bool) {
+func (a *invocation) printSignal(first bool) {
 	if !a.graceful.Load() {
 		return
 	}
@@ -254,7 +254,7 @@ func (a *invocation) notice(format string, args ...any) {
 	if a.global.Quiet {
 		return
 	}
-	a.tell(fmt.Sprintf(format, args...), "")
+	a.printMessage(fmt.Sprintf(format, args...), "")
 }
 
 // terminal returns the width of w if it is a terminal.

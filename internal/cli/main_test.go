@@ -16,12 +16,12 @@ var update = flag.Bool("update", false, "rewrite the expected output in the scri
 
 // The test binary is also the small programs that scripts execute. tare itself
 // is built as users have it.
-func TestMain(m *testing.M) { testscript.Main(withTare{m}, programs()) }
+func TestMain(m *testing.M) { testscript.Main(tareTests{m}, programs()) }
 
-// withTare are the tests, with tare in PATH.
-type withTare struct{ *testing.M }
+// tareTests are the tests, with tare in PATH.
+type tareTests struct{ *testing.M }
 
-func (m withTare) Run() int {
+func (m tareTests) Run() int {
 	dir, err := os.MkdirTemp("", "tare-program-")
 	if err == nil {
 		err = errors.Join(buildTare(filepath.Join(dir, "tare"), raceDetector), os.Setenv("PATH", dir+":"+os.Getenv("PATH")),

@@ -198,7 +198,7 @@ func (a *invocation) workloadOf(name string, others ...string) (bench.Workload, 
 		}
 		known = append(known, w.Name())
 	}
-	hint := "the workloads are " + inWords(known) + "; an experiment stands for its workload"
+	hint := "the workloads are " + sentenceList(known) + "; an experiment stands for its workload"
 	for _, b := range experiment.Builtins() {
 		known = append(known, b.Name)
 	}

@@ -15,7 +15,7 @@ import (
 // with --verbose also what happens around the trials.
 type narrator struct {
 	*watcher
-	sitting app.Sitting
+	sitting app.Session
 
 	began    time.Time
 	inside   time.Duration // trials, added up
@@ -36,14 +36,14 @@ type hookCount struct {
 	spent time.Duration
 }
 
-// Begins implements app.Observer.
-func (n *narrator) Begins(s app.Sitting) {
+// RunBegins implements app.Observer.
+func (n *narrator) RunBegins(s app.Session) {
 	*n = narrator{watcher: n.watcher, sitting: s, began: n.now()}
 	if n.global.Quiet {
 		n.graceful.Store(true)
 		return
 	}
-	n.watcher.Begins(s)
+	n.watcher.RunBegins(s)
 	for _, p := range s.Planned.Probed {
 		if p.Err != nil {
 			n.verbose("probed %s: cannot be used: %v", p.Name, p.Err)
@@ -53,25 +53,25 @@ func (n *narrator) Begins(s app.Sitting) {
 	}
 }
 
-// Happened implements app.Observer.
-func (n *narrator) Happened(e run.Event) {
+// OnEvent implements app.Observer.
+func (n *narrator) OnEvent(e run.Event) {
 	if n.global.Quiet {
 		return
 	}
 	if n.global.Verbose {
 		n.follow(e)
 	}
-	n.watcher.Happened(e)
+	n.watcher.OnEvent(e)
 }
 
-// Over implements app.Observer.
-func (n *narrator) Over() {
+// RunOver implements app.Observer.
+func (n *narrator) RunOver() {
 	n.over = n.now()
 	if n.global.Quiet {
 		n.graceful.Store(false)
 		return
 	}
-	n.watcher.Over()
+	n.watcher.RunOver()
 }
 
 // follow tells what --verbose asks for.

@@ -20,7 +20,7 @@ func narrated(t *testing.T, loudness globalOptions) string {
 	a := &invocation{stderr: &b, env: func(string) string { return "" }, now: func() time.Time { return clock }, global: loudness}
 	n := &narrator{watcher: &watcher{invocation: a}}
 	plan := bench.Plan{Name: "mine", Cells: []bench.Cell{{Name: "native", Engine: "native", Baseline: true}}, MinBlocks: 8, MaxBlocks: 8}
-	n.Begins(app.Sitting{
+	n.RunBegins(app.Session{
 		Header: bench.Header{ID: "R", Plan: plan},
 		Planned: &app.Planned{Plan: plan, Probed: []app.Probed{
 			{Instance: app.Instance{Name: "native"}, Info: bench.EngineInfo{Version: "1.2"}},
@@ -31,20 +31,20 @@ func narrated(t *testing.T, loudness globalOptions) string {
 	if !a.graceful.Load() {
 		t.Error("a signal would end the run at once")
 	}
-	n.Happened(run.Began{Trials: 8})
-	n.Happened(run.SetUpBegan{Cell: 0})
+	n.OnEvent(run.Began{Trials: 8})
+	n.OnEvent(run.SetUpBegan{Cell: 0})
 	clock = clock.Add(3 * time.Second)
-	n.Happened(run.TrialBegan{})
+	n.OnEvent(run.TrialBegan{})
 	clock = clock.Add(2 * time.Second)
-	n.Happened(run.HookEnded{Hook: hook, Took: 5 * time.Millisecond})
-	n.Happened(run.TrialEnded{Sample: bench.Sample{Outcome: bench.OK, Elapsed: 2 * time.Second, Counted: time.Second}})
+	n.OnEvent(run.HookEnded{Hook: hook, Took: 5 * time.Millisecond})
+	n.OnEvent(run.TrialEnded{Sample: bench.Sample{Outcome: bench.OK, Elapsed: 2 * time.Second, Counted: time.Second}})
 	for range 7 {
-		n.Happened(run.HookEnded{Hook: hook, Took: 5 * time.Millisecond})
-		n.Happened(run.TrialEnded{Sample: bench.Sample{Outcome: bench.Failed, Reason: "it broke"}})
+		n.OnEvent(run.HookEnded{Hook: hook, Took: 5 * time.Millisecond})
+		n.OnEvent(run.TrialEnded{Sample: bench.Sample{Outcome: bench.Failed, Reason: "it broke"}})
 	}
 	clock = clock.Add(5 * time.Second)
-	n.Happened(run.Ended{})
-	n.Over()
+	n.OnEvent(run.Ended{})
+	n.RunOver()
 	clock = clock.Add(time.Second)
 	n.cleaned("R", nil)
 	if a.graceful.Load() {
@@ -58,8 +58,8 @@ func TestNarrator(t *testing.T) {
 		t.Errorf("--quiet tells\n%s", told)
 	}
 	usual := narrated(t, globalOptions{})
-	if n := strings.Count(usual, "it broke"); n != mostFails {
-		t.Errorf("%d failures are told, want %d:\n%s", n, mostFails, usual)
+	if n := strings.Count(usual, "it broke"); n != maxShownFailures {
+		t.Errorf("%d failures are told, want %d:\n%s", n, maxShownFailures, usual)
 	}
 	verbose := narrated(t, globalOptions{Verbose: true})
 	if n := strings.Count(verbose, "it broke"); n != 7 {

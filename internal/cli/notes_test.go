@@ -170,8 +170,8 @@ func TestNotesAreDocumented(t *testing.T) {
 	var codes []string
 	for _, n := range all {
 		codes = append(codes, n.Code)
-		if n.Ways != nil {
-			codes = append(codes, n.Ways.Code)
+		if n.MixedChoices != nil {
+			codes = append(codes, n.MixedChoices.Code)
 		}
 		if n.Text == "" || n.Advice == "" || !strings.Contains(n.Text, "{cells}") {
 			t.Errorf("note %q has no words for what it marks", n.Code)

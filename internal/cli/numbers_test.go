@@ -19,28 +19,28 @@ import (
 
 // Every number of a report follows from what is exported, by docs/report-format.md.
 func TestEveryNumberCanBeRecomputed(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	engines := append(usable(t, "floor", "runc"), "native")
 	ran := p.must(t, small(engines, "--blocks", "12", "--json")...)
 	shown := p.must(t, "show", "--json")
 	if shown.stdout != ran.stdout {
 		t.Error("show says something else than run did")
 	}
-	var said report.Document
+	var result report.Document
 	var d exported
-	decode(t, shown.stdout, &said)
+	decode(t, shown.stdout, &result)
 	decode(t, p.must(t, "export", "last", "--format", "json").stdout, &d)
 
 	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.EquateApprox(1e-9, 1e-15)}
 	// Operations that this run does not do have no numbers.
-	said.Metrics = slices.DeleteFunc(said.Metrics, func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })
-	if diff := cmp.Diff(d.metrics(), said.Metrics, ignore); diff != "" {
+	result.Metrics = slices.DeleteFunc(result.Metrics, func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })
+	if diff := cmp.Diff(d.metrics(), result.Metrics, ignore); diff != "" {
 		t.Errorf("metrics (-recomputed +said):\n%s", diff)
 	}
-	if diff := cmp.Diff(d.reasons(said.Reasons), said.Reasons, ignore); diff != "" {
+	if diff := cmp.Diff(d.reasons(result.Reasons), result.Reasons, ignore); diff != "" {
 		t.Errorf("reasons (-recomputed +said):\n%s", diff)
 	}
-	run := said.Runs[0]
+	run := result.Runs[0]
 	if run.Trials != d.trials() || run.Blocks != len(d.blocks()) || math.Abs(run.Wall-d.wall()) > 1e-9 {
 		t.Errorf("the run: %+v, %d blocks, %v s; want %+v, %d, %v", run.Trials, run.Blocks, run.Wall, d.trials(), len(d.blocks()), d.wall())
 	}
@@ -347,16 +347,16 @@ func holm(family []*report.Effect) {
 }
 
 // reasons recomputes the numbers of the reasons that were given.
-func (d *exported) reasons(said []report.Reason) []report.Reason {
+func (d *exported) reasons(result []report.Reason) []report.Reason {
 	out := []report.Reason{}
 	cells := d.Header.Plan.Cells
 	baseline := d.baseline()
-	for _, r := range said {
+	for _, r := range result {
 		cell := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Name == r.Cell })
 		var family []*report.Effect
 		var own *report.Effect
 		for _, m := range d.Header.Metrics {
-			if m.Role != bench.Counter || keptIn(m.Name) != keptIn(r.Metric) {
+			if m.Role != bench.Counter || counterPrefix(m.Name) != counterPrefix(r.Metric) {
 				continue
 			}
 			e := d.counter(m.Name, cell, baseline)
@@ -378,8 +378,8 @@ func (d *exported) reasons(said []report.Reason) []report.Reason {
 	return out
 }
 
-// keptIn is what the name of a counter begins with.
-func keptIn(counter string) string {
+// counterPrefix is what the name of a counter begins with.
+func counterPrefix(counter string) string {
 	before, _, _ := strings.Cut(counter, ".")
 	return before
 }
@@ -389,7 +389,7 @@ func (d *exported) together(r report.Reason, cell, baseline int) (all []report.E
 	counter := d.distances(r.Metric, cell, baseline, r.Effect.Scale)
 	for _, e := range r.For {
 		m := d.Header.Metrics[slices.IndexFunc(d.Header.Metrics, func(m bench.Metric) bool { return m.Name == e.Metric })]
-		e.Together = stat.RankCorrelation(d.distances(m.Name, cell, baseline, m.Scale), counter)
+		e.Correlation = stat.RankCorrelation(d.distances(m.Name, cell, baseline, m.Scale), counter)
 		all = append(all, e)
 	}
 	return all
@@ -411,7 +411,7 @@ func (d *exported) counter(metric string, cell, baseline int) *report.Effect {
 
 // What is exported for benchstat is the Go benchmark format, with every value.
 func TestBenchstatReadsTheExport(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.must(t, small([]string{"native"})...)
 	text := p.must(t, "export", "last", "--format", "gobench").stdout
 	r := benchfmt.NewReader(strings.NewReader(text), "export")

@@ -43,8 +43,8 @@ func (o *result) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// readerGone reports whether the reader of stdout has closed it. That needs no message.
-func (a *invocation) readerGone(err error) bool {
+// isBrokenPipe reports whether the reader of stdout has closed it. That needs no message.
+func (a *invocation) isBrokenPipe(err error) bool {
 	return errors.Is(a.stdout.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE)
 }
 

@@ -51,9 +51,9 @@ the recipe's name works as PROGRAM, too. There are recipes for
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "archive to write: a `file` for --image tar:FILE and 'docker load'")
 	f.StringArrayVar(&o.load, "load", nil, "comma-separated `engines` to load the image into: "+
-		strings.Join(loaders(), ", "))
+		strings.Join(imageLoaders(), ", "))
 	f.StringVar(&o.tag, "tag", "", "`name` of the image (default tare.local/PROGRAM:latest)")
-	completeFlag(cmd, "load", completeList(loaders()...))
+	completeFlag(cmd, "load", completeList(imageLoaders()...))
 	return cmd
 }
 
@@ -72,7 +72,7 @@ func (a *invocation) pack(ctx context.Context, o packOptions, programs []string)
 	if err != nil {
 		return err
 	}
-	engines, err := toLoad(o.load)
+	engines, err := loadTargets(o.load)
 	if err != nil {
 		return err
 	}
@@ -107,19 +107,19 @@ func packError(err error, work string) error {
 		return &outputError{fmt.Errorf("make the layer in %s: %w", work, err)}
 	}
 	if errors.Is(err, bench.ErrUnsupported) {
-		return mistyped(err, "")
+		return usageErrorOf(err, "")
 	}
 	return err
 }
 
-// strange matches what the name of a repository may not contain.
-var strange = regexp.MustCompile(`[^a-z0-9]+`)
+// invalidRepositoryChars matches what the name of a repository may not contain.
+var invalidRepositoryChars = regexp.MustCompile(`[^a-z0-9]+`)
 
 // name is the full name of the image.
 func (o packOptions) name(program string) (string, error) {
 	tag := o.tag
 	if tag == "" {
-		tag = "tare.local/" + strings.Trim(strange.ReplaceAllString(strings.ToLower(path.Base(program)), "-"), "-")
+		tag = "tare.local/" + strings.Trim(invalidRepositoryChars.ReplaceAllString(strings.ToLower(path.Base(program)), "-"), "-")
 	}
 	full, err := image.FullName(tag)
 	if err != nil {
@@ -185,7 +185,7 @@ func (o packOptions) write(ctx context.Context, img *image.Image, tag, work stri
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	err = errors.Join(img.WriteDockerArchive(image.Until(ctx, f), tag), f.Close())
+	err = errors.Join(img.WriteDockerArchive(image.WriterContext(ctx, f), tag), f.Close())
 	if err == nil {
 		err = o.place(made)
 	}
@@ -208,11 +208,11 @@ func (o packOptions) place(made string) error {
 	return err
 }
 
-// loaders are the drivers of engines with a store of images that users name.
-func loaders() []string { return []string{"docker", "podman", "containerd"} }
+// imageLoaders are the drivers of engines with a store of images that users name.
+func imageLoaders() []string { return []string{"docker", "podman", "containerd"} }
 
-// toLoad are the engines to load an image into.
-func toLoad(flags []string) ([]app.Instance, error) {
+// loadTargets are the engines to load an image into.
+func loadTargets(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func toLoad(flags []string) ([]app.Instance, error) {
 	for _, name := range chosen {
 		i := slices.IndexFunc(all, func(e app.Instance) bool { return e.Name == name })
 		if i < 0 {
-			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(loaders(), e.Driver) })
+			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(imageLoaders(), e.Driver) })
 			can := "engines that can load images: " + strings.Join(app.Names(all), ", ")
 			return nil, &usageError{fmt.Errorf("--load: unknown engine %q", name), can}
 		}
@@ -252,7 +252,7 @@ func (a *invocation) loadOne(ctx context.Context, inst app.Instance, img *image.
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	e, err := a.tare.Site("pack", dir).Engine(inst)
+	e, err := a.tare.EngineSite("pack", dir).Engine(inst)
 	if err != nil {
 		return err
 	}

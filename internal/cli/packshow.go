@@ -68,10 +68,10 @@ func (a *invocation) printPacked(p *packed) error {
 	}
 	out := a.stdout
 	writeFiles(out, p.Files, a.lineWidth())
-	made := p.made()
+	made := p.generatedFiles()
 	fmt.Fprintf(out, "\n%d files of this machine, %d written by tare, %d links: %s; layer: %s\n",
 		len(p.Files)-made, made, p.Links, bytesText(p.Bytes), bytesText(p.Layer))
-	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(inspect.Words(p.Argv)))
+	fmt.Fprintf(out, "image  %s\nruns   %s\n", p.Digest, plain.Line(inspect.QuoteArgs(p.Argv)))
 	if len(p.Ports) > 0 {
 		fmt.Fprintf(out, "ports  %s\n", plain.Line(strings.Join(p.Ports, " ")))
 	}
@@ -90,8 +90,8 @@ func (a *invocation) printPacked(p *packed) error {
 	return nil
 }
 
-// made is how many of the files tare has written.
-func (p *packed) made() (n int) {
+// generatedFiles is how many of the files tare has written.
+func (p *packed) generatedFiles() (n int) {
 	for _, f := range p.Files {
 		if f.Made {
 			n++
@@ -104,7 +104,7 @@ func (p *packed) made() (n int) {
 // directory.
 func writeFiles(w io.Writer, files []packedFile, width int) {
 	rows := [][]string{{"SIZE", "PATH", "NEEDED BY"}}
-	for _, f := range gathered(files) {
+	for _, f := range groupByPart(files) {
 		by := cmp.Or(f.By, "–")
 		if f.Made {
 			by = strings.TrimPrefix(f.By+", ", ", ") + "written by tare"
@@ -114,8 +114,8 @@ func writeFiles(w io.Writer, files []packedFile, width int) {
 	term.WriteTable(w, rows, width)
 }
 
-// gathered joins the files that came with a directory into one row, in place of the first.
-func gathered(files []packedFile) (rows []packedFile) {
+// groupByPart joins the files that came with a directory into one row, in place of the first.
+func groupByPart(files []packedFile) (rows []packedFile) {
 	row := map[string]int{}
 	count := map[string]int{}
 	for _, f := range files {

@@ -26,12 +26,12 @@ import (
 	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
-// patience is how long a test waits for what must come at once. Machines that
+// testTimeout is how long a test waits for what must come at once. Machines that
 // run tests are busy.
-const patience = time.Minute
+const testTimeout = time.Minute
 
-// A place is where one test's runs work: store, state directory and home.
-type place struct {
+// A testEnv is where one test's runs work: store, state directory and home.
+type testEnv struct {
 	dir, store, state string
 	wrap              []string // what runs the program; empty = nothing
 	program           string   // tare
@@ -39,7 +39,7 @@ type place struct {
 	env               []string // added to the environment
 }
 
-func newPlace(t *testing.T) *place {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tare-cli-") // t.TempDir is not for other users
 	if err != nil {
@@ -50,14 +50,14 @@ func newPlace(t *testing.T) *place {
 			t.Errorf("left behind: %v", err)
 		}
 	})
-	return &place{
+	return &testEnv{
 		dir: dir, store: filepath.Join(dir, "tare.db"), state: filepath.Join(dir, "state"),
 		program: "tare", docker: "/var/run/docker.sock",
 	}
 }
 
 // command is tare as a process of its own.
-func (p *place) command(args ...string) *exec.Cmd {
+func (p *testEnv) command(args ...string) *exec.Cmd {
 	argv := slices.Concat(p.wrap, []string{p.program}, args)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = p.dir
@@ -66,20 +66,20 @@ func (p *place) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// said is how a process ended.
-type said struct {
+// programResult is how a process ended.
+type programResult struct {
 	stdout, stderr string
 	code           int
 }
 
 // tare runs a command to its end.
-func (p *place) tare(t *testing.T, args ...string) said {
+func (p *testEnv) tare(t *testing.T, args ...string) programResult {
 	t.Helper()
 	return p.begin(t, args...).end(t)
 }
 
 // must runs a command that has to end well.
-func (p *place) must(t *testing.T, args ...string) said {
+func (p *testEnv) must(t *testing.T, args ...string) programResult {
 	t.Helper()
 	s := p.tare(t, args...)
 	if s.code != 0 {
@@ -95,7 +95,7 @@ type process struct {
 	exited         chan error
 }
 
-func (p *place) begin(t *testing.T, args ...string) *process {
+func (p *testEnv) begin(t *testing.T, args ...string) *process {
 	t.Helper()
 	return begin(t, p.command(args...))
 }
@@ -114,12 +114,12 @@ func begin(t *testing.T, cmd *exec.Cmd) *process {
 }
 
 // end waits for the process.
-func (r *process) end(t *testing.T) said {
+func (r *process) end(t *testing.T) programResult {
 	t.Helper()
 	var err error
 	select {
 	case err = <-r.exited:
-	case <-time.After(2 * patience):
+	case <-time.After(2 * testTimeout):
 		err = errors.Join(r.cmd.Process.Kill(), <-r.exited) // what it said is whole then
 		t.Fatalf("%v does not end; killed: %v; it said:\n%s", r.cmd.Args, err, &r.stderr)
 	}
@@ -127,7 +127,7 @@ func (r *process) end(t *testing.T) said {
 	if err != nil && !errors.As(err, &status) && !errors.Is(err, exec.ErrWaitDelay) {
 		t.Fatal(err)
 	}
-	return said{r.stdout.String(), r.stderr.String(), r.cmd.ProcessState.ExitCode()}
+	return programResult{r.stdout.String(), r.stderr.String(), r.cmd.ProcessState.ExitCode()}
 }
 
 func (r *process) signal(t *testing.T, s syscall.Signal) {
@@ -138,10 +138,10 @@ func (r *process) signal(t *testing.T, s syscall.Signal) {
 }
 
 // recordFile is where the records of a run go, of which nothing may be kept.
-func (p *place) recordFile() string { return filepath.Join(p.dir, "run.jsonl") }
+func (p *testEnv) recordFile() string { return filepath.Join(p.dir, "run.jsonl") }
 
 // recorded reads the run whose records went there.
-func (p *place) recorded(t *testing.T) *bench.Run {
+func (p *testEnv) recorded(t *testing.T) *bench.Run {
 	t.Helper()
 	f, err := os.Open(p.recordFile())
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *place) recorded(t *testing.T) *bench.Run {
 }
 
 // runs reads every stored run, oldest first.
-func (p *place) runs(t *testing.T) []*bench.Run {
+func (p *testEnv) runs(t *testing.T) []*bench.Run {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), p.store)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *place) runs(t *testing.T) []*bench.Run {
 }
 
 // last is the newest stored run.
-func (p *place) last(t *testing.T) *bench.Run {
+func (p *testEnv) last(t *testing.T) *bench.Run {
 	t.Helper()
 	all := p.runs(t)
 	if len(all) == 0 {
@@ -194,9 +194,9 @@ func (p *place) last(t *testing.T) *bench.Run {
 }
 
 // await waits until the newest run has so many samples.
-func (p *place) await(t *testing.T, r *process, samples int) {
+func (p *testEnv) await(t *testing.T, r *process, samples int) {
 	t.Helper()
-	until := time.Now().Add(patience)
+	until := time.Now().Add(testTimeout)
 	for time.Now().Before(until) {
 		if _, err := os.Stat(p.store); err == nil {
 			if all := p.runs(t); len(all) > 0 && len(all[len(all)-1].Samples) >= samples {
@@ -209,7 +209,7 @@ func (p *place) await(t *testing.T, r *process, samples int) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	t.Fatalf("no trial %d within %v; it said:\n%s", samples, patience, &r.stderr)
+	t.Fatalf("no trial %d within %v; it said:\n%s", samples, testTimeout, &r.stderr)
 }
 
 // usable leaves out the engines that are not here. One that must be and is not
@@ -272,7 +272,7 @@ func wantPrefix(t *testing.T, got, undisturbed *bench.Run) {
 
 // nothingLeft wants no trace of the place's runs on the machine: no directory,
 // mount, cgroup, process, container or image.
-func (p *place) nothingLeft(t *testing.T) {
+func (p *testEnv) nothingLeft(t *testing.T) {
 	t.Helper()
 	for _, trace := range p.traces(t) {
 		t.Errorf("left behind: %s", trace)
@@ -280,7 +280,7 @@ func (p *place) nothingLeft(t *testing.T) {
 }
 
 // traces lists what the place's runs have on the machine now.
-func (p *place) traces(t *testing.T) []string {
+func (p *testEnv) traces(t *testing.T) []string {
 	t.Helper()
 	var ids []string
 	for _, r := range p.runs(t) {
@@ -295,7 +295,7 @@ func (p *place) traces(t *testing.T) []string {
 	return append(found, p.objects(t, ids)...)
 }
 
-func (p *place) directories(t *testing.T) (found []string) {
+func (p *testEnv) directories(t *testing.T) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(p.state, "runs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -369,7 +369,7 @@ func isZombie(dir string) bool {
 
 // objects lists what a Docker daemon keeps of runs. Where there is no daemon
 // there is nothing.
-func (p *place) objects(t *testing.T, ids []string) (found []string) {
+func (p *testEnv) objects(t *testing.T, ids []string) (found []string) {
 	t.Helper()
 	for _, list := range []string{"/containers/json?all=1", "/images/json", "/volumes"} {
 		text, ok := ask(t, p.docker, list)
@@ -406,7 +406,7 @@ func ask(t *testing.T, socket, what string) (answer string, ok bool) {
 }
 
 // write makes a file in the place, and returns its path.
-func (p *place) write(t *testing.T, name, text string) string {
+func (p *testEnv) write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(p.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -417,11 +417,11 @@ func (p *place) write(t *testing.T, name, text string) string {
 
 // awaitStart waits until a container of the newest run runs, or a Docker daemon
 // has one.
-func (p *place) awaitStart(t *testing.T, r *process) {
+func (p *testEnv) awaitStart(t *testing.T, r *process) {
 	t.Helper()
 	p.await(t, r, 0)
 	id := p.last(t).Header.ID
-	until := time.Now().Add(patience)
+	until := time.Now().Add(testTimeout)
 	for time.Now().Before(until) {
 		listed, _ := ask(t, p.docker, "/containers/json?all=1") // nothing where there is no daemon
 		if len(processes([]string{id})) > 0 || strings.Contains(listed, id) {

@@ -94,8 +94,8 @@ func experimentAndImages(cmd *cobra.Command, args []string) error {
 	return atMostOne("an experiment")(cmd, args)
 }
 
-// take reads the arguments, and returns the experiment.
-func (o *planOptions) take(args []string) (experiment string, err error) {
+// parseArgs reads the arguments, and returns the experiment.
+func (o *planOptions) parseArgs(args []string) (experiment string, err error) {
 	if len(args) == 0 {
 		return defaultExperiment, nil
 	}
@@ -119,14 +119,14 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 			out.Factors = append(out.Factors, l)
 		}
 	}
-	factors, err := pairs("factor", o.factors)
+	factors, err := keyValues("factor", o.factors)
 	if err != nil {
 		return out, err
 	}
 	for _, p := range factors {
 		out.Factors = append(out.Factors, experiment.Levels{Factor: p.Key, Levels: strings.Split(p.Value, ","), Flag: "--factor " + p.Key})
 	}
-	if out.Params, err = pairs("param", o.params); err != nil {
+	if out.Params, err = keyValues("param", o.params); err != nil {
 		return out, err
 	}
 	for _, p := range shortParams() {
@@ -137,7 +137,7 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 	if o.concurrency != "" {
 		out.Factors = append(out.Factors, experiment.Levels{Factor: "concurrency", Levels: strings.Split(o.concurrency, ",")})
 	}
-	if out.Labels, err = pairs("label", o.labels); err != nil {
+	if out.Labels, err = keyValues("label", o.labels); err != nil {
 		return out, err
 	}
 	if o.flags.Changed("warmup") {
@@ -152,8 +152,8 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 	return out, nil
 }
 
-// pairs reads KEY=VALUE flags.
-func pairs(flag string, values []string) ([]bench.Label, error) {
+// keyValues reads KEY=VALUE flags.
+func keyValues(flag string, values []string) ([]bench.Label, error) {
 	var out []bench.Label
 	for _, v := range values {
 		key, value, ok := strings.Cut(v, "=")
@@ -183,14 +183,14 @@ func (a *invocation) plan(ctx context.Context, t *app.App, name string, o planOp
 		return nil, named(err)
 	}
 	for _, l := range e.Excluded(p.Plan) {
-		a.notice("%s is skipped: %s", l.Value, whyExcluded(l, p.Plan, name))
+		a.notice("%s is skipped: %s", l.Value, excludedReason(l, p.Plan, name))
 	}
 	return p, err
 }
 
-// whyExcluded says that an experiment has no cell with a level, and where to look for
+// excludedReason says that an experiment has no cell with a level, and where to look for
 // the reason: not in stdin, which has been read.
-func whyExcluded(l bench.Label, plan bench.Plan, name string) string {
+func excludedReason(l bench.Label, plan bench.Plan, name string) string {
 	if experiment.Ignored(l, plan) {
 		return fmt.Sprintf("a plain process has no %s to choose; name an engine that makes containers, such as floor", l.Key)
 	}
@@ -268,7 +268,7 @@ converted to an experiment first.`,
 		Example: "  tare plan lifecycle --yaml > mine.yaml",
 		Args:    experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := o.take(args)
+			name, err := o.parseArgs(args)
 			if err != nil {
 				return err
 			}

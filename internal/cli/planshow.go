@@ -61,7 +61,7 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 	}
 	fmt.Fprintln(w)
 	writeCells(w, plan, p)
-	if out := app.Omitted(plan); out != "" {
+	if out := app.OmittedEngines(plan); out != "" {
 		fmt.Fprintln(w)
 		term.WriteWrapped(w, "", out, width)
 	}
@@ -124,7 +124,7 @@ func engineVersion(name string, p *app.Planned) string {
 // stopRule says in words when the run ends.
 func stopRule(p bench.Plan, metrics []bench.Metric) string {
 	var rules []string
-	if precision := asked(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
+	if precision := precisionText(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
 		rules = append(rules, fmt.Sprintf("when every primary comparison is precise to %s (after at least %s)", precision,
 			unit.FormatCount(p.MinBlocks, "block")))
 	}
@@ -135,8 +135,8 @@ func stopRule(p bench.Plan, metrics []bench.Metric) string {
 	return strings.Join(rules, ", or ")
 }
 
-// asked says how precise a plan wants its primary metrics; empty if precision does not stop it.
-func asked(p bench.Plan, metrics []bench.Metric) string {
+// precisionText says how precise a plan wants its primary metrics; empty if precision does not stop it.
+func precisionText(p bench.Plan, metrics []bench.Metric) string {
 	least, largest := p.Precisions(metrics)
 	switch {
 	case largest == 0:

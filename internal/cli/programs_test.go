@@ -17,7 +17,7 @@ import (
 // programs are what the test binary can be besides a test, by name.
 func programs() map[string]func() {
 	return map[string]func(){
-		"mask":     func() { exit(mask(os.Stdin, os.Stdout)) },
+		"mask":     func() { exit(maskVariable(os.Stdin, os.Stdout)) },
 		"enormous": func() { exit(enormous(os.Args[1])) },
 		"tty":      func() { exit(onTerminal(os.Args[1:], nil)) },
 		"typed":    func() { exit(onTerminal(os.Args[2:], []byte(os.Args[1]+"\n"))) },
@@ -38,17 +38,17 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// mask replaces what differs from run to run, and the padding that it caused.
-func mask(in io.Reader, out io.Writer) error {
+// maskVariable replaces what differs from run to run, and the padding that it caused.
+func maskVariable(in io.Reader, out io.Writer) error {
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, masked(string(text)))
+	_, err = io.WriteString(out, maskedText(string(text)))
 	return err
 }
 
-func masked(text string) string {
+func maskedText(text string) string {
 	for _, m := range []struct{ pattern, by string }{
 		{`\x1b\[[0-9;]*[A-Za-z]`, ""},
 		{`\d{8}-\d{6}-[a-z2-7]{4}`, "RUN"},

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	barWidth  = 24
-	heartbeat = 30 * time.Second // between lines where stderr is no terminal
-	mostFails = 5                // failed trials told about as they happen
+	barWidth         = 24
+	heartbeat        = 30 * time.Second // between lines where stderr is no terminal
+	maxShownFailures = 5                // failed trials told about as they happen
 )
 
 // progress shows people on stderr how far a run is. It is told between trials
@@ -27,28 +27,28 @@ type progress struct {
 	width int
 	tty   bool
 
-	plan     bench.Plan
-	began    time.Time
-	beat     time.Time
-	trials   int // in the whole schedule
-	done     int // when this sitting began
-	before   int // trials before the extension, which are not counted; 0 where it is none
-	ended    int // in this sitting
-	failures int
-	measures bool      // a trial has begun
-	prepares time.Time // since when a fixture is being made; zero while none is
-	block    int
-	cell     string
-	shown    bool         // a bar is on the screen
-	skipped  map[int]bool // cells whose trials are, and that it was said
-	preview  *preview     // what is known so far; nil where there is no terminal
-	drawn    int          // lines of it on the screen, above the bar
+	plan          bench.Plan
+	began         time.Time
+	lastHeartbeat time.Time
+	trials        int // in the whole schedule
+	done          int // when this sitting began
+	before        int // trials before the extension, which are not counted; 0 where it is none
+	ended         int // in this sitting
+	failures      int
+	measures      bool      // a trial has begun
+	prepares      time.Time // since when a fixture is being made; zero while none is
+	block         int
+	cell          string
+	shown         bool         // a bar is on the screen
+	skipped       map[int]bool // cells whose trials are, and that it was said
+	preview       *preview     // what is known so far; nil where there is no terminal
+	drawn         int          // lines of it on the screen, above the bar
 }
 
 func (a *invocation) newProgress(h bench.Header) *progress {
 	width, tty := terminal(a.stderr)
 	p := &progress{
-		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), beat: a.now(), skipped: map[int]bool{},
+		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), lastHeartbeat: a.now(), skipped: map[int]bool{},
 	}
 	if tty {
 		color, err := a.color()
@@ -103,7 +103,7 @@ func (p *progress) failed(s bench.Sample) {
 		p.skipped[s.Trial.Cell] = true
 	}
 	p.failures++
-	if p.failures > mostFails {
+	if p.failures > maxShownFailures {
 		return
 	}
 	p.end()
@@ -111,8 +111,8 @@ func (p *progress) failed(s bench.Sample) {
 	if cell.Condition != "" {
 		cell.Name += " (" + cell.Condition + ")"
 	}
-	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)), hanging(s.Reason))
-	if p.failures == mostFails {
+	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)), indentContinuation(s.Reason))
+	if p.failures == maxShownFailures {
 		fmt.Fprintln(p.out, "further failures are counted but not shown here; 'tare show' lists all")
 	}
 }
@@ -123,8 +123,8 @@ func (p *progress) showTrial() {
 		p.show(p.line())
 		return
 	}
-	_, left := p.ahead()
-	p.show(p.where() + ", " + left)
+	_, left := p.remaining()
+	p.show(p.position() + ", " + left)
 }
 
 // show puts a line on the terminal, or prints one every heartbeat if there is no terminal.
@@ -137,8 +137,8 @@ func (p *progress) show(text string) {
 		}
 		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
 		p.shown = true
-	case p.now().Sub(p.beat) >= heartbeat:
-		p.beat = p.now()
+	case p.now().Sub(p.lastHeartbeat) >= heartbeat:
+		p.lastHeartbeat = p.now()
 		fmt.Fprintln(p.out, text)
 	}
 }
@@ -160,14 +160,14 @@ func (p *progress) print(text string) { _, _ = io.WriteString(p.out, text) }
 
 // line says block, cell and the longest time that is left.
 func (p *progress) line() string {
-	fraction, left := p.ahead()
+	fraction, left := p.remaining()
 	full := int(fraction * barWidth)
 	return fmt.Sprintf("%s%s %3.0f %%  %s  %s  %s",
 		strings.Repeat("█", full), strings.Repeat("░", barWidth-full), 100*fraction,
-		p.where(), left, p.cell)
+		p.position(), left, p.cell)
 }
 
-func (p *progress) where() string {
+func (p *progress) position() string {
 	if p.block < 0 {
 		return "warm-up"
 	}
@@ -177,10 +177,10 @@ func (p *progress) where() string {
 	return fmt.Sprintf("block %d", p.block+1)
 }
 
-// ahead returns how much of the run is done, and how long the rest may take:
+// remaining returns how much of the run is done, and how long the rest may take:
 // by the budget or by the planned blocks, whichever comes first. A block that has begun
 // is finished, however long that takes. The run may end earlier, when it is precise enough.
-func (p *progress) ahead() (fraction float64, left string) {
+func (p *progress) remaining() (fraction float64, left string) {
 	spent := p.now().Sub(p.began)
 	fraction = float64(p.done+p.ended) / float64(max(p.trials, 1))
 	var rest time.Duration

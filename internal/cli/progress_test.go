@@ -17,10 +17,10 @@ func TestProgress(t *testing.T) {
 		var out strings.Builder
 		clock := time.Unix(0, 0)
 		p := &progress{
-			out: &out, now: func() time.Time { return clock }, width: 80, tty: tty, began: clock, beat: clock,
+			out: &out, now: func() time.Time { return clock }, width: 80, tty: tty, began: clock, lastHeartbeat: clock,
 			plan: bench.Plan{Budget: time.Minute, Cells: []bench.Cell{{Name: "native"}, {Name: "doc\x1bker"}}},
 		}
-		said := func(want string) {
+		result := func(want string) {
 			t.Helper()
 			if got := out.String(); !strings.Contains(got, want) {
 				t.Errorf("terminal %v: %q, want %q", tty, got, want)
@@ -30,18 +30,18 @@ func TestProgress(t *testing.T) {
 		p.observe(run.Began{Trials: 100})
 		p.observe(run.SetUpBegan{Cell: 0})
 		if tty {
-			said("preparing native (1 of 2)")
+			result("preparing native (1 of 2)")
 		} else {
-			said("")
+			result("")
 		}
 		clock = clock.Add(heartbeat)
 		p.observe(run.SetUpBegan{Cell: 1})
-		said("preparing doc\\x1bker (2 of 2)")
+		result("preparing doc\\x1bker (2 of 2)")
 		clock = clock.Add(heartbeat)
 		p.observe(run.TrialEnded{Sample: bench.Sample{Outcome: bench.Unsupported}})
 		clock = clock.Add(heartbeat)
 		p.observe(run.TrialBegan{Trial: bench.Trial{Block: 0, Cell: 1}})
-		said("≤ 30s left")
+		result("≤ 30s left")
 		p.observe(run.Ended{})
 	}
 }
@@ -58,12 +58,12 @@ func TestProgressOfAnExtension(t *testing.T) {
 		var out strings.Builder
 		clock := time.Unix(0, 0)
 		plan := bench.Plan{Budget: tt.budget, MaxBlocks: 13, Warmup: 1, Cells: []bench.Cell{{Name: "native"}, {Name: "docker"}}}
-		p := &progress{out: &out, now: func() time.Time { return clock }, width: 80, tty: true, began: clock, beat: clock, plan: plan}
+		p := &progress{out: &out, now: func() time.Time { return clock }, width: 80, tty: true, began: clock, lastHeartbeat: clock, plan: plan}
 		done := make([]bench.Sample, 24) // 11 blocks and the warm-up
 		for i := range done {
 			done[i].Elapsed = 5 * time.Second // two minutes in all
 		}
-		p.extends(app.Sitting{Header: bench.Header{Plan: plan}, Done: done, Look: 2, ExtendedAt: 24})
+		p.extends(app.Session{Header: bench.Header{Plan: plan}, Done: done, Look: 2, ExtendedAt: 24})
 		p.observe(run.Began{Trials: 28, Done: 24})
 		p.observe(run.TrialBegan{Trial: bench.Trial{Seq: 24, Block: 11}})
 		clock = clock.Add(10 * time.Second)

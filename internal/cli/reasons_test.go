@@ -11,11 +11,11 @@ import (
 	"github.com/tare-bench/tare/internal/report"
 )
 
-// A cause is something planted that makes a container slower, by how much is
+// A plantedCause is something planted that makes a container slower, by how much is
 // known, and the counter that has to name it.
-type cause struct {
+type plantedCause struct {
 	engine string // that must be here
-	plant  func(t *testing.T, p *place) (args []string)
+	plant  func(t *testing.T, p *testEnv) (args []string)
 	metric string
 	reason string
 	// truth lies between low and high, as far as this run knows them.
@@ -36,14 +36,14 @@ func value(truth float64) func(report.Document, report.Row, report.Reason) (floa
 	}
 }
 
-func causes() map[string]cause {
+func causes() map[string]plantedCause {
 	// A trial's time is six periods of the CPU quota long, but for the tenth that is
 	// for warm-up: a part of a period more would be all work, or none.
 	compute := []string{"cpu", "--param", "kernels=integer", "--param", "threads=1", "--param", "time=660ms"}
-	return map[string]cause{
+	return map[string]plantedCause{
 		"a CPU quota of half a core": {
 			engine: "runc",
-			plant: func(*testing.T, *place) []string {
+			plant: func(*testing.T, *testEnv) []string {
 				return append(compute, "--engine", "runc", "--factor", "cpus=unlimited,0.5")
 			},
 			metric: "cpu.single", reason: "inside.throttled",
@@ -56,23 +56,23 @@ func causes() map[string]cause {
 		},
 		"a second process on the same core": {
 			engine: "runc",
-			plant: func(t *testing.T, p *place) []string {
-				return append(append(compute, "--factor", "cpuset=0"), p.beside(t, "runc.start.steal=0")...)
+			plant: func(t *testing.T, p *testEnv) []string {
+				return append(append(compute, "--factor", "cpuset=0"), p.runWithCause(t, "runc.start.steal=0")...)
 			},
 			metric: "cpu.single", reason: "inside.cpu_wait", truth: ratio(0.5),
 		},
 		"a limit of 500 writes per second on the disk": {
 			engine: "runc",
-			plant: func(t *testing.T, p *place) []string {
+			plant: func(t *testing.T, p *testEnv) []string {
 				onDisk(t, p)
 				return append([]string{"disk", "--param", "patterns=randwrite", "--param", "size=16MiB", "--param", "depth=8", "--param", "time=400ms"},
-					p.beside(t, "runc.start.wiops=500")...)
+					p.runWithCause(t, "runc.start.wiops=500")...)
 			},
 			metric: "disk.randwrite.iops", reason: "inside.block_limit", truth: value(500),
 		},
 		"a memory limit below the working set": {
 			engine: "runc",
-			plant: func(t *testing.T, p *place) []string {
+			plant: func(t *testing.T, p *testEnv) []string {
 				onDisk(t, p)
 				return []string{
 					"disk", "--engine", "runc", "--factor", "memory=unlimited,40MiB", "--primary", "disk.read.rate",
@@ -88,7 +88,7 @@ func causes() map[string]cause {
 		},
 		"a limit of rate on the veth": {
 			engine: "podman",
-			plant: func(t *testing.T, p *place) []string {
+			plant: func(t *testing.T, p *testEnv) []string {
 				// A runtime of Podman's is one that its configuration names.
 				text := fmt.Sprintf("[engine.runtimes]\nslow = [%q]\n", p.runtime(t, "runc.start.rate=100mbit"))
 				name := filepath.Join(p.dir, "containers.conf")
@@ -104,7 +104,7 @@ func causes() map[string]cause {
 		},
 		"requests of 4 KiB in place of 128": {
 			engine: "runc",
-			plant: func(t *testing.T, p *place) []string {
+			plant: func(t *testing.T, p *testEnv) []string {
 				onDisk(t, p)
 				return []string{
 					"disk", "--engine", "runc", "--factor", "sequential_block=128KiB,4KiB", "--primary", "disk.read.rate", "--syscalls",
@@ -120,7 +120,7 @@ func causes() map[string]cause {
 		},
 		"a port that a program of the engine passes on": {
 			engine: "docker",
-			plant: func(*testing.T, *place) []string {
+			plant: func(*testing.T, *testEnv) []string {
 				return []string{"net-throughput", "--engine", "docker", "--network", "bridge,published", "--param", "time=400ms"}
 			},
 			metric: "throughput.rate", reason: "inside.relay_time",
@@ -144,14 +144,14 @@ func waited(d report.Document) float64 {
 	return 0
 }
 
-// beside runs an engine once as it is, and once with a cause.
-func (p *place) beside(t *testing.T, cause string) []string {
+// runWithCause runs an engine once as it is, and once with a cause.
+func (p *testEnv) runWithCause(t *testing.T, cause string) []string {
 	t.Helper()
 	return []string{"--engine", "oci,name=as-it-is,binary=runc", "--engine", "oci,name=planted,binary=" + p.runtime(t, cause), "--baseline", "as-it-is"}
 }
 
 // onDisk moves the state to a directory that is no tmpfs: /tmp may be one.
-func onDisk(t *testing.T, p *place) {
+func onDisk(t *testing.T, p *testEnv) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "tare-cli-")
 	if err != nil {
@@ -174,7 +174,7 @@ func TestPlantedCausesAreNamed(t *testing.T) {
 	for name, c := range causes() {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			require(t, c.engine)
-			p := newPlace(t)
+			p := newTestEnv(t)
 			args := append([]string{"run"}, c.plant(t, p)...)
 			args = append(args, "--blocks", "10", "--warmup", "0", "--washout", "30ms", "--precision", "off", "--no-control", "--json")
 			if testing.Short() {
@@ -187,7 +187,7 @@ func TestPlantedCausesAreNamed(t *testing.T) {
 }
 
 // found wants one of two runs to name the cause.
-func (c *cause) found(t *testing.T, p *place, args []string) {
+func (c *plantedCause) found(t *testing.T, p *testEnv, args []string) {
 	t.Helper()
 	for seed := range 2 {
 		_, wrong := c.measure(t, p, args, seed)
@@ -200,7 +200,7 @@ func (c *cause) found(t *testing.T, p *place, args []string) {
 }
 
 // counted wants no more runs to miss the cause, or its size, than chance explains.
-func (c *cause) counted(t *testing.T, p *place, args []string) {
+func (c *plantedCause) counted(t *testing.T, p *testEnv, args []string) {
 	t.Helper()
 	const runs = 4
 	unnamed, missed := 0, 0
@@ -221,7 +221,7 @@ func (c *cause) counted(t *testing.T, p *place, args []string) {
 }
 
 // measure runs it once. It says what is wrong if the cause is not named.
-func (c *cause) measure(t *testing.T, p *place, args []string, seed int) (d report.Document, wrong string) {
+func (c *plantedCause) measure(t *testing.T, p *testEnv, args []string, seed int) (d report.Document, wrong string) {
 	t.Helper()
 	decode(t, p.must(t, append(args, "--seed", fmt.Sprint(seed))...).stdout, &d)
 	if row := c.row(d); row.Effect == nil || row.Effect.Verdict != "worse" {
@@ -234,13 +234,13 @@ func (c *cause) measure(t *testing.T, p *place, args []string, seed int) (d repo
 }
 
 // row is that of the cell with the cause.
-func (c *cause) row(d report.Document) report.Row {
+func (c *plantedCause) row(d report.Document) report.Row {
 	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == c.metric })]
 	return m.Conditions[0].Rows[1]
 }
 
 // why is the reason that has to be named; nil if it is not.
-func (c *cause) why(d report.Document) *report.Reason {
+func (c *plantedCause) why(d report.Document) *report.Reason {
 	i := slices.IndexFunc(d.Reasons, func(r report.Reason) bool {
 		return r.Metric == c.reason && slices.ContainsFunc(r.For, func(e report.Explained) bool { return e.Metric == c.metric })
 	})
@@ -251,7 +251,7 @@ func (c *cause) why(d report.Document) *report.Reason {
 }
 
 // misses says how a run that named the cause misses its size.
-func (c *cause) misses(d report.Document) string {
+func (c *plantedCause) misses(d report.Document) string {
 	if low, truth, high := c.truth(d, c.row(d), *c.why(d)); low > truth || truth > high {
 		return fmt.Sprintf("%v is not between %v and %v", truth, low, high)
 	}

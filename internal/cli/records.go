@@ -11,16 +11,16 @@ import (
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
-// recordsTo is where the records of a run go beside the store: nowhere, to stdout, or to
+// recordOutput is where the records of a run go beside the store: nowhere, to stdout, or to
 // a file of their own.
-type recordsTo struct {
+type recordOutput struct {
 	a    *invocation
 	name string   // empty, "-", or that of the file
 	file *os.File // nil unless it is open
 }
 
 // create begins a run in the store and in the output.
-func (r *recordsTo) create(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error) {
+func (r *recordOutput) create(ctx context.Context, s bench.Store, h bench.Header) (bench.RunWriter, error) {
 	if r.name == "" {
 		return s.Create(ctx, h)
 	}
@@ -32,13 +32,13 @@ func (r *recordsTo) create(ctx context.Context, s bench.Store, h bench.Header) (
 	if err == nil {
 		var first bench.RunWriter
 		if first, err = s.Create(ctx, h); err == nil {
-			return app.Both(first, second), nil
+			return app.Tee(first, second), nil
 		}
 	}
 	return nil, errors.Join(err, r.discard())
 }
 
-func (r *recordsTo) open() (io.Writer, error) {
+func (r *recordOutput) open() (io.Writer, error) {
 	if r.name == "-" {
 		return r.a.stdout, nil
 	}
@@ -50,7 +50,7 @@ func (r *recordsTo) open() (io.Writer, error) {
 	return &result{Writer: f, what: "--output"}, nil
 }
 
-func (r *recordsTo) close() error {
+func (r *recordOutput) close() error {
 	if r.file == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (r *recordsTo) close() error {
 }
 
 // discard removes the file of a run that did not begin.
-func (r *recordsTo) discard() error {
+func (r *recordOutput) discard() error {
 	if r.file == nil {
 		return nil
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A lender is 'tare agent serve' while it runs, in a place of its own.
-type lender struct {
-	*place
+// An agentServer is 'tare agent serve' while it runs, in a place of its own.
+type agentServer struct {
+	*testEnv
 	cmd            *exec.Cmd
 	address, token string
 	exited         chan error
@@ -29,22 +29,22 @@ type lender struct {
 	log bytes.Buffer
 }
 
-func (l *lender) Write(p []byte) (int, error) {
+func (l *agentServer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log.Write(p)
 }
 
-func (l *lender) said() string {
+func (l *agentServer) logText() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log.String()
 }
 
 // lend begins to serve on loopback; the end of the test ends it.
-func lend(t *testing.T, p *place, args ...string) *lender {
+func lend(t *testing.T, p *testEnv, args ...string) *agentServer {
 	t.Helper()
-	l := &lender{place: p, exited: make(chan error, 1)}
+	l := &agentServer{testEnv: p, exited: make(chan error, 1)}
 	l.cmd = p.command(append([]string{"agent", "serve", "--listen=127.0.0.1:0"}, args...)...)
 	l.cmd.Stderr = l
 	out, err := l.cmd.StdoutPipe()
@@ -66,13 +66,13 @@ func lend(t *testing.T, p *place, args ...string) *lender {
 	go func() { l.exited <- l.cmd.Wait() }()
 	t.Cleanup(func() { l.end(t, syscall.SIGINT) })
 	if l.address == "" {
-		t.Fatalf("the server does not say where it listens:\n%s", l.said())
+		t.Fatalf("the server does not say where it listens:\n%s", l.logText())
 	}
 	return l
 }
 
 // end ends the server, if nobody has yet.
-func (l *lender) end(t *testing.T, how syscall.Signal) {
+func (l *agentServer) end(t *testing.T, how syscall.Signal) {
 	t.Helper()
 	if l.cmd == nil {
 		return
@@ -81,48 +81,48 @@ func (l *lender) end(t *testing.T, how syscall.Signal) {
 	select {
 	case err := <-l.exited:
 		if err != nil && how != syscall.SIGKILL {
-			t.Errorf("the server ends with %v:\n%s", err, l.said())
+			t.Errorf("the server ends with %v:\n%s", err, l.logText())
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		_ = l.cmd.Process.Kill() // the test has failed already
-		t.Errorf("the server does not end:\n%s", l.said())
+		t.Errorf("the server does not end:\n%s", l.logText())
 	}
 	l.cmd = nil
 }
 
 // client is a place that has the server's token.
-func (l *lender) client(t *testing.T) *place {
+func (l *agentServer) client(t *testing.T) *testEnv {
 	t.Helper()
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.env = append(p.env, "TARE_TOKEN="+l.token)
 	return p
 }
 
-// until waits for the server to say something.
-func (l *lender) until(t *testing.T, text string) {
+// awaitLog waits for the server to say something.
+func (l *agentServer) awaitLog(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !strings.Contains(l.said(), text); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !strings.Contains(l.logText(), text); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the server does not say %q:\n%s", text, l.said())
+			t.Fatalf("the server does not say %q:\n%s", text, l.logText())
 		}
 	}
 }
 
 // session is the ID of the newest session.
-func (l *lender) session(t *testing.T) string {
+func (l *agentServer) session(t *testing.T) string {
 	t.Helper()
-	all := regexp.MustCompile(`session (\S+): `).FindAllStringSubmatch(l.said(), -1)
+	all := regexp.MustCompile(`session (\S+): `).FindAllStringSubmatch(l.logText(), -1)
 	if len(all) == 0 {
-		t.Fatalf("no session:\n%s", l.said())
+		t.Fatalf("no session:\n%s", l.logText())
 	}
 	return all[len(all)-1][1]
 }
 
 // asked is a run of round trips to plain processes of the server's machine.
-func (l *lender) asked(more ...string) []string { return l.askedOf("native", "native", more...) }
+func (l *agentServer) asked(more ...string) []string { return l.askedOf("native", "native", more...) }
 
 // askedOf is one of round trips to others as well.
-func (l *lender) askedOf(engines, networks string, more ...string) []string {
+func (l *agentServer) askedOf(engines, networks string, more ...string) []string {
 	return append([]string{
 		"run", "net-rtt", "--remote", l.address, "--engine", engines, "--network", networks,
 		"--blocks", "6", "--washout", "off", "--precision", "off", "--pings", "1000",
@@ -132,9 +132,9 @@ func (l *lender) askedOf(engines, networks string, more ...string) []string {
 // What the machine of the server does is measured from here, and the run says
 // where that was. Nobody ever sees the token but who started the server.
 func TestRemoteRun(t *testing.T) {
-	l := lend(t, newPlace(t))
+	l := lend(t, newTestEnv(t))
 	p := l.client(t)
-	outputs := []said{
+	outputs := []programResult{
 		p.must(t, l.asked()...), p.must(t, "show"), p.must(t, "show", "--json"), p.must(t, "export", "last"),
 		p.must(t, "doctor", "--remote", l.address), p.must(t, "doctor", "--remote", l.address, "--json"),
 		p.must(t, "plan", "net-rtt", "--remote", l.address, "--engine", "native"),
@@ -163,15 +163,15 @@ func TestRemoteRun(t *testing.T) {
 			t.Errorf("output %d has the token in it", i)
 		}
 	}
-	if strings.Contains(l.said(), l.token) {
+	if strings.Contains(l.logText(), l.token) {
 		t.Error("the server's log has the token in it")
 	}
-	noFileHas(t, p.dir, l.token)
-	noFileHas(t, l.dir, l.token)
+	wantInNoFile(t, p.dir, l.token)
+	wantInNoFile(t, l.dir, l.token)
 }
 
-// noFileHas wants a text in no file below a directory.
-func noFileHas(t *testing.T, dir, text string) {
+// wantInNoFile wants a text in no file below a directory.
+func wantInNoFile(t *testing.T, dir, text string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -190,7 +190,7 @@ func noFileHas(t *testing.T, dir, text string) {
 
 // A workload whose times would include the network refuses, and says why.
 func TestRemoteRefused(t *testing.T) {
-	l := lend(t, newPlace(t), "--engine", "native,floor")
+	l := lend(t, newTestEnv(t), "--engine", "native,floor")
 	p := l.client(t)
 	for _, test := range []struct {
 		args []string
@@ -206,9 +206,9 @@ func TestRemoteRefused(t *testing.T) {
 		{[]string{"run", "net-rtt", "--remote", "127.0.0.1:1"}, 1, "check that 'tare agent serve' runs there"},
 		{[]string{"doctor", "--remote", "127.0.0.1:1"}, 1, "connection refused"},
 	} {
-		said := p.tare(t, test.args...)
-		if said.code != test.code || !strings.Contains(said.stderr, test.want) {
-			t.Errorf("tare %s: exit code %d, want %d and %q\n%s", strings.Join(test.args, " "), said.code, test.code, test.want, said.stderr)
+		result := p.tare(t, test.args...)
+		if result.code != test.code || !strings.Contains(result.stderr, test.want) {
+			t.Errorf("tare %s: exit code %d, want %d and %q\n%s", strings.Join(test.args, " "), result.code, test.code, test.want, result.stderr)
 		}
 	}
 	for token, want := range map[string]string{
@@ -217,12 +217,12 @@ func TestRemoteRefused(t *testing.T) {
 		"anothertokenofthesamelength": "token rejected",
 	} {
 		p.env = []string{"TARE_TOKEN=" + token}
-		said := p.tare(t, l.asked()...)
-		if said.code == 0 || !strings.Contains(said.stderr, want) {
-			t.Errorf("token %q: exit code %d\n%s\nwant %q", token, said.code, said.stderr, want)
+		result := p.tare(t, l.asked()...)
+		if result.code == 0 || !strings.Contains(result.stderr, want) {
+			t.Errorf("token %q: exit code %d\n%s\nwant %q", token, result.code, result.stderr, want)
 		}
-		if token != "" && strings.Contains(said.stderr, token) {
-			t.Errorf("the error repeats the token: %s", said.stderr)
+		if token != "" && strings.Contains(result.stderr, token) {
+			t.Errorf("the error repeats the token: %s", result.stderr)
 		}
 	}
 	p.nothingLeft(t)
@@ -232,23 +232,23 @@ func TestRemoteRefused(t *testing.T) {
 // A token that is in a file is for its owner alone, and one that is made goes
 // there.
 func TestTokenFile(t *testing.T) {
-	server := newPlace(t)
+	server := newTestEnv(t)
 	file := filepath.Join(server.dir, "token")
 	l := lend(t, server, "--token-file", file, "--engine", "native")
 	if l.token != "" {
 		t.Error("a token that is in a file is printed")
 	}
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.must(t, "doctor", "--remote", l.address, "--token-file", file)
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if said := p.tare(t, "doctor", "--remote", l.address, "--token-file", file); said.code != 2 || !strings.Contains(said.stderr, "chmod 600") {
-		t.Errorf("a token that all can read: exit code %d\n%s", said.code, said.stderr)
+	if result := p.tare(t, "doctor", "--remote", l.address, "--token-file", file); result.code != 2 || !strings.Contains(result.stderr, "chmod 600") {
+		t.Errorf("a token that all can read: exit code %d\n%s", result.code, result.stderr)
 	}
 	for _, args := range [][]string{{"agent", "serve", "--json"}, {"agent", "serve", "--sessions", "0"}, {"agent", "serve", "--engine", "nosuch"}, {"agent", "serve", "--token-file", file}} {
-		if said := p.tare(t, args...); said.code != 2 {
-			t.Errorf("tare %s: exit code %d, want 2\n%s", strings.Join(args, " "), said.code, said.stderr)
+		if result := p.tare(t, args...); result.code != 2 {
+			t.Errorf("tare %s: exit code %d, want 2\n%s", strings.Join(args, " "), result.code, result.stderr)
 		}
 	}
 }
@@ -257,22 +257,22 @@ func TestTokenFile(t *testing.T) {
 // and those after it, in good time; what it left is removed there by clean.
 func TestServerKilled(t *testing.T) {
 	t.Parallel() // it waits for the server, and measures nothing
-	l := lend(t, newPlace(t))
+	l := lend(t, newTestEnv(t))
 	p := l.client(t)
 	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m", "--output", p.recordFile())...)
 	p.awaitStart(t, r) // the load generator runs, so the server does
 	session := l.session(t)
 	l.end(t, syscall.SIGKILL)
-	said := r.end(t)
+	result := r.end(t)
 	run := p.recorded(t)
 	if len(run.Samples) == 0 || run.Samples[0].Outcome != bench.Failed {
-		t.Fatalf("exit code %d, samples %+v, want the first trial failed\n%s", said.code, run.Samples, said.stderr)
+		t.Fatalf("exit code %d, samples %+v, want the first trial failed\n%s", result.code, run.Samples, result.stderr)
 	}
-	if said.code != 3 && said.code != 1 {
-		t.Errorf("exit code %d\n%s", said.code, said.stderr)
+	if result.code != 3 && result.code != 1 {
+		t.Errorf("exit code %d\n%s", result.code, result.stderr)
 	}
-	if !strings.Contains(said.stdout+said.stderr, l.address) {
-		t.Errorf("nothing says that %s is away:\n%s%s", l.address, said.stdout, said.stderr)
+	if !strings.Contains(result.stdout+result.stderr, l.address) {
+		t.Errorf("nothing says that %s is away:\n%s%s", l.address, result.stdout, result.stderr)
 	}
 	p.nothingLeft(t)
 	if out := l.must(t, "clean"); !strings.Contains(out.stdout, "removed process") {
@@ -286,21 +286,21 @@ func TestServerKilled(t *testing.T) {
 // A client that is killed leaves nothing on the server's machine.
 func TestClientKilled(t *testing.T) {
 	t.Parallel() // it measures nothing
-	l := lend(t, newPlace(t))
+	l := lend(t, newTestEnv(t))
 	p := l.client(t)
 	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m")...)
 	p.awaitStart(t, r)
 	session := l.session(t)
 	r.signal(t, syscall.SIGKILL)
 	r.end(t)
-	l.until(t, "everything that it made is removed")
+	l.awaitLog(t, "everything that it made is removed")
 	if left := append(l.directories(t), processes([]string{session})...); len(left) > 0 {
 		t.Errorf("left by the session: %q", left)
 	}
 	p.must(t, "clean")
 	p.nothingLeft(t)
-	if said := p.tare(t, "doctor", "--remote", l.address); said.code != 0 {
-		t.Errorf("the next client is not served: %s", said.stderr)
+	if result := p.tare(t, "doctor", "--remote", l.address); result.code != 0 {
+		t.Errorf("the next client is not served: %s", result.stderr)
 	}
 }
 
@@ -311,8 +311,8 @@ func TestTwoMachines(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace takes root")
 	}
-	here, wrap := cable(t)
-	l := lend(t, newPlace(t), "--listen="+here+":0")
+	here, wrap := linkedNamespace(t)
+	l := lend(t, newTestEnv(t), "--listen="+here+":0")
 	p := l.client(t)
 	p.wrap = wrap
 	engines, networks := "native", "native"
@@ -334,17 +334,17 @@ func TestTwoMachines(t *testing.T) {
 	if at := run.Header.Engines[0].Away.Address; at != here {
 		t.Errorf("the machine was reached at %s, want %s", at, here)
 	}
-	if said := p.tare(t, "run", "net-rtt", "--remote", "198.51.100.1:1", "--engine", "native"); said.code != 1 {
-		t.Errorf("an address that nobody has: exit code %d\n%s", said.code, said.stderr)
+	if result := p.tare(t, "run", "net-rtt", "--remote", "198.51.100.1:1", "--engine", "native"); result.code != 1 {
+		t.Errorf("an address that nobody has: exit code %d\n%s", result.code, result.stderr)
 	}
 	l.end(t, syscall.SIGINT)
 	p.nothingLeft(t)
 	l.nothingLeft(t)
 }
 
-// cable makes a network namespace that reaches this one. It returns the address
+// linkedNamespace makes a network namespace that reaches this one. It returns the address
 // here, and what runs a program there.
-func cable(t *testing.T) (here string, wrap []string) {
+func linkedNamespace(t *testing.T) (here string, wrap []string) {
 	t.Helper()
 	name := fmt.Sprintf("tare%d", os.Getpid())
 	ip := func(args string) {

@@ -41,8 +41,8 @@ func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.all, "all", false, "show all metrics, intervals, percentiles and warnings")
 }
 
-// some reports whether one of these flags is set.
-func (o *formatOptions) some() bool {
+// any reports whether one of these flags is set.
+func (o *formatOptions) any() bool {
 	return slices.ContainsFunc(formats(), func(f app.Format) bool { return *o.chosen[f.Name] })
 }
 
@@ -59,7 +59,7 @@ func (o *formatOptions) check(asJSON bool) error {
 	}
 	if n > 1 {
 		all := append([]string{"--json"}, formatFlags()...)
-		return &usageError{errors.New("more than one format"), "choose one of " + inWords(all)}
+		return &usageError{errors.New("more than one format"), "choose one of " + sentenceList(all)}
 	}
 	return nil
 }
@@ -109,8 +109,8 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 	return o.format(a.global.JSON).Write(a.stdout, d, style)
 }
 
-// trailer says where a run was saved. What can be done with it, the report says.
-func trailer(r *bench.Run) []string {
+// storedHint says where a run was saved. What can be done with it, the report says.
+func storedHint(r *bench.Run) []string {
 	as := r.Header.ID
 	if name := r.Header.Name; name != "" {
 		as = name + ", " + as
@@ -121,8 +121,8 @@ func trailer(r *bench.Run) []string {
 	return []string{"saved as " + as}
 }
 
-// inWords joins a list for a sentence: a, b and c.
-func inWords(words []string) string {
+// sentenceList joins a list for a sentence: a, b and c.
+func sentenceList(words []string) string {
 	if n := len(words) - 1; n > 0 {
 		return strings.Join(words[:n], ", ") + " and " + words[n]
 	}

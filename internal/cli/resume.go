@@ -55,7 +55,7 @@ func (a *invocation) resume(ctx context.Context, s bench.Store, args []string, f
 	if err != nil {
 		return err
 	}
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}

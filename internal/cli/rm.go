@@ -75,7 +75,7 @@ type removedRun struct {
 }
 
 func (a *invocation) rm(ctx context.Context, s bench.Store, names []string, filter *app.Filter, how removing) error {
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
   tare run -o - | ssh laptop tare import -`,
 		Args: experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := o.take(args)
+			name, err := o.parseArgs(args)
 			if err == nil && name == imageExperiment && len(o.images) == 0 {
 				err = &usageError{errors.New("no images given"), "write tare run image REF REF; 'tare image --help' explains " +
 					"how to name images"}
@@ -90,7 +90,7 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 	if err := format.check(a.global.JSON); err != nil {
 		return err
 	}
-	t, err := a.here()
+	t, err := a.newApp()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 		a.notice("%s is the only image, so it is compared with nothing; to compare two: tare run image %s OTHER", ref, ref)
 	}
 	return a.withStore(ctx, func(s bench.Store) error {
-		records := recordsTo{a: a, name: keep.output}
+		records := recordOutput{a: a, name: keep.output}
 		id, err := t.Measure(ctx, s, p, app.Options{Name: keep.name, Create: records.create, Interrupt: a.interrupted})
 		if id == "" {
 			return err

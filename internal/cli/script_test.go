@@ -21,7 +21,7 @@ import (
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
-		Setup:               home,
+		Setup:               scriptEnv,
 		Condition:           condition,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"parses": parses, "exits": exits, "runs": runs, "plain": isPlain},
 		RequireExplicitExec: true,
@@ -30,8 +30,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// home gives each script a store, a state directory and a home of its own.
-func home(e *testscript.Env) error {
+// scriptEnv gives each script a store, a state directory and a home of its own.
+func scriptEnv(e *testscript.Env) error {
 	home := filepath.Join(e.WorkDir, "home")
 	e.Setenv("HOME", home)
 	e.Setenv("TARE_STORE", filepath.Join(e.WorkDir, "store", "tare.db"))
@@ -99,8 +99,8 @@ var examined = sync.OnceValues(func() ([]examinedEngine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tare doctor: %w", err)
 	}
-	var said struct{ Engines []examinedEngine }
-	return said.Engines, json.Unmarshal(out, &said)
+	var result struct{ Engines []examinedEngine }
+	return result.Engines, json.Unmarshal(out, &result)
 })
 
 // parses wants every line of a file, or the whole of it, to be JSON.

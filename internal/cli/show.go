@@ -36,10 +36,10 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
-			if err := alone(format, trials, applied); err != nil {
+			if err := exclusiveLists(format, trials, applied); err != nil {
 				return err
 			}
-			if err := checkForm(as, a.global.JSON || format.some() || trials || applied); err != nil {
+			if err := checkForm(as, a.global.JSON || format.any() || trials || applied); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
@@ -76,14 +76,14 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 	return cmd
 }
 
-// alone refuses a list combined with another list or with a format of reports.
-func alone(format formatOptions, trials, applied bool) error {
+// exclusiveLists refuses a list combined with another list or with a format of reports.
+func exclusiveLists(format formatOptions, trials, applied bool) error {
 	switch {
 	case trials && applied:
 		return &usageError{errors.New("--trials and --applied cannot be combined"), "use one, then the other"}
-	case (trials || applied) && format.some():
+	case (trials || applied) && format.any():
 		return &usageError{
-			errors.New("--trials and --applied cannot be combined with " + inWords(formatFlags())),
+			errors.New("--trials and --applied cannot be combined with " + sentenceList(formatFlags())),
 			"for output that programs read, use --json",
 		}
 	}
@@ -177,7 +177,7 @@ and tell the sides apart with a label:
 
 // grouping returns what runs of one group have in common; nil for the default.
 func grouping(by string) (func(*bench.Header) string, error) {
-	key, isLabel := cutLabel(by)
+	key, isLabel := labelKey(by)
 	switch {
 	case by == "auto":
 		return nil, nil
@@ -208,7 +208,7 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 		}
 		runs = append(runs, r)
 	}
-	if key, ok := cutLabel(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool {
+	if key, ok := labelKey(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool {
 		return slices.ContainsFunc(r.Header.Plan.Labels, func(l bench.Label) bool { return l.Key == key })
 	}) {
 		return &usageError{
@@ -223,7 +223,7 @@ func (a *invocation) compare(ctx context.Context, s bench.Store, names []string,
 	return a.render(report.NewComparison(contrast), format)
 }
 
-func cutLabel(by string) (key string, ok bool) {
+func labelKey(by string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(by, "label:")
 	return key, ok && key != ""
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// here is tare with a state directory, for what measures or cleans up.
-func (a *invocation) here() (*app.App, error) {
+// newApp is tare with a state directory, for what measures or cleans up.
+func (a *invocation) newApp() (*app.App, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
-	return a.tare.At(dir)
+	return a.tare.WithState(dir)
 }
 
 // stateDir is the directory for temporary data of runs.

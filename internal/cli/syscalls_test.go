@@ -12,17 +12,17 @@ import (
 
 // A workload that looks at nothing inside goes on without, and says so once.
 func TestSystemCallsOfAWorkloadWithoutThem(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	var d report.Document
 	decode(t, p.must(t, "run", "lifecycle", "--engine", "native", "--blocks", "1", "--warmup", "0", "--washout", "off", "--syscalls", "--json").stdout, &d)
-	if said := aboutCalls(d); len(said) != 1 || said[0].Code != "syscalls-not-counted" || !strings.Contains(said[0].Text, "lifecycle") {
-		t.Errorf("%+v", said)
+	if result := aboutCalls(d); len(result) != 1 || result[0].Code != "syscalls-not-counted" || !strings.Contains(result[0].Text, "lifecycle") {
+		t.Errorf("%+v", result)
 	}
 }
 
 // What was counted, or that nothing was, is said once.
 func TestSystemCallsAreSaid(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	file := filepath.Join(p.dir, "records")
 	var d report.Document
 	decode(t, p.must(t, "run", "cpu", "--engine", "native", "--blocks", "1", "--warmup", "0", "--washout", "off", "--syscalls",
@@ -35,11 +35,11 @@ func TestSystemCallsAreSaid(t *testing.T) {
 	if strings.Contains(string(records), `"inside.syscalls":`) {
 		want = "syscalls-counted"
 	}
-	if said := aboutCalls(d); len(said) != 1 || said[0].Code != want || os.Geteuid() == 0 && want != "syscalls-counted" {
-		t.Errorf("want %s: %+v", want, said)
+	if result := aboutCalls(d); len(result) != 1 || result[0].Code != want || os.Geteuid() == 0 && want != "syscalls-counted" {
+		t.Errorf("want %s: %+v", want, result)
 	}
 }
 
-func aboutCalls(d report.Document) []report.Warn {
-	return slices.DeleteFunc(d.Warned, func(w report.Warn) bool { return !strings.HasPrefix(w.Code, "syscalls-") })
+func aboutCalls(d report.Document) []report.Warning {
+	return slices.DeleteFunc(d.Warned, func(w report.Warning) bool { return !strings.HasPrefix(w.Code, "syscalls-") })
 }

@@ -39,7 +39,7 @@ func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) e
 		if err != nil {
 			return err
 		}
-		widths = widened(widths, row)
+		widths = columnWidths(widths, row)
 	}
 	for row, err := range trialRows(record.Stored(ctx, s, id)) {
 		if err != nil {
@@ -52,8 +52,8 @@ func (a *invocation) showTrials(ctx context.Context, s bench.Store, id string) e
 	return b.Flush()
 }
 
-// widened makes columns wide enough for another row. Its last cell needs no width.
-func widened(widths []int, row []string) []int { return term.Widen(widths, row[:len(row)-1]) }
+// columnWidths makes columns wide enough for another row. Its last cell needs no width.
+func columnWidths(widths []int, row []string) []int { return term.Widen(widths, row[:len(row)-1]) }
 
 // trialRows are the primary metrics of each trial, or why it has none, below a head.
 func trialRows(events iter.Seq2[record.Event, error]) iter.Seq2[[]string, error] {
@@ -114,7 +114,7 @@ func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 		case event.Header != nil:
 			h = event.Header
 		case event.Sample != nil:
-			if err := list.Add(shown(h, event.Sample)); err != nil {
+			if err := list.Add(shownTrialOf(h, event.Sample)); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 	return list.Close("\n")
 }
 
-func shown(h *bench.Header, s *bench.Sample) shownTrial {
+func shownTrialOf(h *bench.Header, s *bench.Sample) shownTrial {
 	t := shownTrial{s.Trial.Seq, s.Trial.Block + 1, h.Plan.Cells[s.Trial.Cell].FullName(), s.Outcome, s.Reason, nil}
 	for i, m := range h.Metrics {
 		if v, ok := s.Value(i); ok {

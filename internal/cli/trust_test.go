@@ -12,7 +12,7 @@ import (
 // file says, so it is never gone on with.
 func TestImportedIsNotResumed(t *testing.T) {
 	usable(t, "native")
-	from, to := newPlace(t), newPlace(t)
+	from, to := newTestEnv(t), newTestEnv(t)
 	trap := filepath.Join(to.dir, "trap")
 	experiment := filepath.Join(from.dir, "x.yaml")
 	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [touch, " + trap + "]}]\n"
@@ -31,8 +31,8 @@ func TestImportedIsNotResumed(t *testing.T) {
 	to.must(t, "import", torn)
 	id := to.last(t).Header.ID
 	for args, want := range map[string]string{"resume": "was imported", "resume " + id: "was imported"} {
-		if said := to.tare(t, strings.Fields(args)...); said.code != 2 || !strings.Contains(said.stderr, want) {
-			t.Errorf("tare %s: exit code %d, %s; want 2 and %q", args, said.code, said.stderr, want)
+		if result := to.tare(t, strings.Fields(args)...); result.code != 2 || !strings.Contains(result.stderr, want) {
+			t.Errorf("tare %s: exit code %d, %s; want 2 and %q", args, result.code, result.stderr, want)
 		}
 	}
 	if _, err := os.Stat(trap); err == nil {
@@ -44,7 +44,7 @@ func TestImportedIsNotResumed(t *testing.T) {
 // must work, and nothing may be deleted through a mount below it.
 func TestStateBehindLink(t *testing.T) {
 	engines := usable(t, "native", "floor", "crun", "runc")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	if err := os.Mkdir(filepath.Join(p.dir, "real"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestStateBehindLink(t *testing.T) {
 // What a hook leaves running must not hold the run.
 func TestHookLeavesSomethingRunning(t *testing.T) {
 	usable(t, "native")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	experiment := filepath.Join(p.dir, "x.yaml")
 	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, \"sleep 20 & true\"]}]\n"
 	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
@@ -75,15 +75,15 @@ func TestHookLeavesSomethingRunning(t *testing.T) {
 // A hook that fails says what it said.
 func TestHookFails(t *testing.T) {
 	usable(t, "native")
-	p := newPlace(t)
+	p := newTestEnv(t)
 	experiment := filepath.Join(p.dir, "x.yaml")
 	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, \"echo no such service >&2; exit 3\"]}]\n"
 	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said := p.tare(t, "run", experiment, "--blocks", "6")
-	if said.code != 1 || !strings.Contains(said.stderr, "exit status 3: no such service") {
-		t.Errorf("exit code %d, %s; want 1 and what the hook said", said.code, said.stderr)
+	result := p.tare(t, "run", experiment, "--blocks", "6")
+	if result.code != 1 || !strings.Contains(result.stderr, "exit status 3: no such service") {
+		t.Errorf("exit code %d, %s; want 1 and what the hook said", result.code, result.stderr)
 	}
 	p.nothingLeft(t)
 }

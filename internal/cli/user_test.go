@@ -17,7 +17,7 @@ const nobody = 65534
 
 // asNobody makes a command that the ordinary user runs, with a copy of tare that
 // this user may execute. The place is then that of this user.
-func (p *place) asNobody(t *testing.T, args ...string) *exec.Cmd {
+func (p *testEnv) asNobody(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user; the other tests already run without privileges")
@@ -68,7 +68,7 @@ func copyProgram(t *testing.T, to string) {
 // Without privileges, native and floor work where the kernel lets users have
 // namespaces; store and state lie below the home.
 func TestOrdinaryUser(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	home := filepath.Join(p.dir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)
@@ -77,11 +77,11 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Skipf("only root can become another user: %v", err)
 	}
 	engines := []string{"native"}
-	if said := begin(t, p.asNobody(t, "doctor")).end(t); strings.Contains(said.stdout, "✓ floor") {
+	if result := begin(t, p.asNobody(t, "doctor")).end(t); strings.Contains(result.stdout, "✓ floor") {
 		engines = append(engines, "floor")
 	}
-	if said := begin(t, p.asNobody(t, small(engines)...)).end(t); said.code != 0 {
-		t.Errorf("exit code %d\n%s", said.code, said.stderr)
+	if result := begin(t, p.asNobody(t, small(engines)...)).end(t); result.code != 0 {
+		t.Errorf("exit code %d\n%s", result.code, result.stderr)
 	}
 	for _, s := range p.last(t).Samples {
 		if s.Outcome != bench.OK {
@@ -94,15 +94,15 @@ func TestOrdinaryUser(t *testing.T) {
 // A home that belongs to somebody else: nothing is begun, and what to do is said.
 // What only reads finds no runs there.
 func TestHomeOfSomebodyElse(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	if err := os.Mkdir(filepath.Join(p.dir, "home"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	said := begin(t, p.asNobody(t, small([]string{"native"})...)).end(t)
-	if said.code != 1 || !strings.Contains(said.stderr, "permission denied") || !strings.Contains(said.stderr, "--store FILE") {
-		t.Errorf("exit code %d, want 1, the reason and a hint:\n%s", said.code, said.stderr)
+	result := begin(t, p.asNobody(t, small([]string{"native"})...)).end(t)
+	if result.code != 1 || !strings.Contains(result.stderr, "permission denied") || !strings.Contains(result.stderr, "--store FILE") {
+		t.Errorf("exit code %d, want 1, the reason and a hint:\n%s", result.code, result.stderr)
 	}
-	if said := begin(t, p.asNobody(t, "list")).end(t); said.code != 0 || !strings.Contains(said.stderr, "no runs yet") {
-		t.Errorf("tare list: exit code %d, want 0 and no runs:\n%s", said.code, said.stderr)
+	if result := begin(t, p.asNobody(t, "list")).end(t); result.code != 0 || !strings.Contains(result.stderr, "no runs yet") {
+		t.Errorf("tare list: exit code %d, want 0 and no runs:\n%s", result.code, result.stderr)
 	}
 }

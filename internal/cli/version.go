@@ -26,7 +26,7 @@ func (a *invocation) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  none,
+		Args:  noArgs,
 		RunE:  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 }

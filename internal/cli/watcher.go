@@ -17,30 +17,30 @@ type watcher struct {
 
 var _ app.Observer = (*watcher)(nil)
 
-// Begins says what is about to be measured, and what is skipped.
-func (w *watcher) Begins(s app.Sitting) {
+// RunBegins says what is about to be measured, and what is skipped.
+func (w *watcher) RunBegins(s app.Session) {
 	w.graceful.Store(true)
 	w.announce(s)
 	w.progress = w.newProgress(s.Header)
 	w.progress.extends(s)
 }
 
-func (w *watcher) Happened(e run.Event) { w.progress.observe(e) }
+func (w *watcher) OnEvent(e run.Event) { w.progress.observe(e) }
 
-func (w *watcher) Over() {
+func (w *watcher) RunOver() {
 	w.progress.end()
 	w.graceful.Store(false)
 }
 
-func (w *watcher) Swept(l bench.Leftover) {
+func (w *watcher) Removed(l bench.Leftover) {
 	w.verbose("removing what a failed trial left behind: %s %s of %s", l.Kind, l.ID, l.Engine)
 }
 
-func (w *watcher) Silent(engine string, why error) {
+func (w *watcher) EngineUnreachable(engine string, why error) {
 	w.verbose("cannot ask %s what was left behind: %v", engine, why)
 }
 
-func (a *invocation) announce(s app.Sitting) {
+func (a *invocation) announce(s app.Session) {
 	var cells []string
 	control := ""
 	plan := s.Header.Plan
@@ -68,7 +68,7 @@ func (a *invocation) announce(s app.Sitting) {
 	if w := app.Undecidable(plan, s.Header.Metrics, s.Block); w != nil {
 		a.notice("%s → %s", w.Text, w.Hint)
 	}
-	if out := app.Omitted(plan); out != "" {
+	if out := app.OmittedEngines(plan); out != "" {
 		a.notice("%s", out)
 	}
 	for _, p := range s.Planned.LeftOut() {

@@ -11,7 +11,7 @@ import (
 // What a command was making when it was killed is found again: among temporary files
 // by 'tare clean', and beside an output by the next 'tare pack'.
 func TestKilledWorkIsRemoved(t *testing.T) {
-	p := newPlace(t)
+	p := newTestEnv(t)
 	p.env = append(p.env, "TMPDIR="+filepath.Join(p.dir, "tmp"))
 	out := filepath.Join(p.dir, "out")
 	for _, dir := range []string{"tmp", "out"} {
@@ -31,8 +31,8 @@ func TestKilledWorkIsRemoved(t *testing.T) {
 		if did == "removed" {
 			args = args[:1]
 		}
-		if said := p.must(t, args...); !strings.HasPrefix(said.stdout, did+" directory "+filepath.Join(p.dir, "tmp", ".tare-work-")) || strings.Contains(said.stdout, "of run") {
-			t.Errorf("clean: %s%s", said.stdout, said.stderr)
+		if result := p.must(t, args...); !strings.HasPrefix(result.stdout, did+" directory "+filepath.Join(p.dir, "tmp", ".tare-work-")) || strings.Contains(result.stdout, "of run") {
+			t.Errorf("clean: %s%s", result.stdout, result.stderr)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(p.dir, "tmp")); err != nil || len(left) != 1 {
@@ -49,7 +49,7 @@ func TestKilledWorkIsRemoved(t *testing.T) {
 }
 
 // killWorking kills a command as soon as it has a directory to work in.
-func (p *place) killWorking(t *testing.T, args ...string) {
+func (p *testEnv) killWorking(t *testing.T, args ...string) {
 	t.Helper()
 	r, w, err := os.Pipe() // nobody reads it: what is written to it waits
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // byMetric is one number for all metrics, and others for those that are named.
 type byMetric struct {
-	all at[float64]
+	all placed[float64]
 	one []entry[float64]
 }
 
@@ -22,9 +22,9 @@ func (b *byMetric) of(metric string) (said entry[float64], named bool) {
 	return b.one[i], true
 }
 
-// lay lays later words over earlier ones: a number for all replaces them, and one
+// override lays later words over earlier ones: a number for all replaces them, and one
 // for a metric that metric's.
-func (b *byMetric) lay(over byMetric) {
+func (b *byMetric) override(over byMetric) {
 	if over.all.set {
 		*b = over
 		return
@@ -55,7 +55,7 @@ func byMetricKey(name, doc, example string, v value[float64], into func(*file) *
 		name: name, doc: doc, example: example, want: want, schema: schema{"anyOf": []any{all.schema, one.schema}},
 		read: func(r *reader, n yamldoc.Node, f *file) {
 			if b, ok := read(r, n); ok {
-				into(f).lay(b)
+				into(f).override(b)
 			}
 		},
 	}

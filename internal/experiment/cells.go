@@ -32,7 +32,7 @@ func (p *planner) planFactors() []bench.Factor {
 // that were written out, then the control.
 func (p *planner) cells() []bench.Cell {
 	if n := p.combinations(); n > maxCells {
-		p.Fail(p.widest(), fmt.Sprintf("the experiment has more than %d cells", maxCells), "compare fewer levels, or split it into several experiments")
+		p.Fail(p.widestFactor(), fmt.Sprintf("the experiment has more than %d cells", maxCells), "compare fewer levels, or split it into several experiments")
 		return nil
 	}
 	var all []bench.Cell
@@ -53,7 +53,7 @@ func (p *planner) cells() []bench.Cell {
 		if !slices.ContainsFunc(p.known.Engines, func(name string) bool { return name != native }) {
 			hint = "no engine that makes containers was found here; 'tare doctor' shows why"
 		}
-		p.Fail(p.widest(), "no cell is left", hint)
+		p.Fail(p.widestFactor(), "no cell is left", hint)
 	}
 	return all
 }
@@ -75,8 +75,8 @@ func (p *planner) combinations() int {
 	return min(perCondition, maxCells+1) * product(p.conditions)
 }
 
-// widest is where the factor with the most levels is written.
-func (p *planner) widest() yamldoc.Place {
+// widestFactor is where the factor with the most levels is written.
+func (p *planner) widestFactor() yamldoc.Place {
 	widest := factor{at: p.file.workload.at}
 	for _, f := range slices.Concat(p.factors, p.conditions) {
 		if len(f.levels) > len(widest.levels) {
@@ -127,7 +127,7 @@ func (p *planner) conditionCells(condition []choice) []bench.Cell {
 	}
 	for _, written := range p.file.cells {
 		if c, ok := p.writtenCell(written, condition); ok {
-			cells = append(cells, p.finish(c, written.at))
+			cells = append(cells, p.completeCell(c, written.at))
 		}
 	}
 	return cells
@@ -156,21 +156,21 @@ func (p *planner) matrixCells(condition []choice) []bench.Cell {
 			continue
 		}
 		plain[c.Name] = true
-		cells = append(cells, p.finish(c, p.widest()))
+		cells = append(cells, p.completeCell(c, p.widestFactor()))
 	}
 	return cells
 }
 
-// isolation are the factors that do not apply to a plain process: they describe how a
+// isolationFactors are the factors that do not apply to a plain process: they describe how a
 // container is isolated.
-func isolation() []string {
+func isolationFactors() []string {
 	return []string{"network", "storage", "runtime", "snapshotter", "seccomp", "userns", "read_only", "no_new_privileges", "privileged"}
 }
 
 // choices leaves out the factors that do not apply to a plain process.
 func choices(chosen []choice) []choice {
 	return slices.DeleteFunc(slices.Clone(chosen), func(c choice) bool {
-		return !c.level.named && slices.Contains(isolation(), c.factor)
+		return !c.level.isNamed && slices.Contains(isolationFactors(), c.factor)
 	})
 }
 
@@ -179,7 +179,7 @@ func isNative(chosen []choice) bool {
 	return slices.ContainsFunc(chosen, func(c choice) bool { return c.factor == "network" && c.level.isNative() })
 }
 
-func (l level) isNative() bool { return l.name == native && !l.named }
+func (l level) isNative() bool { return l.name == native && !l.isNamed }
 
 // newCell makes a cell of what every cell is given and of chosen levels.
 func (p *planner) newCell(condition, chosen []choice) bench.Cell {
@@ -216,10 +216,10 @@ func (p *planner) writtenCell(w cell, condition []choice) (bench.Cell, bool) {
 	return c, true
 }
 
-// finish completes a cell. The workload's options are filled in, so that the
+// completeCell completes a cell. The workload's options are filled in, so that the
 // plan stays what it is if a default ever changes. A plain process has the
 // network of the host, so that is what it is asked for by default.
-func (p *planner) finish(c bench.Cell, at yamldoc.Place) bench.Cell {
+func (p *planner) completeCell(c bench.Cell, at yamldoc.Place) bench.Cell {
 	if c.Engine == "" {
 		p.Fail(at, fmt.Sprintf("cell %q has no engine", c.Name), "write engine: NAME, or engine: auto below factors")
 	}
@@ -267,7 +267,7 @@ func (k pick) matches(chosen []choice) bool {
 }
 
 func (k pick) has(level string) bool {
-	return slices.ContainsFunc(k.levels, func(l at[string]) bool { return l.value == level })
+	return slices.ContainsFunc(k.levels, func(l placed[string]) bool { return l.value == level })
 }
 
 // conditionName is such as "clients=8,size=64".
@@ -309,7 +309,7 @@ func (p *planner) varies(f factor) bool {
 // text is the level as part of a cell's name. "2" or "true" would say nothing
 // without the factor.
 func (c choice) text() string {
-	if k, ok := factorKey(c.factor); c.level.named || ok && k.bare {
+	if k, ok := factorKey(c.factor); c.level.isNamed || ok && k.bare {
 		return c.level.name
 	}
 	return c.factor + "=" + c.level.name
@@ -342,7 +342,7 @@ func (p *planner) placeOf(name string) yamldoc.Place {
 			return w.at
 		}
 	}
-	return p.widest()
+	return p.widestFactor()
 }
 
 // native is the engine that makes plain processes.

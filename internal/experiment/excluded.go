@@ -26,7 +26,7 @@ func (e *Experiment) Excluded(plan bench.Plan) []bench.Label {
 // isPlain reports whether the plain process stands for a level: for the network that is
 // called so and, where there are no other cells, for the host's, which it has.
 func isPlain(c choice, cells []bench.Cell) bool {
-	if c.factor != "network" || c.level.named {
+	if c.factor != "network" || c.level.isNamed {
 		return false
 	}
 	if isNative([]choice{c}) {
@@ -38,7 +38,7 @@ func isPlain(c choice, cells []bench.Cell) bool {
 // Ignored reports whether a level is Excluded because all cells of the plan are plain
 // processes, to which the factor does not apply.
 func Ignored(l bench.Label, plan bench.Plan) bool {
-	return slices.Contains(isolation(), l.Key) && onlyPlain(plan.Cells)
+	return slices.Contains(isolationFactors(), l.Key) && onlyPlain(plan.Cells)
 }
 
 func onlyPlain(cells []bench.Cell) bool {

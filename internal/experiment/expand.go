@@ -70,7 +70,7 @@ func (l level) isAuto() bool {
 
 // autoLimit returns how many engines beside native the level stands for.
 func (l level) autoLimit() (most int, ok bool) {
-	if l.named {
+	if l.isNamed {
 		return 0, false
 	}
 	return autoLimit(l.name)
@@ -171,7 +171,7 @@ func (p *planner) isUnknownFactor(f factor) bool {
 	if _, ok := factorKey(f.name); ok || p.workload == nil {
 		return false
 	}
-	if _, ok := p.param(f.name); ok || !slices.ContainsFunc(f.levels, func(l level) bool { return !l.named }) {
+	if _, ok := p.param(f.name); ok || !slices.ContainsFunc(f.levels, func(l level) bool { return !l.isNamed }) {
 		return false
 	}
 	known := append(factorNames(), p.paramNames()...)
@@ -203,7 +203,7 @@ func (p *planner) checkOption(name string, s setting) {
 		s.name = s.at // a flag
 	}
 	switch {
-	case !ok && s.loose:
+	case !ok && s.maybeSpec:
 		known := append(keyNames(plainKeys(cellKeys())), p.paramNames()...)
 		p.Fail(s.name, fmt.Sprintf("unknown key %s", yamldoc.Quote(name)), suggest(name, "keys here", known))
 	case !ok:
@@ -231,7 +231,7 @@ func (p *planner) checkValue(param bench.Param, s setting) {
 
 // placeOf is where what err is about was written.
 func (s setting) placeOf(err error) yamldoc.Place {
-	var word *bench.WordError
+	var word *bench.ListItemError
 	if errors.As(err, &word) && word.Word < len(s.words) {
 		return s.words[word.Word]
 	}

@@ -13,7 +13,7 @@ import (
 // where a later check may find it wrong.
 type file struct {
 	name, doc  string
-	workload   at[string]
+	workload   placed[string]
 	factors    []factor // compared
 	conditions []factor // the comparison is repeated under each
 	exclude    []exclusion
@@ -21,23 +21,23 @@ type file struct {
 	engines    []instance
 	baseline   baseline
 	settings   []setting // of spec and params: for every cell
-	primary    []at[string]
+	primary    []placed[string]
 
 	blocks    blocks
-	warmup    at[int64]
-	control   at[bool]
+	warmup    placed[int64]
+	control   placed[bool]
 	precision byMetric
 	smallest  byMetric
-	budget    at[time.Duration]
+	budget    placed[time.Duration]
 	timeouts  timeouts
-	washout   at[time.Duration]
-	seed      at[uint64]
-	syscalls  at[bool]
+	washout   placed[time.Duration]
+	seed      placed[uint64]
+	syscalls  placed[bool]
 	hooks     []bench.Hook
 	labels    []bench.Label
 }
 
-type timeouts struct{ trial, operation at[time.Duration] }
+type timeouts struct{ trial, operation placed[time.Duration] }
 
 // fileKeys is the table of an experiment's keys, in the order in which a
 // person would write them. It is read in this order: cells know the factors.
@@ -46,7 +46,7 @@ func fileKeys() []key[file] {
 	return []key[f]{
 		fieldOf("name", "What the experiment is called. Default: the name of the file.", "name: network-cost", identifier(), func(f *f) *string { return &f.name }),
 		fieldOf("doc", "One sentence: the question that it answers.", "doc: What does the bridge cost at start?", text(), func(f *f) *string { return &f.doc }),
-		must(fieldOf("workload", "What is executed and measured, such as `lifecycle`.", "workload: lifecycle", located(text()), func(f *f) *at[string] { return &f.workload })),
+		required(fieldOf("workload", "What is executed and measured, such as `lifecycle`.", "workload: lifecycle", located(text()), func(f *f) *placed[string] { return &f.workload })),
 		factorsKey("factors", "What is compared: the cross product of these levels. Default: `engine: auto`.", "factors: {engine: [docker, podman], network: [none, host]}", func(f *f) *[]factor { return &f.factors }),
 		factorsKey("conditions", "Factors that are not compared: the comparison is repeated at each of their levels, each "+
 			"time with its own baseline.", "conditions: {cpus: [1, 2]}", func(f *f) *[]factor { return &f.conditions }),
@@ -60,34 +60,34 @@ func fileKeys() []key[file] {
 		settingsOf(paramsKey()),
 		fieldOf("primary", "The metrics that decide when the run is precise enough. Fewer metrics need fewer blocks. "+
 			"Default: those of the workload.", "primary: [total]", listOf(located(text())),
-			func(f *f) *[]at[string] { return &f.primary }),
+			func(f *f) *[]placed[string] { return &f.primary }),
 		fieldOf("blocks", "Number of blocks: a range `MIN..MAX`, or `N` whatever the precision. The run ends earlier if "+
 			"`budget` is used up. tare raises `MIN` if so few blocks could not settle all comparisons. Default: `10..500`.",
 			"blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
 		byMetricKey("precision", "Stop when every primary comparison is this precise, or `off`: one value for all "+
 			"metrics, or one for each named metric. A metric that `smallest` names gets half of that value, unless "+
-			"`precision` names the metric or is one value for all. Default: `3%`.", "precision: 3%", or(share(), "off", 0),
+			"`precision` names the metric or is one value for all. Default: `3%`.", "precision: 3%", withWord(openFraction(), "off", 0),
 			func(f *f) *byMetric { return &f.precision }),
 		fieldOf("budget", "Time limit, or `off`. The run stops after the block in which it is reached; one block is "+
-			"always measured. Default: `2m`.", "budget: 2m", located(or(duration(), "off", 0)),
-			func(f *f) *at[time.Duration] { return &f.budget }),
+			"always measured. Default: `2m`.", "budget: 2m", located(withWord(duration(), "off", 0)),
+			func(f *f) *placed[time.Duration] { return &f.budget }),
 		byMetricKey("smallest", "The smallest difference that matters: one value for all metrics, or one for each named "+
 			"metric. `auto` is the larger of 1 % and the noise. Default: `auto`.", "smallest: {total: 2%}",
-			or(share(), "auto", 0), func(f *f) *byMetric { return &f.smallest }),
+			withWord(openFraction(), "auto", 0), func(f *f) *byMetric { return &f.smallest }),
 		fieldOf("warmup", "Number of warm-up blocks, which run first and are stored but not analysed. Default: `1`.",
-			"warmup: 1", located(count(0, 1000)), func(f *f) *at[int64] { return &f.warmup }),
+			"warmup: 1", located(count(0, 1000)), func(f *f) *placed[int64] { return &f.warmup }),
 		fieldOf("control", "Run the baseline twice in each block to measure the noise. If there is nothing to compare, "+
 			"this must be written to have an effect. Default: `true`.", "control: true", located(boolean()),
-			func(f *f) *at[bool] { return &f.control }),
+			func(f *f) *placed[bool] { return &f.control }),
 		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it. Default: `{trial: 60s, "+
 			"operation: 30s}`.", "timeouts: {trial: 60s, operation: 30s}",
 			object("a mapping with trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
-		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.", "washout: 200ms", located(or(duration(), "off", 0)), func(f *f) *at[time.Duration] { return &f.washout }),
+		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.", "washout: 200ms", located(withWord(duration(), "off", 0)), func(f *f) *placed[time.Duration] { return &f.washout }),
 		fieldOf("seed", "Determines the order of trials. Default: a random number for each run, which is stored with it.",
-			"seed: 42", located(seed()), func(f *f) *at[uint64] { return &f.seed }),
+			"seed: 42", located(seed()), func(f *f) *placed[uint64] { return &f.seed }),
 		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. This slows every system "+
 			"call of the machine. Default: `false`.", "syscalls: true", located(boolean()),
-			func(f *f) *at[bool] { return &f.syscalls }),
+			func(f *f) *placed[bool] { return &f.syscalls }),
 		fieldOf("hooks", "Actions on the host around trials. They are never timed.",
 			"hooks: [{when: before-trial, do: drop-caches}]", listOf(hook()), func(f *f) *[]bench.Hook { return &f.hooks }),
 		fieldOf("labels", "Your own notes, stored with the run.", "labels: {ticket: X-1}", labels(),
@@ -99,8 +99,8 @@ func timeoutKeys() []key[timeouts] {
 	limit := located(duration())
 	return []key[timeouts]{
 		fieldOf("trial", "For one trial, without its cleanup.", "trial: 60s", limit,
-			func(t *timeouts) *at[time.Duration] { return &t.trial }),
-		fieldOf("operation", "For one measured operation.", "operation: 30s", limit, func(t *timeouts) *at[time.Duration] { return &t.operation }),
+			func(t *timeouts) *placed[time.Duration] { return &t.trial }),
+		fieldOf("operation", "For one measured operation.", "operation: 30s", limit, func(t *timeouts) *placed[time.Duration] { return &t.operation }),
 	}
 }
 
@@ -126,8 +126,8 @@ func settingsOf(k key[[]setting]) key[file] {
 func hook() value[bench.Hook] {
 	type h = bench.Hook
 	v := object("a hook (a mapping with when and do)", []key[h]{
-		must(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf("time", bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
-		must(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
+		required(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf("time", bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
+		required(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
 		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()), func(h *h) *[]string { return &h.Argv }),
 	})
 	return checked(v, func(r *reader, n yamldoc.Node, h *h) bool {

@@ -31,7 +31,7 @@ type level struct {
 	name     string
 	at       yamldoc.Place
 	settings []setting
-	named    bool // written as a mapping with a name
+	isNamed  bool // written as a mapping with a name
 }
 
 func (f factor) levelNames() []string {
@@ -157,9 +157,9 @@ func joinTexts(items []yamldoc.Node) string {
 
 // namedLevel reads a level that sets several things under one name.
 func (r *reader) namedLevel(n yamldoc.Node) level {
-	out := level{at: n.At, named: true}
+	out := level{at: n.At, isNamed: true}
 	type l = level
-	keys := []key[l]{must(fieldOf("name", "", "name: fast", text(), func(l *l) *string { return &l.name }))}
+	keys := []key[l]{required(fieldOf("name", "", "name: fast", text(), func(l *l) *string { return &l.name }))}
 	for _, k := range cellKeys() {
 		keys = append(keys, key[l]{name: k.name, read: func(r *reader, n yamldoc.Node, l *l) { k.read(r, n, &l.settings) }})
 	}
@@ -181,7 +181,7 @@ func (r *reader) levelName(l level) {
 type pick struct {
 	factor string
 	at     yamldoc.Place
-	levels []at[string]
+	levels []placed[string]
 }
 
 // An exclusion drops the combinations that match all of its picks.
@@ -190,8 +190,8 @@ type exclusion []pick
 func exclusionValue() value[exclusion] { return picks(listOrOne(located(text()))) }
 
 // picks reads a mapping of factors to levels.
-func picks(v value[[]at[string]]) value[exclusion] {
-	return convert(named("a mapping of factors to levels", v), func(entries []entry[[]at[string]]) exclusion {
+func picks(v value[[]placed[string]]) value[exclusion] {
+	return convert(named("a mapping of factors to levels", v), func(entries []entry[[]placed[string]]) exclusion {
 		out := make(exclusion, len(entries))
 		for i, e := range entries {
 			out[i] = pick{e.name, e.at, e.value}
@@ -221,7 +221,7 @@ type baseline struct {
 }
 
 func baselineValue() value[baseline] {
-	levels := picks(convert(located(text()), func(t at[string]) []at[string] { return []at[string]{t} }))
+	levels := picks(convert(located(text()), func(t placed[string]) []placed[string] { return []placed[string]{t} }))
 	s := schema{"anyOf": []any{schema{"type": "string"}, levels.schema}}
 	want := "the name of a cell, or a mapping of factors to levels"
 	return value[baseline]{want, s, func(r *reader, n yamldoc.Node) (baseline, bool) {
@@ -305,12 +305,12 @@ func (r *reader) cellField(c *cell, f yamldoc.Field, factors []factor) {
 		k.read(r, f.Value, &c.settings)
 		return
 	}
-	if isFactor && slices.ContainsFunc(factor.levels, func(l level) bool { return l.named }) {
+	if isFactor && slices.ContainsFunc(factor.levels, func(l level) bool { return l.isNamed }) {
 		r.Fail(f.Value.At, fmt.Sprintf("factor %q has no level %s", f.Name, yamldoc.Quote(f.Value.Text)), suggest(f.Value.Text, "its levels", factor.levelNames()))
 		return
 	}
 	v, _ := paramValue().read(r, f.Value) // what is wrong with it has been noted
 	s := paramSetting(f.Name, v.text, f.Value.At)
-	s.name, s.words, s.loose = f.At, v.words, true
+	s.name, s.words, s.maybeSpec = f.At, v.words, true
 	c.settings = append(c.settings, s)
 }

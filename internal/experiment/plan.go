@@ -154,7 +154,7 @@ func (p *planner) checkMetrics() {
 	}
 	for i, m := range p.file.primary {
 		check(m.value, m.at)
-		if slices.ContainsFunc(p.file.primary[:i], func(o at[string]) bool { return o.value == m.value }) {
+		if slices.ContainsFunc(p.file.primary[:i], func(o placed[string]) bool { return o.value == m.value }) {
 			p.Fail(m.at, fmt.Sprintf("metric %s is given twice", yamldoc.Quote(m.value)), "")
 		}
 	}
@@ -175,7 +175,7 @@ func (p *planner) blocks(plan bench.Plan) (least, most int) {
 	case !b.min.set:
 		least = min(least, most)
 	}
-	return min(max(least, leastBlocks(p.comparisons(plan))), most), most
+	return min(max(least, minBlocks(p.comparisons(plan))), most), most
 }
 
 // comparisons counts the primary comparisons of the plan, its family of tests: each cell
@@ -200,13 +200,13 @@ func (p *planner) comparisons(plan bench.Plan) int {
 	return compared * metrics
 }
 
-// leastBlocks is the least number of pairs with which a family of tests can
+// minBlocks is the least number of pairs with which a family of tests can
 // reject at all. The smallest two-sided p of the exact signed-rank test with n
 // pairs is 2/2^n: all signs equal (docs/method.md, and the exact null
 // distribution there). Holm multiplies the smallest p of m tests by m, so that
 // m × 2^(1-n) ≤ α needs n ≥ 1 + log2(m/α), where α is what the first look at a run
 // may spend. With fewer blocks every verdict would be "unclear" however large the
 // difference.
-func leastBlocks(comparisons int) int {
+func minBlocks(comparisons int) int {
 	return 1 + int(math.Ceil(math.Log2(float64(max(comparisons, 1))/bench.LookLevel(1))))
 }

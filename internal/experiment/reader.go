@@ -7,9 +7,9 @@ const MaxBytes = yamldoc.MaxBytes
 
 func readYAML(name string, data []byte) (yamldoc.Node, yamldoc.Source, error) {
 	return yamldoc.Read(name, data, yamldoc.Hints{
-		TooLarge: "an experiment is about one page of text",
-		Empty:    "`tare plan quick --yaml` prints an experiment to start from",
-		Second:   "write each experiment into its own file",
+		TooLarge:          "an experiment is about one page of text",
+		Empty:             "`tare plan quick --yaml` prints an experiment to start from",
+		MultipleDocuments: "write each experiment into its own file",
 	})
 }
 

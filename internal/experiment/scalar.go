@@ -148,8 +148,8 @@ func duration() value[time.Duration] {
 	})
 }
 
-// share is a ratio above 0 and below 1.
-func share() value[float64] {
+// openFraction is a ratio above 0 and below 1.
+func openFraction() value[float64] {
 	s := schema{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 	return word("a percentage such as 3%", s, func(s string) (float64, error) {
 		v, err := unit.ParsePercent(s)
@@ -193,14 +193,14 @@ func absolutePath() value[string] {
 const maxBlocks = 100_000
 
 // blocks is how many blocks to run.
-type blocks struct{ min, max at[int64] }
+type blocks struct{ min, max placed[int64] }
 
 // blockRange reads 20, 10..500 or {min: 10, max: 500}.
 func blockRange() value[blocks] {
 	number := located(count(1, maxBlocks))
 	pair := object("a mapping of min and max", []key[blocks]{
-		fieldOf("min", "The least number of blocks.", "min: 10", number, func(b *blocks) *at[int64] { return &b.min }),
-		fieldOf("max", "The largest number of blocks.", "max: 500", number, func(b *blocks) *at[int64] { return &b.max }),
+		fieldOf("min", "The least number of blocks.", "min: 10", number, func(b *blocks) *placed[int64] { return &b.min }),
+		fieldOf("max", "The largest number of blocks.", "max: 500", number, func(b *blocks) *placed[int64] { return &b.max }),
 	})
 	want := "a number of blocks such as 20, or a range such as 10..500"
 	s := schema{"anyOf": []any{number.schema, schema{"type": "string", "pattern": `^[0-9]+\.\.[0-9]+$`}, pair.schema}}

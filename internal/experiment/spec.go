@@ -13,13 +13,13 @@ import (
 // A setting is one thing that a cell is given: its engine, a field of its
 // Spec or an option of its workload.
 type setting struct {
-	path  string          // "engine", a key of spec such as "cpus", or "params.NAME"
-	at    yamldoc.Place   // of the value
-	name  yamldoc.Place   // of the name, where an option has one beside its value
-	text  string          // of an engine, or an option of the workload
-	words []yamldoc.Place // of the words of an option that was written as a list
-	loose bool            // an option written where a key of spec may have been meant
-	apply func(*bench.Cell)
+	path      string          // "engine", a key of spec such as "cpus", or "params.NAME"
+	at        yamldoc.Place   // of the value
+	name      yamldoc.Place   // of the name, where an option has one beside its value
+	text      string          // of an engine, or an option of the workload
+	words     []yamldoc.Place // of the words of an option that was written as a list
+	maybeSpec bool            // an option written where a key of spec may have been meant
+	apply     func(*bench.Cell)
 }
 
 // option returns the name of the workload's option that the setting sets.
@@ -84,12 +84,12 @@ func specKeys() []specKey {
 			func(s *s) *string { return &s.Storage })),
 		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
 		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
-		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", or(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),
+		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", withWord(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),
 		factorOf(set("cpuset", "CPUs that the container may use, written as the kernel does.", "cpuset: 0-1",
-			or(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
-		factorOf(set("memory", "Memory limit; it does not limit swap.", "memory: 64MiB", or(size(), "unlimited", 0),
+			withWord(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
+		factorOf(set("memory", "Memory limit; it does not limit swap.", "memory: 64MiB", withWord(size(), "unlimited", 0),
 			func(s *s) *int64 { return &s.Limits.Memory })),
-		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", or(count(1, 1<<22), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Pids })),
+		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", withWord(count(1, 1<<22), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Pids })),
 		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter; `docker` is "+
 			"the default profile of Docker and containerd, for every engine, even for runtimes without a profile of their own.",
 			"seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
@@ -183,9 +183,9 @@ func environment() value[[]string] {
 func mount() value[bench.Mount] {
 	type m = bench.Mount
 	v := object("a mount (a mapping with type and target)", []key[m]{
-		must(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("type", "bind", "tmpfs"), func(m *m) *string { return &m.Type })),
+		required(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("type", "bind", "tmpfs"), func(m *m) *string { return &m.Type })),
 		fieldOf("source", "The host's file or directory, for a bind mount.", "source: /srv/data", absolutePath(), func(m *m) *string { return &m.Source }),
-		must(fieldOf("target", "Its path inside the container.", "target: /data", absolutePath(),
+		required(fieldOf("target", "Its path inside the container.", "target: /data", absolutePath(),
 			func(m *m) *string { return &m.Target })),
 		fieldOf("read_only", "Mount it read-only.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
 		fieldOf("size", "The size of a tmpfs.", "size: 64MiB", size(), func(m *m) *int64 { return &m.Size }),
@@ -209,7 +209,7 @@ func port() value[bench.Port] {
 	type p = bench.Port
 	number := convert(count(1, 65535), func(n int64) uint16 { return uint16(n) })
 	v := object("a port (a mapping with container)", []key[p]{
-		must(fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container })),
+		required(fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container })),
 		fieldOf("host", "The port on the host's loopback. Default: chosen by the engine.", "host: 8080", number, func(p *p) *uint16 { return &p.Host }),
 		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("protocol", "tcp", "udp"), func(p *p) *string { return &p.Protocol }),
 	})

@@ -61,8 +61,8 @@ func oneOf[T ~string](what string, words ...T) value[T] {
 	}}
 }
 
-// or makes a value for which a word may stand, such as "off" for none.
-func or[T any](v value[T], word string, meaning T) value[T] {
+// withWord makes a value for which a word may stand, such as "off" for none.
+func withWord[T any](v value[T], word string, meaning T) value[T] {
 	s := schema{"anyOf": []any{v.schema, schema{"const": word}}}
 	return value[T]{fmt.Sprintf("%s, or %q", v.want, word), s, func(r *reader, n yamldoc.Node) (T, bool) {
 		if n.Kind == yamldoc.Scalar && n.Text == word {
@@ -139,8 +139,8 @@ func fieldOf[T, F any](name, doc, example string, v value[F], into func(*T) *F) 
 	}}
 }
 
-// must makes a key required.
-func must[T any](k key[T]) key[T] {
+// required makes a key required.
+func required[T any](k key[T]) key[T] {
 	k.required = true
 	return k
 }
@@ -184,13 +184,13 @@ func (r *reader) readKey(f yamldoc.Field, read func()) {
 func (r *reader) unknownKey(f yamldoc.Field, known []string) {
 	hint := ""
 	if !r.Full() { // otherwise the hint would not be kept
-		hint = meant(f.Name, known)
+		hint = suggestion(f.Name, known)
 	}
 	r.Fail(f.At, fmt.Sprintf("unknown key %s", yamldoc.Quote(f.Name)), hint)
 }
 
-// meant says what an unknown key may have meant, here or elsewhere.
-func meant(name string, known []string) string {
+// suggestion says what an unknown key may have meant, here or elsewhere.
+func suggestion(name string, known []string) string {
 	if _, near := Nearest(name, known); !near {
 		if elsewhere, ok := belongs(name, known); ok {
 			return elsewhere
@@ -262,22 +262,22 @@ type entry[T any] struct {
 }
 
 // located keeps the place of a value, for problems that are found later.
-func located[T any](v value[T]) value[at[T]] {
-	return value[at[T]]{v.want, v.schema, func(r *reader, n yamldoc.Node) (at[T], bool) {
+func located[T any](v value[T]) value[placed[T]] {
+	return value[placed[T]]{v.want, v.schema, func(r *reader, n yamldoc.Node) (placed[T], bool) {
 		t, ok := v.read(r, n)
-		return at[T]{t, n.At, true}, ok
+		return placed[T]{t, n.At, true}, ok
 	}}
 }
 
-// at is a value with its place.
-type at[T any] struct {
+// placed is a value with its place.
+type placed[T any] struct {
 	value T
 	at    yamldoc.Place
 	set   bool // it was given
 }
 
 // or returns the value, or what stands for it where none was given.
-func (a at[T]) or(otherwise T) T {
+func (a placed[T]) or(otherwise T) T {
 	if a.set {
 		return a.value
 	}

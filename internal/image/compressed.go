@@ -15,7 +15,7 @@ import (
 // library's directory if the file is compressed as a whole. Members of an archive can be found only
 // in an uncompressed file.
 func (l *Library) uncompressed(ctx context.Context, file string) (plain string, err error) {
-	f, _, err := regular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
+	f, _, err := requireRegular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {
 		return "", err
 	}
@@ -29,10 +29,10 @@ func (l *Library) uncompressed(ctx context.Context, file string) (plain string, 
 	case Plain:
 		return file, nil
 	case Gzip, Zstd:
-		plain, err = l.expanded(ctx, f)
+		plain, err = l.expand(ctx, f)
 		switch {
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return "", cutOff(file)
+			return "", errTruncated(file)
 		case err != nil:
 			return "", fmt.Errorf("%s (%s): %w", file, c, err)
 		}
@@ -43,10 +43,10 @@ func (l *Library) uncompressed(ctx context.Context, file string) (plain string, 
 	}
 }
 
-// expanded returns a file with the decompressed content of f. It is made once for all libraries of
+// expand returns a file with the decompressed content of f. It is made once for all libraries of
 // one directory. If f has changed, it is a new file, because an existing Image still reads the old
 // one.
-func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err error) {
+func (l *Library) expand(ctx context.Context, f *os.File) (plain string, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", err
@@ -60,17 +60,17 @@ func (l *Library) expanded(ctx context.Context, f *os.File) (plain string, err e
 	if _, err := os.Stat(plain); err == nil {
 		return plain, nil // complete, because keep renames it into place
 	}
-	most := max(harmless, maxRatio*info.Size())
+	most := max(ratioFreeBytes, maxRatio*info.Size())
 	return plain, l.keep(plain, "its decompressed content", func(w io.Writer) error {
 		bounded := &boundedWriter{w, most, fmt.Errorf("%w: the archive has %d bytes, but more than %d decompressed: "+
 			"more than %d times as much may be a compression bomb", ErrHostile, info.Size(), most,
 			maxRatio)}
-		return expand(Until(ctx, bounded), f)
+		return expandTo(WriterContext(ctx, bounded), f)
 	})
 }
 
-// expand writes the decompressed content of stored.
-func expand(w io.Writer, stored io.ReadCloser) error {
+// expandTo writes the decompressed content of stored.
+func expandTo(w io.Writer, stored io.ReadCloser) error {
 	r, err := decompress(stored)
 	if err != nil {
 		return err

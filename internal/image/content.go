@@ -12,20 +12,20 @@ import (
 func (i *Image) EachLayer(ctx context.Context, use func(archive io.Reader) error) error {
 	w := &walker{limits: i.lib.limits}
 	for _, l := range i.layers {
-		if err := w.hand(ctx, l, use); err != nil {
+		if err := w.readLayer(ctx, l, use); err != nil {
 			return fmt.Errorf("image %s: layer %s: %w", i.ref, l.diffID, err)
 		}
 	}
 	return nil
 }
 
-func (w *walker) hand(ctx context.Context, l layer, use func(io.Reader) error) error {
+func (w *walker) readLayer(ctx context.Context, l layer, use func(io.Reader) error) error {
 	r, err := l.uncompressed()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read from
-	bounded := w.bound(ctx, r)
+	bounded := w.limitedReader(ctx, r)
 	if err := use(bounded); err != nil {
 		return err
 	}

@@ -191,7 +191,7 @@ func FuzzRegistry(f *testing.F) {
 		if status < 200 || status > 599 {
 			t.Skip("no status of an answer")
 		}
-		alone(t)
+		withoutCredentials(t)
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("WWW-Authenticate", challenge)
 			w.Header().Set("Location", "/v2/r/manifests/1")

@@ -47,10 +47,10 @@ func (l Limits) withDefaults() Limits {
 // meaning that it had when it was first resolved, as long as the Library lives. Its methods may be
 // called concurrently.
 type Library struct {
-	dir      string
-	limits   Limits
-	patience patience
-	agent    func() ([]byte, error)
+	dir    string
+	limits Limits
+	retry  retryPolicy
+	agent  func() ([]byte, error)
 
 	mu     sync.Mutex
 	images map[string]*Image        // by reference
@@ -74,12 +74,12 @@ func WithLimits(limits Limits) Option {
 // private directory. It makes dir when it needs it. The owner of the run removes it.
 func NewLibrary(dir string, options ...Option) *Library {
 	l := &Library{
-		dir:      dir,
-		limits:   Limits{}.withDefaults(),
-		patience: patience{idle: 30 * time.Second, pause: time.Second},
-		agent:    AgentBinary,
-		images:   make(map[string]*Image),
-		locks:    make(map[string]chan struct{}),
+		dir:    dir,
+		limits: Limits{}.withDefaults(),
+		retry:  retryPolicy{idle: 30 * time.Second, pause: time.Second},
+		agent:  AgentBinary,
+		images: make(map[string]*Image),
+		locks:  make(map[string]chan struct{}),
 	}
 	for _, o := range options {
 		o(l)
@@ -106,7 +106,7 @@ func (l *Library) Resolve(ctx context.Context, ref string) (*Image, error) {
 		ref = Agent
 	}
 	// Fetching an image can take long, and calls for other images need not wait for it.
-	unlock, err := l.take(ctx, "reference "+ref)
+	unlock, err := l.lockName(ctx, "reference "+ref)
 	if err != nil {
 		return nil, err
 	}
@@ -163,20 +163,20 @@ func (l *Library) open(ctx context.Context, ref string) (*Image, error) {
 	case scheme == hostScheme && path != "":
 		return l.pack(ctx, path)
 	}
-	if err := mistaken(ref); err != nil {
-		return nil, Misspelt{err}
+	if err := checkReference(ref); err != nil {
+		return nil, MisspeltError{err}
 	}
 	return nil, fmt.Errorf("%w: use %q, \"oci:DIR\", \"tar:FILE\", \"docker://REF\" or \"host:PROGRAM\", or an engine "+
 		"that has an image with this name", ErrForeign, Agent)
 }
 
-// Misspelt is the error for a reference that cannot name any image. It says what the reference
+// MisspeltError is the error for a reference that cannot name any image. It says what the reference
 // should be.
-type Misspelt struct{ error }
+type MisspeltError struct{ error }
 
-// mistaken returns an error for a reference that cannot be a name in any engine: a path, another
+// checkReference returns an error for a reference that cannot be a name in any engine: a path, another
 // kind of address, or the beginning of one.
-func mistaken(ref string) error {
+func checkReference(ref string) error {
 	switch ref {
 	case "oci:":
 		return errors.New("it needs a directory: oci:DIR")
@@ -211,16 +211,16 @@ func mistaken(ref string) error {
 // archiveName matches the names of files that are archives.
 var archiveName = regexp.MustCompile(`\.(tar|tar\.gz|tgz)$`)
 
-// Own reports whether ref names an image that a Library makes itself. Such an image has
+// IsOwn reports whether ref names an image that a Library makes itself. Such an image has
 // bench.DataDir, an empty directory that every user may write to.
-func Own(ref string) bool {
+func IsOwn(ref string) bool {
 	return ref == "" || ref == Agent || strings.HasPrefix(ref, hostScheme+":")
 }
 
 // unpacked returns the directory with i's files and their size in bytes. It unpacks them first if
 // necessary.
 func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size int64, err error) {
-	unlock, err := l.take(ctx, i.Digest())
+	unlock, err := l.lockName(ctx, i.Digest())
 	if err != nil {
 		return "", 0, err
 	}
@@ -236,8 +236,8 @@ func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size i
 	return rootfs, size, err
 }
 
-// take locks name, and waits until no other call has it locked.
-func (l *Library) take(ctx context.Context, name string) (unlock func(), err error) {
+// lockName locks name, and waits until no other call has it locked.
+func (l *Library) lockName(ctx context.Context, name string) (unlock func(), err error) {
 	lock := l.lock(name)
 	select {
 	case lock <- struct{}{}:

@@ -13,17 +13,17 @@ func NamedElsewhere(ref string) string {
 	if rest, ok := strings.CutPrefix(ref, "docker:"); ok {
 		return fmt.Sprintf("write %s%s, with two slashes, if you mean %s in a registry", registryScheme, rest, rest)
 	}
-	if meant, ok := Meant(ref); ok {
+	if meant, ok := Intended(ref); ok {
 		return fmt.Sprintf("write %s if you mean that, or %s%s if it is in a registry", meant, registryScheme, ref)
 	}
 	return fmt.Sprintf("write %s%s for an image in a registry, oci:DIR or tar:FILE for one in a file", registryScheme,
 		ref)
 }
 
-// Meant corrects a typing error before the colon of ref, such as "host:nginx" for "hots:nginx". It
+// Intended corrects a typing error before the colon of ref, such as "host:nginx" for "hots:nginx". It
 // returns false if the part before the colon is not similar to a kind of image. Use it only for
 // hints, because an engine may have an image with such a name.
-func Meant(ref string) (string, bool) {
+func Intended(ref string) (string, bool) {
 	kind, rest, _ := strings.Cut(ref, ":")
 	if rest == "" {
 		return "", false
@@ -32,7 +32,7 @@ func Meant(ref string) (string, bool) {
 		switch {
 		case kind == known:
 			return "", false
-		case !isSlip(strings.ToLower(kind), known):
+		case !isTypo(strings.ToLower(kind), known):
 		case known == "docker":
 			return registryScheme + strings.TrimPrefix(rest, "//"), true
 		default:
@@ -42,9 +42,9 @@ func Meant(ref string) (string, bool) {
 	return "", false
 }
 
-// isSlip reports whether typed differs from meant by one letter (added, missing or changed) or by
+// isTypo reports whether typed differs from meant by one letter (added, missing or changed) or by
 // two swapped letters.
-func isSlip(typed, meant string) bool {
+func isTypo(typed, meant string) bool {
 	for typed != "" && meant != "" && typed[0] == meant[0] {
 		typed, meant = typed[1:], meant[1:]
 	}

@@ -29,7 +29,7 @@ func TestMeant(t *testing.T) {
 		"shot:x":              "",
 		"":                    "",
 	} {
-		got, ok := image.Meant(ref)
+		got, ok := image.Intended(ref)
 		if got != want || ok != (want != "") {
 			t.Errorf("Meant(%q) = %q, %v; want %q", ref, got, ok, want)
 		}

@@ -36,43 +36,43 @@ func (l *Library) openRegistry(ctx context.Context, ref string) (*Image, error) 
 		return nil, fmt.Errorf("use docker://REPOSITORY:TAG or docker://REPOSITORY@DIGEST: %w", err)
 	}
 	r := &registry{
-		repo: named.Context(), dir: filepath.Join(l.dir, "registry"), patience: l.patience,
+		repo: named.Context(), dir: filepath.Join(l.dir, "registry"), retry: l.retry,
 		documents: make(map[v1.Hash][]byte),
 	}
 	i, err := r.open(ctx, named, l.limits.Bytes)
 	if err != nil {
-		return nil, r.explain(err)
+		return nil, r.withAdvice(err)
 	}
 	return i, nil
 }
 
 // A registry is one repository of a registry, to fetch one image from.
 type registry struct {
-	repo     name.Repository
-	dir      string // for layers, as in an OCI image layout
-	patience patience
-	client   *remote.Puller
+	repo   name.Repository
+	dir    string // for layers, as in an OCI image layout
+	retry  retryPolicy
+	client *remote.Puller
 
 	documents map[v1.Hash][]byte // read and verified so far
 }
 
-// connect makes the client; done closes its connections. Retries are up to patience.retry, which
+// connect makes the client; done closes its connections. Retries are up to retryPolicy.retry, which
 // also covers reading the body.
 func (r *registry) connect(ctx context.Context) (done func(), err error) {
-	who, err := credentials(ctx, r.repo, r.patience.idle)
+	who, err := credentials(ctx, r.repo, r.retry.idle)
 	if err != nil {
 		return nil, err
 	}
 	base := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            newGuard(r.repo, r.patience.idle/3).dial,
+		DialContext:            newGuard(r.repo, r.retry.idle/3).dial,
 		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    r.patience.idle / 3,
-		IdleConnTimeout:        r.patience.idle,
+		TLSHandshakeTimeout:    r.retry.idle / 3,
+		IdleConnTimeout:        r.retry.idle,
 		MaxResponseHeaderBytes: 1 << 20,
 	}
 	r.client, err = remote.NewPuller(
-		remote.WithAuth(who), remote.WithUserAgent("tare"), remote.WithTransport(bounded{base, r.patience.idle}),
+		remote.WithAuth(who), remote.WithUserAgent("tare"), remote.WithTransport(bounded{base, r.retry.idle}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes(),
 	)
 	return base.CloseIdleConnections, err
@@ -134,7 +134,7 @@ func (r *registry) document(ctx context.Context, d v1.Descriptor) ([]byte, error
 		return raw, err
 	}
 	var b bytes.Buffer
-	err := r.patience.retry(ctx, 0, func(ctx context.Context) error {
+	err := r.retry.retry(ctx, 0, func(ctx context.Context) error {
 		b.Reset()
 		return r.blob(ctx, &b, d.Digest, maxDocument)
 	})
@@ -147,7 +147,7 @@ func (r *registry) document(ctx context.Context, d v1.Descriptor) ([]byte, error
 
 // manifest returns a manifest or an index, and its type according to the registry.
 func (r *registry) manifest(ctx context.Context, ref name.Reference) (raw []byte, kind types.MediaType, err error) {
-	err = r.patience.retry(ctx, 0, func(ctx context.Context) error {
+	err = r.retry.retry(ctx, 0, func(ctx context.Context) error {
 		d, err := r.client.Get(ctx, ref)
 		if err == nil {
 			raw, kind = d.Manifest, d.MediaType
@@ -227,7 +227,7 @@ func (r *registry) layers(ctx context.Context, i *Image, most int64) error {
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		err := r.patience.retry(ctx, l.size, func(ctx context.Context) error { return r.fetch(ctx, l, file) })
+		err := r.retry.retry(ctx, l.size, func(ctx context.Context) error { return r.fetch(ctx, l, file) })
 		if err != nil {
 			return fmt.Errorf("layer %s: %w", l.digest, err)
 		}

@@ -28,8 +28,8 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-// alone keeps the credentials of whoever runs the tests out of them.
-func alone(t *testing.T) {
+// withoutCredentials keeps the credentials of whoever runs the tests out of them.
+func withoutCredentials(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"HOME", "DOCKER_CONFIG", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"} {
@@ -41,7 +41,7 @@ func alone(t *testing.T) {
 // An image in a registry is the same as in a directory, and stays what it was
 // when its tag moves.
 func TestRegistry(t *testing.T) {
-	alone(t)
+	withoutCredentials(t)
 	layout := imagetest.Layered(t, []byte("program"))
 	ref := imagetest.Registry(t, layout)
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve starts a registry with an image of one layer.
 func serve(t *testing.T, start func(http.Handler) *httptest.Server) (*fake, *httptest.Server) {
 	t.Helper()
-	alone(t)
+	withoutCredentials(t)
 	f := &fake{next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	plain := httptest.NewServer(f)
 	defer plain.Close()
@@ -126,8 +126,8 @@ func host(s *httptest.Server) string {
 	return h
 }
 
-// impatient is a library that gives up soon.
-func impatient(t *testing.T) *image.Library {
+// shortRetries is a library that gives up soon.
+func shortRetries(t *testing.T) *image.Library {
 	t.Helper()
 	return image.NewLibrary(t.TempDir(), image.WithPatience(200*time.Millisecond, time.Millisecond), image.WithLimits(image.Limits{Bytes: 1 << 20}))
 }
@@ -161,8 +161,8 @@ func cut(w http.ResponseWriter, _ *http.Request) {
 // reset breaks the connection.
 func reset(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// drip sends a byte now and then, for ever.
-func drip(w http.ResponseWriter, r *http.Request) {
+// sendSlowly sends a byte now and then, for ever.
+func sendSlowly(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		_, _ = w.Write([]byte{' '})
 		w.(http.Flusher).Flush()
@@ -170,8 +170,8 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// crawl sends just enough to be waited for, for ever.
-func crawl(w http.ResponseWriter, r *http.Request) {
+// sendAtMinRate sends just enough to be waited for, for ever.
+func sendAtMinRate(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		_, _ = w.Write(make([]byte, 4<<10))
 		w.(http.Flusher).Flush()
@@ -212,8 +212,8 @@ func TestRegistryRefuses(t *testing.T) {
 		{"reset", of("manifests", reset), "", nil, "EOF"},
 		{"hangs", of("manifests", hang), "", nil, "stopped answering"},
 		{"hangs at once", func(w http.ResponseWriter, r *http.Request) bool { hang(w, r); return true }, "", nil, "stopped answering"},
-		{"drips", of("manifests", drip), "", nil, "stopped answering"},
-		{"crawls", of("manifests", crawl), "", nil, "too slow"},
+		{"drips", of("manifests", sendSlowly), "", nil, "stopped answering"},
+		{"crawls", of("manifests", sendAtMinRate), "", nil, "too slow"},
 		{"redirects to another service of this machine", of("manifests", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/x", http.StatusFound)
 		}), "", image.ErrHostile, "127.0.0.1:1, another service"},
@@ -229,7 +229,7 @@ func TestRegistryRefuses(t *testing.T) {
 			if test.ref == "" {
 				ref += "/r:1"
 			}
-			_, err := impatient(t).Resolve(t.Context(), ref)
+			_, err := shortRetries(t).Resolve(t.Context(), ref)
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), ref) || errors.Is(err, image.ErrForeign) {
 				t.Errorf("error %v, want one that wraps %v and says %q", err, test.want, test.says)
 			}
@@ -277,7 +277,7 @@ func TestRegistryTriesAgain(t *testing.T) {
 				test.once(w, r)
 				return true
 			}
-			_, err := impatient(t).Resolve(t.Context(), "docker://"+host(s)+"/r:1")
+			_, err := shortRetries(t).Resolve(t.Context(), "docker://"+host(s)+"/r:1")
 			if (err == nil) != (test.asked > 1) {
 				t.Errorf("once: %v", err)
 			}
@@ -336,15 +336,15 @@ func TestRegistryCredentials(t *testing.T) {
 	for _, scheme := range []string{"Basic", "Bearer"} {
 		t.Run(scheme, func(t *testing.T) {
 			f, s := serve(t, httptest.NewServer)
-			f.handle = guarded(s, scheme)
+			f.handle = requireAuth(s, scheme)
 			ref := "docker://" + host(s) + "/r:1"
-			if _, err := impatient(t).Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "docker login "+host(s)) {
+			if _, err := shortRetries(t).Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "docker login "+host(s)) {
 				t.Errorf("without credentials: %v, want an error that says how to log in", err)
 			}
 			write(t, fmt.Sprintf(`{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host(s))) // me:secret
-			resolve(t, impatient(t), ref)
+			resolve(t, shortRetries(t), ref)
 			write(t, fmt.Sprintf(`{"credHelpers":{%q:"no-such-helper"}}`, host(s)))
-			if _, err := impatient(t).Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "config.json") || !strings.Contains(err.Error(), "no-such-helper") {
+			if _, err := shortRetries(t).Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "config.json") || !strings.Contains(err.Error(), "no-such-helper") {
 				t.Errorf("without its helper: %v, want an error that names it", err)
 			}
 		})
@@ -359,8 +359,8 @@ func write(t *testing.T, config string) {
 	}
 }
 
-// guarded lets nobody in but me.
-func guarded(s *httptest.Server, scheme string) func(http.ResponseWriter, *http.Request) bool {
+// requireAuth lets nobody in but me.
+func requireAuth(s *httptest.Server, scheme string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
 		known := user == "me" && password == "secret"
@@ -379,7 +379,7 @@ func guarded(s *httptest.Server, scheme string) func(http.ResponseWriter, *http.
 
 // Of images for several CPUs of one architecture, the plain one is taken.
 func TestRegistryVariants(t *testing.T) {
-	alone(t)
+	withoutCredentials(t)
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(s.Close)
 	plain, newer := build(t, imagetest.Archive(t, file("plain", ""))), build(t, imagetest.Archive(t, file("newer", "")))

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// explain adds to an error of a registry what it means and what to do. It quotes the registry's own
+// withAdvice adds to an error of a registry what it means and what to do. It quotes the registry's own
 // message, up to a limit.
-func (r *registry) explain(err error) error {
+func (r *registry) withAdvice(err error) error {
 	host := r.repo.RegistryStr()
 	var status *transport.Error
 	var certificate *tls.CertificateVerificationError
@@ -21,13 +21,13 @@ func (r *registry) explain(err error) error {
 		return fmt.Errorf("%s: this host does not trust the registry's certificate: add its authority to this host's, "+
 			"or set SSL_CERT_FILE to the authority's file: %w", host, err)
 	case errors.As(err, &status):
-		return fmt.Errorf("%s: %s%s", host, answered(status), advice(status.StatusCode, host))
+		return fmt.Errorf("%s: %s%s", host, registryMessage(status), advice(status.StatusCode, host))
 	}
 	return fmt.Errorf("%s: %w", host, err)
 }
 
-// answered formats the registry's answer.
-func answered(e *transport.Error) string {
+// registryMessage formats the registry's answer.
+func registryMessage(e *transport.Error) string {
 	text := fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode))
 	if e.Request != nil {
 		text = fmt.Sprintf("%s %.300s: %s", e.Request.Method, e.Request.URL.Path, text)

@@ -30,7 +30,7 @@ func (l *Library) ResolveIn(ctx context.Context, e bench.Engine, ref string) (*I
 
 // Saved is the image that a store has under a name. owner distinguishes stores.
 func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name string) (*Image, error) {
-	unlock, err := l.take(ctx, "saved "+owner+" "+name)
+	unlock, err := l.lockName(ctx, "saved "+owner+" "+name)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (b *boundedWriter) Write(p []byte) (int, error) {
 	return b.Writer.Write(p)
 }
 
-// Until is w, until the context has ended.
-func Until(ctx context.Context, w io.Writer) io.Writer {
+// WriterContext is w, until the context has ended.
+func WriterContext(ctx context.Context, w io.Writer) io.Writer {
 	return writerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)

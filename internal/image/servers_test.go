@@ -37,7 +37,7 @@ func TestServers(t *testing.T) {
 			ref := server(t, test.server, test.client)
 			for name, open := range servingEngines() {
 				t.Run(name, func(t *testing.T) {
-					e := open(enginetest.NewSite(t, imagetest.Library(t)))
+					e := open(enginetest.NewEnv(t, imagetest.Library(t)))
 					enginetest.Use(t, e)
 					serves(t, e, ref, test.ask, test.want)
 				})
@@ -48,15 +48,15 @@ func TestServers(t *testing.T) {
 
 // servingEngines are an engine without a program of its own, one with a runtime,
 // and one with a service.
-func servingEngines() map[string]func(s enginetest.Site) bench.Engine {
-	return map[string]func(s enginetest.Site) bench.Engine{
-		"floor": func(s enginetest.Site) bench.Engine {
+func servingEngines() map[string]func(s enginetest.Env) bench.Engine {
+	return map[string]func(s enginetest.Env) bench.Engine{
+		"floor": func(s enginetest.Env) bench.Engine {
 			return floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images})
 		},
-		"runc": func(s enginetest.Site) bench.Engine {
+		"runc": func(s enginetest.Env) bench.Engine {
 			return oci.New(oci.Config{Name: "runc", Run: s.Run, Dir: s.Dir, Images: s.Images})
 		},
-		"docker": func(s enginetest.Site) bench.Engine {
+		"docker": func(s enginetest.Env) bench.Engine {
 			return docker.New(docker.Config{Name: "docker", Run: s.Run, Dir: s.Dir, Images: s.Images})
 		},
 	}

@@ -66,13 +66,13 @@ func (d directory) open(name string) (io.ReadCloser, int64, error) {
 		return nil, 0, err
 	}
 	defer func() { _ = root.Close() }() // files that were opened through it stay open
-	return regular(root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0))
+	return requireRegular(root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 }
 
-// regular refuses everything except regular files, because other kinds can be endless. Its
+// requireRegular refuses everything except regular files, because other kinds can be endless. Its
 // arguments are the results of an open with O_NONBLOCK, because opening a FIFO would otherwise wait
 // for a writer.
-func regular(f *os.File, err error) (*os.File, int64, error) {
+func requireRegular(f *os.File, err error) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
@@ -108,7 +108,7 @@ const (
 // indexArchive finds the files in an archive. If two have the same name, the last one counts, as
 // when the archive is unpacked. name is the archive's name in errors.
 func indexArchive(ctx context.Context, file, name string) (*archive, error) {
-	f, _, err := regular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
+	f, _, err := requireRegular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 		case errors.Is(err, io.EOF):
 			return a, nil
 		case n > 0 && errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, cutOff(name)
+			return nil, errTruncated(name)
 		case err != nil:
 			return nil, fmt.Errorf("%s: not a tar archive, such as 'docker save' and 'tare pack' write: %w", name, err)
 		case n == maxMembers:
@@ -137,8 +137,8 @@ func indexArchive(ctx context.Context, file, name string) (*archive, error) {
 	}
 }
 
-// cutOff is the error for a truncated archive.
-func cutOff(name string) error {
+// errTruncated is the error for a truncated archive.
+func errTruncated(name string) error {
 	return fmt.Errorf("%s is truncated: make or copy it again", name)
 }
 
@@ -162,7 +162,7 @@ func (a *archive) open(name string) (io.ReadCloser, int64, error) {
 	if !ok || m.link != "" {
 		return nil, 0, &fs.PathError{Op: "open", Path: a.name + ": " + name, Err: fs.ErrNotExist}
 	}
-	f, _, err := regular(os.OpenFile(a.file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
+	f, _, err := requireRegular(os.OpenFile(a.file, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if err != nil {
 		return nil, 0, err
 	}

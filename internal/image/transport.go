@@ -34,25 +34,25 @@ const (
 	attempts     = 3
 	maxRedirects = 10
 
-	// leastProgress is how many bytes must arrive within patience.idle. Even the slowest line
+	// minProgress is how many bytes must arrive within patience.idle. Even the slowest line
 	// brings more. Without it, a registry that sends a byte now and then would never end.
-	leastProgress = 4 << 10
+	minProgress = 4 << 10
 
-	// leastRate is the lowest rate at which a layer may arrive, in bytes per second. A slow line
+	// minRate is the lowest rate at which a layer may arrive, in bytes per second. A slow line
 	// today brings ten times as much.
-	leastRate = 32 << 10
+	minRate = 32 << 10
 )
 
-// patience is how long tare waits for a registry.
-type patience struct {
-	idle  time.Duration // within which leastProgress must arrive
+// retryPolicy is how long tare waits for a registry.
+type retryPolicy struct {
+	idle  time.Duration // within which minProgress must arrive
 	pause time.Duration // before the second attempt; three times that before the third
 }
 
 // retry calls do, and repeats it while repeating can help. All attempts together have the time for
 // size bytes; 0 means a small document.
-func (p patience) retry(ctx context.Context, size int64, do func(context.Context) error) error {
-	limit := 8*p.idle + time.Duration(size/leastRate)*time.Second
+func (p retryPolicy) retry(ctx context.Context, size int64, do func(context.Context) error) error {
+	limit := 8*p.idle + time.Duration(size/minRate)*time.Second
 	slow := fmt.Errorf("%w: the content has not arrived after %v", errSlow, limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, slow)
 	defer cancel()
@@ -139,7 +139,7 @@ func (t bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 		defer cancel(nil)
 		return nil, b.cause(err)
 	}
-	b.got.Add(leastProgress) // the start of the answer counts as progress
+	b.got.Add(minProgress) // the start of the answer counts as progress
 	b.ReadCloser = answer.Body
 	answer.Body = content(b, origin.URL, answer.StatusCode)
 	return answer, nil
@@ -180,7 +180,7 @@ func checkAddress(from, to *url.URL) error {
 		return nil
 	case isLoopback(to.Hostname()):
 		return fmt.Errorf("%w: %s redirects to %s, another service of this machine", ErrHostile, from.Host, to.Host)
-	case inner(to.Hostname()) && to.Hostname() != from.Hostname():
+	case isPrivateHost(to.Hostname()) && to.Hostname() != from.Hostname():
 		return fmt.Errorf("%w: %s redirects to %s, an address of this network", ErrHostile, from.Host, to.Host)
 	}
 	return nil
@@ -189,10 +189,10 @@ func checkAddress(from, to *url.URL) error {
 // A guard checks the addresses behind names like checkAddress: a registry on the Internet may not
 // redirect to an address of this network under any name.
 type guard struct {
-	registry string // host and port; it and a proxy may be dialled without a check
-	proxied  bool
-	inside   atomic.Bool // the registry itself is on this network
-	dialer   net.Dialer
+	registry  string // host and port; it and a proxy may be dialled without a check
+	proxied   bool
+	isPrivate atomic.Bool // the registry itself is on this network
+	dialer    net.Dialer
 }
 
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -200,11 +200,11 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	d.Control = func(_, to string, _ syscall.RawConn) error {
 		host, _, err := net.SplitHostPort(to)
 		switch {
-		case err != nil || g.proxied || !inner(host):
+		case err != nil || g.proxied || !isPrivateHost(host):
 			return err
 		case address == g.registry:
-			g.inside.Store(true)
-		case !g.inside.Load():
+			g.isPrivate.Store(true)
+		case !g.isPrivate.Load():
 			return fmt.Errorf("%w: %s, to which %s redirects, has %s, an address of this network", ErrHostile,
 				address, g.registry, host)
 		}
@@ -225,8 +225,8 @@ func newGuard(repo name.Repository, patience time.Duration) *guard {
 	return &guard{registry: host, proxied: proxy != nil || err != nil, dialer: net.Dialer{Timeout: patience}}
 }
 
-// inner reports whether a host is an address that does not exist on the Internet.
-func inner(host string) bool {
+// isPrivateHost reports whether a host is an address that does not exist on the Internet.
+func isPrivateHost(host string) bool {
 	address, err := netip.ParseAddr(host)
 	address = address.Unmap()
 	private := address.IsPrivate() || address.IsLinkLocalUnicast() || address.IsUnspecified()
@@ -255,7 +255,7 @@ func (b *watchedBody) watch(idle time.Duration) {
 		case <-b.ctx.Done():
 			return
 		case <-look.C:
-			if b.got.Swap(0) < leastProgress {
+			if b.got.Swap(0) < minProgress {
 				b.cancel(errStalled)
 			}
 		}

@@ -50,12 +50,12 @@ func TestGuard(t *testing.T) {
 		{"registry.corp:443", true, "localhost" + port, false},
 	} {
 		g := &guard{registry: test.registry}
-		g.inside.Store(test.inside)
+		g.isPrivate.Store(test.inside)
 		conn, err := g.dial(t.Context(), "tcp4", test.to)
 		if err == nil {
 			err = conn.Close()
 		}
-		if errors.Is(err, ErrHostile) != test.refused || !test.refused && (err != nil || !g.inside.Load()) {
+		if errors.Is(err, ErrHostile) != test.refused || !test.refused && (err != nil || !g.isPrivate.Load()) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

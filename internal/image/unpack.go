@@ -49,9 +49,9 @@ func (u *unpacker) entry(e Entry, content io.Reader) error {
 	}
 	switch e.Kind {
 	case Whiteout:
-		return u.hide(e.Path)
+		return u.removeLower(e.Path)
 	case Opaque:
-		return u.hideChildren(e.Path)
+		return u.removeLowerChildren(e.Path)
 	}
 	if err := u.place(e.Path, e.Kind == Directory); err != nil {
 		return err

@@ -70,9 +70,9 @@ type walker struct {
 // A bomb is recognised by the sizes that its entries claim, before anything is written: no honest
 // layer is much smaller than a hundredth of its content. Small images are exempt.
 const (
-	maxRatio  = 200
-	harmless  = 256 << 20
-	ratioSays = "%w: the files have %d bytes but their layers only %d: more than %d times as much may be a " +
+	maxRatio       = 200
+	ratioFreeBytes = 256 << 20
+	ratioMessage   = "%w: the files have %d bytes but their layers only %d: more than %d times as much may be a " +
 		"compression bomb"
 )
 
@@ -93,7 +93,7 @@ func (w *walker) layer(ctx context.Context, n int, l layer) error {
 	}
 	defer func() { _ = r.Close() }() // only read from
 	w.stored += l.size
-	bounded := w.bound(ctx, r)
+	bounded := w.limitedReader(ctx, r)
 	for tr := tar.NewReader(bounded); ; {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -111,9 +111,9 @@ func (w *walker) layer(ctx context.Context, n int, l layer) error {
 	return err
 }
 
-// bound returns a reader of r that fails when all layers together have too many bytes, or when the
+// limitedReader returns a reader of r that fails when all layers together have too many bytes, or when the
 // context has ended.
-func (w *walker) bound(ctx context.Context, r io.Reader) io.Reader {
+func (w *walker) limitedReader(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
@@ -164,8 +164,8 @@ func (w *walker) count(h *tar.Header) error {
 		return fmt.Errorf("%w: all names together have more than %d bytes", ErrHostile, maxNames)
 	case h.Size < 0 || w.written > l.Bytes || w.written < 0:
 		return fmt.Errorf("%w: all files together have more than %d bytes", ErrHostile, l.Bytes)
-	case w.written > harmless && w.written/maxRatio > w.stored:
-		return fmt.Errorf(ratioSays, ErrHostile, w.written, w.stored, maxRatio)
+	case w.written > ratioFreeBytes && w.written/maxRatio > w.stored:
+		return fmt.Errorf(ratioMessage, ErrHostile, w.written, w.stored, maxRatio)
 	case !validID(h.Uid) || !validID(h.Gid):
 		return fmt.Errorf("%w: invalid owner %d:%d", ErrHostile, h.Uid, h.Gid)
 	}
@@ -183,7 +183,7 @@ func entryOf(h *tar.Header) (Entry, error) {
 		return Entry{}, err
 	}
 	if hidden, ok := strings.CutPrefix(path.Base(name), whiteout); ok {
-		return hiding(path.Dir(name), hidden, h)
+		return whiteoutEntry(path.Dir(name), hidden, h)
 	}
 	e := Entry{Path: name, Header: h}
 	switch h.Typeflag {
@@ -228,8 +228,8 @@ const (
 	opaque   = ".wh..opq" // a white-out of everything in the directory
 )
 
-// hiding reads the name of a white-out in dir.
-func hiding(dir, name string, h *tar.Header) (Entry, error) {
+// whiteoutEntry reads the name of a white-out in dir.
+func whiteoutEntry(dir, name string, h *tar.Header) (Entry, error) {
 	switch {
 	case name == opaque:
 		return Entry{Kind: Opaque, Path: dir, Header: h}, nil

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// hide removes name with everything in it, except what this layer made.
-func (u *unpacker) hide(name string) error {
+// removeLower removes name with everything in it, except what this layer made.
+func (u *unpacker) removeLower(name string) error {
 	if u.made[name] {
-		return u.hideChildren(name)
+		return u.removeLowerChildren(name)
 	}
 	return u.root.RemoveAll(name)
 }
 
-func (u *unpacker) hideChildren(dir string) error {
+func (u *unpacker) removeLowerChildren(dir string) error {
 	// Links are not followed: a white-out concerns the link and not its target.
 	info, err := u.root.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
@@ -29,7 +29,7 @@ func (u *unpacker) hideChildren(dir string) error {
 		return err
 	}
 	for _, c := range children {
-		if err := u.hide(path.Join(dir, c.Name())); err != nil {
+		if err := u.removeLower(path.Join(dir, c.Name())); err != nil {
 			return err
 		}
 	}

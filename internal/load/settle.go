@@ -18,14 +18,14 @@ const (
 // limit. After a container has started, the engine still works for a while, and that work
 // must not disturb the measurement. If the kernel does not tell idle time, as in a
 // sandbox, Settle only waits for one window.
-func Settle(limit time.Duration) { settle(limit, idle, pause) }
+func Settle(limit time.Duration) { settleUntil(limit, idleTime, pause) }
 
-func settle(limit time.Duration, idle func() (time.Duration, int), pause func(time.Duration) time.Duration) {
-	before, _ := idle()
+func settleUntil(limit time.Duration, idleTime func() (time.Duration, int), pause func(time.Duration) time.Duration) {
+	before, _ := idleTime()
 	for waited := time.Duration(0); waited < limit; {
 		took := pause(window)
 		waited += took
-		now, cpus := idle()
+		now, cpus := idleTime()
 		if now-before >= time.Duration(cpus)*took-slack {
 			return
 		}
@@ -41,9 +41,9 @@ func pause(d time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// idle returns the idle time of all CPUs since the machine started, summed, and their
+// idleTime returns the idle time of all CPUs since the machine started, summed, and their
 // number; 0 and 0 if the kernel does not tell.
-func idle() (sum time.Duration, cpus int) {
+func idleTime() (sum time.Duration, cpus int) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, 0

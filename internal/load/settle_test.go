@@ -10,16 +10,16 @@ import (
 // clock is a machine of two CPUs whose idle time goes by a script, in steps of a
 // window.
 type clock struct {
-	idle   time.Duration
-	script []time.Duration // idle in each window; the last goes on
-	late   time.Duration   // by how much it wakes
-	slept  int
+	idleTime time.Duration
+	script   []time.Duration // idle in each window; the last goes on
+	late     time.Duration   // by how much it wakes
+	slept    int
 }
 
-func (c *clock) now() (time.Duration, int) { return c.idle, 2 }
+func (c *clock) now() (time.Duration, int) { return c.idleTime, 2 }
 
 func (c *clock) pause(d time.Duration) time.Duration {
-	c.idle += c.script[min(c.slept, len(c.script)-1)]
+	c.idleTime += c.script[min(c.slept, len(c.script)-1)]
 	c.slept++
 	return d + c.late
 }
@@ -39,13 +39,13 @@ func TestSettle(t *testing.T) {
 		"idle, woken late":         {[]time.Duration{4 * window}, window, 1},
 	} {
 		c := &clock{script: test.script, late: test.late}
-		settle(10*window, c.now, c.pause)
+		settleUntil(10*window, c.now, c.pause)
 		if c.slept != test.want {
 			t.Errorf("%s: waited for %d windows, want %d", name, c.slept, test.want)
 		}
 	}
 	windows := 0
-	settle(10*window, func() (time.Duration, int) { return 0, 0 }, func(d time.Duration) time.Duration { windows++; return d })
+	settleUntil(10*window, func() (time.Duration, int) { return 0, 0 }, func(d time.Duration) time.Duration { windows++; return d })
 	if windows != 1 {
 		t.Errorf("waited for %d windows where nothing is known, want 1", windows)
 	}

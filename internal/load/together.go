@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Together runs do on several threads at once, each with its number from 0, and returns
+// RunThreads runs do on several threads at once, each with its number from 0, and returns
 // when all have returned. The threads begin when all of them run, and get the time of that
 // moment: a thread that must then wait for a CPU has lost time, but not begun later.
-func Together(threads int, do func(thread int, began time.Time)) {
+func RunThreads(threads int, do func(thread int, began time.Time)) {
 	var all sync.WaitGroup
 	var here atomic.Int64
 	var begin atomic.Pointer[time.Time]
@@ -30,10 +30,10 @@ func Together(threads int, do func(thread int, began time.Time)) {
 	all.Wait()
 }
 
-// Quiet lets Go run a number of threads at once, whatever CPU quota it has found, and
+// SetThreads lets Go run a number of threads at once, whatever CPU quota it has found, and
 // turns the garbage collector off: loads allocate before they measure. The returned
 // function undoes both.
-func Quiet(threads int) (restore func()) {
+func SetThreads(threads int) (restore func()) {
 	runtime.GC()
 	percent := debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(threads)

@@ -15,10 +15,10 @@ import (
 // All threads run before any begins, and all are given the same time.
 func TestTogether(t *testing.T) {
 	const threads = 5
-	defer load.Quiet(threads)()
+	defer load.SetThreads(threads)()
 	var here atomic.Int64
 	var began [threads]time.Time
-	load.Together(threads, func(i int, at time.Time) {
+	load.RunThreads(threads, func(i int, at time.Time) {
 		began[i] = at
 		// Nobody gets past this unless all are here at once.
 		here.Add(1)
@@ -38,7 +38,7 @@ func TestQuiet(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	percent := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(percent)
-	restore := load.Quiet(procs + 3)
+	restore := load.SetThreads(procs + 3)
 	if got := runtime.GOMAXPROCS(0); got != procs+3 {
 		t.Errorf("%d threads at once, want %d", got, procs+3)
 	}

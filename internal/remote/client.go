@@ -17,7 +17,7 @@ import (
 
 // dialTime limits how long it may take to reach a server and to be admitted. A busy server makes
 // the client wait.
-const dialTime = roomTime + 10*time.Second
+const dialTime = sessionWait + 10*time.Second
 
 // A Target is what a client needs to know about a server.
 type Target struct {
@@ -28,10 +28,10 @@ type Target struct {
 
 // A Session is a connection to a server, for any number of concurrent operations.
 type Session struct {
-	address string
-	conn    *http.ClientConn
-	there   netip.Addr
-	lost    chan struct{}
+	address    string
+	conn       *http.ClientConn
+	serverAddr netip.Addr
+	lost       chan struct{}
 }
 
 // Dial begins a session. If the server answers but does not admit the client, the error wraps
@@ -45,7 +45,7 @@ func Dial(ctx context.Context, t Target) (*Session, error) {
 	transport := &http.Transport{
 		Protocols: &protocols,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: lifeTime, PingTimeout: lifeTime, WriteByteTimeout: stuckTime,
+			SendPingTimeout: keepAliveTime, PingTimeout: keepAliveTime, WriteByteTimeout: writeTimeout,
 		},
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, t) },
 	}
@@ -70,11 +70,11 @@ func (s *Session) dial(ctx context.Context, t Target) (net.Conn, error) {
 		return nil, err
 	}
 	conn := tls.Client(raw, &tls.Config{MinVersion: tlsVersion, NextProtos: []string{"h2"}, InsecureSkipVerify: true})
-	if err := letIn(ctx, conn, t); err != nil {
+	if err := authenticate(ctx, conn, t); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", t.Address, err), raw.Close())
 	}
 	at, _ := netip.ParseAddrPort(raw.RemoteAddr().String()) // a TCP connection has addresses
-	s.there = at.Addr().Unmap()
+	s.serverAddr = at.Addr().Unmap()
 	return conn, nil
 }
 
@@ -91,7 +91,7 @@ func reach(ctx context.Context, address string) (net.Conn, error) {
 	return nil, err
 }
 
-func letIn(ctx context.Context, conn *tls.Conn, t Target) error {
+func authenticate(ctx context.Context, conn *tls.Conn, t Target) error {
 	deadline, _ := ctx.Deadline() // Dial has set one
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
@@ -106,7 +106,7 @@ func letIn(ctx context.Context, conn *tls.Conn, t Target) error {
 }
 
 // Server is the address at which the server was reached.
-func (s *Session) Server() netip.Addr { return s.there }
+func (s *Session) Server() netip.Addr { return s.serverAddr }
 
 // Err returns why the session has ended; nil while it lasts.
 func (s *Session) Err() error { return s.conn.Err() }
@@ -128,7 +128,7 @@ func (s *Session) Call(ctx context.Context, name string, r Request, out any) err
 	text, err := io.ReadAll(io.LimitReader(body, maxResponse+1))
 	switch {
 	case err != nil:
-		return s.broken(ctx, name, err)
+		return s.callError(ctx, name, err)
 	case len(text) > maxResponse:
 		return fmt.Errorf("%s: the answer to %s has more than %d bytes", s.address, name, maxResponse)
 	case out == nil:
@@ -158,7 +158,7 @@ func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadClose
 	}
 	resp, err := s.conn.RoundTrip(req)
 	if err != nil {
-		return nil, s.broken(ctx, name, err)
+		return nil, s.callError(ctx, name, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -171,8 +171,8 @@ func (s *Session) ask(ctx context.Context, name string, r Request) (io.ReadClose
 	return nil, f.err(s.address)
 }
 
-// broken returns the error for a missing answer.
-func (s *Session) broken(ctx context.Context, name string, err error) error {
+// callError returns the error for a missing answer.
+func (s *Session) callError(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

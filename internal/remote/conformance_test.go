@@ -37,8 +37,10 @@ func serve(t testing.TB, name string, open func() bench.Engine) *driver.Link {
 	config := remote.Config{
 		Token: remote.NewToken(), Version: "test",
 		Machine: func(context.Context) remote.Machine { return remote.Machine{Host: bench.HostFacts{Hostname: "there"}} },
-		Open:    func() (remote.Site, error) { return place{name, func(string) bench.Engine { return open() }}, nil },
-		Log:     func(string) {},
+		Open: func() (remote.EngineHost, error) {
+			return place{name, func(string) bench.Engine { return open() }}, nil
+		},
+		Log: func(string) {},
 	}
 	go func() { ended <- remote.Serve(ctx, l, config) }()
 	target := remote.Target{Address: l.Addr().String(), Token: config.Token, Version: "test"}
@@ -53,19 +55,19 @@ func serve(t testing.TB, name string, open func() bench.Engine) *driver.Link {
 	return link
 }
 
-// far opens an engine at the far end of a connection over loopback.
-func far(open func(testing.TB, enginetest.Site) bench.Engine) func(testing.TB, enginetest.Site) bench.Engine {
-	return func(t testing.TB, s enginetest.Site) bench.Engine {
+// remoteEngine opens an engine at the far end of a connection over loopback.
+func remoteEngine(open func(testing.TB, enginetest.Env) bench.Engine) func(testing.TB, enginetest.Env) bench.Engine {
+	return func(t testing.TB, s enginetest.Env) bench.Engine {
 		link := serve(t, s.Run, func() bench.Engine { return open(t, s) })
 		return driver.New(driver.Config{Name: "far", Engine: "near", Link: link})
 	}
 }
 
-func nearNative(_ testing.TB, s enginetest.Site) bench.Engine {
+func localNative(_ testing.TB, s enginetest.Env) bench.Engine {
 	return native.New(native.Config{Name: "near", Run: s.Run, Dir: s.Dir, Images: s.Images})
 }
 
-func nearRunc(_ testing.TB, s enginetest.Site) bench.Engine {
+func localRunc(_ testing.TB, s enginetest.Env) bench.Engine {
 	return oci.New(oci.Config{Name: "near", Run: s.Run, Dir: s.Dir, Images: s.Images, Binary: "runc"})
 }
 
@@ -73,7 +75,7 @@ func nearRunc(_ testing.TB, s enginetest.Site) bench.Engine {
 func TestConformance(t *testing.T) {
 	t.Run("native", func(t *testing.T) {
 		enginetest.Run(t, enginetest.Options{
-			Open: far(nearNative), Remote: true,
+			Open: remoteEngine(localNative), Remote: true,
 			Unsupported: append(enginetest.OwnNetworks(),
 				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
@@ -83,10 +85,10 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("runc", func(t *testing.T) {
-		_, err := nearRunc(t, enginetest.NewSite(t, imagetest.Library(t))).Probe(t.Context())
+		_, err := localRunc(t, enginetest.NewEnv(t, imagetest.Library(t))).Probe(t.Context())
 		enginetest.Require(t, "runc", err)
 		enginetest.Run(t, enginetest.Options{
-			Open: far(nearRunc), Remote: true,
+			Open: remoteEngine(localRunc), Remote: true,
 			Unsupported: append(enginetest.BareNetworks(),
 				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData),
 		})

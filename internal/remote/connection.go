@@ -30,7 +30,7 @@ func serveOne(ctx context.Context, conn *tls.Conn, h http.Handler) {
 		ErrorLog:       log.New(io.Discard, "", 0), // the session reports errors
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams,
-			SendPingTimeout:      lifeTime, PingTimeout: lifeTime, WriteByteTimeout: stuckTime,
+			SendPingTimeout:      keepAliveTime, PingTimeout: keepAliveTime, WriteByteTimeout: writeTimeout,
 		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
@@ -38,7 +38,7 @@ func serveOne(ctx context.Context, conn *tls.Conn, h http.Handler) {
 			}
 		},
 	}
-	l := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{}), addr: conn.LocalAddr()}
+	l := &singleConnListener{conn: make(chan net.Conn, 1), closed: make(chan struct{}), addr: conn.LocalAddr()}
 	l.conn <- conn
 	go func() { _ = one.Serve(l) }() // ends with Close
 	select {
@@ -48,8 +48,8 @@ func serveOne(ctx context.Context, conn *tls.Conn, h http.Handler) {
 	_ = one.Close() // the connection may be closed already
 }
 
-// A oneConn is a net.Listener that accepts one connection.
-type oneConn struct {
+// A singleConnListener is a net.Listener that accepts one connection.
+type singleConnListener struct {
 	conn   chan net.Conn
 	closed chan struct{}
 	once   sync.Once
@@ -57,7 +57,7 @@ type oneConn struct {
 }
 
 // Accept implements net.Listener.
-func (l *oneConn) Accept() (net.Conn, error) {
+func (l *singleConnListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conn:
 		return c, nil
@@ -67,13 +67,13 @@ func (l *oneConn) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (l *oneConn) Close() error {
+func (l *singleConnListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (l *oneConn) Addr() net.Addr { return l.addr }
+func (l *singleConnListener) Addr() net.Addr { return l.addr }
 
 // certificate makes a key for the life of one server. Nobody needs to know it: see bindingOf.
 func certificate() (tls.Certificate, error) {

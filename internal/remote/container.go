@@ -15,15 +15,15 @@ type container struct {
 	ctx    context.Context // ends when the container is to be removed
 	cancel context.CancelFunc
 
-	making sync.Mutex // held while the container is made or removed
-	asked  bool
-	gone   bool
+	createMu  sync.Mutex // held while the container is made or removed
+	requested bool
+	gone      bool
 
-	mu     sync.Mutex // protects what follows
-	engine bench.Engine
-	made   bench.Container // nil before it is made and after it is removed
-	spec   bench.Spec
-	output *output
+	mu              sync.Mutex // protects what follows
+	engine          bench.Engine
+	engineContainer bench.Container // nil before it is made and after it is removed
+	spec            bench.Spec
+	output          *output
 
 	once  sync.Once
 	ended chan struct{} // closed when a call of wait has returned
@@ -36,18 +36,18 @@ func newContainer(ctx context.Context) *container {
 }
 
 var (
-	errState = errors.New("not possible in the container's present state")
-	errTwice = errors.New("the client used a container's number twice")
+	errState          = errors.New("not possible in the container's present state")
+	errAlreadyCreated = errors.New("the client used a container's number twice")
 )
 
 // create makes the container, unless ctx has ended or the container is to be removed.
 func (c *container) create(ctx context.Context, e bench.Engine, spec bench.Spec) (string, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	if c.asked {
-		return "", errTwice
+	c.createMu.Lock()
+	defer c.createMu.Unlock()
+	if c.requested {
+		return "", errAlreadyCreated
 	}
-	c.asked = true
+	c.requested = true
 	if c.gone {
 		return "", context.Canceled
 	}
@@ -60,7 +60,7 @@ func (c *container) create(ctx context.Context, e bench.Engine, spec bench.Spec)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.engine, c.made, c.spec = e, made, spec
+	c.engine, c.engineContainer, c.spec = e, made, spec
 	return made.ID(), nil
 }
 
@@ -68,35 +68,35 @@ func (c *container) create(ctx context.Context, e bench.Engine, spec bench.Spec)
 // client had asked for the container.
 func (c *container) remove(ctx context.Context) (id string, asked bool, err error) {
 	c.cancel()
-	c.making.Lock()
-	defer c.making.Unlock()
+	c.createMu.Lock()
+	defer c.createMu.Unlock()
 	c.gone = true
 	c.mu.Lock()
-	made, out := c.made, c.output
+	made, out := c.engineContainer, c.output
 	c.mu.Unlock()
 	if out != nil {
 		out.stop() // the container must not wait for a client that no longer reads
 	}
 	if made == nil {
-		return "", c.asked, nil
+		return "", c.requested, nil
 	}
 	if err := made.Remove(ctx); err != nil {
-		return "", c.asked, err
+		return "", c.requested, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.made = nil
-	return made.ID(), c.asked, nil
+	c.engineContainer = nil
+	return made.ID(), c.requested, nil
 }
 
 // now returns the engine's container, or an error if there is none.
 func (c *container) now() (bench.Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil {
+	if c.engineContainer == nil {
 		return nil, fmt.Errorf("no such container: %w", errState)
 	}
-	return c.made, nil
+	return c.engineContainer, nil
 }
 
 // inspect reads back what was applied.
@@ -164,7 +164,7 @@ func (c *container) attach(w http.ResponseWriter, r *http.Request, ask Request) 
 func (c *container) addresser() (bench.Addresser, bench.Container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil {
+	if c.engineContainer == nil {
 		return nil, nil, fmt.Errorf("no such container: %w", errState)
 	}
 	a, ok := bench.As[bench.Addresser](c.engine)
@@ -172,7 +172,7 @@ func (c *container) addresser() (bench.Addresser, bench.Container, error) {
 		return nil, nil, fmt.Errorf("%w: engine %s does not report the addresses of its containers",
 			bench.ErrUnsupported, c.engine.Name())
 	}
-	return a, c.made, nil
+	return a, c.engineContainer, nil
 }
 
 // address is the port of this machine by which a client on another machine reaches a port of the

@@ -45,7 +45,7 @@ const (
 	wrongProtocol refusal = "protocol"
 	wrongToken    refusal = "token"
 	wrongVersion  refusal = "version"
-	noRoom        refusal = "busy"
+	busy          refusal = "busy"
 )
 
 // tlsVersion is the lowest TLS version that either side accepts. Older ones have no exporter that
@@ -60,8 +60,8 @@ func bindingOf(conn *tls.Conn) ([]byte, error) {
 	return state.ExportKeyingMaterial("EXPORTER-tare-remote", nil, 32)
 }
 
-// examine returns why the server refuses the client; empty if it admits the client.
-func (h hello) examine(token Token, version string, binding []byte) refusal {
+// check returns why the server refuses the client; empty if it admits the client.
+func (h hello) check(token Token, version string, binding []byte) refusal {
 	switch {
 	case h.Protocol != protocol:
 		return wrongProtocol
@@ -87,11 +87,11 @@ func greet(conn *tls.Conn, token Token, version string) error {
 	if err := readMessage(conn, &a); err != nil {
 		return fmt.Errorf("no answer to the greeting: %w", err)
 	}
-	return a.examine(token, version, binding)
+	return a.check(token, version, binding)
 }
 
-// examine returns an error if the server's answer is not acceptable.
-func (a answer) examine(token Token, version string, binding []byte) error {
+// check returns an error if the server's answer is not acceptable.
+func (a answer) check(token Token, version string, binding []byte) error {
 	switch a.Refused {
 	case wrongProtocol:
 		return fmt.Errorf("%w: tare %s here uses protocol %d, the server uses protocol %d", ErrVersion, version,
@@ -100,7 +100,7 @@ func (a answer) examine(token Token, version string, binding []byte) error {
 		return ErrToken
 	case wrongVersion:
 		return fmt.Errorf("%w: %s here, %.80q there", ErrVersion, version, a.Version)
-	case noRoom:
+	case busy:
 		return ErrBusy
 	}
 	// A server that refuses need not prove anything, because it gets nothing.

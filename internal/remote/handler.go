@@ -34,9 +34,11 @@ func (s *session) operations() map[string]operation {
 		OpStart:   s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return nil, c.start(ctx) }),
 		OpWait:    s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.wait(ctx) }),
 		OpAddress: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) {
-			return c.address(ctx, s.outside(r.Port))
+			return c.address(ctx, s.publishedPort(r.Port))
 		}),
-		OpPath: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) { return c.path(ctx, s.outside(r.Port)) }),
+		OpPath: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) {
+			return c.path(ctx, s.publishedPort(r.Port))
+		}),
 	}
 }
 
@@ -52,7 +54,7 @@ func (s *session) withEngine(do func(context.Context, bench.Engine, Request) (an
 
 func (s *session) withContainer(do func(context.Context, *container, Request) (any, error)) operation {
 	return func(ctx context.Context, r Request) (any, error) {
-		c, err := s.known(r.Container)
+		c, err := s.containerOf(r.Container)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +72,7 @@ func (s *session) handler() http.Handler {
 			if err == nil {
 				out, err = do(r.Context(), ask)
 			}
-			s.told(name, ask, err)
+			s.logCall(name, ask, err)
 			s.answer(w, name, out, err)
 		})
 	}
@@ -78,12 +80,12 @@ func (s *session) handler() http.Handler {
 		ask, err := readRequest(w, r)
 		var c *container
 		if err == nil {
-			c, err = s.known(ask.Container)
+			c, err = s.containerOf(ask.Container)
 		}
 		if err == nil {
 			err = c.attach(w, r, ask)
 		}
-		s.told(OpAttach, ask, err)
+		s.logCall(OpAttach, ask, err)
 		if err != nil {
 			s.answer(w, OpAttach, nil, err)
 		}
@@ -91,9 +93,9 @@ func (s *session) handler() http.Handler {
 	return mux
 }
 
-// told logs a call, including failed ones. It does not log pings, nor successful creation and
+// logCall logs a call, including failed ones. It does not log pings, nor successful creation and
 // removal, which are logged elsewhere with the container's name.
-func (s *session) told(name string, r Request, err error) {
+func (s *session) logCall(name string, r Request, err error) {
 	what := name
 	switch {
 	case r.Container != 0:
@@ -103,9 +105,9 @@ func (s *session) told(name string, r Request, err error) {
 	}
 	switch {
 	case err != nil:
-		s.say("%s failed: %.500s", what, err.Error())
+		s.logf("%s failed: %.500s", what, err.Error())
 	case name != OpPing && name != OpCreate && name != OpRemove:
-		s.say("%s", what)
+		s.logf("%s", what)
 	}
 }
 

@@ -36,7 +36,7 @@ func FuzzReadMessage(f *testing.F) {
 		if used := int(r.Size()) - r.Len(); used > 2+maxGreeting || used < 3 {
 			t.Errorf("a greeting of %d bytes was read", used)
 		}
-		if h.examine(NewToken(), "v1", []byte("connection")) == "" {
+		if h.check(NewToken(), "v1", []byte("connection")) == "" {
 			t.Error("a made-up greeting is let in")
 		}
 	})
@@ -110,28 +110,28 @@ func TestProof(t *testing.T) {
 func TestDoor(t *testing.T) {
 	var told []string
 	now := time.Unix(1_000_000, 0)
-	d := newDoor(func(text string) { told = append(told, text) })
-	d.present = func() time.Time { return now }
+	d := newAdmission(func(text string) { told = append(told, text) })
+	d.now = func() time.Time { return now }
 	from := func(i int) net.Addr {
 		return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(fmt.Sprintf("[2001:db8:%x::%x]:1", i/10, i%10)))
 	}
 	var leave []func()
-	for i := range 10 * mostStrangers { // ten of each neighbourhood
+	for i := range 10 * maxUnauthenticated { // ten of each neighbourhood
 		if l, ok := d.enter(from(i)); ok {
 			leave = append(leave, l)
 		}
 	}
-	if len(leave) != mostStrangers {
-		t.Errorf("%d strangers are in, want %d", len(leave), mostStrangers)
+	if len(leave) != maxUnauthenticated {
+		t.Errorf("%d strangers are in, want %d", len(leave), maxUnauthenticated)
 	}
-	if len(told) != toldRefusals {
-		t.Errorf("%d refusals are told, want %d", len(told), toldRefusals)
+	if len(told) != maxLoggedRefusals {
+		t.Errorf("%d refusals are told, want %d", len(told), maxLoggedRefusals)
 	}
 	for _, l := range leave {
 		l()
 	}
 	for i := range 10 {
-		if _, ok := d.enter(from(i)); ok != (i < mostOfAddress) {
+		if _, ok := d.enter(from(i)); ok != (i < maxPerAddress) {
 			t.Errorf("stranger %d of one neighbourhood: %v", i, ok)
 		}
 	}

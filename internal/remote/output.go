@@ -14,11 +14,11 @@ type output struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
 
-	life sync.Mutex // protects over; never held for long
-	over bool       // the handler is about to return
+	overMu sync.Mutex // protects over; never held for long
+	over   bool       // the handler is about to return
 
-	sending sync.Mutex // held while data is sent
-	closed  bool
+	sendMu sync.Mutex // held while data is sent
+	closed bool
 }
 
 func newOutput(w http.ResponseWriter) *output {
@@ -35,16 +35,16 @@ func (o *output) stream(wanted bool, number byte) io.Writer {
 
 // begin tells the client that it is attached.
 func (o *output) begin() error {
-	o.sending.Lock()
-	defer o.sending.Unlock()
+	o.sendMu.Lock()
+	defer o.sendMu.Unlock()
 	o.to.WriteHeader(http.StatusOK)
 	return o.control.Flush()
 }
 
 // stop makes the present and all later writes fail.
 func (o *output) stop() {
-	o.life.Lock()
-	defer o.life.Unlock()
+	o.overMu.Lock()
+	defer o.overMu.Unlock()
 	if !o.over {
 		_ = o.control.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 has deadlines
 	}
@@ -52,11 +52,11 @@ func (o *output) stop() {
 
 // close ends the output, because nothing may write to a response after its handler has returned.
 func (o *output) close() {
-	o.life.Lock()
+	o.overMu.Lock()
 	o.over = true
-	o.life.Unlock()
-	o.sending.Lock()
-	defer o.sending.Unlock()
+	o.overMu.Unlock()
+	o.sendMu.Lock()
+	defer o.sendMu.Unlock()
 	o.closed = true
 }
 
@@ -71,8 +71,8 @@ type frames struct {
 // Write implements io.Writer. It sends the data at once.
 func (f *frames) Write(p []byte) (int, error) {
 	o := f.output
-	o.sending.Lock()
-	defer o.sending.Unlock()
+	o.sendMu.Lock()
+	defer o.sendMu.Unlock()
 	if o.closed {
 		return 0, errClosed
 	}

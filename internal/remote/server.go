@@ -17,16 +17,16 @@ import (
 const (
 	// greetTime limits how long a stranger may take to greet.
 	greetTime = 5 * time.Second
-	// wrongDelay is how long a client with a wrong token waits for the answer. It counts as a
+	// rejectDelay is how long a client with a wrong token waits for the answer. It counts as a
 	// stranger meanwhile.
-	wrongDelay = time.Second
-	// roomTime is how long a client waits for the end of another client's session.
-	roomTime = 5 * time.Second
-	// lifeTime is the silence after which a side sends a ping, and then the time limit for the
+	rejectDelay = time.Second
+	// sessionWait is how long a client waits for the end of another client's session.
+	sessionWait = 5 * time.Second
+	// keepAliveTime is the silence after which a side sends a ping, and then the time limit for the
 	// answer.
-	lifeTime = 10 * time.Second
-	// stuckTime is how long sending may be blocked before the connection is closed.
-	stuckTime = 30 * time.Second
+	keepAliveTime = 10 * time.Second
+	// writeTimeout is how long sending may be blocked before the connection is closed.
+	writeTimeout = 30 * time.Second
 	// endTime limits the clean-up after a session.
 	endTime = time.Minute
 	// maxStreams limits the concurrent operations of one client.
@@ -39,8 +39,8 @@ type Config struct {
 	Version string // of tare; a client's must be the same
 	Machine func(ctx context.Context) Machine
 
-	// Open makes the Site of a session. It is called when the session begins.
-	Open func() (Site, error)
+	// Open makes the EngineHost of a session. It is called when the session begins.
+	Open func() (EngineHost, error)
 	// Permit refuses what a client may not run; nil permits everything.
 	Permit func(bench.Spec) error
 	// Log gets messages for people about what the server does. It may be called from any goroutine.
@@ -50,8 +50,8 @@ type Config struct {
 	Containers int // of one session at the same time; 0 = 64
 }
 
-// A Site has the engines and files of one session.
-type Site interface {
+// An EngineHost has the engines and files of one session.
+type EngineHost interface {
 	// Name identifies the session in the log.
 	Name() string
 	// Engine opens an engine that the machine offers. It is called once for each
@@ -69,8 +69,8 @@ func Serve(ctx context.Context, l net.Listener, c Config) error {
 	if err != nil {
 		return err
 	}
-	s := &lender{
-		Config: c, door: newDoor(c.Log), rooms: make(chan struct{}, c.Sessions),
+	s := &sessionServer{
+		Config: c, admission: newAdmission(c.Log), sessions: make(chan struct{}, c.Sessions),
 		tls: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tlsVersion, NextProtos: []string{"h2"}},
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -78,21 +78,21 @@ func Serve(ctx context.Context, l net.Listener, c Config) error {
 	defer stop()
 	err = s.accept(ctx, l)
 	cancel()
-	s.visitors.Wait()
+	s.connections.Wait()
 	return err
 }
 
-// A lender is one call of Serve.
-type lender struct {
+// A sessionServer is one call of Serve.
+type sessionServer struct {
 	Config
-	tls      *tls.Config
-	door     *door
-	rooms    chan struct{} // each session takes one
-	visitors sync.WaitGroup
+	tls         *tls.Config
+	admission   *admission
+	sessions    chan struct{} // each session takes one
+	connections sync.WaitGroup
 }
 
 // accept accepts every connection, up to the door's limits.
-func (s *lender) accept(ctx context.Context, l net.Listener) error {
+func (s *sessionServer) accept(ctx context.Context, l net.Listener) error {
 	for {
 		conn, err := l.Accept()
 		switch {
@@ -104,39 +104,39 @@ func (s *lender) accept(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil: // such as too many open files, which may be over later
-			s.door.refused("a connection could not be accepted: " + err.Error())
+			s.admission.refused("a connection could not be accepted: " + err.Error())
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		leave, ok := s.door.enter(conn.RemoteAddr())
+		leave, ok := s.admission.enter(conn.RemoteAddr())
 		if !ok {
 			_ = conn.Close() // there are already too many
 			continue
 		}
-		s.visitors.Go(func() { s.visit(ctx, conn, leave) })
+		s.connections.Go(func() { s.serveConnection(ctx, conn, leave) })
 	}
 }
 
-// visit handles one connection from the door to its end.
-func (s *lender) visit(ctx context.Context, raw net.Conn, leave func()) {
+// serveConnection handles one connection from the door to its end.
+func (s *sessionServer) serveConnection(ctx context.Context, raw net.Conn, leave func()) {
 	defer func() { _ = raw.Close() }() // the client has got everything or has left
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	conn := tls.Server(raw, s.tls)
-	err := s.welcome(ctx, conn)
+	err := s.authenticate(ctx, conn)
 	leave()
 	if err != nil {
 		if ctx.Err() == nil {
-			s.door.refused(fmt.Sprintf("%s is refused: %v", raw.RemoteAddr(), err))
+			s.admission.refused(fmt.Sprintf("%s is refused: %v", raw.RemoteAddr(), err))
 		}
 		return
 	}
-	defer func() { <-s.rooms }()
-	s.host(ctx, conn)
+	defer func() { <-s.sessions }()
+	s.serveSession(ctx, conn)
 }
 
-// welcome admits a client that has the token, once the server has room for it.
-func (s *lender) welcome(ctx context.Context, conn *tls.Conn) error {
+// authenticate admits a client that has the token, once the server has room for it.
+func (s *sessionServer) authenticate(ctx context.Context, conn *tls.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
 		return err
 	}
@@ -151,29 +151,29 @@ func (s *lender) welcome(ctx context.Context, conn *tls.Conn) error {
 	if err := readMessage(conn, &h); err != nil {
 		return err
 	}
-	a := answer{Protocol: protocol, Refused: h.examine(s.Token, s.Version, binding)}
-	if a.Refused == "" && !s.room(ctx) {
-		a.Refused = noRoom
+	a := answer{Protocol: protocol, Refused: h.check(s.Token, s.Version, binding)}
+	if a.Refused == "" && !s.takeSession(ctx) {
+		a.Refused = busy
 	}
 	switch a.Refused {
 	case "":
 		a.Version, a.Proof = s.Version, s.Token.proof(server, binding)
 	case wrongToken:
-		wait(ctx, wrongDelay)
+		wait(ctx, rejectDelay)
 	case wrongVersion:
 		a.Version = s.Version
 	}
-	if err := s.say(conn, a); err != nil {
+	if err := s.writeAnswer(conn, a); err != nil {
 		if a.Refused == "" {
-			<-s.rooms
+			<-s.sessions
 		}
 		return err
 	}
 	return reasonOf(a.Refused, h, s.Version)
 }
 
-// say answers a greeting.
-func (*lender) say(conn *tls.Conn, a answer) error {
+// writeAnswer answers a greeting.
+func (*sessionServer) writeAnswer(conn *tls.Conn, a answer) error {
 	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
 		return err
 	}
@@ -192,19 +192,19 @@ func reasonOf(r refusal, h hello, version string) error {
 		return fmt.Errorf("it uses protocol %d, this server uses protocol %d", h.Protocol, protocol)
 	case wrongVersion:
 		return fmt.Errorf("it runs tare %.80q, this server runs tare %s", h.Version, version)
-	case noRoom:
+	case busy:
 		return errors.New("the server already has as many sessions as it may")
 	default:
 		return errors.New("wrong token")
 	}
 }
 
-// room reserves a place for a session, if one becomes free within roomTime.
-func (s *lender) room(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, roomTime)
+// takeSession reserves a place for a session, if one becomes free within sessionWait.
+func (s *sessionServer) takeSession(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, sessionWait)
 	defer cancel()
 	select {
-	case s.rooms <- struct{}{}:
+	case s.sessions <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
@@ -221,27 +221,27 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// host serves one session until its connection ends, and cleans up after it.
-func (s *lender) host(ctx context.Context, conn *tls.Conn) {
+// serveSession serves one session until its connection ends, and cleans up after it.
+func (s *sessionServer) serveSession(ctx context.Context, conn *tls.Conn) {
 	from := conn.RemoteAddr().String()
-	site, err := s.Open()
+	host, err := s.Open()
 	if err != nil {
 		s.Log(fmt.Sprintf("%s cannot be served: %v", from, err))
 		return
 	}
-	s.Log(fmt.Sprintf("session %s: %s has connected", site.Name(), from))
+	s.Log(fmt.Sprintf("session %s: %s has connected", host.Name(), from))
 	ctx, cancel := context.WithCancel(ctx)
-	v := newSession(ctx, s.Config, site, localAddr(conn))
+	v := newSession(ctx, s.Config, host, localAddr(conn))
 	serveOne(ctx, conn, v.handler())
 	cancel()
 	done, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer stop()
 	if err := v.end(done); err != nil {
 		s.Log(fmt.Sprintf("session %s has ended, but some of its objects could not be removed (run 'tare clean'): %v",
-			site.Name(), err))
+			host.Name(), err))
 		return
 	}
-	s.Log(fmt.Sprintf("session %s has ended, and everything that it made is removed", site.Name()))
+	s.Log(fmt.Sprintf("session %s has ended, and everything that it made is removed", host.Name()))
 }
 
 // localAddr is the address of this machine that a client has connected to.

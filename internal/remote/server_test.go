@@ -15,11 +15,11 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-// patience bounds what must not hang.
-const patience = time.Minute
+// testTimeout bounds what must not hang.
+const testTimeout = time.Minute
 
-// A lab is a server on loopback with an engine that makes nothing.
-type lab struct {
+// A testServer is a server on loopback with an engine that makes nothing.
+type testServer struct {
 	engine  *enginetest.Fake
 	target  remote.Target
 	stop    func() // ends the server, and returns when it has ended
@@ -30,32 +30,32 @@ type lab struct {
 	closed int // sites
 }
 
-func (l *lab) Name() string { return "one" }
+func (l *testServer) Name() string { return "one" }
 
-func (l *lab) Engine(name string) (bench.Engine, error) {
+func (l *testServer) Engine(name string) (bench.Engine, error) {
 	if name != "fake" {
 		return nil, fmt.Errorf("%w: no engine %q here", bench.ErrUnsupported, name)
 	}
 	return l.engine, nil
 }
 
-func (l *lab) Close() error {
+func (l *testServer) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed++
 	return nil
 }
 
-func (l *lab) logged(text string) bool {
+func (l *testServer) logged(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Contains(strings.Join(l.log, "\n"), text)
 }
 
-// newLab starts a server. Edit changes what it is told; nil for nothing.
-func newLab(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Config)) *lab {
+// newTestServer starts a server. Edit changes what it is told; nil for nothing.
+func newTestServer(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Config)) *testServer {
 	t.Helper()
-	l := &lab{engine: enginetest.NewFake(f)}
+	l := &testServer{engine: enginetest.NewFake(f)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func newLab(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Config)) *l
 	config := remote.Config{
 		Token: remote.NewToken(), Version: "v1",
 		Machine: func(context.Context) remote.Machine { return remote.Machine{Engines: []string{"fake"}} },
-		Open:    func() (remote.Site, error) { return l, nil },
+		Open:    func() (remote.EngineHost, error) { return l, nil },
 		Log: func(text string) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func newLab(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Config)) *l
 			if err != nil {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Error("Serve has not returned")
 		}
 	})
@@ -93,7 +93,7 @@ func newLab(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Config)) *l
 	return l
 }
 
-func (l *lab) dial(t *testing.T) *remote.Session {
+func (l *testServer) dial(t *testing.T) *remote.Session {
 	t.Helper()
 	s, err := remote.Dial(t.Context(), l.target)
 	if err != nil {
@@ -106,9 +106,9 @@ func (l *lab) dial(t *testing.T) *remote.Session {
 // until waits for something that comes in a while.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v", what, patience)
+			t.Fatalf("%s: not after %v", what, testTimeout)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func makeOne(t *testing.T, s *remote.Session, number uint64) {
 
 // A second client waits its turn, and is told in the end.
 func TestBusy(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	first := l.dial(t)
 	if s, err := remote.Dial(t.Context(), l.target); !errors.Is(err, remote.ErrBusy) {
 		t.Errorf("Dial beside a session = %v, %v, want remote.ErrBusy", s, err)
@@ -143,16 +143,16 @@ func TestBusy(t *testing.T) {
 
 // Whatever ends a session, what it made is removed.
 func TestSessionEnds(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, l *lab, s *remote.Session){
-		"client closes": func(t *testing.T, _ *lab, s *remote.Session) {
+	for name, end := range map[string]func(t *testing.T, l *testServer, s *remote.Session){
+		"client closes": func(t *testing.T, _ *testServer, s *remote.Session) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 		},
-		"server ends": func(_ *testing.T, l *lab, _ *remote.Session) { l.stop() },
+		"server ends": func(_ *testing.T, l *testServer, _ *remote.Session) { l.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, enginetest.FakeConfig{}, nil)
+			l := newTestServer(t, enginetest.FakeConfig{}, nil)
 			s := l.dial(t)
 			makeOne(t, s, 1)
 			makeOne(t, s, 2)
@@ -181,7 +181,7 @@ func TestSessionEnds(t *testing.T) {
 // A container that is removed before it is made, or while it is, is not left.
 func TestRemoveOvertakesCreate(t *testing.T) {
 	began := make(chan struct{})
-	l := newLab(t, enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: enginetest.Forever}}, func(c *remote.Config) {
+	l := newTestServer(t, enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: enginetest.Forever}}, func(c *remote.Config) {
 		c.Permit = func(bench.Spec) error { close(began); return nil }
 	})
 	s := l.dial(t)
@@ -203,7 +203,7 @@ func TestRemoveOvertakesCreate(t *testing.T) {
 
 // What a request must not ask for is refused with the reason.
 func TestRequests(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, func(c *remote.Config) {
+	l := newTestServer(t, enginetest.FakeConfig{}, func(c *remote.Config) {
 		c.Permit = func(s bench.Spec) error {
 			if s.Image == "secret" {
 				return errors.New("not this one")
@@ -252,7 +252,7 @@ func TestRequests(t *testing.T) {
 
 // The number of containers at once is bounded.
 func TestContainersBounded(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, func(c *remote.Config) { c.Containers = 2 })
+	l := newTestServer(t, enginetest.FakeConfig{}, func(c *remote.Config) { c.Containers = 2 })
 	s := l.dial(t)
 	makeOne(t, s, 1)
 	makeOne(t, s, 2)
@@ -270,7 +270,7 @@ func TestContainersBounded(t *testing.T) {
 
 // The log tells of every call, of those that failed too.
 func TestCallsAreLogged(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, func(c *remote.Config) {
+	l := newTestServer(t, enginetest.FakeConfig{}, func(c *remote.Config) {
 		c.Permit = func(s bench.Spec) error {
 			if s.Runtime != "" {
 				return errors.New("not with that runtime")

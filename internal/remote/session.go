@@ -17,7 +17,7 @@ import (
 type session struct {
 	Config
 	ctx   context.Context // ends with the session
-	site  Site
+	host  EngineHost
 	local netip.Addr // this machine's address that the client connected to
 
 	mu         sync.Mutex
@@ -26,9 +26,9 @@ type session struct {
 	containers map[uint64]*container
 }
 
-func newSession(ctx context.Context, c Config, site Site, local netip.Addr) *session {
+func newSession(ctx context.Context, c Config, host EngineHost, local netip.Addr) *session {
 	return &session{
-		Config: c, ctx: ctx, site: site, local: local,
+		Config: c, ctx: ctx, host: host, local: local,
 		engines: map[string]bench.Engine{}, containers: map[uint64]*container{},
 	}
 }
@@ -45,7 +45,7 @@ func (s *session) engine(name string) (bench.Engine, error) {
 	if e := s.engines[name]; e != nil {
 		return e, nil
 	}
-	e, err := s.site.Engine(name)
+	e, err := s.host.Engine(name)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (s *session) container(number uint64) (*container, error) {
 	return c, nil
 }
 
-// known returns the container with a number; an error if the client has not asked for it.
-func (s *session) known(number uint64) (*container, error) {
+// containerOf returns the container with a number; an error if the client has not asked for it.
+func (s *session) containerOf(number uint64) (*container, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.containers[number]; c != nil {
@@ -90,8 +90,8 @@ func (s *session) forget(number uint64) {
 	delete(s.containers, number)
 }
 
-func (s *session) say(format string, args ...any) {
-	s.Log(fmt.Sprintf("session %s: ", s.site.Name()) + fmt.Sprintf(format, args...))
+func (s *session) logf(format string, args ...any) {
+	s.Log(fmt.Sprintf("session %s: ", s.host.Name()) + fmt.Sprintf(format, args...))
 }
 
 // permitted returns the spec that is used here, or an error if it is refused.
@@ -106,14 +106,14 @@ func (s *session) permitted(spec bench.Spec) (bench.Spec, error) {
 	}
 	spec.Ports = slices.Clone(spec.Ports)
 	for i, p := range spec.Ports {
-		spec.Ports[i] = s.outside(p)
+		spec.Ports[i] = s.publishedPort(p)
 	}
 	return spec, nil
 }
 
-// outside is the port as it is published for a client on another machine: at the address that the
+// publishedPort is the port as it is published for a client on another machine: at the address that the
 // client connected to.
-func (s *session) outside(p bench.Port) bench.Port {
+func (s *session) publishedPort(p bench.Port) bench.Port {
 	p.Address = s.local.String()
 	return p
 }
@@ -147,14 +147,14 @@ func (s *session) create(ctx context.Context, r Request) (string, error) {
 		return "", err
 	}
 	id, err := c.create(ctx, e, spec)
-	if errors.Is(err, errTwice) {
+	if errors.Is(err, errAlreadyCreated) {
 		return "", err // the number belongs to the other one
 	}
 	if err != nil {
 		s.forget(r.Container)
 		return "", err
 	}
-	s.say("made container %d, %s, with %s: %.200q", r.Container, id, r.Engine, strings.Join(spec.Argv, " "))
+	s.logf("made container %d, %s, with %s: %.200q", r.Container, id, r.Engine, strings.Join(spec.Argv, " "))
 	return id, nil
 }
 
@@ -172,7 +172,7 @@ func (s *session) remove(ctx context.Context, number uint64) error {
 		s.forget(number)
 	}
 	if id != "" {
-		s.say("removed container %s", id)
+		s.logf("removed container %s", id)
 	}
 	return nil
 }
@@ -198,5 +198,5 @@ func (s *session) end(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("close %s: %w", name, err))
 		}
 	}
-	return errors.Join(append(errs, s.site.Close())...)
+	return errors.Join(append(errs, s.host.Close())...)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-// A muzzle passes bytes on until it is told to keep them, and closes nothing: a
+// A pausedReader passes bytes on until it is told to keep them, and closes nothing: a
 // network that is gone.
-type muzzle struct {
+type pausedReader struct {
 	io.Reader
 	silent <-chan struct{}
 }
 
-func (m muzzle) Read(p []byte) (int, error) {
+func (m pausedReader) Read(p []byte) (int, error) {
 	n, err := m.Reader.Read(p)
 	select {
 	case <-m.silent:
@@ -32,14 +32,14 @@ func (m muzzle) Read(p []byte) (int, error) {
 // was made is removed.
 func TestSilence(t *testing.T) {
 	t.Parallel() // it waits for signs of life
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	between, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	silent := make(chan struct{})
 	var ends sync.WaitGroup
-	ends.Go(func() { pass(t, between, l.address, silent) })
+	ends.Go(func() { forward(t, between, l.address, silent) })
 	target := l.target
 	target.Address = between.Addr().String()
 	s, err := remote.Dial(t.Context(), target)
@@ -50,7 +50,7 @@ func TestSilence(t *testing.T) {
 	close(silent)
 	select {
 	case <-s.Lost():
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the client does not notice that the network is gone")
 	}
 	until(t, "the end", func() bool { return l.logged("everything that it made is removed") })
@@ -62,8 +62,8 @@ func TestSilence(t *testing.T) {
 	ends.Wait()
 }
 
-// pass connects who comes first with an address.
-func pass(t *testing.T, from net.Listener, to string, silent <-chan struct{}) {
+// forward connects who comes first with an address.
+func forward(t *testing.T, from net.Listener, to string, silent <-chan struct{}) {
 	near, err := from.Accept()
 	if err != nil {
 		t.Error(err)
@@ -74,7 +74,7 @@ func pass(t *testing.T, from net.Listener, to string, silent <-chan struct{}) {
 		t.Error(err)
 		return
 	}
-	go func() { _, _ = io.Copy(distant, muzzle{near, silent}) }() // for ever, once it is silent
-	go func() { _, _ = io.Copy(near, muzzle{distant, silent}) }()
+	go func() { _, _ = io.Copy(distant, pausedReader{near, silent}) }() // for ever, once it is silent
+	go func() { _, _ = io.Copy(near, pausedReader{distant, silent}) }()
 	<-silent
 }

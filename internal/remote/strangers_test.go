@@ -36,7 +36,7 @@ func certificate(t *testing.T) tls.Certificate {
 
 // Who has another token, version or protocol is told so, and gets no further.
 func TestRefused(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	for name, test := range map[string]struct {
 		edit func(*remote.Target)
 		kind error
@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 
 // A server that has not the token is found out, whatever it answers.
 func TestImpostor(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	cert := certificate(t)
 	for name, pretend := range map[string]func(t *testing.T, client *tls.Conn){
 		"that makes a proof up": func(t *testing.T, client *tls.Conn) {
@@ -147,7 +147,7 @@ func takeMessage(t *testing.T, r io.Reader) string {
 
 // A greeting of another protocol is told which one is spoken here.
 func TestOtherProtocol(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	conn, err := tls.Dial("tcp", l.address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestOtherProtocol(t *testing.T) {
 // Garbage, half greetings and silence end without a session, and while they last
 // another client is served.
 func TestStrangers(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	secure := func(text string) func(t *testing.T, c net.Conn) {
 		return func(t *testing.T, c net.Conn) {
 			conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -197,7 +197,7 @@ func TestStrangers(t *testing.T) {
 	})
 	// All of them, the silent one too, are shown out.
 	for _, c := range strangers {
-		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, c); isTimeout(err) {
@@ -217,7 +217,7 @@ func isTimeout(err error) bool {
 
 // Few of one address stand at the door at once, so tokens cannot be tried fast.
 func TestCrowd(t *testing.T) {
-	l := newLab(t, enginetest.FakeConfig{}, nil)
+	l := newTestServer(t, enginetest.FakeConfig{}, nil)
 	var crowd []net.Conn
 	for range 12 {
 		c, err := net.Dial("tcp", l.address)

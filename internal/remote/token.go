@@ -11,8 +11,8 @@ import (
 
 // Limits on the length of a token: 22 characters of base64 have 128 bits.
 const (
-	leastToken = 22
-	mostToken  = 256
+	minToken = 22
+	maxToken = 256
 )
 
 // A Token is the secret that a server and its clients share. Printing a Token does not show the
@@ -28,9 +28,9 @@ func ParseToken(text string) (Token, error) {
 	if text == "" {
 		return Token{}, errors.New("the token is empty")
 	}
-	if len(text) < leastToken || len(text) > mostToken {
+	if len(text) < minToken || len(text) > maxToken {
 		return Token{}, fmt.Errorf("the token has %d characters: use %d to %d random ones, such as 'tare agent serve' "+
-			"makes", len(text), leastToken, mostToken)
+			"makes", len(text), minToken, maxToken)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return Token{}, errors.New("the token contains blanks or characters that are not ASCII")

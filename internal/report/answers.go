@@ -17,7 +17,7 @@ func answers(primary []Metric) (all []Line) {
 		if len(m.Conditions) != 1 {
 			return nil
 		}
-		base, other := m.Conditions[0].two()
+		base, other := m.Conditions[0].soleComparison()
 		if base == nil || other == nil {
 			return nil
 		}
@@ -26,9 +26,9 @@ func answers(primary []Metric) (all []Line) {
 	return all
 }
 
-// two are the rows of a condition if it has a baseline and one other cell, and nil
+// soleComparison are the rows of a condition if it has a baseline and one other cell, and nil
 // otherwise.
-func (c *Condition) two() (base, other *Row) {
+func (c *Condition) soleComparison() (base, other *Row) {
 	if len(c.Rows) != 2 {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ func New(r *analysis.Result) *Document {
 	d := &Document{
 		Report: Version, Kind: OneRun, Unit: "trial",
 		Runs:    []Run{newRun(r.Header, r.End)},
-		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Ways: []Way{},
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
 	}
 	run := &d.Runs[0]
 	run.say(r.Running)
@@ -35,13 +35,13 @@ func New(r *analysis.Result) *Document {
 		d.Reasons = append(d.Reasons, reason)
 	}
 	for _, f := range r.Failures {
-		d.Failed = append(d.Failed, Fail{
+		d.Failed = append(d.Failed, Failure{
 			Cell: cells[f.Cell].Name, Condition: cells[f.Cell].Condition, Part: f.Part, Outcome: f.Outcome,
 			Operation: f.Operation, Count: f.Count, Warmup: f.Warmup, Reason: f.Reason,
 		})
 	}
-	for _, w := range r.Ways {
-		d.Ways = append(d.Ways, Way{Cell: cells[w.Cell].Name, Condition: cells[w.Cell].Condition, Path: append([]string{}, w.Path...), Data: w.Data})
+	for _, w := range r.DataPaths {
+		d.DataPaths = append(d.DataPaths, DataPath{Cell: cells[w.Cell].Name, Condition: cells[w.Cell].Condition, Path: append([]string{}, w.Path...), Data: w.Data})
 	}
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
@@ -136,8 +136,8 @@ func number(v float64) *float64 {
 	return &v
 }
 
-func newWarn(cells []bench.Cell, w bench.Warning) Warn {
-	out := Warn{Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}, Also: append([]string{}, w.Also...)}
+func newWarn(cells []bench.Cell, w bench.Warning) Warning {
+	out := Warning{Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}, Also: append([]string{}, w.Also...)}
 	for _, c := range w.Cells {
 		if c >= 0 && c < len(cells) { // those of the header come from a file
 			out.Cells = append(out.Cells, analysis.CellName(&cells[c]))
@@ -150,7 +150,7 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warn {
 func NewComparison(c *analysis.Contrast) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "run",
-		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Fail{}, Warned: []Warn{}, Ways: []Way{}, Differ: []Differ{},
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{}, Differences: []Difference{},
 	}
 	for _, g := range c.Groups {
 		group := Group{Name: g.Name}
@@ -171,7 +171,7 @@ func NewComparison(c *analysis.Contrast) *Document {
 		d.Warned = append(d.Warned, newWarn(nil, w))
 	}
 	for _, x := range c.Differ {
-		d.Differ = append(d.Differ, Differ(x))
+		d.Differences = append(d.Differences, Difference(x))
 	}
 	d.sayComparison()
 	return d

@@ -16,13 +16,13 @@ import (
 func (d *Document) sayComparison() {
 	var letters []string
 	for i := range d.Groups {
-		letters = append(letters, letter(i))
+		letters = append(letters, groupLetter(i))
 	}
 	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A", "each value is one run"}}
 	run := 0
 	for i, g := range d.Groups {
 		for range g.Runs {
-			name, r := letter(i), &d.Runs[run]
+			name, r := groupLetter(i), &d.Runs[run]
 			if called := g.called(r); called != "" {
 				name += " (" + called + ")"
 			}
@@ -33,16 +33,16 @@ func (d *Document) sayComparison() {
 	primary, groups := 0, d.headings()
 	for _, m := range d.Metrics {
 		in := m.scale()
-		tables, comparisons := []Table{contrastTable(&m, groups, in, in.two)}, m.comparisons()
+		tables, comparisons := []Table{contrastTable(&m, groups, in, in.formatPair)}, m.comparisons()
 		if own := m.inRun(); own != nil {
-			tables = append(tables, contrastTable(own, groups, in, own.twoEffects(in)))
+			tables = append(tables, contrastTable(own, groups, in, own.effectPairFormat(in)))
 			comparisons += own.comparisons()
 		}
 		if m.Role == bench.Primary {
 			d.Tables = append(d.Tables, tables...)
 			primary += comparisons
 		} else {
-			d.Details, d.Every = append(d.Details, tables[0]), append(d.Every, tables...)
+			d.Details, d.DetailTables = append(d.Details, tables[0]), append(d.DetailTables, tables...)
 		}
 	}
 	if intervals(d.Tables) {
@@ -54,8 +54,8 @@ func (d *Document) sayComparison() {
 	}
 }
 
-// letter is what a group is called in a table: A, B, …, Z, A1, B1, …
-func letter(i int) string {
+// groupLetter is what a group is called in a table: A, B, …, Z, A1, B1, …
+func groupLetter(i int) string {
 	s := string(rune('A' + i%26))
 	if i >= 26 {
 		s += fmt.Sprint(i / 26)
@@ -99,22 +99,22 @@ func (m *Metric) inRun() *Metric {
 	return &in
 }
 
-// A twoText writes a value of the first group and one of another.
-type twoText func(a, b *float64) [2]string
+// A pairFormat writes a value of the first group and one of another.
+type pairFormat func(a, b *float64) [2]string
 
-// two writes values of the metric.
-func (s scale) two(a, b *float64) [2]string { return [2]string{s.text(a), s.text(b)} }
+// formatPair writes values of the metric.
+func (s scale) formatPair(a, b *float64) [2]string { return [2]string{s.text(a), s.text(b)} }
 
-// twoEffects writes what a cell differs by from a baseline: two ratios alike, or two
+// effectPairFormat writes what a cell differs by from a baseline: two ratios alike, or two
 // differences.
-func (m *Metric) twoEffects(in scale) twoText {
+func (m *Metric) effectPairFormat(in scale) pairFormat {
 	return func(a, b *float64) [2]string {
 		switch {
 		case a == nil || b == nil:
 			return [2]string{unit.None, unit.None}
 		case m.Scale == bench.Difference:
 			s := in.difference(*a, *b)
-			return [2]string{signed(s.Format(*a)), signed(s.Format(*b))}
+			return [2]string{withSign(s.Format(*a)), withSign(s.Format(*b))}
 		default:
 			return [2]string(unit.FormatRatios(*a, *b))
 		}
@@ -122,9 +122,9 @@ func (m *Metric) twoEffects(in scale) twoText {
 }
 
 // contrastTable has a row for each cell and group but the first.
-func contrastTable(m *Metric, groups []string, in scale, text twoText) Table {
+func contrastTable(m *Metric, groups []string, in scale, text pairFormat) Table {
 	t := Table{
-		Title: plain.Line(m.Title), Aside: aside(m), Headed: true,
+		Title: plain.Line(m.Title), Subtitle: subtitle(m), HasHeadings: true,
 		Columns: []Column{{Name: "cell"}, {Name: groups[0], Right: true}},
 	}
 	several := len(groups) > 2
@@ -134,7 +134,7 @@ func contrastTable(m *Metric, groups []string, in scale, text twoText) Table {
 		t.Columns = append(t.Columns, Column{Name: groups[1], Right: true})
 	}
 	t.Columns = append(t.Columns, Column{Name: "change"})
-	if m.bounded() {
+	if m.hasIntervals() {
 		t.Columns = append(t.Columns, Column{Name: intervalColumn})
 	}
 	t.Columns = append(t.Columns, Column{Name: "verdict"})
@@ -160,8 +160,8 @@ func contrastTable(m *Metric, groups []string, in scale, text twoText) Table {
 	return t
 }
 
-// bounded reports whether any effect of the metric has an interval.
-func (m *Metric) bounded() bool {
+// hasIntervals reports whether any effect of the metric has an interval.
+func (m *Metric) hasIntervals() bool {
 	return slices.ContainsFunc(m.tables(), func(c Condition) bool {
 		return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.Effect != nil && r.Effect.Low != nil })
 	})
@@ -178,7 +178,7 @@ func (row *TableRow) addEffect(m *Metric, base, r *Row, in scale) {
 		}
 	}
 	row.Cells = append(row.Cells, text[0])
-	if m.bounded() {
+	if m.hasIntervals() {
 		row.Cells = append(row.Cells, text[1])
 	}
 	row.Cells = append(row.Cells, verdict)

@@ -29,20 +29,20 @@ const (
 
 // A Document is everything that a report says.
 type Document struct {
-	Report  int      `json:"report"`          // Version
-	Kind    Kind     `json:"kind"`            // what it is about
-	Unit    string   `json:"unit"`            // what is one value: "trial" or, in a comparison, "run"
-	Runs    []Run    `json:"runs"`            // one, or those that are compared
-	Groups  []Group  `json:"groups"`          // of a comparison; null for one run
-	Metrics []Metric `json:"metrics"`         // primary ones first
-	Reasons []Reason `json:"reasons"`         // counters that differ; a correlation, not a proof of a cause
-	Failed  []Fail   `json:"failures"`        // trials, or parts of them, that did not succeed; they are in no value
-	Ways    []Way    `json:"ways"`            // how cells were reached and what their data lay on; those without either left out
-	Warned  []Warn   `json:"warnings"`        // what the reader must know
-	Differ  []Differ `json:"differences"`     // what is not the same in all runs of a comparison
-	Trust   *Trust   `json:"trust,omitempty"` // of one run
-	Next    []Step   `json:"next,omitempty"`  // of one run: at most two
-	Words   `json:"-"`
+	Report      int          `json:"report"`          // Version
+	Kind        Kind         `json:"kind"`            // what it is about
+	Unit        string       `json:"unit"`            // what is one value: "trial" or, in a comparison, "run"
+	Runs        []Run        `json:"runs"`            // one, or those that are compared
+	Groups      []Group      `json:"groups"`          // of a comparison; null for one run
+	Metrics     []Metric     `json:"metrics"`         // primary ones first
+	Reasons     []Reason     `json:"reasons"`         // counters that differ; a correlation, not a proof of a cause
+	Failed      []Failure    `json:"failures"`        // trials, or parts of them, that did not succeed; they are in no value
+	DataPaths   []DataPath   `json:"ways"`            // how cells were reached and what their data lay on; those without either left out
+	Warned      []Warning    `json:"warnings"`        // what the reader must know
+	Differences []Difference `json:"differences"`     // what is not the same in all runs of a comparison
+	Trust       *Trust       `json:"trust,omitempty"` // of one run
+	Next        []Step       `json:"next,omitempty"`  // of one run: at most two
+	View        `json:"-"`
 }
 
 // A Run is one of the runs that a report is about.
@@ -206,20 +206,20 @@ type Reason struct {
 
 // An Explained is a metric that differs, and how a reason goes with it.
 type Explained struct {
-	Metric   string  `json:"metric"`
-	Together float64 `json:"together"` // rank correlation over blocks, −1 to 1
+	Metric      string  `json:"metric"`
+	Correlation float64 `json:"together"` // rank correlation over blocks, −1 to 1
 }
 
-// A Way is how a cell was reached and what its data lay on, read back from the kernel.
-type Way struct {
+// A DataPath is how a cell was reached and what its data lay on, read back from the kernel.
+type DataPath struct {
 	Cell      string   `json:"cell"`
 	Condition string   `json:"condition"`
 	Path      []string `json:"path"` // what a packet of the client passed; empty where there was none
 	Data      string   `json:"data"` // the kind and the file system; empty where there was none
 }
 
-// A Fail is trials of one cell that did not succeed, or of which a part did not.
-type Fail struct {
+// A Failure is trials of one cell that did not succeed, or of which a part did not.
+type Failure struct {
 	Cell      string        `json:"cell"`
 	Condition string        `json:"condition"`
 	Part      string        `json:"part,omitempty"` // of a survey; empty where all of the trial failed
@@ -230,8 +230,8 @@ type Fail struct {
 	Reason    string        `json:"reason"` // of the first
 }
 
-// A Warn is a warning, with names in place of indices.
-type Warn struct {
+// A Warning is a warning, with names in place of indices.
+type Warning struct {
 	Code   string   `json:"code"`
 	Text   string   `json:"text"`
 	Hint   string   `json:"hint"`
@@ -240,29 +240,29 @@ type Warn struct {
 	Also   []string `json:"also"`   // the other metrics that it is about
 }
 
-// A Differ is something that is not the same in all runs of a comparison.
-type Differ struct {
+// A Difference is something that is not the same in all runs of a comparison.
+type Difference struct {
 	What   string   `json:"what"`
 	Values []string `json:"values"`
 }
 
-// Words are the Document as people read it. Nothing in them can move the
+// View are the Document as people read it. Nothing in them can move the
 // cursor of a terminal or change its colour.
-type Words struct {
-	Screen   Screen     // what people read first; without a title where there is none
-	Head     [][]string // lines of parts
-	Tables   []Table    // primary metrics
-	Answers  []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
-	Legend   string     // how to read them
-	Details  []Table    // the other metrics in short
-	Every    []Table    // the same in full, a table each: what a terminal shows if it is asked to
-	Reasons  []Line
-	Failures []Line
-	Ways     []Line
-	Absent   []Line // cells that their engine cannot do, and why
-	Written  []Line // on the run, by people
-	Notes    []Note
-	Trailer  []string // set by the caller: where the run was saved, what to do next
+type View struct {
+	Screen       Screen     // what people read first; without a title where there is none
+	Head         [][]string // lines of parts
+	Tables       []Table    // primary metrics
+	Answers      []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
+	Legend       string     // how to read them
+	Details      []Table    // the other metrics in short
+	DetailTables []Table    // the same in full, a table each: what a terminal shows if it is asked to
+	Reasons      []Line
+	Failures     []Line
+	DataPaths    []Line
+	Absent       []Line // cells that their engine cannot do, and why
+	Written      []Line // on the run, by people
+	Notes        []Note
+	Trailer      []string // set by the caller: where the run was saved, what to do next
 }
 
 // A Screen is what people read first of a run: what is known, in one table or, under
@@ -275,12 +275,12 @@ type Screen struct {
 
 // A Table is text in columns.
 type Table struct {
-	Title   string
-	Aside   string // what holds for the whole table
-	Marks   []int  // of notes
-	Columns []Column
-	Headed  bool // the columns' names say something that is not obvious
-	Groups  []RowGroup
+	Title       string
+	Subtitle    string // what holds for the whole table
+	Marks       []int  // of notes
+	Columns     []Column
+	HasHeadings bool // the columns' names say something that is not obvious
+	Groups      []RowGroup
 }
 
 // A Column is one column of a Table.
@@ -313,7 +313,7 @@ const (
 	Plain Tone = iota
 	Good
 	Bad
-	Doubtful
+	Uncertain
 )
 
 // A Bar is an interval on a logarithmic axis from 0 to 1 that all rows of a

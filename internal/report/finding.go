@@ -69,15 +69,15 @@ func (m *Metric) finding(base, r *Row, in scale) Finding {
 	case r.Unsupported && r.N == 0:
 		return Finding{NotThere, "not supported", Plain}
 	case e == nil && r.N == 0:
-		return Finding{NotThere, whyNot(nil, r), Doubtful}
+		return Finding{NotThere, notComparedReason(nil, r), Uncertain}
 	case e == nil:
 		return Finding{IsBaseline, in.text(r.Median), Plain}
 	case e.Estimate == nil:
-		return Finding{NotThere, whyNot(base, r), Doubtful}
+		return Finding{NotThere, notComparedReason(base, r), Uncertain}
 	case analysis.Verdict(e.Verdict) == analysis.Unreliable:
-		return Finding{Unknown, "unknown (control differs)", Doubtful}
+		return Finding{Unknown, "unknown (control differs)", Uncertain}
 	case e.Low == nil || e.High == nil:
-		return Finding{Unknown, fmt.Sprintf("unknown (%d of %d blocks)", e.Pairs, analysis.MinPairs), Doubtful}
+		return Finding{Unknown, fmt.Sprintf("unknown (%d of %d blocks)", e.Pairs, analysis.MinPairs), Uncertain}
 	case e.Scale == bench.Difference:
 		return m.amount(e, in)
 	default:
@@ -124,9 +124,9 @@ func (m *Metric) ratio(e *Effect, in scale) Finding {
 	}
 	if low > 1 || high < 1 {
 		if *e.Estimate > large || *e.Estimate < 1/large {
-			return Finding{Unconfirmed, factors(low, high) + ", not confirmed", Doubtful}
+			return Finding{Unconfirmed, factors(low, high) + ", not confirmed", Uncertain}
 		}
-		return Finding{Unconfirmed, signedRange(low-1, high-1) + ", not confirmed", Doubtful}
+		return Finding{Unconfirmed, signedRange(low-1, high-1) + ", not confirmed", Uncertain}
 	}
 	return m.limited(max(high-1, 0), max(1-low, 0), wide, bound)
 }
@@ -146,7 +146,7 @@ func (m *Metric) limited(more, less, most float64, text func(float64) string) Fi
 	}
 	switch {
 	case bad > most:
-		return Finding{Unknown, "unknown (±" + text(max(more, less)) + ")", Doubtful}
+		return Finding{Unknown, "unknown (±" + text(max(more, less)) + ")", Uncertain}
 	case word == "":
 		return Finding{AtMost, "within ±" + text(bad), Plain}
 	default:
@@ -171,7 +171,7 @@ func (m *Metric) differs(e *Effect, in scale) Finding {
 		text += " " + word
 	}
 	if s := e.Shift; s != nil {
-		text = signed(in.difference(s.Estimate).Format(s.Estimate)) + " (" + text + ")"
+		text = withSign(in.difference(s.Estimate).Format(s.Estimate)) + " (" + text + ")"
 	}
 	return Finding{Differs, text, tone}
 }
@@ -192,7 +192,7 @@ func (m *Metric) amount(e *Effect, in scale) Finding {
 	}
 	if low > 0 || high < 0 {
 		s := in.difference(low, high)
-		return Finding{Unconfirmed, signed(s.Number(low)) + " to " + signed(s.Format(high)) + ", not confirmed", Doubtful}
+		return Finding{Unconfirmed, withSign(s.Number(low)) + " to " + withSign(s.Format(high)) + ", not confirmed", Uncertain}
 	}
 	return m.limited(max(high, 0), max(-low, 0), math.Inf(1), format)
 }

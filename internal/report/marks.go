@@ -7,19 +7,19 @@ import (
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
-// A marking says which notes a row refers to.
-type marking struct {
-	cells  map[int][]placed
+// A markIndex says which notes a row refers to.
+type markIndex struct {
+	cells  map[int][]markPlace
 	metric map[string][]int // of notes about a metric and no shown cell
 }
 
-type placed struct {
+type markPlace struct {
 	metric string // empty = all
 	mark   int
 }
 
 // of returns the marks of a cell in the table of a metric.
-func (m *marking) of(cell int, metric string) []int {
+func (m *markIndex) of(cell int, metric string) []int {
 	var out []int
 	for _, p := range m.cells[cell] {
 		if p.metric == "" || p.metric == metric {
@@ -31,7 +31,7 @@ func (m *marking) of(cell int, metric string) []int {
 
 // about returns the marks of a metric, and those of the cells in its row of a matrix
 // that are about it alone.
-func (m *marking) about(metric string, rows []Row) []int {
+func (m *markIndex) about(metric string, rows []Row) []int {
 	out := slices.Clone(m.metric[metric])
 	for _, r := range rows {
 		for _, p := range m.cells[r.index] {
@@ -45,7 +45,7 @@ func (m *marking) about(metric string, rows []Row) []int {
 
 // columns marks those of a table that are named like rows, with what is about every
 // metric.
-func (m *marking) columns(t *Table, rows []Row) {
+func (m *markIndex) columns(t *Table, rows []Row) {
 	for i := range t.Columns {
 		for _, r := range rows {
 			if plain.Line(r.Cell) != t.Columns[i].Name {
@@ -62,9 +62,9 @@ func (m *marking) columns(t *Table, rows []Row) {
 
 // note numbers the warnings that tables can refer to. A warning about everything
 // marks nothing.
-func (d *Document) note(all []bench.Warning) *marking {
+func (d *Document) note(all []bench.Warning) *markIndex {
 	shown := d.shown()
-	m := &marking{cells: make(map[int][]placed), metric: make(map[string][]int)}
+	m := &markIndex{cells: make(map[int][]markPlace), metric: make(map[string][]int)}
 	mark := 0
 	for _, w := range all {
 		n := Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)}
@@ -85,14 +85,14 @@ func (d *Document) note(all []bench.Warning) *marking {
 
 // place puts a mark at the cells of the metrics that it is about, or at the metrics
 // where it is about no cell, or about too many.
-func (m *marking) place(about []string, cells []int, mark int) {
+func (m *markIndex) place(about []string, cells []int, mark int) {
 	for _, name := range about {
 		if len(cells) == 0 || len(cells) > most {
 			m.metric[name] = append(m.metric[name], mark)
 			continue
 		}
 		for _, c := range cells {
-			m.cells[c] = append(m.cells[c], placed{name, mark})
+			m.cells[c] = append(m.cells[c], markPlace{name, mark})
 		}
 	}
 }

@@ -14,8 +14,8 @@ const signs = "✗ worse  ✓ better  ≠ different  = same  ? unclear"
 // matrix shows several metrics at once, a row for each and a column for each
 // cell: the baseline's median, and what the others differ from it by, with a
 // sign for the verdict. Where there are several conditions, each is a group.
-func matrix(title, aside string, metrics []Metric, marks *marking) Table {
-	t := Table{Title: title, Aside: aside, Headed: true, Columns: []Column{{Name: "metric"}}}
+func matrix(title, aside string, metrics []Metric, marks *markIndex) Table {
+	t := Table{Title: title, Subtitle: aside, HasHeadings: true, Columns: []Column{{Name: "metric"}}}
 	names := matrixCells(metrics)
 	for _, n := range names {
 		t.Columns = append(t.Columns, Column{Name: plain.Line(n), Right: true})
@@ -57,7 +57,7 @@ func order(first bool) int {
 	return 1
 }
 
-func matrixRow(m *Metric, c *Condition, names []string, marks *marking) TableRow {
+func matrixRow(m *Metric, c *Condition, names []string, marks *markIndex) TableRow {
 	row := TableRow{Cells: []string{plain.Line(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows)}
 	in := m.scale()
 	for _, n := range names {
@@ -93,6 +93,6 @@ func sign(v analysis.Verdict) (string, Tone) {
 	case analysis.Same:
 		return "=", Plain
 	default:
-		return "?", Doubtful
+		return "?", Uncertain
 	}
 }

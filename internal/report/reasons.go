@@ -19,7 +19,7 @@ func (d *Document) sayReasons() {
 		if n < 0 {
 			n = len(rest)
 		}
-		d.Words.Reasons = append(d.Words.Reasons, d.explain(rest[:n])...)
+		d.View.Reasons = append(d.View.Reasons, d.explain(rest[:n])...)
 		rest = rest[n:]
 	}
 }
@@ -52,7 +52,7 @@ func (d *Document) explain(reasons []Reason) (lines []Line) {
 		titles[i] = append(titles[i], plain.Line(m.Title))
 	}
 	for i := range lines {
-		lines[i].Name = plain.Line(nameIn(reasons[0].Cell, reasons[0].Condition))
+		lines[i].Name = plain.Line(qualifiedName(reasons[0].Cell, reasons[0].Condition))
 		if len(lines) > 1 {
 			lines[i].Name += ", " + strings.Join(titles[i], ", ")
 		}
@@ -82,34 +82,34 @@ func (d *Document) reasonScale(metric string) scale {
 	return newScale(u, values)
 }
 
-// nameIn is the name of a cell outside of the table of its condition.
-func nameIn(cell, condition string) string {
+// qualifiedName is the name of a cell outside of the table of its condition.
+func qualifiedName(cell, condition string) string {
 	return analysis.CellName(&bench.Cell{Name: cell, Condition: condition})
 }
 
-// sayWays says which path packets took and where data were stored.
-func (d *Document) sayWays() {
-	for _, w := range d.Ways {
-		l := Line{Name: plain.Line(nameIn(w.Cell, w.Condition))}
+// writeDataPaths says which path packets took and where data were stored.
+func (d *Document) writeDataPaths() {
+	for _, w := range d.DataPaths {
+		l := Line{Name: plain.Line(qualifiedName(w.Cell, w.Condition))}
 		if len(w.Path) > 0 {
 			l.Text = append(l.Text, "packets through "+plain.Line(strings.Join(w.Path, " → ")))
 		}
 		if w.Data != "" {
 			l.Text = append(l.Text, "data on "+plain.Line(w.Data))
 		}
-		d.Words.Ways = append(d.Words.Ways, l)
+		d.View.DataPaths = append(d.View.DataPaths, l)
 	}
 }
 
 // sayAbsent adds an unsupported cell to the others that have the same reason.
 func (d *Document) sayAbsent(name, why string) {
-	for i := range d.Words.Absent {
-		if l := &d.Words.Absent[i]; l.Text[0] == why {
+	for i := range d.View.Absent {
+		if l := &d.View.Absent[i]; l.Text[0] == why {
 			l.Name += ", " + name
 			return
 		}
 	}
-	d.Words.Absent = append(d.Words.Absent, Line{Name: name, Text: []string{why}})
+	d.View.Absent = append(d.View.Absent, Line{Name: name, Text: []string{why}})
 }
 
 // sayFailures puts every trial that did not succeed into words. Of parts a note tells.
@@ -119,7 +119,7 @@ func (d *Document) sayFailures() {
 			continue
 		}
 		if f.Outcome == bench.Unsupported {
-			d.sayAbsent(plain.Line(nameIn(f.Cell, f.Condition)), plain.Line(f.Reason))
+			d.sayAbsent(plain.Line(qualifiedName(f.Cell, f.Condition)), plain.Line(f.Reason))
 			continue
 		}
 		what := fmt.Sprintf("%s %s", unit.FormatCount(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
@@ -132,6 +132,6 @@ func (d *Document) sayFailures() {
 		if f.Reason != "" {
 			what += ": " + f.Reason
 		}
-		d.Words.Failures = append(d.Words.Failures, Line{Name: plain.Line(nameIn(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
+		d.View.Failures = append(d.View.Failures, Line{Name: plain.Line(qualifiedName(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
 	}
 }

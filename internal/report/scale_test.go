@@ -52,7 +52,7 @@ func TestNothingToShow(t *testing.T) {
 		if len(d.Tables) > 0 || len(d.Details) > 0 || d.Legend != "" {
 			t.Errorf("%s: tables %v and %v, legend %q; want none", s.name, d.Tables, d.Details, d.Legend)
 		}
-		if s.name == "all-failed" && len(d.Words.Failures) == 0 {
+		if s.name == "all-failed" && len(d.View.Failures) == 0 {
 			t.Errorf("%s: the failures are not shown", s.name)
 		}
 	}
@@ -126,7 +126,7 @@ func TestNoNoise(t *testing.T) {
 				Noise: func(r *rand.Rand) float64 { return size * r.NormFloat64() },
 			})}
 		}}).document(t)
-		if got := d.Tables[0].Aside; !strings.Contains(got, want) {
+		if got := d.Tables[0].Subtitle; !strings.Contains(got, want) {
 			t.Errorf("noise of %v: %q, want %q", size, got, want)
 		}
 	}

@@ -85,7 +85,7 @@ func screenTables(primary []Metric) []Table {
 // screenColumns begins a table with a column for the baseline's value and one for each
 // of the other cells.
 func screenColumns(title string, names []string) Table {
-	t := Table{Title: title, Headed: true, Columns: []Column{{Name: title}}}
+	t := Table{Title: title, HasHeadings: true, Columns: []Column{{Name: title}}}
 	for i, n := range names {
 		t.Columns = append(t.Columns, Column{Name: plain.Line(n), Right: i == 0})
 	}
@@ -129,7 +129,7 @@ func shownFinding(r *Row) Finding {
 
 // screenList has a row for each cell, under each condition.
 func screenList(m *Metric) Table {
-	t := Table{Title: plain.Line(m.Title), Headed: true, Columns: []Column{{Name: plain.Line(m.Title)}, {}}}
+	t := Table{Title: plain.Line(m.Title), HasHeadings: true, Columns: []Column{{Name: plain.Line(m.Title)}, {}}}
 	for _, c := range m.tables() {
 		g := RowGroup{Title: plain.Line(c.Condition)}
 		if m.Summary != nil && c.Condition == "" {

@@ -26,47 +26,47 @@ type state struct {
 // states are all of them.
 func states() []state {
 	return []state{
-		{name: "normal", runs: one(normal)},
-		{name: "precise", runs: one(precise)},
-		{name: "same", runs: one(same)},
+		{name: "normal", runs: single(normal)},
+		{name: "precise", runs: single(precise)},
+		{name: "same", runs: single(same)},
 		{name: "margins", runs: func() []*bench.Run { return []*bench.Run{margins(51)} }},
 		{name: "margins-compared", runs: func() []*bench.Run { return []*bench.Run{margins(51), margins(52)} }},
-		{name: "noisy", runs: one(noisy)},
-		{name: "failures", runs: one(failures)},
-		{name: "unsupported", runs: one(unsupported)},
-		{name: "few-pairs", runs: one(fewPairs)},
-		{name: "few-blocks", runs: one(fewBlocks)},
-		{name: "unreliable", runs: one(unreliable)},
-		{name: "conditions", runs: one(conditions)},
-		{name: "incomplete", runs: one(incomplete)},
-		{name: "budget", runs: one(budget)},
-		{name: "extended", runs: one(extended)},
-		{name: "one-cell", runs: one(oneCell)},
-		{name: "one-cell-short", runs: one(oneCellShort)},
-		{name: "host-clock", runs: one(hostClock)},
-		{name: "rates", runs: one(rates)},
-		{name: "two-cells", runs: one(twoCells)},
-		{name: "one-lost", runs: one(oneLost)},
-		{name: "part-lost", runs: one(partLost)},
-		{name: "no-baseline", runs: one(noBaseline)},
-		{name: "shapes", runs: one(shapes)},
-		{name: "away", runs: one(away)},
-		{name: "survey", runs: one(survey)},
-		{name: "survey-folded", runs: one(folded)},
-		{name: "machine", runs: one(machine)},
-		{name: "all-failed", runs: one(allFailed)},
-		{name: "empty", runs: one(empty)},
-		{name: "hostile", runs: one(hostile)},
-		{name: "hundred-cells", runs: one(hundred), huge: true},
+		{name: "noisy", runs: single(noisy)},
+		{name: "failures", runs: single(failures)},
+		{name: "unsupported", runs: single(unsupported)},
+		{name: "few-pairs", runs: single(fewPairs)},
+		{name: "few-blocks", runs: single(fewBlocks)},
+		{name: "unreliable", runs: single(unreliable)},
+		{name: "conditions", runs: single(conditions)},
+		{name: "incomplete", runs: single(incomplete)},
+		{name: "budget", runs: single(budget)},
+		{name: "extended", runs: single(extended)},
+		{name: "one-cell", runs: single(oneCell)},
+		{name: "one-cell-short", runs: single(oneCellShort)},
+		{name: "host-clock", runs: single(hostClock)},
+		{name: "rates", runs: single(rates)},
+		{name: "two-cells", runs: single(twoCells)},
+		{name: "one-lost", runs: single(failedCell)},
+		{name: "part-lost", runs: single(failedPart)},
+		{name: "no-baseline", runs: single(noBaseline)},
+		{name: "shapes", runs: single(shapes)},
+		{name: "away", runs: single(away)},
+		{name: "survey", runs: single(survey)},
+		{name: "survey-folded", runs: single(folded)},
+		{name: "machine", runs: single(machine)},
+		{name: "all-failed", runs: single(allFailed)},
+		{name: "empty", runs: single(empty)},
+		{name: "hostile", runs: single(hostile)},
+		{name: "hundred-cells", runs: single(hundredCells), huge: true},
 		{name: "two-runs", runs: twoRuns},
 		{name: "hosts", runs: hosts},
-		{name: "written", runs: one(writtenOn), running: func(*bench.Header) bool { return true }},
+		{name: "written", runs: single(writtenOn), running: func(*bench.Header) bool { return true }},
 		{name: "sides", runs: sides, group: bySide, running: func(h *bench.Header) bool { return h.Name == "now" }},
 		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
 	}
 }
 
-func one(f func() *bench.Run) func() []*bench.Run {
+func single(f func() *bench.Run) func() []*bench.Run {
 	return func() []*bench.Run { return []*bench.Run{f()} }
 }
 
@@ -255,7 +255,7 @@ func TestAbsentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := report.New(result).Words.Absent; len(said) != 1 || said[0].Name != "floor, crun" {
+	if said := report.New(result).View.Absent; len(said) != 1 || said[0].Name != "floor, crun" {
 		t.Errorf("%+v", said)
 	}
 }
@@ -397,9 +397,9 @@ func twoCells() *bench.Run {
 	return run
 }
 
-// oneLost has a cell of two of which every trial failed: the questions are answered for
+// failedCell has a cell of two of which every trial failed: the questions are answered for
 // the other.
-func oneLost() *bench.Run {
+func failedCell() *bench.Run {
 	run := twoCells()
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
@@ -424,8 +424,8 @@ func noBaseline() *bench.Run {
 	return run
 }
 
-// partLost has a cell of two of which one part failed every time.
-func partLost() *bench.Run {
+// failedPart has a cell of two of which one part failed every time.
+func failedPart() *bench.Run {
 	run := twoCells()
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
@@ -528,7 +528,7 @@ func hostile() *bench.Run {
 	return run
 }
 
-func hundred() *bench.Run {
+func hundredCells() *bench.Run {
 	s := analysistest.Shape{Seed: 17, Blocks: 12, Metrics: analysistest.Lifecycle()[:2]}
 	for i := range 100 {
 		s.Cells = append(s.Cells, analysistest.Cell{Name: fmt.Sprintf("engine=docker image=registry.example/team/app-%02d network=bridge", i), Factor: 1 + float64(i)/20})
@@ -536,8 +536,8 @@ func hundred() *bench.Run {
 	return analysistest.Run(s)
 }
 
-// made returns runs of one experiment on several hosts, times apart.
-func made(seed uint64, host string, factor float64) *bench.Run {
+// runsOnHosts returns runs of one experiment on several hosts, times apart.
+func runsOnHosts(seed uint64, host string, factor float64) *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
 		Seed: seed, Blocks: 24, Cells: engines(), Metrics: analysistest.Lifecycle()[:3],
 		Block: func(*rand.Rand, int) float64 { return factor },
@@ -547,11 +547,11 @@ func made(seed uint64, host string, factor float64) *bench.Run {
 }
 
 func twoRuns() []*bench.Run {
-	a, b := made(21, "vm", 0), made(22, "vm", 0.04)
+	a, b := runsOnHosts(21, "vm", 0), runsOnHosts(22, "vm", 0.04)
 	b.Header.Host.Kernel, b.Header.Engines[2].Version = "6.19.1", "1.21"
 	b.Header.Plan.Cells = b.Header.Plan.Cells[:5]
 	b.Samples = b.Samples[:0]
-	for _, s := range made(22, "vm", 0.04).Samples {
+	for _, s := range runsOnHosts(22, "vm", 0.04).Samples {
 		if s.Trial.Cell < 5 {
 			b.Samples = append(b.Samples, s)
 		}
@@ -562,7 +562,7 @@ func twoRuns() []*bench.Run {
 func hosts() []*bench.Run {
 	var out []*bench.Run
 	for i := range 7 { // as many as 27 or more comparisons take
-		out = append(out, made(uint64(30+i), "alpha", 0), made(uint64(40+i), "beta", 0.2), made(uint64(50+i), "gamma", 0.001))
+		out = append(out, runsOnHosts(uint64(30+i), "alpha", 0), runsOnHosts(uint64(40+i), "beta", 0.2), runsOnHosts(uint64(50+i), "gamma", 0.001))
 	}
 	return out
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // metricTable is what people read first: one metric, a row for each cell.
-func metricTable(m Metric, marks *marking) Table {
+func metricTable(m Metric, marks *markIndex) Table {
 	t := Table{
-		Title: plain.Line(m.Title), Aside: aside(&m), Marks: marks.metric[m.Name],
+		Title: plain.Line(m.Title), Subtitle: subtitle(&m), Marks: marks.metric[m.Name],
 		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"}},
 	}
 	axis, in := newAxis(&m), m.scale()
@@ -32,7 +32,7 @@ func metricTable(m Metric, marks *marking) Table {
 			if r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.NotCompared && !r.Unsupported {
 				why := "not under every condition"
 				if m.Summary == nil || c.Condition != "" {
-					why = whyNot(c.baseRow(), &r)
+					why = notComparedReason(c.baseRow(), &r)
 				}
 				line.Cells[len(line.Cells)-1] = why
 			}
@@ -54,8 +54,8 @@ func (c *Condition) baseRow() *Row {
 	return &c.Rows[i]
 }
 
-// whyNot says why a cell is not compared with the baseline.
-func whyNot(base, r *Row) string {
+// notComparedReason says why a cell is not compared with the baseline.
+func notComparedReason(base, r *Row) string {
 	switch {
 	case r.N == 0 && r.Failed > 0:
 		return "failed"
@@ -83,11 +83,11 @@ func groupTitle(m *Metric, c *Condition) string {
 	if m.Summary == nil || c.Condition != "" {
 		title = plain.Line(c.Condition)
 	}
-	return strings.Join(append([]string{title}, variation(m, c)...), " · ")
+	return strings.Join(append([]string{title}, variationText(m, c)...), " · ")
 }
 
 // metricRow is one cell: name, median, effect, interval, verdict.
-func metricRow(m *Metric, r *Row, in scale, axis axis, marks *marking) TableRow {
+func metricRow(m *Metric, r *Row, in scale, axis axis, marks *markIndex) TableRow {
 	value := ""
 	switch {
 	case r.N > 0:
@@ -132,13 +132,13 @@ func effectText(e *Effect, in scale) [2]string {
 			why = "only " + unit.FormatCount(e.Pairs, "pair")
 		}
 		if e.Scale == bench.Difference {
-			return [2]string{signed(in.difference(*e.Estimate).Format(*e.Estimate)), why}
+			return [2]string{withSign(in.difference(*e.Estimate).Format(*e.Estimate)), why}
 		}
 		return [2]string{unit.FormatRatio(*e.Estimate), why}
 	}
 	if e.Scale == bench.Difference {
 		s := in.difference(*e.Estimate, *e.Low, *e.High)
-		return [2]string{signed(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", signed(s.Number(*e.Low)), signed(s.Number(*e.High)))}
+		return [2]string{withSign(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", withSign(s.Number(*e.Low)), withSign(s.Number(*e.High)))}
 	}
 	f := unit.FormatRatios(*e.Estimate, *e.Low, *e.High)
 	for i := range f[1:] { // the sign of the first one says what they are
@@ -147,8 +147,8 @@ func effectText(e *Effect, in scale) [2]string {
 	return [2]string{f[0], fmt.Sprintf("[%s, %s]", f[1], f[2])}
 }
 
-// signed puts a plus before what has no sign.
-func signed(s string) string {
+// withSign puts a plus before what has no sign.
+func withSign(s string) string {
 	if strings.HasPrefix(s, "−") || strings.HasPrefix(s, "0") && strings.Trim(s, "0. ") == "" {
 		return s
 	}
@@ -177,15 +177,15 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 		return "same (" + margin(m, e) + ")", Plain
 	case analysis.Unclear:
 		if e.Blocks > 0 {
-			return "unclear, needs ~" + unit.FormatCount(e.Blocks, "block"), Doubtful
+			return "unclear, needs ~" + unit.FormatCount(e.Blocks, "block"), Uncertain
 		}
-		return "unclear", Doubtful
+		return "unclear", Uncertain
 	case analysis.Unreliable:
-		return "unreliable", Doubtful
+		return "unreliable", Uncertain
 	case analysis.NotCompared:
-		return "not compared", Doubtful
+		return "not compared", Uncertain
 	case analysis.TooFewRuns:
-		return "too few runs: no verdict", Doubtful
+		return "too few runs: no verdict", Uncertain
 	default:
 		return plain.Line(e.Verdict), Plain
 	}
@@ -210,7 +210,7 @@ func noDifference(s bench.Scale) float64 {
 // detailTables shows the medians of the details, a column for each. Many are
 // shown as rows, with what the cells differ by; and so are those whose names are
 // code words, and no heads of columns.
-func detailTables(details []Metric, marks *marking) []Table {
+func detailTables(details []Metric, marks *markIndex) []Table {
 	switch {
 	case len(details) == 0:
 		return nil
@@ -219,7 +219,7 @@ func detailTables(details []Metric, marks *marking) []Table {
 	case len(details) >= manyDetails || slices.ContainsFunc(details, func(m Metric) bool { return strings.Contains(m.Name, ".") }):
 		return []Table{matrix("details", signs, details, marks)}
 	}
-	t := Table{Title: "details", Aside: "medians", Headed: true, Columns: []Column{{Name: "cell"}}}
+	t := Table{Title: "details", Subtitle: "medians", HasHeadings: true, Columns: []Column{{Name: "cell"}}}
 	for _, m := range details {
 		t.Columns = append(t.Columns, Column{Name: plain.Line(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
 	}
@@ -238,7 +238,7 @@ func detailTables(details []Metric, marks *marking) []Table {
 				v := m.Conditions[i].Rows[j]
 				line.Cells = append(line.Cells, columns[k].text(v.Median))
 				for _, mark := range marks.of(v.index, m.Name) {
-					if only(marks, v.index, mark) && !slices.Contains(t.Columns[k+1].Marks, mark) {
+					if isSingleMetric(marks, v.index, mark) && !slices.Contains(t.Columns[k+1].Marks, mark) {
 						t.Columns[k+1].Marks = append(t.Columns[k+1].Marks, mark)
 					}
 				}
@@ -250,9 +250,9 @@ func detailTables(details []Metric, marks *marking) []Table {
 	return []Table{t}
 }
 
-// only reports whether a mark is about one metric, so that its column gets it.
-func only(m *marking, cell, mark int) bool {
-	return slices.ContainsFunc(m.cells[cell], func(p placed) bool { return p.mark == mark && p.metric != "" })
+// isSingleMetric reports whether a mark is about one metric, so that its column gets it.
+func isSingleMetric(m *markIndex, cell, mark int) bool {
+	return slices.ContainsFunc(m.cells[cell], func(p markPlace) bool { return p.mark == mark && p.metric != "" })
 }
 
 // An axis is the logarithmic axis that the bars of a table share.

@@ -61,7 +61,7 @@ func (g *Group) called(first *Run) string {
 func (d *Document) headings() (all []string) {
 	run := 0
 	for i := range d.Groups {
-		name := letter(i)
+		name := groupLetter(i)
 		if called := []rune(d.Groups[i].called(&d.Runs[run])); len(called) > maxHeading {
 			name += " (" + string(called[:maxHeading-1]) + "…)"
 		} else if len(called) > 0 {

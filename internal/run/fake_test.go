@@ -14,13 +14,13 @@ import (
 	"github.com/tare-bench/tare/internal/schedule"
 )
 
-// journal is the order in which things happened.
-type journal struct {
+// eventLog is the order in which things happened.
+type eventLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (j *journal) add(format string, args ...any) {
+func (j *eventLog) add(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
@@ -29,7 +29,7 @@ func (j *journal) add(format string, args ...any) {
 // engine does nothing but write down that it was asked.
 type engine struct {
 	name    string
-	journal *journal
+	journal *eventLog
 	prepare error
 	away    func() bool // nil for an engine that is there
 }
@@ -82,7 +82,7 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 
 // machine counts its looks, as an instrument.
 type machine struct {
-	journal *journal
+	journal *eventLog
 	looks   float64
 }
 
@@ -104,7 +104,7 @@ func machineMetrics() []bench.Metric {
 
 // writer keeps samples, and can be told to fail.
 type writer struct {
-	journal *journal
+	journal *eventLog
 	samples []bench.Sample
 	end     *bench.End
 	full    int // fail from this many samples on; 0 = never
@@ -130,17 +130,17 @@ func (w *writer) Append(ctx context.Context, s bench.Sample) error {
 func (w *writer) Finish(_ context.Context, e bench.End) error { w.end = &e; return nil }
 func (w *writer) Close() error                                { return nil }
 
-// bed is everything that a test of the runner needs.
-type bed struct {
-	journal journal
+// harness is everything that a test of the runner needs.
+type harness struct {
+	journal eventLog
 	writer  *writer
 	options run.Options
 }
 
-// newBed makes a run of the given engines, one cell each, whose workload is f.
-func newBed(t *testing.T, p bench.Plan, f func(ctx context.Context, t bench.Task, m bench.Meter) error, engines ...string) *bed {
+// newHarness makes a run of the given engines, one cell each, whose workload is f.
+func newHarness(t *testing.T, p bench.Plan, f func(ctx context.Context, t bench.Task, m bench.Meter) error, engines ...string) *harness {
 	t.Helper()
-	b := &bed{}
+	b := &harness{}
 	p.TrialTime, p.OpTime = or(p.TrialTime, time.Minute), or(p.OpTime, 10*time.Second)
 	p.Washout = or(p.Washout, time.Second)
 	all := map[string]bench.Engine{}

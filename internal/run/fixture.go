@@ -16,13 +16,13 @@ const setupTime = 10 * time.Minute
 
 // fixtures holds the fixtures of a run. Each is made when a trial first needs it.
 type fixtures struct {
-	keys  []string         // by cell
-	there []*fixture       // existing ones, in order of making
-	none  map[string]bool  // keys of cells that need none
-	tried map[string]error // by key: nil if it was ever made, else why it could not be
-	left  []bench.Fixture  // no longer needed, but their removal failed
-	uses  int
-	took  time.Duration // time for making each the first time
+	keys      []string         // by cell
+	live      []*fixture       // existing ones, in order of making
+	unneeded  map[string]bool  // keys of cells that need none
+	setUpErrs map[string]error // by key: nil if it was ever made, else why it could not be
+	unremoved []bench.Fixture  // no longer needed, but their removal failed
+	uses      int
+	setUpTime time.Duration // time for making each the first time
 }
 
 // A fixture is one that exists.
@@ -33,10 +33,10 @@ type fixture struct {
 }
 
 func newFixtures(o Options, task func(cell int) bench.Task) fixtures {
-	f := fixtures{none: map[string]bool{}, tried: map[string]error{}}
+	f := fixtures{unneeded: map[string]bool{}, setUpErrs: map[string]error{}}
 	for cell := range o.Header.Plan.Cells {
 		key := strconv.Itoa(cell)
-		if keyer, ok := o.Workload.(bench.Keyer); ok {
+		if keyer, ok := o.Workload.(bench.FixtureKeyer); ok {
 			key = keyer.Key(task(cell))
 		}
 		f.keys = append(f.keys, key)
@@ -46,39 +46,39 @@ func newFixtures(o Options, task func(cell int) bench.Task) fixtures {
 
 // of returns the fixture of a cell; nil if it has none.
 func (f *fixtures) of(cell int) bench.Fixture {
-	i := slices.IndexFunc(f.there, func(one *fixture) bool { return one.key == f.keys[cell] })
+	i := slices.IndexFunc(f.live, func(one *fixture) bool { return one.key == f.keys[cell] })
 	if i < 0 {
 		return nil
 	}
-	return f.there[i].Fixture
+	return f.live[i].Fixture
 }
 
-// use notes that a trial is about to use the fixture with a key. It reports whether the
+// markUsed notes that a trial is about to use the fixture with a key. It reports whether the
 // fixture exists, or is not needed.
-func (f *fixtures) use(key string) bool {
+func (f *fixtures) markUsed(key string) bool {
 	f.uses++
-	for _, one := range f.there {
+	for _, one := range f.live {
 		if one.key == key {
 			one.used = f.uses
 			return true
 		}
 	}
-	return f.none[key]
+	return f.unneeded[key]
 }
 
-// learn lets a Learner measure what it must know before the first trial.
-func (r *runner) learn(ctx context.Context) error {
-	l, ok := r.Workload.(bench.Learner)
+// calibrate lets a Learner measure what it must know before the first trial.
+func (r *runner) calibrate(ctx context.Context) error {
+	l, ok := r.Workload.(bench.Calibrator)
 	if !ok {
 		return nil
 	}
 	for cell := range r.plan.Cells {
-		if r.absent[cell].why != "" || r.broken[cell] != "" {
+		if r.unsupported[cell].reason != "" || r.unrunnable[cell] != "" {
 			continue
 		}
 		r.observe(SetUpBegan{cell})
 		limited, cancel := context.WithTimeout(ctx, setupTime)
-		r.notSetUp(cell, l.Learn(limited, r.task(cell)))
+		r.setUpFailed(cell, l.Calibrate(limited, r.task(cell)))
 		cancel()
 		if r.interrupted(ctx) {
 			return ErrInterrupted
@@ -87,15 +87,15 @@ func (r *runner) learn(ctx context.Context) error {
 	return nil
 }
 
-// notSetUp keeps an error of Setup or Learn, because of which the trials of a cell are
+// setUpFailed keeps an error of Setup or Learn, because of which the trials of a cell are
 // skipped. If it is ErrUnsupported, the cell is as unsupported as if Check had said so.
-func (r *runner) notSetUp(cell int, err error) {
+func (r *runner) setUpFailed(cell int, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, bench.ErrUnsupported):
-		r.absent[cell] = refusal{why: err.Error()}
+		r.unsupported[cell] = unsupportedCell{reason: err.Error()}
 	default:
-		r.broken[cell] = "its fixture could not be set up: " + err.Error()
+		r.unrunnable[cell] = "its fixture could not be set up: " + err.Error()
 	}
 }
 
@@ -103,22 +103,22 @@ func (r *runner) notSetUp(cell int, err error) {
 func (r *runner) setUp(ctx context.Context, cell int) {
 	f, ok := r.Workload.(bench.Fixturer)
 	key := r.fixtures.keys[cell]
-	if !ok || r.absent[cell].why != "" || r.givenUp(cell) != "" || r.fixtures.use(key) {
+	if !ok || r.unsupported[cell].reason != "" || r.givenUp(cell) != "" || r.fixtures.markUsed(key) {
 		return
 	}
-	err, again := r.fixtures.tried[key]
+	err, again := r.fixtures.setUpErrs[key]
 	if err == nil {
 		r.observe(SetUpBegan{cell})
-		r.awaitEngine(ctx, r.plan.Cells[cell].Engine)
+		r.awaitHealthy(ctx, r.plan.Cells[cell].Engine)
 		r.makeRoom(ctx)
 		began := r.Clock()
 		err = r.makeFixture(ctx, f, cell)
 		if !again { // the budget is for trials, and for making again what Alive evicted
-			r.fixtures.took += r.Clock() - began
+			r.fixtures.setUpTime += r.Clock() - began
 		}
-		r.fixtures.tried[key] = err
+		r.fixtures.setUpErrs[key] = err
 	}
-	r.notSetUp(cell, err)
+	r.setUpFailed(cell, err)
 }
 
 func (r *runner) makeFixture(ctx context.Context, f bench.Fixturer, cell int) error {
@@ -129,36 +129,36 @@ func (r *runner) makeFixture(ctx context.Context, f bench.Fixturer, cell int) er
 	case err != nil:
 		return err
 	case made == nil:
-		r.fixtures.none[key] = true
+		r.fixtures.unneeded[key] = true
 	default:
-		r.fixtures.there = append(r.fixtures.there, &fixture{made, key, r.fixtures.uses})
+		r.fixtures.live = append(r.fixtures.live, &fixture{made, key, r.fixtures.uses})
 	}
 	return nil
 }
 
 // makeRoom removes the least recently used fixtures until there is room for one more.
 func (r *runner) makeRoom(ctx context.Context) {
-	k, ok := r.Workload.(bench.Keyer)
-	if !ok || k.Alive() == 0 {
+	k, ok := r.Workload.(bench.FixtureKeyer)
+	if !ok || k.MaxAlive() == 0 {
 		return
 	}
 	all := &r.fixtures
-	for len(all.there) >= k.Alive() {
-		oldest := slices.MinFunc(all.there, func(a, b *fixture) int { return a.used - b.used })
-		all.there = slices.DeleteFunc(all.there, func(one *fixture) bool { return one == oldest })
+	for len(all.live) >= k.MaxAlive() {
+		oldest := slices.MinFunc(all.live, func(a, b *fixture) int { return a.used - b.used })
+		all.live = slices.DeleteFunc(all.live, func(one *fixture) bool { return one == oldest })
 		if removeIn(ctx, oldest.Remove) != nil {
-			all.left = append(all.left, oldest.Fixture)
+			all.unremoved = append(all.unremoved, oldest.Fixture)
 		}
 	}
 }
 
 // removeFixtures removes all fixtures, even after the run was interrupted.
 func (r *runner) removeFixtures(ctx context.Context) error {
-	for _, one := range r.fixtures.there {
-		r.fixtures.left = append(r.fixtures.left, one.Fixture)
+	for _, one := range r.fixtures.live {
+		r.fixtures.unremoved = append(r.fixtures.unremoved, one.Fixture)
 	}
 	var errs []error
-	for _, f := range r.fixtures.left {
+	for _, f := range r.fixtures.unremoved {
 		if err := removeIn(ctx, f.Remove); err != nil {
 			errs = append(errs, fmt.Errorf("remove a fixture: %w", err))
 		}

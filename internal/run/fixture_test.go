@@ -18,13 +18,13 @@ import (
 // fixtures is a workload with a fixture per cell.
 type fixtures struct {
 	workload
-	journal *journal
+	journal *eventLog
 	during  func() // is called while one is made; nil is not
 }
 
 type fixture struct {
 	name    string
-	journal *journal
+	journal *eventLog
 }
 
 func (f fixtures) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
@@ -48,7 +48,7 @@ func (f *fixture) Remove(context.Context) error { f.journal.add("remove %s", f.n
 
 func TestFixtures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "good", "bad", "without")
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, nil, "good", "bad", "without")
 		b.options.Workload = fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			b.journal.add("run on %s", task.Fixture.(*fixture).name)
 			return work(1)(ctx, task, m)
@@ -76,7 +76,7 @@ func TestFixtures(t *testing.T) {
 // A fixture that was made while the run was interrupted is removed like any other.
 func TestInterruptedSetup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "a", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, nil, "a", "b")
 		b.options.Header.Schedule = [][]int{{0, 1}}
 		interrupt := make(chan struct{})
 		b.options.Interrupt = interrupt
@@ -90,14 +90,14 @@ func TestInterruptedSetup(t *testing.T) {
 	})
 }
 
-// keyed is a workload whose cells share a fixture where their engines' names begin alike.
-type keyed struct {
+// keyedWorkload is a workload whose cells share a fixture where their engines' names begin alike.
+type keyedWorkload struct {
 	fixtures
 	alive int
 }
 
-func (keyed) Key(t bench.Task) string { return t.Engine.Name()[:1] }
-func (k keyed) Alive() int            { return k.alive }
+func (keyedWorkload) Key(t bench.Task) string { return t.Engine.Name()[:1] }
+func (k keyedWorkload) MaxAlive() int         { return k.alive }
 
 // A fixture is made right before the first trial that needs it, once for all cells with
 // its key; where only so many may be there at once, the one that was not used for longest
@@ -118,24 +118,24 @@ func TestSharedFixtures(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, bench.Plan{MaxBlocks: 2}, nil, "a1", "a2", "b", "c")
+			b := newHarness(t, bench.Plan{MaxBlocks: 2}, nil, "a1", "a2", "b", "c")
 			b.options.Header.Schedule = [][]int{{0, 1, 2, 3}, {3, 0, 1, 2}}
-			b.options.Workload = keyed{fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			b.options.Workload = keyedWorkload{fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
 				b.journal.add("run %s on %s", task.Engine.Name(), task.Fixture.(*fixture).name)
 				return work(1)(ctx, task, m)
 			}}, &b.journal, nil}, alive}
 			if _, err := run.Run(t.Context(), b.options); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, b.said("set up ", "run ", "remove ")); diff != "" {
+			if diff := cmp.Diff(want, b.journalLines("set up ", "run ", "remove ")); diff != "" {
 				t.Errorf("%d at once (-want +got):\n%s", alive, diff)
 			}
 		})
 	}
 }
 
-// said are the lines of the journal that begin with one of some words.
-func (b *bed) said(words ...string) (lines []string) {
+// journalLines are the lines of the journal that begin with one of some words.
+func (b *harness) journalLines(words ...string) (lines []string) {
 	for _, line := range b.journal.lines {
 		for _, word := range words {
 			if strings.HasPrefix(line, word) {
@@ -150,12 +150,12 @@ func (b *bed) said(words ...string) (lines []string) {
 // once.
 func TestFixturesAreTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 3}, nil, "bad", "bad too", "none")
-		b.options.Workload = keyed{fixtures{workload{work(1)}, &b.journal, nil}, 0}
+		b := newHarness(t, bench.Plan{MaxBlocks: 3}, nil, "bad", "bad too", "none")
+		b.options.Workload = keyedWorkload{fixtures{workload{work(1)}, &b.journal, nil}, 0}
 		if _, err := run.Run(t.Context(), b.options); err != nil {
 			t.Fatal(err)
 		}
-		if made := b.said("set up "); len(made) != 2 {
+		if made := b.journalLines("set up "); len(made) != 2 {
 			t.Errorf("tried: %q, want one of the bad ones and none", made)
 		}
 		if diff := cmp.Diff(map[bench.Outcome]int{bench.OK: 3, bench.Skipped: 6}, outcomes(b.writer.samples)); diff != "" {
@@ -173,7 +173,7 @@ func TestFixturesAreTriedOnce(t *testing.T) {
 // may take, nor in the plan's time.
 func TestTimeOfFixtures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 40, Budget: 5 * time.Second}, nil, "a", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 40, Budget: 5 * time.Second}, nil, "a", "b")
 		b.options.Workload = fixtures{workload{work(time.Second)}, &b.journal, func() { time.Sleep(5 * time.Minute) }}
 		end, err := run.Run(t.Context(), b.options)
 		if err != nil {
@@ -190,10 +190,10 @@ func TestTimeOfFixtures(t *testing.T) {
 	})
 }
 
-// learning is a workload that has to know every cell before the first trial.
-type learning struct{ fixtures }
+// calibratingWorkload is a workload that has to know every cell before the first trial.
+type calibratingWorkload struct{ fixtures }
 
-func (l learning) Learn(_ context.Context, t bench.Task) error {
+func (l calibratingWorkload) Calibrate(_ context.Context, t bench.Task) error {
 	l.journal.add("learn %s", t.Engine.Name())
 	switch t.Engine.Name() {
 	case "dull":
@@ -201,17 +201,17 @@ func (l learning) Learn(_ context.Context, t bench.Task) error {
 	case "mute":
 		return fmt.Errorf("%w: no network", bench.ErrUnsupported)
 	}
-	_, err := bench.InCommon(t.Common, "test", func() (bench.Fixture, error) { return &fixture{"common", l.journal}, nil })
+	_, err := bench.GetCommon(t.Common, "test", func() (bench.Fixture, error) { return &fixture{"common", l.journal}, nil })
 	return err
 }
 
 // What the cells have in common is learned before the first trial and removed last.
 func TestLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, nil, "a", "dull", "mute", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, nil, "a", "dull", "mute", "b")
 		b.options.Header.Schedule = [][]int{{0, 1, 2, 3}}
-		b.options.Workload = learning{fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
-			got, err := bench.InCommon(task.Common, "test", func() (bench.Fixture, error) { return nil, errors.New("it was not learned") })
+		b.options.Workload = calibratingWorkload{fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			got, err := bench.GetCommon(task.Common, "test", func() (bench.Fixture, error) { return nil, errors.New("it was not learned") })
 			if err != nil {
 				return err
 			}
@@ -225,7 +225,7 @@ func TestLearn(t *testing.T) {
 			"learn a", "learn dull", "learn mute", "learn b",
 			"set up a", "run cell 0 with common", "set up b", "run cell 3 with common", "remove a", "remove b", "remove common",
 		}
-		if diff := cmp.Diff(want, b.said("learn ", "set up ", "run ", "remove ")); diff != "" {
+		if diff := cmp.Diff(want, b.journalLines("learn ", "set up ", "run ", "remove ")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		for i, want := range []bench.Sample{

@@ -24,19 +24,19 @@ type meter struct {
 	limit  time.Duration
 	timer  *time.Timer // ends the trial when an operation takes too long
 
-	known   map[string]bool // codes of known notes; nil = all
-	index   map[string]int
-	values  []float64
-	series  []bench.Series
-	room    int // for further values of series
-	spread  []bench.Distribution
-	applied *bench.Applied
-	notes   []string
-	parts   []bench.PartOutcome
-	counted time.Duration // between the two readings of the host's counters
-	misuse  error         // the first wrong call by the workload
-	cleanup error         // the first failure of a clean-up
-	stuck   bool
+	known         map[string]bool // codes of known notes; nil = all
+	index         map[string]int
+	values        []float64
+	series        []bench.Series
+	seriesRoom    int // for further values of series
+	distributions []bench.Distribution
+	applied       *bench.Applied
+	notes         []string
+	parts         []bench.PartOutcome
+	counted       time.Duration // between the two readings of the host's counters
+	misuseErr     error         // the first wrong call by the workload
+	cleanup       error         // the first failure of a clean-up
+	stuck         bool
 }
 
 var _ bench.Meter = (*meter)(nil)
@@ -45,9 +45,9 @@ func newMeter(ctx context.Context, clock func() time.Duration, limit time.Durati
 	ctx, cancel := context.WithCancelCause(ctx)
 	m := &meter{
 		ctx: ctx, cancel: cancel, clock: clock, limit: limit,
-		index:  make(map[string]int, len(metrics)),
-		values: make([]float64, len(metrics)),
-		room:   bench.MaxSeriesValues,
+		index:      make(map[string]int, len(metrics)),
+		values:     make([]float64, len(metrics)),
+		seriesRoom: bench.MaxSeriesValues,
 	}
 	for i, metric := range metrics {
 		m.index[metric.Name] = i
@@ -107,11 +107,11 @@ func (m *meter) Record(metric string, value float64) {
 	i, ok := m.index[metric]
 	switch {
 	case !ok:
-		m.wrong(fmt.Errorf("the workload reports %q, which it does not declare", metric))
+		m.setMisuse(fmt.Errorf("the workload reports %q, which it does not declare", metric))
 	case !math.IsNaN(m.values[i]):
-		m.wrong(fmt.Errorf("the workload reports %q twice", metric))
+		m.setMisuse(fmt.Errorf("the workload reports %q twice", metric))
 	case math.IsNaN(value) || math.IsInf(value, 0):
-		m.wrong(fmt.Errorf("the workload reports %v for %q", value, metric))
+		m.setMisuse(fmt.Errorf("the workload reports %v for %q", value, metric))
 	default:
 		m.values[i] = value
 	}
@@ -121,33 +121,33 @@ func (m *meter) Record(metric string, value float64) {
 func (m *meter) Series(metric string, values []float64) {
 	switch {
 	case slices.ContainsFunc(m.series, func(s bench.Series) bool { return s.Metric == metric }):
-		m.wrong(fmt.Errorf("the workload reports the series of %q twice", metric))
+		m.setMisuse(fmt.Errorf("the workload reports the series of %q twice", metric))
 	case slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }):
-		m.wrong(fmt.Errorf("the workload reports a value in the series of %q that is not finite", metric))
-	case len(values) > m.room && !slices.Contains(m.notes, bench.NoteSeriesLeftOut):
+		m.setMisuse(fmt.Errorf("the workload reports a value in the series of %q that is not finite", metric))
+	case len(values) > m.seriesRoom && !slices.Contains(m.notes, bench.NoteSeriesLeftOut):
 		m.Note(bench.NoteSeriesLeftOut)
-	case len(values) > 0 && len(values) <= m.room:
+	case len(values) > 0 && len(values) <= m.seriesRoom:
 		m.series = append(m.series, bench.Series{Metric: metric, Values: slices.Clone(values)})
-		m.room -= len(values)
+		m.seriesRoom -= len(values)
 	}
 }
 
 // Distribution implements bench.Recorder.
 func (m *meter) Distribution(metric, hdr string) {
 	switch {
-	case slices.ContainsFunc(m.spread, func(d bench.Distribution) bool { return d.Metric == metric }):
-		m.wrong(fmt.Errorf("the workload reports the distribution of %q twice", metric))
-	case len(hdr) == 0 || len(hdr) > bench.MaxHDR || len(m.spread) == bench.MaxDistributions:
-		m.wrong(fmt.Errorf("the workload reports a distribution of %q that cannot be kept: %d bytes, after %d others",
-			metric, len(hdr), len(m.spread)))
+	case slices.ContainsFunc(m.distributions, func(d bench.Distribution) bool { return d.Metric == metric }):
+		m.setMisuse(fmt.Errorf("the workload reports the distribution of %q twice", metric))
+	case len(hdr) == 0 || len(hdr) > bench.MaxHDR || len(m.distributions) == bench.MaxDistributions:
+		m.setMisuse(fmt.Errorf("the workload reports a distribution of %q that cannot be kept: %d bytes, after %d others",
+			metric, len(hdr), len(m.distributions)))
 	default:
-		m.spread = append(m.spread, bench.Distribution{Metric: metric, HDR: hdr})
+		m.distributions = append(m.distributions, bench.Distribution{Metric: metric, HDR: hdr})
 	}
 }
 
-func (m *meter) wrong(err error) {
-	if m.misuse == nil {
-		m.misuse = err
+func (m *meter) setMisuse(err error) {
+	if m.misuseErr == nil {
+		m.misuseErr = err
 	}
 }
 
@@ -160,7 +160,7 @@ func (m *meter) Applied(want bench.Spec, got bench.Applied) error {
 // Note implements bench.Recorder.
 func (m *meter) Note(code string) {
 	if m.known != nil && !m.known[code] {
-		m.wrong(fmt.Errorf("the workload attaches note %q, which it does not declare", code))
+		m.setMisuse(fmt.Errorf("the workload attaches note %q, which it does not declare", code))
 		return
 	}
 	m.notes = append(m.notes, code)
@@ -197,10 +197,10 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	}
 	s.Applied, s.Notes, s.Parts = m.applied, m.notes, m.parts
 	if err == nil {
-		err = errors.Join(m.misuse, m.cleanup)
+		err = errors.Join(m.misuseErr, m.cleanup)
 	}
 	if err == nil {
-		s.Outcome, s.Values, s.Series, s.Distributions = bench.OK, m.values, m.series, m.spread
+		s.Outcome, s.Values, s.Series, s.Distributions = bench.OK, m.values, m.series, m.distributions
 		s.Counted = m.counted
 		return
 	}
@@ -208,9 +208,9 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	switch cause := context.Cause(m.ctx); {
 	case errors.Is(cause, bench.ErrOpTime), errors.Is(cause, errTrialLimit):
 		s.Outcome = bench.TimedOut
-		err = m.limited(err, cause)
+		err = m.limitError(err, cause)
 	case errors.Is(cause, errLost):
-		err = m.limited(err, cause)
+		err = m.limitError(err, cause)
 	case run.Err() != nil:
 		s.Outcome = bench.Canceled
 	case errors.Is(err, bench.ErrOpTime): // the workload limits concurrent operations itself
@@ -226,8 +226,8 @@ func (m *meter) conclude(s *bench.Sample, run context.Context, err error) {
 	}
 }
 
-// limited replaces the engine's error about an ended context by what ended the trial.
-func (m *meter) limited(err, cause error) error {
+// limitError replaces the engine's error about an ended context by what ended the trial.
+func (m *meter) limitError(err, cause error) error {
 	var op *bench.OpError
 	name := "trial"
 	if errors.As(err, &op) {

@@ -14,9 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/schedule"
 )
 
-// patience is the number of failed trials in a row after which a cell is given up: an
+// maxFailures is the number of failed trials in a row after which a cell is given up: an
 // engine that hangs must not use up the time of the others.
-const patience = 3
+const maxFailures = 3
 
 // ErrInterrupted is the error of a run that the user ended early. Its samples are
 // stored, and the run can be resumed.
@@ -125,14 +125,14 @@ type runner struct {
 	plan   bench.Plan
 	trials []bench.Trial
 
-	fixtures fixtures
-	common   *bench.Common
-	failures []int                    // failed trials in a row, by cell
-	lastWhy  []string                 // the reason of the last failure, by cell
-	broken   []string                 // why a cell cannot run at all, by cell
-	absent   []refusal                // why the engine does not support a cell, by cell
-	doubts   map[string]time.Duration // until when the runner waits for an engine, on the run's clock, by its name
-	spent    time.Duration            // of the budget, in earlier parts of a resumed run
+	fixtures    fixtures
+	common      *bench.Common
+	failures    []int                    // failed trials in a row, by cell
+	lastReason  []string                 // the reason of the last failure, by cell
+	unrunnable  []string                 // why a cell cannot run at all, by cell
+	unsupported []unsupportedCell        // why the engine does not support a cell, by cell
+	unhealthy   map[string]time.Duration // until when the runner waits for an engine, on the run's clock, by its name
+	spent       time.Duration            // of the budget, in earlier parts of a resumed run
 
 	ran           hookLog
 	notes         map[string]bool // codes of those that the workload may attach
@@ -145,15 +145,15 @@ func newRunner(o Options) *runner {
 	n := len(o.Header.Plan.Cells)
 	r := &runner{
 		Options: o, plan: o.Header.Plan,
-		trials:   schedule.Trials(o.Header.Schedule, o.Header.Plan.Warmup),
-		common:   new(bench.Common),
-		failures: make([]int, n),
-		lastWhy:  make([]string, n),
-		broken:   make([]string, n),
-		absent:   make([]refusal, n),
-		doubts:   map[string]time.Duration{},
-		notes:    map[string]bool{},
-		watch:    newWatch(o.Instruments),
+		trials:      schedule.Trials(o.Header.Schedule, o.Header.Plan.Warmup),
+		common:      new(bench.Common),
+		failures:    make([]int, n),
+		lastReason:  make([]string, n),
+		unrunnable:  make([]string, n),
+		unsupported: make([]unsupportedCell, n),
+		unhealthy:   map[string]time.Duration{},
+		notes:       map[string]bool{},
+		watch:       newWatch(o.Instruments),
 	}
 	r.fixtures = newFixtures(o, r.task)
 	for _, n := range bench.NotesOf(o.Workload) {
@@ -185,7 +185,7 @@ func (r *runner) all(ctx context.Context) (reason bench.StopReason, err error) {
 		err = errors.Join(err, r.removeFixtures(ctx), r.hooks(context.WithoutCancel(ctx), bench.AfterRun, ""))
 	}()
 	r.checkCells(ctx)
-	if err := r.learn(ctx); err != nil {
+	if err := r.calibrate(ctx); err != nil {
 		return "", err
 	}
 	r.nullOperation = nullOperation(r.Clock)
@@ -199,9 +199,9 @@ func (r *runner) checkCells(ctx context.Context) {
 		err := r.checkCell(ctx, cell)
 		switch {
 		case errors.Is(err, bench.ErrUnsupported):
-			r.absent[cell] = refusal{why: err.Error()}
+			r.unsupported[cell] = unsupportedCell{reason: err.Error()}
 		case err != nil:
-			r.broken[cell] = err.Error()
+			r.unrunnable[cell] = err.Error()
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 		t := r.trials[i]
 		first := i == 0 || r.trials[i-1].Block != t.Block
 		if first && i > 0 && i != r.Extended {
-			if reason := r.stop(t.Block, r.spent+r.Clock()-began-r.fixtures.took); reason != "" {
+			if reason := r.stop(t.Block, r.spent+r.Clock()-began-r.fixtures.setUpTime); reason != "" {
 				return reason, nil
 			}
 		}
@@ -298,7 +298,7 @@ func (r *runner) stop(block int, spent time.Duration) bench.StopReason {
 // a sample.
 func (r *runner) store(ctx context.Context, s bench.Sample) error {
 	r.count(s)
-	r.doubt(s)
+	r.markUnhealthy(s)
 	if err := r.Writer.Append(context.WithoutCancel(ctx), s); err != nil {
 		return fmt.Errorf("store trial %d: %w", s.Trial.Seq, err)
 	}
@@ -316,25 +316,25 @@ func (r *runner) count(s bench.Sample) {
 		r.failures[c] = 0
 	case bench.Failed, bench.TimedOut:
 		r.failures[c]++
-		r.lastWhy[c] = s.Reason
+		r.lastReason[c] = s.Reason
 	}
 }
 
 // givenUp returns why the trials of a cell are skipped, or nothing.
 func (r *runner) givenUp(cell int) string {
-	if r.broken[cell] != "" {
-		return r.broken[cell]
+	if r.unrunnable[cell] != "" {
+		return r.unrunnable[cell]
 	}
-	if r.failures[cell] >= patience {
+	if r.failures[cell] >= maxFailures {
 		return fmt.Sprintf(
-			"given up after %d failed trials in a row; last failure: %s", r.failures[cell], r.lastWhy[cell])
+			"given up after %d failed trials in a row; last failure: %s", r.failures[cell], r.lastReason[cell])
 	}
 	return ""
 }
 
 func (r *runner) allGivenUp() bool {
 	for i, c := range r.plan.Cells {
-		if !c.Control && r.givenUp(i) == "" && r.absent[i].why == "" {
+		if !c.Control && r.givenUp(i) == "" && r.unsupported[i].reason == "" {
 			return false
 		}
 	}

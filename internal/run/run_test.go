@@ -27,8 +27,8 @@ func TestOrder(t *testing.T) {
 			{When: bench.BeforeTrial, Do: bench.HookDropCaches},
 			{When: bench.AfterRun, Do: bench.HookCommand, Argv: []string{"finish"}},
 		}}
-		var b *bed
-		b = newBed(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		var b *harness
+		b = newHarness(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			b.journal.add("run %s size=%s", task.Engine.Name(), task.Params["size"])
 			return work(time.Millisecond)(ctx, task, m)
 		}, "a")
@@ -57,7 +57,7 @@ func TestOrder(t *testing.T) {
 
 func TestSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, func(_ context.Context, _ bench.Task, m bench.Meter) error {
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, func(_ context.Context, _ bench.Task, m bench.Meter) error {
 			m.Note("remarkable")
 			if err := m.Applied(bench.Spec{}, bench.Applied{Network: "none"}); err != nil {
 				return err
@@ -86,7 +86,7 @@ func TestCounted(t *testing.T) {
 		hook := bench.Hook{When: bench.BeforeTrial, Do: bench.HookCommand, Argv: []string{"wait"}}
 		p := bench.Plan{MaxBlocks: 2, Hooks: []bench.Hook{hook}}
 		fail := false
-		b := newBed(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		b := newHarness(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			if fail {
 				return errors.New("it broke")
 			}
@@ -111,9 +111,9 @@ func TestCounted(t *testing.T) {
 func TestTaskOfAResumedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		b := newBed(t, bench.Plan{MaxBlocks: 3}, func(_ context.Context, task bench.Task, _ bench.Meter) error {
-			work, known := task.Earlier("work")
-			_, other := task.Earlier("nobody's")
+		b := newHarness(t, bench.Plan{MaxBlocks: 3}, func(_ context.Context, task bench.Task, _ bench.Meter) error {
+			work, known := task.EarlierValue("work")
+			_, other := task.EarlierValue("nobody's")
 			told = append(told, fmt.Sprint(task.Engine.Name(), " ", task.Condition, " ", work, known, other))
 			return nil
 		}, "a", "b")
@@ -144,7 +144,7 @@ func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stops := int64(0)
 		trials := 0
-		b := newBed(t, bench.Plan{MaxBlocks: 2}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		b := newHarness(t, bench.Plan{MaxBlocks: 2}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			if trials++; trials == 1 {
 				stops++
 			}
@@ -217,7 +217,7 @@ func TestFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t, bench.Plan{MaxBlocks: 2}, tt.run, "a")
+				b := newHarness(t, bench.Plan{MaxBlocks: 2}, tt.run, "a")
 				if _, err := run.Run(t.Context(), b.options); err != nil {
 					t.Fatal(err)
 				}
@@ -237,7 +237,7 @@ func TestFailures(t *testing.T) {
 // A report has words for what a workload declares.
 func TestUndeclaredNote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			m.Note("odd")
 			return work(1)(ctx, task, m)
 		}, "a")
@@ -253,7 +253,7 @@ func TestUndeclaredNote(t *testing.T) {
 
 func TestPrepareFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, work(1), "a", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, work(1), "a", "b")
 		b.options.Engines["b"].(*engine).prepare = errors.New("no such image")
 		if _, err := run.Run(t.Context(), b.options); err != nil {
 			t.Fatal(err)
@@ -271,7 +271,7 @@ func TestPrepareFails(t *testing.T) {
 // get the time.
 func TestGivesUpOnACell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 10}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		b := newHarness(t, bench.Plan{MaxBlocks: 10}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 			if task.Engine.Name() == "bad" {
 				return errors.New("always")
 			}
@@ -311,7 +311,7 @@ func TestStops(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t, tt.plan, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+				b := newHarness(t, tt.plan, func(ctx context.Context, task bench.Task, m bench.Meter) error {
 					if tt.fails {
 						return errors.New("no")
 					}
@@ -342,7 +342,7 @@ func (p *precision) Reached() bool    { return p.seen >= p.after }
 // and none is a hole.
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a", "b")
 		interrupt := make(chan struct{})
 		b.options.Interrupt = interrupt
 		go func() { time.Sleep(2500 * time.Millisecond); close(interrupt) }()
@@ -360,7 +360,7 @@ func TestInterrupt(t *testing.T) {
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cleaned := false
-		b := newBed(t, bench.Plan{MaxBlocks: 5}, func(ctx context.Context, _ bench.Task, m bench.Meter) error {
+		b := newHarness(t, bench.Plan{MaxBlocks: 5}, func(ctx context.Context, _ bench.Task, m bench.Meter) error {
 			defer m.Cleanup(func(ctx context.Context) error { cleaned = ctx.Err() == nil; return nil })
 			return timed(m, func() error { <-ctx.Done(); return ctx.Err() })
 		}, "a")
@@ -380,7 +380,7 @@ func TestCancel(t *testing.T) {
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		b := newBed(t, bench.Plan{MaxBlocks: 5}, func(context.Context, bench.Task, bench.Meter) error {
+		b := newHarness(t, bench.Plan{MaxBlocks: 5}, func(context.Context, bench.Task, bench.Meter) error {
 			<-release
 			return nil
 		}, "a")
@@ -400,11 +400,11 @@ func TestStuck(t *testing.T) {
 func TestResumeEndsAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := bench.Plan{MaxBlocks: 6, Warmup: 1, Seed: 11}
-		whole := newBed(t, p, work(time.Second), "a", "b", "c")
+		whole := newHarness(t, p, work(time.Second), "a", "b", "c")
 		if _, err := run.Run(t.Context(), whole.options); err != nil {
 			t.Fatal(err)
 		}
-		broken := newBed(t, p, work(time.Second), "a", "b", "c")
+		broken := newHarness(t, p, work(time.Second), "a", "b", "c")
 		for range 100 {
 			interrupt := make(chan struct{})
 			broken.options.Interrupt = interrupt
@@ -434,7 +434,7 @@ func TestResumeEndsAlike(t *testing.T) {
 func TestExtensionHasABlock(t *testing.T) {
 	for _, extended := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBed(t, bench.Plan{MaxBlocks: 40, Budget: 2 * time.Second}, work(time.Second), "a", "b")
+			b := newHarness(t, bench.Plan{MaxBlocks: 40, Budget: 2 * time.Second}, work(time.Second), "a", "b")
 			if end, err := run.Run(t.Context(), b.options); err != nil || end.Reason != bench.StopBudget || len(b.writer.samples) != 2 {
 				t.Fatalf("%d trials, ended with %v: %v; want one block", len(b.writer.samples), end, err)
 			}
@@ -453,7 +453,7 @@ func TestExtensionHasABlock(t *testing.T) {
 
 func TestStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a")
+		b := newHarness(t, bench.Plan{MaxBlocks: 5}, work(time.Second), "a")
 		b.writer.full = 2
 		_, err := run.Run(t.Context(), b.options)
 		if !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "store trial 2") {
@@ -470,7 +470,7 @@ func TestHookFails(t *testing.T) {
 		t.Run(string(when), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := bench.Plan{MaxBlocks: 1, Hooks: []bench.Hook{{When: when, Do: bench.HookCommand, Argv: []string{"sync", "-x"}}}}
-				b := newBed(t, p, work(1), "a")
+				b := newHarness(t, p, work(1), "a")
 				b.options.Command = func(context.Context, []string) error { return errors.New("exit status 1") }
 				_, err := run.Run(t.Context(), b.options)
 				want := fmt.Sprintf("hook %s command sync -x: exit status 1", when)
@@ -490,7 +490,7 @@ func TestHooksOfAnInterruptedRun(t *testing.T) {
 			return bench.Hook{When: when, Do: bench.HookCommand, Argv: []string{string(when)}}
 		}
 		p := bench.Plan{MaxBlocks: 1, Hooks: []bench.Hook{hook(bench.BeforeRun), hook(bench.BeforeBlock), hook(bench.AfterRun)}}
-		b := newBed(t, p, work(time.Second), "a", "b")
+		b := newHarness(t, p, work(time.Second), "a", "b")
 		var ran []string
 		b.options.Command = func(_ context.Context, argv []string) error { ran = append(ran, argv[0]); return nil }
 		interrupt := make(chan struct{})
@@ -513,7 +513,7 @@ func TestHooksOfAnInterruptedRun(t *testing.T) {
 // An engine that ignores the end of its context while it prepares is left behind too.
 func TestStuckPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 5}, work(1), "a")
+		b := newHarness(t, bench.Plan{MaxBlocks: 5}, work(1), "a")
 		release := make(chan struct{})
 		b.options.Engines["a"] = stuckEngine{b.options.Engines["a"], release}
 		_, err := run.Run(t.Context(), b.options)
@@ -534,7 +534,7 @@ func (e stuckEngine) Prepare(context.Context, bench.Spec) error { <-e.release; r
 // What an engine refuses it is asked for once; the trials after that say the same.
 func TestRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, bench.Plan{MaxBlocks: 3}, work(time.Millisecond), "a", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 3}, work(time.Millisecond), "a", "b")
 		b.options.Engines["b"].(*engine).prepare = fmt.Errorf("%w: no runtime", bench.ErrUnsupported)
 		if _, err := run.Run(t.Context(), b.options); err != nil {
 			t.Fatal(err)
@@ -563,7 +563,7 @@ func TestRefusedBefore(t *testing.T) {
 		"none":    {nil, nil, nil},
 		"failing": {refusal, errors.New("the daemon is gone"), nil}, // which is for the trials to find out
 	} {
-		b := newBed(t, bench.Plan{MaxBlocks: 1}, work(time.Millisecond), "a", "b")
+		b := newHarness(t, bench.Plan{MaxBlocks: 1}, work(time.Millisecond), "a", "b")
 		b.options.Engines["a"].(*engine).prepare, b.options.Engines["b"].(*engine).prepare = test.a, test.b
 		if got := run.Refused(t.Context(), b.options); !slices.Equal(got, test.want) {
 			t.Errorf("%s refused: %v, want %v", name, got, test.want)

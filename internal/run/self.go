@@ -48,7 +48,7 @@ func collectGarbage() {
 }
 
 // usage is the usage of this process, without its children, inside trials of engines
-// that are not a bench.Inliner.
+// that are not a bench.InProcessEngine.
 type usage struct{ cpu, wall time.Duration }
 
 // during adds the usage of this process during f, a trial.

@@ -24,8 +24,8 @@ var errStuck = errors.New("did not return after its time limit; the run cannot c
 func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error) {
 	began := r.Clock()
 	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
-	if no := r.absent[t.Cell]; no.why != "" {
-		s.Outcome, s.Operation, s.Reason = bench.Unsupported, no.operation, bench.Reason(no.why)
+	if no := r.unsupported[t.Cell]; no.reason != "" {
+		s.Outcome, s.Operation, s.Reason = bench.Unsupported, no.operation, bench.Reason(no.reason)
 		return s, nil
 	}
 	if why := r.givenUp(t.Cell); why != "" {
@@ -33,12 +33,12 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 		return s, nil
 	}
 	r.observe(TrialBegan{t})
-	r.awaitEngine(ctx, r.plan.Cells[t.Cell].Engine)
+	r.awaitHealthy(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
 	m.known = r.notes
 	err := r.await(m, func() error {
-		defer r.rest(m, t.Cell)
+		defer r.suspendFixture(m, t.Cell)
 		if err := r.ready(ctx, m.ctx, t); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 		if s.Operation == opReset || s.Operation == opPrepare { // internal names that mean nothing to users
 			s.Reason = strings.TrimPrefix(s.Reason, s.Operation+": ")
 		}
-		s.Outcome, r.absent[t.Cell] = bench.Unsupported, refusal{s.Operation, s.Reason}
+		s.Outcome, r.unsupported[t.Cell] = bench.Unsupported, unsupportedCell{s.Operation, s.Reason}
 	}
 	cancel()
 	s.Elapsed = r.Clock() - began
@@ -72,9 +72,9 @@ const (
 	opPrepare = "prepare"
 )
 
-// A refusal says why an engine does not support a cell, and in which operation it said
+// A unsupportedCell says why an engine does not support a cell, and in which operation it said
 // so; empty if that was known before the trial.
-type refusal struct{ operation, why string }
+type unsupportedCell struct{ operation, reason string }
 
 // fatalError is an error after which the run cannot continue.
 type fatalError struct{ err error }
@@ -104,10 +104,10 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	return limited.Err()
 }
 
-// rest undoes what the fixture did for this trial.
-func (r *runner) rest(m *meter, cell int) {
-	if f, ok := r.fixtures.of(cell).(bench.Rester); ok {
-		m.Cleanup(f.Rest)
+// suspendFixture undoes what the fixture did for this trial.
+func (r *runner) suspendFixture(m *meter, cell int) {
+	if f, ok := r.fixtures.of(cell).(bench.FixtureSuspender); ok {
+		m.Cleanup(f.Suspend)
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *runner) measure(m *meter, t bench.Trial, began time.Duration) error {
 	if far, ok := bench.As[bench.Remoter](task.Engine); ok {
 		defer m.endWith(far.Lost())()
 	}
-	if _, inline := bench.As[bench.Inliner](task.Engine); !inline {
+	if _, inline := bench.As[bench.InProcessEngine](task.Engine); !inline {
 		timed := run
 		run = func() error { return r.usage.during(r.Clock, timed) }
 	}
@@ -178,7 +178,7 @@ func (r *runner) task(cell int) bench.Task {
 	return bench.Task{
 		Engine: r.watch.engine(r.Engines[c.Engine]), Spec: c.Spec, Params: params, Client: r.Client,
 		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Common: r.common, OpTime: r.plan.OpTime, Condition: c.Condition,
-		Earlier: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
+		EarlierValue: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // tracer is an instrument that has one metric, sees events and counts system calls.
 type tracer struct {
-	journal *journal
+	journal *eventLog
 	began   time.Duration // of the last trial
 	events  []bench.TraceEvent
 }
@@ -47,9 +47,9 @@ func (c *tracer) Trace() iter.Seq[bench.TraceEvent] {
 func (*tracer) SystemCalls(pid int) float64 { return float64(pid) }
 
 // traced is a bed with a tracer around the machine.
-func traced(t *testing.T, f func(context.Context, bench.Task, bench.Meter) error) (*bed, *tracer) {
+func traced(t *testing.T, f func(context.Context, bench.Task, bench.Meter) error) (*harness, *tracer) {
 	t.Helper()
-	b := newBed(t, bench.Plan{MaxBlocks: 1}, f, "a")
+	b := newHarness(t, bench.Plan{MaxBlocks: 1}, f, "a")
 	c := &tracer{journal: &b.journal}
 	b.options.Instruments = append([]bench.Instrument{c}, b.options.Instruments...)
 	b.options.Header.Metrics = slices.Insert(b.options.Header.Metrics, 2, c.Metrics()...)
@@ -59,7 +59,7 @@ func traced(t *testing.T, f func(context.Context, bench.Task, bench.Meter) error
 // Instruments watch the workload alone, one around the other, and each has its own
 // metrics.
 func TestInstruments(t *testing.T) {
-	var b *bed
+	var b *harness
 	b, c := traced(t, func(_ context.Context, _ bench.Task, m bench.Meter) error {
 		b.journal.add("work")
 		m.Record("work", 1)

@@ -45,14 +45,14 @@ func permutation(seed, block uint64, n int) []int {
 		order[i] = i
 	}
 	for i := n - 1; i > 0; i-- {
-		j := below(src, uint64(i)+1)
+		j := uniform(src, uint64(i)+1)
 		order[i], order[j] = order[j], order[i]
 	}
 	return order
 }
 
-// below draws a number from 0 to n-1 without bias (Lemire 2019).
-func below(src *rand.PCG, n uint64) uint64 {
+// uniform draws a number from 0 to n-1 without bias (Lemire 2019).
+func uniform(src *rand.PCG, n uint64) uint64 {
 	hi, lo := bits.Mul64(src.Uint64(), n)
 	for threshold := -n % n; lo < threshold; {
 		hi, lo = bits.Mul64(src.Uint64(), n)

@@ -12,7 +12,7 @@ import (
 )
 
 // What is counted for whom. A Process is one container; "first" is the first process in
-// it, which the engine names (bench.Overseer).
+// it, which the engine names (bench.ProcessReporter).
 //
 //	counter        counted for                        starts at
 //	tally, calls   first and its living descendants   each process's own start
@@ -36,19 +36,19 @@ import (
 // Counts is what the kernel counted for a process since it was started. An unknown
 // value is NaN, never zero.
 type Counts struct {
-	tally   proc.Tally    // of its processes, summed
-	age     float64       // of its first process, in s
-	strain  cgroup.Strain // of its control group
-	network proc.Snapshot // of its network namespace
-	queue   netpath.Queue
-	relayed float64 // CPU time, in s, of programs that pass its packets on
-	calls   float64 // system calls of its processes, summed
+	tally      proc.Tally        // of its processes, summed
+	age        float64           // of its first process, in s
+	limitStats cgroup.LimitStats // of its control group
+	network    proc.Snapshot     // of its network namespace
+	queue      netpath.Queue
+	relayed    float64 // CPU time, in s, of programs that pass its packets on
+	calls      float64 // system calls of its processes, summed
 }
 
-// nothing is the Counts of a process about which nothing is known.
-func nothing() Counts {
+// unknownCounts is the Counts of a process about which nothing is known.
+func unknownCounts() Counts {
 	nan := math.NaN()
-	c := Counts{age: nan, strain: cgroup.NoStrain(), relayed: nan, calls: nan}
+	c := Counts{age: nan, limitStats: cgroup.UnknownLimitStats(), relayed: nan, calls: nan}
 	c.tally = proc.Tally{
 		UserTime: nan, SystemTime: nan, PageFaults: nan, MajorFaults: nan, Reads: nan, Writes: nan,
 		WaitTime: nan, DiskTime: nan, Waits: nan, Preemptions: nan, Migrations: nan, Filters: nan,
@@ -65,7 +65,7 @@ func (c *Counts) since(before *Counts) *Counts {
 	d := *c
 	d.tally = c.tally.Minus(before.tally)
 	d.age -= before.age
-	d.strain = c.strain.Since(before.strain)
+	d.limitStats = c.limitStats.Since(before.limitStats)
 	for i := range d.network {
 		d.network[i] -= before.network[i]
 	}
@@ -90,21 +90,21 @@ func (p *Process) Count(ctx context.Context) *Counts {
 // separates the parts that take turns in one container, and the trials of one server.
 func (p *Process) CountNew(ctx context.Context) *Counts {
 	now, _ := p.count(ctx)
-	counts := now.since(&p.turned)
-	p.turned = now
+	counts := now.since(&p.partBegan)
+	p.partBegan = now
 	return counts
 }
 
 // count reads the counters; false if the process has ended or is unknown.
 func (p *Process) count(ctx context.Context) (Counts, bool) {
 	if !p.find(ctx) {
-		return nothing(), false
+		return unknownCounts(), false
 	}
-	c := p.surroundings.of(p.first, p.calls)
+	c := p.ownEnv.of(p.first, p.calls)
 	c.relayed = p.relayed()
 	// The kernel reuses PIDs: check that the counters were those of this process.
 	if now, err := proc.Find("/", p.first.PID); err != nil || now.Start != p.first.Start || now.State == 'Z' {
-		return nothing(), false
+		return unknownCounts(), false
 	}
 	return c, true
 }
@@ -114,7 +114,7 @@ func (p *Process) find(ctx context.Context) bool {
 	if p.first.PID != 0 {
 		return true
 	}
-	o, ok := bench.As[bench.Overseer](p.engine)
+	o, ok := bench.As[bench.ProcessReporter](p.engine)
 	if !ok {
 		return false
 	}
@@ -126,7 +126,7 @@ func (p *Process) find(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	p.first, p.relays = first, relaysSince(p.surroundings.began, first.PID)
+	p.first, p.relays = first, relaysSince(p.ownEnv.began, first.PID)
 	return true
 }
 

@@ -21,7 +21,7 @@ import (
 // engines returns one of each kind: no isolation, no daemon, a daemon.
 func engines(t *testing.T) map[string]bench.Engine {
 	t.Helper()
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	all := map[string]bench.Engine{
 		"native": native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images}),
 		"floor":  floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images}),
@@ -62,12 +62,12 @@ func TestCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const size = 64 << 20
 			p, m := start(t, e, bench.Limits{}, "alloc", "67108864")
-			if _, err := p.Lines(t.Context(), 1); err != nil {
+			if _, err := p.AwaitLines(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
 			supervise.Record(m, p.Count(t.Context()))
 			for _, c := range supervise.Counters() {
-				if _, ok := m.Values[c.Name]; !ok && !rare(c.Name) {
+				if _, ok := m.Values[c.Name]; !ok && !maybeUncounted(c.Name) {
 					t.Errorf("no %s", c.Name)
 				}
 			}
@@ -89,8 +89,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// rare reports whether some kernels do not count something.
-func rare(name string) bool {
+// maybeUncounted reports whether some kernels do not count something.
+func maybeUncounted(name string) bool {
 	return slices.Contains([]string{"inside.io_wait", "inside.io_pressure", "inside.migrations", supervise.SystemCalls}, name)
 }
 
@@ -119,7 +119,7 @@ func TestCountOfWhatEnds(t *testing.T) {
 	}
 }
 
-// Two parties are counted together, and what is not known is not zero.
+// Two processes are counted together, and what is not known is not zero.
 func TestRecord(t *testing.T) {
 	e := engines(t)["native"]
 	one, m := start(t, e, bench.Limits{}, "alloc", "67108864")
@@ -130,7 +130,7 @@ func TestRecord(t *testing.T) {
 	}
 	m.Cleanup(gone.Remove)
 	for _, p := range []*supervise.Process{one, two} {
-		if _, err := p.Lines(t.Context(), 1); err != nil {
+		if _, err := p.AwaitLines(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,10 +150,10 @@ func TestRecord(t *testing.T) {
 
 // Looking is cheap enough to be done while a program runs.
 func BenchmarkCount(b *testing.B) {
-	s := enginetest.NewSite(b, imagetest.Library(b))
+	s := enginetest.NewEnv(b, imagetest.Library(b))
 	e := native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images})
 	p, _ := start(b, e, bench.Limits{}, "alloc", "67108864")
-	if _, err := p.Lines(b.Context(), 1); err != nil {
+	if _, err := p.AwaitLines(b.Context(), 1); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -39,8 +39,8 @@ func Record(to bench.Recorder, counted ...*Counts) {
 // A counter is a metric that is computed from Counts.
 type counter struct {
 	bench.Metric
-	of    func(*Counts) float64
-	among func(values, ages []float64) float64 // combines the values of several processes
+	value   func(*Counts) float64
+	combine func(values, ages []float64) float64 // combines the values of several processes
 }
 
 func (c *counter) over(all []*Counts) float64 {
@@ -49,12 +49,12 @@ func (c *counter) over(all []*Counts) float64 {
 	}
 	values, ages := make([]float64, len(all)), make([]float64, len(all))
 	for i, one := range all {
-		values[i], ages[i] = c.of(one), one.age
+		values[i], ages[i] = c.value(one), one.age
 		if values[i] < 0 { // a counter went backward, because a relay ended: its value is unknown
 			values[i] = math.NaN()
 		}
 	}
-	return c.among(values, ages)
+	return c.combine(values, ages)
 }
 
 func counters() []counter {
@@ -62,7 +62,7 @@ func counters() []counter {
 	return []counter{
 		share("throttled", "throttled by its CPU quota, per 100 ms",
 			"Time for which its control group was throttled by its CPU quota, summed over CPUs, per 100 ms of its life.",
-			func(c *Counts) float64 { return seconds(c.strain.Throttled) }),
+			func(c *Counts) float64 { return seconds(c.limitStats.Throttled) }),
 		share("cpu_wait", "waiting for a CPU, per 100 ms",
 			"Time for which its threads were ready to run while others ran, summed, per 100 ms of its life (schedstat).",
 			func(c *Counts) float64 { return c.tally.WaitTime }),
@@ -73,18 +73,18 @@ func counters() []counter {
 		share("io_pressure", "with a thread waiting for disks, per 100 ms",
 			"Time in which at least one thread of its control group waited for a disk, per 100 ms of its life; cgroup v2 "+
 				"only.",
-			func(c *Counts) float64 { return seconds(c.strain.IOPressure) }),
-		most("block_limit", "share of its block device limit that it used",
+			func(c *Counts) float64 { return seconds(c.limitStats.IOPressure) }),
+		maxCounter("block_limit", "share of its block device limit that it used",
 			"Its rate on a block device, as a share of the limit that its control group has there; "+
 				"of several limits, the one that it came closest to. 0 without a limit.",
 			(*Counts).blockUse),
 		count("memory_limit", "hits of its memory limit", n,
 			"How often its control group reached its memory limit, so that the kernel had to free memory first "+
 				"(memory.failcnt, memory.events).",
-			func(c *Counts) float64 { return number(c.strain.LimitHits) }),
+			func(c *Counts) float64 { return number(c.limitStats.LimitHits) }),
 		count("refaults", "pages evicted and read again, inside", n,
 			"Pages that its control group lost for lack of memory and soon needed again (memory.stat workingset_refault).",
-			func(c *Counts) float64 { return number(c.strain.Refaults) }),
+			func(c *Counts) float64 { return number(c.limitStats.Refaults) }),
 		count("major_faults", "page faults that read from disk, inside", n, "Page faults that had to wait for a disk.",
 			func(c *Counts) float64 { return c.tally.MajorFaults }),
 		count("page_faults", "page faults inside", n, "Page faults, with and without a disk.",
@@ -108,7 +108,7 @@ func counters() []counter {
 		count("syscalls", "system calls inside", n,
 			"System calls of its processes, for each since it last executed a program; only in a run with --syscalls.",
 			func(c *Counts) float64 { return c.calls }),
-		most("seccomp_filters", "seccomp filters on its system calls",
+		maxCounter("seccomp_filters", "seccomp filters on its system calls",
 			"How many seccomp filters check each system call of the first process.",
 			func(c *Counts) float64 { return c.tally.Filters }),
 		count("net_packets", "network packets inside", n,
@@ -151,11 +151,11 @@ func seconds(d time.Duration) float64 { return number(int64(d)) / float64(time.S
 // blockUse is the used share of a block device's limit, the largest of all devices. It
 // is NaN if nothing is known about the group.
 func (c *Counts) blockUse() float64 {
-	if c.strain.Blocks == nil {
+	if c.limitStats.Blocks == nil {
 		return math.NaN()
 	}
 	use := 0.0
-	for _, b := range c.strain.Blocks {
+	for _, b := range c.limitStats.Blocks {
 		if b.Done < 0 {
 			return math.NaN()
 		}
@@ -176,8 +176,8 @@ func share(name, title, doc string, of func(*Counts) float64) counter {
 	}}
 }
 
-// most makes a counter whose values cannot be summed: the largest one is taken.
-func most(name, title, doc string, of func(*Counts) float64) counter {
+// maxCounter makes a counter whose values cannot be summed: the largest one is taken.
+func maxCounter(name, title, doc string, of func(*Counts) float64) counter {
 	return counter{metric(name, title, "1", doc), of, func(values, _ []float64) float64 { return slices.Max(values) }}
 }
 

@@ -17,15 +17,15 @@ type Job struct {
 	Role string     // in errors, such as "server"; it may be empty
 	Spec bench.Spec // of the container; for a load without Image and Argv
 	Load []string   // name and options of a load, see LoadOf; nil = another program
-	// Serves says that the load continues after it has reported.
-	Serves bool
+	// KeepsRunning says that the load continues after it has reported.
+	KeepsRunning bool
 
 	// Prepare makes what the work needs besides its container. This and the
 	// following functions may be nil.
 	Prepare func(context.Context) error
 	// Read waits for another program to finish its work, and returns its results.
 	Read func(context.Context, *Process) (*load.Report, error)
-	// Finish turns a load's report into metrics, if Tell is not enough. The process
+	// Finish turns a load's report into metrics, if RecordReport is not enough. The process
 	// is still alive.
 	Finish func(context.Context, *Process, bench.Meter, *load.Report) error
 }
@@ -53,7 +53,7 @@ func (j *Job) done(ctx context.Context, p *Process, m bench.Meter, nth int) erro
 	case j.Finish != nil:
 		return j.Finish(ctx, p, m, report)
 	}
-	Tell(m, report)
+	RecordReport(m, report)
 	return nil
 }
 
@@ -68,8 +68,8 @@ func (j *Job) report(ctx context.Context, p *Process, nth int) (*load.Report, er
 	return reports[nth-1], nil
 }
 
-// Tell reports the results of a load.
-func Tell(to bench.Recorder, r *load.Report) {
+// RecordReport reports the results of a load.
+func RecordReport(to bench.Recorder, r *load.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		to.Record(name, r.Values[name])
 	}
@@ -88,8 +88,8 @@ type Jobs struct {
 	jobs   []Job
 }
 
-// Stage returns the jobs of a cell.
-func Stage(e bench.Engine, jobs ...Job) *Jobs { return &Jobs{e, jobs} }
+// NewJobs returns the jobs of a cell.
+func NewJobs(e bench.Engine, jobs ...Job) *Jobs { return &Jobs{e, jobs} }
 
 // Reset implements bench.Fixture.
 func (s *Jobs) Reset(ctx context.Context) error {
@@ -114,10 +114,10 @@ func prepare(ctx context.Context, e bench.Engine, spec bench.Spec, jobs ...Job) 
 // Remove implements bench.Fixture.
 func (*Jobs) Remove(context.Context) error { return nil }
 
-// Work does one trial with the Fixture of its cell: the jobs, one after the other. It
+// RunTrial does one trial with the Fixture of its cell: the jobs, one after the other. It
 // reports their results, what the kernel counted for them, and what the engine applied
 // to the first.
-func Work(ctx context.Context, t bench.Task, m bench.Meter) error {
+func RunTrial(ctx context.Context, t bench.Task, m bench.Meter) error {
 	f, ok := t.Fixture.(interface {
 		work(context.Context, bench.Meter) error
 	})

@@ -33,9 +33,9 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// after returns a channel that is closed once there are n lines, or more text than the
+// awaitLines returns a channel that is closed once there are n lines, or more text than the
 // limit.
-func (o *output) after(n int) <-chan struct{} {
+func (o *output) awaitLines(n int) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	reached := make(chan struct{})
@@ -53,8 +53,8 @@ func (o *output) tell() {
 
 func lines(text []byte) int { return bytes.Count(text, []byte("\n")) }
 
-// whole returns the text without an unfinished last line.
-func whole(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
+// wholeLines returns the text without an unfinished last line.
+func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
 // text returns what was kept so far.
 func (o *output) text() []byte {
@@ -73,8 +73,8 @@ func (o *output) overflow(err error) error {
 	return nil
 }
 
-// said quotes the first line, to be appended to an error.
-func (o *output) said() string {
+// firstLineQuoted quotes the first line, to be appended to an error.
+func (o *output) firstLineQuoted() string {
 	if text := o.text(); len(bytes.TrimSpace(text)) > 0 {
 		return "; it printed " + firstLine(text)
 	}

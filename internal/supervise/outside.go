@@ -14,14 +14,14 @@ import (
 // cleanupTime is the time limit of one clean-up outside of trials.
 const cleanupTime = time.Minute
 
-// Outside is a Clock for use outside of trials, such as in Setup. Its steps have no time
+// SetupClock is a Clock for use outside of trials, such as in Setup. Its steps have no time
 // limit except that of their own contexts. It is for one goroutine.
-type Outside struct{ errs []error }
+type SetupClock struct{ errs []error }
 
-var _ bench.Clock = (*Outside)(nil)
+var _ bench.Clock = (*SetupClock)(nil)
 
 // Now implements bench.Clock.
-func (*Outside) Now() time.Duration {
+func (*SetupClock) Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		panic("this kernel has no CLOCK_MONOTONIC: " + err.Error())
@@ -30,7 +30,7 @@ func (*Outside) Now() time.Duration {
 }
 
 // Step implements bench.Clock.
-func (o *Outside) Step(name string, op func() error) (bench.Span, error) {
+func (o *SetupClock) Step(name string, op func() error) (bench.Span, error) {
 	begin := o.Now()
 	if err := op(); err != nil {
 		return bench.Span{}, &bench.OpError{Op: name, Err: err}
@@ -39,7 +39,7 @@ func (o *Outside) Step(name string, op func() error) (bench.Span, error) {
 }
 
 // Cleanup implements bench.Clock; Err returns its error.
-func (o *Outside) Cleanup(op func(ctx context.Context) error) {
+func (o *SetupClock) Cleanup(op func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
 	err := op(ctx)
@@ -52,4 +52,4 @@ func (o *Outside) Cleanup(op func(ctx context.Context) error) {
 }
 
 // Err returns the errors of all clean-ups so far; nil if there were none.
-func (o *Outside) Err() error { return errors.Join(o.errs...) }
+func (o *SetupClock) Err() error { return errors.Join(o.errs...) }

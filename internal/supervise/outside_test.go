@@ -25,16 +25,16 @@ func TestOutlivesItsStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			setup, end := context.WithCancel(t.Context())
-			var clock supervise.Outside
+			var clock supervise.SetupClock
 			p, err := supervise.Start(setup, e, spec, &clock, "server")
 			if err != nil {
 				t.Fatal(err)
 			}
 			end()
-			if _, err := p.Lines(t.Context(), 1); err != nil {
+			if _, err := p.AwaitLines(t.Context(), 1); err != nil {
 				t.Error(err)
 			}
-			first, second := faults(t, p), faults(t, p)
+			first, second := pageFaults(t, p), pageFaults(t, p)
 			if first < 32 || second > first/2 {
 				t.Errorf("%v page faults when it was filled, %v when nothing was done", first, second)
 			}
@@ -43,15 +43,15 @@ func TestOutlivesItsStart(t *testing.T) {
 			if err := errors.Join(p.Remove(remove), p.Remove(remove), clock.Err()); err != nil {
 				t.Error(err)
 			}
-			if _, known := p.Use(t.Context()); known {
+			if _, known := p.Usage(t.Context()); known {
 				t.Error("it is still there")
 			}
 		})
 	}
 }
 
-// faults are the page faults since they were last asked for.
-func faults(t *testing.T, p *supervise.Process) float64 {
+// pageFaults are the page faults since they were last asked for.
+func pageFaults(t *testing.T, p *supervise.Process) float64 {
 	t.Helper()
 	m := workloadtest.NewMeter(t)
 	supervise.Record(m, p.CountNew(t.Context()))
@@ -60,7 +60,7 @@ func faults(t *testing.T, p *supervise.Process) float64 {
 
 // What cannot be cleaned up outside of trials is tried once more, and told at the end.
 func TestOutside(t *testing.T) {
-	var clock supervise.Outside
+	var clock supervise.SetupClock
 	broken := errors.New("broken")
 	_, err := clock.Step("start", func() error { return broken })
 	var op *bench.OpError

@@ -48,31 +48,31 @@ type Process struct {
 	created   bench.Span
 	started   bench.Span
 
-	surroundings *surroundings
-	first        proc.Process // the first process inside; zero until it was found
-	relays       []int        // processes that pass its packets on
-	last         Counts       // the last reading
-	turned       Counts       // at the last CountNew
+	ownEnv    *ownEnv
+	first     proc.Process // the first process inside; zero until it was found
+	relays    []int        // processes that pass its packets on
+	last      Counts       // the last reading
+	partBegan Counts       // at the last CountNew
 }
 
 // Start makes and starts a container for the named role, such as "server". If the
 // engine keeps data in another directory, arguments get that one in place of
 // bench.DataDir. Start fails if the engine did not apply spec.
 //
-// The clock is a trial's or an Outside; it times the start and is not kept. Neither is
+// The clock is a trial's or an SetupClock; it times the start and is not kept. Neither is
 // ctx: once Start has returned, the process stays until Remove. If Start fails, nothing
 // is left behind.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string) (*Process, error) {
-	return StartHeard(ctx, e, spec, c, role, nil)
+	return StartListening(ctx, e, spec, c, role, nil)
 }
 
-// StartHeard is Start for a process whose standard output and error are also written to
+// StartListening is Start for a process whose standard output and error are also written to
 // a listener: ear returns one writer for each of them, whose Write must not fail or
 // block. A nil ear means none.
-func StartHeard(
-	ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string, ear func() io.Writer,
+func StartListening(
+	ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string, logWriter func() io.Writer,
 ) (*Process, error) {
-	p := &Process{role: role, engine: e, surroundings: look(), last: nothing()}
+	p := &Process{role: role, engine: e, ownEnv: readOwnEnv(), last: unknownCounts()}
 	p.calls, _ = bench.As[bench.CallCounter](e)
 	p.out.open(load.MaxReport)
 	p.err.open(maxErr)
@@ -82,7 +82,7 @@ func StartHeard(
 	living, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	p.leave = leave
 	defer context.AfterFunc(ctx, func() { leave(context.Cause(ctx)) })()
-	out, errs := p.writers(ear)
+	out, errs := p.writers(logWriter)
 	for _, step := range []struct {
 		name string
 		took *bench.Span // nil if nobody needs it
@@ -106,11 +106,11 @@ func StartHeard(
 }
 
 // writers returns the writers for the process's output.
-func (p *Process) writers(ear func() io.Writer) (stdout, stderr io.Writer) {
-	if ear == nil {
+func (p *Process) writers(logWriter func() io.Writer) (stdout, stderr io.Writer) {
+	if logWriter == nil {
 		return &p.out, &p.err
 	}
-	return io.MultiWriter(&p.out, ear()), io.MultiWriter(&p.err, ear())
+	return io.MultiWriter(&p.out, logWriter()), io.MultiWriter(&p.err, logWriter())
 }
 
 // Spans returns when the engine's create and start began and ended.
@@ -123,7 +123,7 @@ func (p *Process) place(spec *bench.Spec) (err error) {
 		return nil
 	}
 	p.dir, err = DataDir(p.engine, *spec)
-	spec.Argv = Renamed(spec.Argv, bench.DataDir, p.dir)
+	spec.Argv = ReplaceDir(spec.Argv, bench.DataDir, p.dir)
 	return err
 }
 
@@ -135,9 +135,9 @@ func DataDir(e bench.Engine, spec bench.Spec) (string, error) {
 	return bench.DataDir, nil
 }
 
-// Renamed returns arguments with another name for the data directory. The name may
+// ReplaceDir returns arguments with another name for the data directory. The name may
 // change from trial to trial, which is no difference between trials.
-func Renamed(argv []string, from, to string) []string {
+func ReplaceDir(argv []string, from, to string) []string {
 	out := make([]string, len(argv))
 	for i, arg := range argv {
 		out[i] = strings.ReplaceAll(arg, from, to)
@@ -176,7 +176,7 @@ func (p *Process) Applied(ctx context.Context, c bench.Clock) bench.Applied {
 	})
 	got := p.applied
 	if p.dir != bench.DataDir {
-		got.Argv = Renamed(got.Argv, p.dir, bench.DataDir)
+		got.Argv = ReplaceDir(got.Argv, p.dir, bench.DataDir)
 	}
 	if p.path != nil {
 		got.Path = p.path
@@ -184,19 +184,19 @@ func (p *Process) Applied(ctx context.Context, c bench.Clock) bench.Applied {
 	return got
 }
 
-// Reached sets the path of packets to the container, for Applied.
-func (p *Process) Reached(path []string) { p.path = path }
+// SetPath sets the path of packets to the container, for Applied.
+func (p *Process) SetPath(path []string) { p.path = path }
 
-// Lines waits until the process inside has printed n whole lines to its standard
+// AwaitLines waits until the process inside has printed n whole lines to its standard
 // output, and returns all of its output so far. It fails if the process ends before.
-func (p *Process) Lines(ctx context.Context, n int) ([]byte, error) {
+func (p *Process) AwaitLines(ctx context.Context, n int) ([]byte, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var err error
 	ended := make(chan struct{})
 	go func() { err = p.ended(waiting); close(ended) }()
 	select {
-	case <-p.out.after(n):
+	case <-p.out.awaitLines(n):
 		cancel()
 		<-ended // until then, Wait may still write to the output
 		return p.out.text(), p.out.overflow(p.named(errTooMuch))
@@ -211,9 +211,9 @@ func (p *Process) Lines(ctx context.Context, n int) ([]byte, error) {
 
 var errTooMuch = errors.New("the process inside printed more output than tare reads")
 
-// While runs op while the process inside is alive. If the process ends first, op's
+// WhileRunning runs op while the process inside is alive. If the process ends first, op's
 // context ends, and the error says how the process ended.
-func (p *Process) While(ctx context.Context, op func(ctx context.Context) error) error {
+func (p *Process) WhileRunning(ctx context.Context, op func(ctx context.Context) error) error {
 	doing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var end error // how the process ended, if it did before op was done
@@ -240,7 +240,7 @@ func (p *Process) ended(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the process inside ended with %s%s", exit, p.err.said())
+	return fmt.Errorf("the process inside ended with %s%s", exit, p.err.firstLineQuoted())
 }
 
 // Output waits for the end of the process inside and returns its standard output, even
@@ -253,18 +253,18 @@ func (p *Process) Output(ctx context.Context) ([]byte, error) {
 		return nil, p.named(err)
 	}
 	if exit != (bench.Exit{}) {
-		return p.out.text(), p.named(fmt.Errorf("the process inside ended with %s%s", exit, p.err.said()))
+		return p.out.text(), p.named(fmt.Errorf("the process inside ended with %s%s", exit, p.err.firstLineQuoted()))
 	}
 	return p.out.text(), p.out.overflow(p.named(errTooMuch))
 }
 
 // Reports waits until n loads have reported. The process inside need not end.
 func (p *Process) Reports(ctx context.Context, n int) ([]*load.Report, error) {
-	text, err := p.Lines(ctx, n)
+	text, err := p.AwaitLines(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	all, err := load.Parse(whole(text)) // the next load may be about to report
+	all, err := load.Parse(wholeLines(text)) // the next load may be about to report
 	if err != nil {
 		return nil, p.named(err)
 	}

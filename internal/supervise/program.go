@@ -26,9 +26,9 @@ func (p Program) Find() error {
 	return nil
 }
 
-// Unknown reports which of the named options, which the program does not have, were set
+// UnknownOptions reports which of the named options, which the program does not have, were set
 // to other values than their defaults.
-func (p Program) Unknown(params []bench.Param, given map[string]string, names ...string) error {
+func (p Program) UnknownOptions(params []bench.Param, given map[string]string, names ...string) error {
 	var set []string
 	for _, param := range params {
 		if slices.Contains(names, param.Name) && given[param.Name] != param.Default {
@@ -54,8 +54,8 @@ func (p Program) Job(spec bench.Spec, args []string, parse func(output []byte) (
 	}}
 }
 
-// Foreign is the error of a program whose output tare does not understand.
-func (p Program) Foreign(want string, output []byte) error {
+// UnknownOutput is the error of a program whose output tare does not understand.
+func (p Program) UnknownOutput(want string, output []byte) error {
 	return fmt.Errorf("%s: its output has no %s; perhaps tare does not know this version; the output begins with %s",
 		p.Name, want, firstLine(output))
 }

@@ -55,7 +55,7 @@ func servesOf(relay, first int) bool {
 func (p *Process) relayed() float64 {
 	sum := 0.0
 	for _, pid := range p.relays {
-		if t, err := proc.Count("/", pid); err == nil {
+		if t, err := proc.TallyOf("/", pid); err == nil {
 			sum += t.UserTime + t.SystemTime
 		}
 	}

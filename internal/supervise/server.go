@@ -26,9 +26,9 @@ func (p *Process) Address(ctx context.Context, c bench.Clock, port uint16) (at n
 	return at, err
 }
 
-// Look reads from the kernel the path of a packet to a port of the process, for Applied.
+// ReadPath reads from the kernel the path of a packet to a port of the process, for Applied.
 // The port must answer. Call it when nothing is measured.
-func (p *Process) Look(ctx context.Context, c bench.Clock, port uint16) error {
+func (p *Process) ReadPath(ctx context.Context, c bench.Clock, port uint16) error {
 	a, ok := bench.As[bench.Addresser](p.engine)
 	if !ok {
 		return nil
@@ -36,16 +36,16 @@ func (p *Process) Look(ctx context.Context, c bench.Clock, port uint16) error {
 	_, err := c.Step("address", func() error {
 		path, err := a.Path(ctx, p.container, bench.Port{Container: port, Protocol: "tcp"})
 		if err == nil {
-			p.Reached(path)
+			p.SetPath(path)
 		}
 		return err
 	})
 	return err
 }
 
-// Use returns what the processes inside use now; false if the engine does not tell
+// Usage returns what the processes inside use now; false if the engine does not tell
 // their IDs, or if they have ended.
-func (p *Process) Use(ctx context.Context) (proc.Usage, bool) {
+func (p *Process) Usage(ctx context.Context) (proc.Usage, bool) {
 	if !p.find(ctx) {
 		return proc.Usage{}, false
 	}
@@ -56,7 +56,7 @@ func (p *Process) Use(ctx context.Context) (proc.Usage, bool) {
 	var sum proc.Usage
 	found := false
 	for _, pid := range pids {
-		if u, err := proc.Use("/", pid); err == nil { // one may have ended
+		if u, err := proc.UsageOf("/", pid); err == nil { // one may have ended
 			sum, found = sum.Plus(u), true
 		}
 	}

@@ -36,7 +36,7 @@ func TestSystemCalls(t *testing.T) {
 	for name, e := range engines(t) {
 		t.Run(name, func(t *testing.T) {
 			p, _ := start(t, counted{e, counter}, bench.Limits{}, "fork", "400")
-			if _, err := p.Lines(t.Context(), 1); err != nil {
+			if _, err := p.AwaitLines(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
 			n := calls(t, p, children*each)

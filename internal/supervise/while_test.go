@@ -21,30 +21,30 @@ func TestWhile(t *testing.T) {
 	own := errors.New("mine")
 	stays, _ := start(t, e, bench.Limits{}, "hold")
 	for _, want := range []error{nil, own} {
-		if err := stays.While(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
+		if err := stays.WhileRunning(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
 			t.Errorf("While = %v, want %v", err, want)
 		}
 	}
 	ends, _ := start(t, e, bench.Limits{}, "exit", "3")
-	err := ends.While(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	err := ends.WhileRunning(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	if err == nil || !strings.Contains(err.Error(), "ended with exit status 3") {
 		t.Errorf("While = %v, want how the process ended", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = stays.While(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	err = stays.WhileRunning(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "process inside") {
 		t.Errorf("While = %v, want context.Canceled", err)
 	}
 }
 
-// locked is a buffer for output that comes while it is looked at.
-type locked struct {
+// lockedBuffer is a buffer for output that comes while it is looked at.
+type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *locked) Write(p []byte) (int, error) {
+func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
@@ -53,9 +53,9 @@ func (l *locked) Write(p []byte) (int, error) {
 // Who listens hears each output by itself, and the process keeps it as well.
 func TestStartHeard(t *testing.T) {
 	e := engines(t)["native"]
-	var ears []*locked
-	ear := func() io.Writer {
-		ears = append(ears, &locked{})
+	var ears []*lockedBuffer
+	logWriter := func() io.Writer {
+		ears = append(ears, &lockedBuffer{})
 		return ears[len(ears)-1]
 	}
 	spec := bench.Spec{Argv: []string{agent.Path, "echo", "-2", "loud"}}
@@ -63,7 +63,7 @@ func TestStartHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := workloadtest.NewMeter(t)
-	p, err := supervise.StartHeard(t.Context(), e, spec, m, "", ear)
+	p, err := supervise.StartListening(t.Context(), e, spec, m, "", logWriter)
 	if err != nil {
 		t.Fatal(err)
 	}

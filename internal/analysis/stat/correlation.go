@@ -6,7 +6,7 @@ import "math"
 // together, from −1 to 1. It is 0 where either is constant, and NaN below 3
 // pairs, for different lengths, or with NaN among them.
 func RankCorrelation(x, y []float64) float64 {
-	if len(x) != len(y) || len(x) < 3 || !usable(x) || !usable(y) {
+	if len(x) != len(y) || len(x) < 3 || !allUsable(x) || !allUsable(y) {
 		return math.NaN()
 	}
 	a, b := ranks(x), ranks(y)

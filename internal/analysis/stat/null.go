@@ -27,11 +27,11 @@ func (d null) twoSided(c int) float64 {
 	return min(1, 2*d.lower(c))
 }
 
-// cut returns the k for which the k-th smallest and the k-th largest of the
+// criticalRank returns the k for which the k-th smallest and the k-th largest of the
 // total values enclose the interval of at least the given confidence, and the
 // level that they achieve. It returns 0 where there is no such k.
-func (d null) cut(confidence float64) (k int, level float64) {
-	if !isLevel(confidence) {
+func (d null) criticalRank(confidence float64) (k int, level float64) {
+	if !validLevel(confidence) {
 		return 0, 0
 	}
 	alpha := errorRate(confidence)

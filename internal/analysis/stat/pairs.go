@@ -42,10 +42,10 @@ func (p pairs) median() float64 {
 	return (a + b) / 2
 }
 
-// against returns the smaller of the number of pairs at or below 0 and the
+// signCount returns the smaller of the number of pairs at or below 0 and the
 // number at or above: what speaks against an effect in the direction of the
 // others. Pairs that are 0 speak against both.
-func (p pairs) against() int {
+func (p pairs) signCount() int {
 	atMost, _, _ := p.split(0)
 	less, _, _ := p.split(-math.SmallestNonzeroFloat64)
 	return min(atMost, p.total-less)

@@ -41,7 +41,7 @@ func MedianInterval(x []float64, confidence float64) (Interval, bool) {
 // of values below the quantile. It returns false where x is too small for p.
 func QuantileInterval(x []float64, p, confidence float64) (Interval, bool) {
 	n := len(x)
-	if !(p > 0 && p < 1) || !isLevel(confidence) || !usable(x) {
+	if !(p > 0 && p < 1) || !validLevel(confidence) || !allUsable(x) {
 		return noInterval(), false
 	}
 	tail := errorRate(confidence) / 2

@@ -229,13 +229,13 @@ func TestMinEach(t *testing.T) {
 		{1, 1, 0},
 		{math.NaN(), 1, 0},
 	} {
-		if got := stat.MinEach(tt.confidence, tt.family); got != tt.want {
+		if got := stat.MinPerSide(tt.confidence, tt.family); got != tt.want {
 			t.Errorf("MinEach(%v, %d) = %d, want %d", tt.confidence, tt.family, got, tt.want)
 		}
 	}
 	// What it promises: that many of each, all of one above all of the other, reject; one fewer do not.
 	for family := 1; family < 40; family++ {
-		n := stat.MinEach(0.95, family)
+		n := stat.MinPerSide(0.95, family)
 		for each, rejects := range map[int]bool{n: true, n - 1: false} {
 			p := slices.Repeat([]float64{1}, family)
 			p[0] = stat.RankSum(slices.Repeat([]float64{2}, each), slices.Repeat([]float64{1}, each), 0.95).P

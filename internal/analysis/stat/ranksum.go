@@ -21,27 +21,27 @@ type Shift struct {
 // Without values on either side, or with unusable ones, the numbers are NaN.
 func RankSum(x, y []float64, confidence float64) Shift {
 	r := Shift{N: len(x), M: len(y), Estimate: math.NaN(), Interval: noInterval(), P: math.NaN()}
-	if len(x) == 0 || len(y) == 0 || !usable(x) || !usable(y) {
+	if len(x) == 0 || len(y) == 0 || !allUsable(x) || !allUsable(y) {
 		return r
 	}
 	differences := pairDifferences(sorted(x), sorted(y))
 	null := rankSumNull(len(x), len(y))
 	r.Estimate = differences.median()
-	r.P = null.twoSided(differences.against())
-	if k, level := null.cut(confidence); k > 0 {
+	r.P = null.twoSided(differences.signCount())
+	if k, level := null.criticalRank(confidence); k > 0 {
 		r.OK = true
 		r.Interval = Interval{differences.kth(k), differences.kth(differences.total + 1 - k), level}
 	}
 	return r
 }
 
-// MinEach returns the smallest number of values on each of two sides with
+// MinPerSide returns the smallest number of values on each of two sides with
 // which RankSum can reject at all when it is one of a family of tests with the
 // given confidence together, as in Holm; family ≥ 1. The smallest p-value of n
 // and n values is 2 divided by the number of ways to choose n of 2n.
 // It returns 0 unless 0 < confidence < 1.
-func MinEach(confidence float64, family int) int {
-	if !isLevel(confidence) {
+func MinPerSide(confidence float64, family int) int {
+	if !validLevel(confidence) {
 		return 0
 	}
 	alpha := errorRate(confidence) / float64(max(family, 1))

@@ -13,7 +13,7 @@ import (
 // rho 0 and p 1. Below 3 values, or with NaN among them, both are NaN.
 func Trend(x []float64) (rho, p float64) {
 	n := len(x)
-	if n < 3 || !usable(x) {
+	if n < 3 || !allUsable(x) {
 		return math.NaN(), math.NaN()
 	}
 	order := make([]float64, n)
@@ -46,7 +46,7 @@ func ranks(x []float64) []float64 {
 // from 0 and 1/n where n is small. A constant x has r 0 and p 1. Unless
 // 1 ≤ lag and 2·lag < n, or with unusable values, both are NaN.
 func Autocorrelation(x []float64, lag int) (r, p float64) {
-	if lag < 1 || 2*lag >= len(x) || !usable(x) {
+	if lag < 1 || 2*lag >= len(x) || !allUsable(x) {
 		return math.NaN(), math.NaN()
 	}
 	centred := centre(x)

@@ -23,14 +23,14 @@ type Paired struct {
 // Without differences, or with unusable ones, the numbers are NaN.
 func SignedRank(d []float64, confidence float64) Paired {
 	r := Paired{N: len(d), Estimate: math.NaN(), Interval: noInterval(), P: math.NaN()}
-	if len(d) == 0 || !usable(d) {
+	if len(d) == 0 || !allUsable(d) {
 		return r
 	}
 	sums := pairSums(sorted(d))
 	null := signedRankNull(len(d))
 	r.Estimate = sums.median() / 2
-	r.P = null.twoSided(sums.against())
-	if k, level := null.cut(confidence); k > 0 {
+	r.P = null.twoSided(sums.signCount())
+	if k, level := null.criticalRank(confidence); k > 0 {
 		r.OK = true
 		r.Interval = Interval{sums.kth(k) / 2, sums.kth(sums.total+1-k) / 2, level}
 	}
@@ -65,7 +65,7 @@ func PairsFor(d []float64, halfWidth, confidence float64) int {
 // together, as in Holm; family ≥ 1. The smallest p-value of n
 // pairs is 2/2ⁿ. It returns 0 unless 0 < confidence < 1.
 func MinPairs(confidence float64, family int) int {
-	if !isLevel(confidence) {
+	if !validLevel(confidence) {
 		return 0
 	}
 	alpha := errorRate(confidence) / float64(max(family, 1))

@@ -44,14 +44,14 @@ func (i Interval) Contains(v float64) bool { return i.Low <= v && v <= i.High }
 // forgets to check OK prints NaN and not a plausible zero.
 func noInterval() Interval { return Interval{Low: math.NaN(), High: math.NaN()} }
 
-// largest bounds the magnitude of inputs so that no sum or difference of two
+// maxMagnitude bounds the magnitude of inputs so that no sum or difference of two
 // of them, nor of two such sums, overflows.
-const largest = math.MaxFloat64 / 4
+const maxMagnitude = math.MaxFloat64 / 4
 
-// usable reports whether every value is finite and can be added to another.
-func usable(x []float64) bool {
+// allUsable reports whether every value is finite and can be added to another.
+func allUsable(x []float64) bool {
 	for _, v := range x {
-		if !(math.Abs(v) <= largest) { // also false for NaN
+		if !(math.Abs(v) <= maxMagnitude) { // also false for NaN
 			return false
 		}
 	}
@@ -65,8 +65,8 @@ func sorted(x []float64) []float64 {
 	return s
 }
 
-// isLevel reports whether confidence is a level that an interval can have.
-func isLevel(confidence float64) bool { return confidence > 0 && confidence < 1 }
+// validLevel reports whether confidence is a level that an interval can have.
+func validLevel(confidence float64) bool { return confidence > 0 && confidence < 1 }
 
 // errorRate returns 1−confidence, raised by a negligible amount, so that 0.9 allows
 // an error of 2/20 although 1−0.9 < 0.1 in binary.

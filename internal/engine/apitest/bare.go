@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
-// A Bare makes only an engine's calls, over a connection of its own.
-type Bare struct {
+// A BareLoop makes only an engine's calls, over a connection of its own.
+type BareLoop struct {
 	Socket string // path of the engine's Unix socket
 	Root   string // the prefix of every path
 	// Create is the body of the call that creates a container. Calls are the following calls, such
@@ -26,7 +26,7 @@ type Bare struct {
 
 // Loop returns the bare side of enginetest.Overhead. The driver's side, which goes first, provides
 // the image.
-func (l Bare) Loop() func(b *testing.B) time.Duration {
+func (l BareLoop) Loop() func(b *testing.B) time.Duration {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", l.Socket)
@@ -55,7 +55,7 @@ func (l Bare) Loop() func(b *testing.B) time.Duration {
 // of names the container of a call.
 func of(id, call string) string { return strings.Replace(call, "/ID", "/"+id, 1) }
 
-func (l Bare) call(b *testing.B, client *http.Client, call, body string) (answer []byte) {
+func (l BareLoop) call(b *testing.B, client *http.Client, call, body string) (answer []byte) {
 	b.Helper()
 	method, path, _ := strings.Cut(call, " ")
 	r, err := http.NewRequestWithContext(b.Context(), method, "http://engine"+l.Root+path, strings.NewReader(body))

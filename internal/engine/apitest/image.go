@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// StandIn returns a library with a fake agent.
-func StandIn(t *testing.T) *image.Library {
+// FakeLibrary returns a library with a fake agent.
+func FakeLibrary(t *testing.T) *image.Library {
 	t.Helper()
 	return image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program")))
 }
@@ -16,7 +16,7 @@ func StandIn(t *testing.T) *image.Library {
 // PresentImage tests that an image that the engine already has is neither sent again nor deleted at
 // the end. name is the engine's name, and id converts a digest to the engine's ID.
 func PresentImage[E Engine](t *testing.T, open Open[E], name string, id func(digest string) string) {
-	img, err := StandIn(t).Resolve(t.Context(), "")
+	img, err := FakeLibrary(t).Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func PresentImage[E Engine](t *testing.T, open Open[E], name string, id func(dig
 		if err := e.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if asked.Image != want.image || s.Called("POST /images/load") || s.Called("DELETE") != (want.untagged != "") || !s.Called(want.untagged) {
+		if asked.Image != want.image || s.HasCall("POST /images/load") || s.HasCall("DELETE") != (want.untagged != "") || !s.HasCall(want.untagged) {
 			t.Errorf("tags %s: container of %s, calls %q; want %+v and nothing loaded", tags, asked.Image, s.Calls(), want)
 		}
 	}

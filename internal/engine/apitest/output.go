@@ -46,7 +46,7 @@ func LateCreate[E Engine](t *testing.T, open Open[E]) {
 	if _, err := e.Create(ctx, bench.Spec{Image: "own"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Create = %v, want context.Canceled", err)
 	}
-	if !s.Called("DELETE /containers/tare-run-1-" + e.Name() + "-") {
+	if !s.HasCall("DELETE /containers/tare-run-1-" + e.Name() + "-") {
 		t.Errorf("the container was not removed; calls: %q", s.Calls())
 	}
 }

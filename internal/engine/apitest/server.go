@@ -94,8 +94,8 @@ func (s *Server) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Called reports whether there was a call with this beginning.
-func (s *Server) Called(begin string) bool {
+// HasCall reports whether there was a call with this beginning.
+func (s *Server) HasCall(begin string) bool {
 	return slices.ContainsFunc(s.Calls(), func(call string) bool { return strings.HasPrefix(call, begin) })
 }
 

@@ -17,14 +17,14 @@ type Engine interface {
 	bench.Engine
 	bench.Cleaner
 	bench.Execer
-	bench.Overseer
+	bench.ProcessReporter
 	bench.Pauser
 	bench.Puller
 	bench.Signaler
 	bench.Stopper
 }
 
-// Open returns an engine of the run run-1, with the images of StandIn. Its server knows the image
+// Open returns an engine of the run run-1, with the images of FakeLibrary. Its server knows the image
 // own, creates the container c1, and otherwise gives the test's answers.
 type Open[E Engine] func(t *testing.T, answers Answers) (E, *Server)
 
@@ -86,16 +86,16 @@ func Created(t *testing.T, e Engine) bench.Container {
 	return c
 }
 
-// A Use is an operation on a container, and a call that the operation makes.
-type Use struct {
+// A ContainerCall is an operation on a container, and a call that the operation makes.
+type ContainerCall struct {
 	Call string
 	Do   func(ctx context.Context, e Engine, c bench.Container) error
 }
 
 // Hangs tests that the end of the context ends every hanging operation: those of all such engines,
 // and more.
-func Hangs[E Engine](t *testing.T, open Open[E], more map[string]Use) {
-	for _, uses := range []map[string]Use{usual(), more} {
+func Hangs[E Engine](t *testing.T, open Open[E], more map[string]ContainerCall) {
+	for _, uses := range []map[string]ContainerCall{usual(), more} {
 		for name, use := range uses {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -112,9 +112,9 @@ func Hangs[E Engine](t *testing.T, open Open[E], more map[string]Use) {
 	}
 }
 
-func usual() map[string]Use {
+func usual() map[string]ContainerCall {
 	const c1 = "/containers/c1"
-	return map[string]Use{
+	return map[string]ContainerCall{
 		"create":  {"POST /containers/create", func(ctx context.Context, e Engine, _ bench.Container) error { return Create(ctx, e) }},
 		"inspect": {"GET " + c1 + "/json", func(ctx context.Context, _ Engine, c bench.Container) error { return failure(c.Inspect(ctx)) }},
 		"start":   {"POST " + c1 + "/start", func(ctx context.Context, _ Engine, c bench.Container) error { return c.Start(ctx) }},

@@ -24,10 +24,10 @@ import (
 // BenchmarkOverhead compares create, start, wait and remove through the driver
 // with a bare loop over the same calls of containerd's client.
 func BenchmarkOverhead(b *testing.B) {
-	site := enginetest.NewSite(b, imagetest.Library(b))
-	e := containerd.New(containerd.Config{Name: "containerd", Run: site.Run, Dir: site.Dir, Images: site.Images, Address: defaults.DefaultAddress})
+	env := enginetest.NewEnv(b, imagetest.Library(b))
+	e := containerd.New(containerd.Config{Name: "containerd", Run: env.Run, Dir: env.Dir, Images: env.Images, Address: defaults.DefaultAddress})
 	enginetest.Use(b, e)
-	enginetest.Overhead(b, enginetest.Driven(e, task()), newBare(b, e, site).run)
+	enginetest.Overhead(b, enginetest.DriverSide(e, task()), newBare(b, e, env).run)
 }
 
 func task() bench.Spec { return bench.Spec{Argv: []string{agent.Path, "exit", "0"}} }
@@ -37,11 +37,11 @@ func task() bench.Spec { return bench.Spec{Argv: []string{agent.Path, "exit", "0
 type bareLoop struct {
 	client *ctd.Client
 	image  ctd.Image
-	site   enginetest.Site
+	env    enginetest.Env
 	n      int // of the last container
 }
 
-func newBare(b *testing.B, e bench.Engine, site enginetest.Site) *bareLoop {
+func newBare(b *testing.B, e bench.Engine, env enginetest.Env) *bareLoop {
 	b.Helper()
 	if err := e.Prepare(b.Context(), task()); err != nil {
 		b.Fatal(err)
@@ -51,11 +51,11 @@ func newBare(b *testing.B, e bench.Engine, site enginetest.Site) *bareLoop {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = c.Close() }) // nothing is pending
-	images, err := c.ListImages(b.Context(), fmt.Sprintf(`labels."tare.run"==%s`, site.Run))
+	images, err := c.ListImages(b.Context(), fmt.Sprintf(`labels."tare.run"==%s`, env.Run))
 	if err != nil || len(images) != 1 {
 		b.Fatalf("%d images of the run, %v", len(images), err)
 	}
-	return &bareLoop{client: c, image: images[0], site: site}
+	return &bareLoop{client: c, image: images[0], env: env}
 }
 
 // run takes one container through its life and returns how long the calls took.
@@ -70,12 +70,12 @@ func (l *bareLoop) run(b *testing.B) time.Duration {
 	var t ctd.Task
 	var ended <-chan ctd.ExitStatus
 	l.n++
-	id := fmt.Sprintf("%s-bare-%d", l.site.Run, l.n)
+	id := fmt.Sprintf("%s-bare-%d", l.env.Run, l.n)
 	took := enginetest.Time(b, func() (err error) {
 		if c, err = l.create(ctx, id); err != nil {
 			return err
 		}
-		if t, err = c.NewTask(ctx, cio.NewCreator(cio.WithStreams(nil, discard{}, discard{}), cio.WithFIFODir(l.site.Dir))); err != nil {
+		if t, err = c.NewTask(ctx, cio.NewCreator(cio.WithStreams(nil, discard{}, discard{}), cio.WithFIFODir(l.env.Dir))); err != nil {
 			return err
 		}
 		ended, err = t.Wait(ctx)
@@ -93,13 +93,13 @@ func (l *bareLoop) run(b *testing.B) time.Duration {
 
 func (l *bareLoop) create(ctx context.Context, id string) (ctd.Container, error) {
 	return l.client.NewContainer(ctx, id,
-		ctd.WithContainerLabels(map[string]string{"tare.run": l.site.Run}),
+		ctd.WithContainerLabels(map[string]string{"tare.run": l.env.Run}),
 		ctd.WithSnapshotter(defaults.DefaultSnapshotter),
-		ctd.WithNewSnapshot(id, l.image, snapshots.WithLabels(map[string]string{"tare.run": l.site.Run})),
+		ctd.WithNewSnapshot(id, l.image, snapshots.WithLabels(map[string]string{"tare.run": l.env.Run})),
 		ctd.WithNewSpec(
 			oci.WithDefaultUnixDevices,
 			oci.WithProcessArgs(task().Argv...),
-			oci.WithCgroup("/tare/"+l.site.Run+"/"+id),
+			oci.WithCgroup("/tare/"+l.env.Run+"/"+id),
 			oci.WithNewPrivileges,
 			seccomp.WithDefaultProfile(),
 		))

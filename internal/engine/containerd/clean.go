@@ -24,16 +24,16 @@ const (
 	kindGroup     = "cgroup" // of the run
 )
 
-// mine is a filter for the objects that carry tare's label.
-const mine = `labels."` + owned.Label + `"`
+// labelFilter is a filter for the objects that carry tare's label.
+const labelFilter = `labels."` + owned.Label + `"`
 
-// visit returns a connection for reading, and a function that closes it. It changes nothing on the
+// connectTemporarily returns a connection for reading, and a function that closes it. It changes nothing on the
 // host.
-func (e *Engine) visit(ctx context.Context) (*server, func(), error) {
-	e.opening.Lock()
-	defer e.opening.Unlock()
-	if e.opened != nil {
-		return e.opened, func() {}, nil
+func (e *Engine) connectTemporarily(ctx context.Context) (*server, func(), error) {
+	e.openMu.Lock()
+	defer e.openMu.Unlock()
+	if e.conn != nil {
+		return e.conn, func() {}, nil
 	}
 	s, err := e.connect(ctx)
 	if err != nil {
@@ -45,12 +45,12 @@ func (e *Engine) visit(ctx context.Context) (*server, func(), error) {
 // Leftovers lists the objects in tare's namespace that carry a dead run's label, the control groups
 // of dead runs, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
-	s, done, err := e.visit(ctx)
+	s, done, err := e.connectTemporarily(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
+	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, list := range []func(context.Context, *server, func(run, kind, id string)) error{listContainers, listImages, listGroups} {
 		if err := list(ctx, s, left.Add); err != nil {
 			return nil, e.failed("list leftovers", err)
@@ -63,7 +63,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 
 // listContainers lists the containers, then the snapshots that belong to no container.
 func listContainers(ctx context.Context, s *server, add func(run, kind, id string)) error {
-	containers, err := s.client.ContainerService().List(ctx, mine)
+	containers, err := s.client.ContainerService().List(ctx, labelFilter)
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 				add(i.Labels[owned.Label], kindSnapshot, id)
 			}
 			return nil
-		}, mine)
-		if err != nil && !gone(err) { // a snapshotter that was never used is "not found"
+		}, labelFilter)
+		if err != nil && !isNotFound(err) { // a snapshotter that was never used is "not found"
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 }
 
 func listImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
-	images, err := s.client.ImageService().List(ctx, mine)
+	images, err := s.client.ImageService().List(ctx, labelFilter)
 	for _, i := range images {
 		add(i.Labels[owned.Label], kindImage, i.Name)
 	}
@@ -107,7 +107,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
 	}
-	s, done, err := e.visit(ctx)
+	s, done, err := e.connectTemporarily(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,19 +131,19 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	default:
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 	}
-	return errors.Join(err, e.leave(ctx, s), s.groups.Prune(groupsOf(l.Run)))
+	return errors.Join(err, e.deleteNamespace(ctx, s), s.groups.Prune(groupsOf(l.Run)))
 }
 
 // removeContainerOf removes a container that carries the label of the run.
 func (e *Engine) removeContainerOf(ctx context.Context, s *server, run, snapshotter, id string) error {
 	c, err := s.client.ContainerService().Get(ctx, id)
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return e.failed("find "+id, err)
 	}
-	if err := e.ofRun(run, id, c.Labels); err != nil {
+	if err := e.checkRunLabel(run, id, c.Labels); err != nil {
 		return err
 	}
 	return e.erase(ctx, s, run, id, snapshotter)
@@ -153,12 +153,12 @@ func (e *Engine) removeSnapshotOf(ctx context.Context, s *server, run, snapshott
 	store := s.client.SnapshotService(snapshotter)
 	i, err := store.Stat(ctx, key)
 	if err == nil {
-		if err := e.ofRun(run, key, i.Labels); err != nil {
+		if err := e.checkRunLabel(run, key, i.Labels); err != nil {
 			return err
 		}
 		err = store.Remove(ctx, key)
 	}
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return e.failed("remove snapshot "+key, err)
 	}
 	return nil
@@ -166,20 +166,20 @@ func (e *Engine) removeSnapshotOf(ctx context.Context, s *server, run, snapshott
 
 func (e *Engine) removeImageOf(ctx context.Context, s *server, run, name string) error {
 	i, err := s.client.ImageService().Get(ctx, name)
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return e.failed("find image "+name, err)
 	}
-	if err := e.ofRun(run, name, i.Labels); err != nil {
+	if err := e.checkRunLabel(run, name, i.Labels); err != nil {
 		return err
 	}
 	return e.removeImage(ctx, s, name)
 }
 
-// ofRun returns an error unless the labels are those of the run.
-func (e *Engine) ofRun(run, id string, labels map[string]string) error {
+// checkRunLabel returns an error unless the labels are those of the run.
+func (e *Engine) checkRunLabel(run, id string, labels map[string]string) error {
 	if labels[owned.Label] != run {
 		return fmt.Errorf("%s: %s is not of run %s", e.cfg.Name, id, run)
 	}

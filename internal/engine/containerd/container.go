@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/datadir"
 )
 
-// running is a container with its task, from its creation to its removal.
-type running struct {
+// container is a container with its task, from its creation to its removal.
+type container struct {
 	engine  *Engine
 	server  *server
 	id      string
@@ -33,24 +33,24 @@ type running struct {
 
 	stdout, stderr io.Writer // from Attach; nil discards
 
-	unwatch context.CancelFunc
-	ended   chan struct{} // closed when exit and waitErr are set
-	exit    bench.Exit
-	waitErr error
+	stopWatch context.CancelFunc
+	ended     chan struct{} // closed when exit and waitErr are set
+	exit      bench.Exit
+	waitErr   error
 
-	mu      sync.Mutex // guards what follows
-	applied *bench.Applied
-	paused  bool
-	tried   bool // Remove was called; the next call cleans up whatever is left
-	removed bool
+	mu       sync.Mutex // guards what follows
+	applied  *bench.Applied
+	paused   bool
+	removing bool // Remove was called; the next call cleans up whatever is left
+	removed  bool
 }
 
-func (c *running) ID() string { return c.id }
+func (c *container) ID() string { return c.id }
 
 // watch subscribes to the exit of the first process, before the process can exit.
-func (c *running) watch() {
+func (c *container) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.unwatch = cancel
+	c.stopWatch = cancel
 	told, err := c.task.Wait(ctx)
 	if err != nil {
 		c.waitErr = err
@@ -61,7 +61,7 @@ func (c *running) watch() {
 }
 
 // await receives the exit status of the first process.
-func (c *running) await(told <-chan containerd.ExitStatus) {
+func (c *container) await(told <-chan containerd.ExitStatus) {
 	defer close(c.ended)
 	code, _, err := (<-told).Result()
 	if err != nil {
@@ -76,20 +76,20 @@ func (c *running) await(told <-chan containerd.ExitStatus) {
 }
 
 // Attach says where the output goes. Copying begins with Start.
-func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
+func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	c.stdout, c.stderr = stdout, stderr
 	return nil
 }
 
 // Start starts the task. Output stays in the FIFOs until containerd has answered, so that copying
 // takes no time from Start.
-func (c *running) Start(ctx context.Context) error {
+func (c *container) Start(ctx context.Context) error {
 	err := c.task.Start(ctx)
 	c.output.copy(c.stdout, c.stderr)
 	return c.failed("start", bench.Because(ctx, err))
 }
 
-func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
+func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	select {
 	case <-c.ended:
 	case <-ctx.Done():
@@ -107,14 +107,14 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 
 // Remove deletes the task, then the container with its snapshot. If that fails, as for a task whose
 // shim is gone, the next call makes every effort.
-func (c *running) Remove(ctx context.Context) error {
+func (c *container) Remove(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.removed {
 		return nil
 	}
-	if !c.tried {
-		c.tried = true
+	if !c.removing {
+		c.removing = true
 		if err := c.delete(ctx); err != nil {
 			return c.failed("remove", bench.Because(ctx, err))
 		}
@@ -126,13 +126,13 @@ func (c *running) Remove(ctx context.Context) error {
 	}
 	c.removed = true
 	c.engine.network.Leave(c.address)
-	c.unwatch()
+	c.stopWatch()
 	c.output.close()
 	return nil
 }
 
 // delete removes the container with exactly the calls that are necessary.
-func (c *running) delete(ctx context.Context) error {
+func (c *container) delete(ctx context.Context) error {
 	if err := c.end(ctx); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c *running) delete(ctx context.Context) error {
 }
 
 // end kills the first process unless it has ended. All others in its PID namespace die with it.
-func (c *running) end(ctx context.Context) error {
+func (c *container) end(ctx context.Context) error {
 	select {
 	case <-c.ended:
 		return c.waitErr
@@ -155,7 +155,7 @@ func (c *running) end(ctx context.Context) error {
 		}
 		c.paused = false
 	}
-	if err := c.task.Kill(ctx, syscall.SIGKILL); err != nil && !gone(err) {
+	if err := c.task.Kill(ctx, syscall.SIGKILL); err != nil && !isNotFound(err) {
 		return err
 	}
 	limit := time.NewTimer(killLimit)
@@ -171,7 +171,7 @@ func (c *running) end(ctx context.Context) error {
 }
 
 // failed adds to an error which call failed for this container; nil stays nil.
-func (c *running) failed(call string, err error) error {
+func (c *container) failed(call string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -50,10 +50,10 @@ type Engine struct {
 	prefix string // of the IDs of containers
 
 	number atomic.Int64 // of the last container or process
-	data   *datadir.Keeper
+	data   *datadir.Manager
 
-	opening sync.Mutex
-	opened  *server // nil until the engine is used
+	openMu sync.Mutex
+	conn   *server // nil until the engine is used
 
 	run    owned.Run
 	images owned.Images[imageKey, *unpacked]
@@ -96,10 +96,10 @@ func (e *Engine) next() string { return fmt.Sprint(e.prefix, e.number.Add(1)) }
 // server returns the connection to containerd. Only success is cached: after a failure the next
 // call tries again.
 func (e *Engine) server(ctx context.Context) (*server, error) {
-	e.opening.Lock()
-	defer e.opening.Unlock()
-	if e.opened != nil {
-		return e.opened, nil
+	e.openMu.Lock()
+	defer e.openMu.Unlock()
+	if e.conn != nil {
+		return e.conn, nil
 	}
 	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run), identifiers.Validate(e.prefix+"999999")); err != nil {
 		return nil, err
@@ -108,21 +108,21 @@ func (e *Engine) server(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.settle(s); err != nil {
+	if err := e.setUpHost(s); err != nil {
 		return nil, errors.Join(err, s.client.Close())
 	}
-	e.opened = s
+	e.conn = s
 	return s, nil
 }
 
-// settle makes what the engine needs on this host.
-func (e *Engine) settle(s *server) error {
+// setUpHost makes what the engine needs on this host.
+func (e *Engine) setUpHost(s *server) error {
 	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return err
 	}
 	// Runtimes create missing parent groups. They would fail if another run, when it ends, removed
 	// one of these meanwhile.
-	return s.groups.Hold(groupsOf(e.cfg.Run))
+	return s.groups.CreateEverywhere(groupsOf(e.cfg.Run))
 }
 
 // Prepare makes the bridge and loads and unpacks the image, each on first use, and leaves a
@@ -151,7 +151,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		e.images.Forget(i.key) // the next one loads it again
 		return e.failed("find image "+i.image.Name(), err)
 	}
-	if err := e.data.Stage(spec); err != nil {
+	if err := e.data.Prepare(spec); err != nil {
 		return e.failed("prepare", err)
 	}
 	return nil
@@ -160,23 +160,23 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 // Close removes the images that Prepare loaded, and also tare's namespace if no other run has
 // objects in it.
 func (e *Engine) Close(ctx context.Context) error {
-	e.opening.Lock()
-	s := e.opened
-	e.opened = nil
-	e.opening.Unlock()
+	e.openMu.Lock()
+	s := e.conn
+	e.conn = nil
+	e.openMu.Unlock()
 	if s == nil {
 		return nil // nothing was made
 	}
 	images := func(name string) error { return e.removeImage(ctx, s, name) }
 	return errors.Join(
-		e.data.Close(), e.images.Close(images), e.network.Close(), e.leave(ctx, s),
+		e.data.Close(), e.images.Close(images), e.network.Close(), e.deleteNamespace(ctx, s),
 		s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close(),
 	)
 }
 
-// leave deletes tare's namespace if it is empty. Unused objects count until containerd has
+// deleteNamespace deletes tare's namespace if it is empty. Unused objects count until containerd has
 // collected them as garbage.
-func (e *Engine) leave(ctx context.Context, s *server) error {
+func (e *Engine) deleteNamespace(ctx context.Context, s *server) error {
 	err := s.client.NamespaceService().Delete(ctx, namespace)
 	if errdefs.IsFailedPrecondition(err) {
 		if err := s.collect(ctx); err != nil {
@@ -184,7 +184,7 @@ func (e *Engine) leave(ctx context.Context, s *server) error {
 		}
 		err = s.client.NamespaceService().Delete(ctx, namespace)
 	}
-	if err == nil || gone(err) || errdefs.IsFailedPrecondition(err) {
+	if err == nil || isNotFound(err) || errdefs.IsFailedPrecondition(err) {
 		return nil
 	}
 	return e.failed("delete namespace "+namespace, err)
@@ -209,8 +209,8 @@ func groupOf(run, id string) string { return groupsOf(run) + "/" + id }
 
 // failed adds to an error which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
-	return e.run.Failed(call, err)
+	return e.run.CallError(call, err)
 }
 
-// gone reports whether containerd says that there is no such object.
-func gone(err error) bool { return errdefs.IsNotFound(err) }
+// isNotFound reports whether containerd says that there is no such object.
+func isNotFound(err error) bool { return errdefs.IsNotFound(err) }

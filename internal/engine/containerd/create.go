@@ -11,9 +11,9 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// grace is how long Create still waits for containerd's answers after its context has ended. Create
+// createGrace is how long Create still waits for containerd's answers after its context has ended. Create
 // then removes what containerd may have made.
-const grace = 3 * time.Second
+const createGrace = 3 * time.Second
 
 // Create makes the container and its task: a snapshot, a record, a shim, and
 // the process that waits for Start.
@@ -30,7 +30,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	c := &running{engine: e, server: s, id: e.next(), image: i, runtime: r, spec: spec, ended: make(chan struct{})}
+	c := &container{engine: e, server: s, id: e.next(), image: i, runtime: r, spec: spec, ended: make(chan struct{})}
 	if c.data, err = e.data.Take(spec); err != nil {
 		return nil, e.failed("create "+c.id, err)
 	}
@@ -42,11 +42,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // create makes everything or nothing. Containerd may still make the object of a call that is cut
 // off. So when ctx ends, a call goes on for a while (grace), to learn what must be removed.
-func (c *running) create(ctx context.Context) error {
+func (c *container) create(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	longer, done := outlast(ctx)
+	longer, done := withGrace(ctx)
 	defer done()
 	err := c.assemble(ctx, longer)
 	if ctx.Err() != nil {
@@ -56,21 +56,21 @@ func (c *running) create(ctx context.Context) error {
 		c.watch()
 		return nil
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 	defer cancel()
 	return errors.Join(err, c.discard(clean))
 }
 
-// outlast returns a context that ends when ctx has ended for the time grace.
-func outlast(ctx context.Context) (longer context.Context, done func()) {
+// withGrace returns a context that ends when ctx has ended for the time grace.
+func withGrace(ctx context.Context) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
 // assemble makes the parts of a container one after another. Its calls use the context longer; no
 // call begins after ctx has ended.
-func (c *running) assemble(ctx, longer context.Context) (err error) {
+func (c *container) assemble(ctx, longer context.Context) (err error) {
 	specification, err := c.specification(longer)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *running) assemble(ctx, longer context.Context) (err error) {
 }
 
 // discard removes the parts of a container whose creation failed.
-func (c *running) discard(ctx context.Context) error {
+func (c *container) discard(ctx context.Context) error {
 	if c.output != nil {
 		c.output.close()
 	}

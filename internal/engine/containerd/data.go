@@ -15,8 +15,8 @@ import (
 
 // openData makes bench.DataDir in the container's snapshot, writable for every user. Images of
 // tare's own contain it already.
-func (c *running) openData(ctx context.Context) error {
-	if c.spec.Storage != "layer" || image.Own(c.spec.Image) {
+func (c *container) openData(ctx context.Context) error {
+	if c.spec.Storage != "layer" || image.IsOwn(c.spec.Image) {
 		return nil
 	}
 	layers, err := c.server.client.SnapshotService(c.image.key.snapshotter).Mounts(ctx, c.id)
@@ -28,7 +28,7 @@ func (c *running) openData(ctx context.Context) error {
 
 // dataOn returns what bench.DataDir lies on, see readback.Data. If the process is a sandbox,
 // containerd's record decides.
-func (c *running) dataOn(s *specs.Spec, root string) (string, error) {
+func (c *container) dataOn(s *specs.Spec, root string) (string, error) {
 	if c.spec.Storage == "" {
 		return "", nil
 	}
@@ -40,8 +40,8 @@ func (c *running) dataOn(s *specs.Spec, root string) (string, error) {
 	case i < 0:
 		return "layer " + root, nil
 	case s.Mounts[i].Type == "bind" && s.Mounts[i].Source != c.data.At():
-		return readback.DataSaid("other", s.Mounts[i].Source), nil
+		return readback.DataByEngine("other", s.Mounts[i].Source), nil
 	default:
-		return readback.DataSaid(s.Mounts[i].Type, s.Mounts[i].Source), nil
+		return readback.DataByEngine(s.Mounts[i].Type, s.Mounts[i].Source), nil
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	killLimit  = 5 * time.Second  // from SIGKILL to the report of the process's end
 	eraseLimit = 30 * time.Second // for all attempts to remove one container
-	eraseAgain = 50 * time.Millisecond
+	eraseRetry = 50 * time.Millisecond
 )
 
 // errKill means that the regular way to kill a container did not end it in time.
@@ -39,7 +39,7 @@ func (e *Engine) erase(ctx context.Context, s *server, run, id, snapshotter stri
 		select {
 		case <-ctx.Done():
 			return e.failed("remove "+id, errors.Join(context.Cause(ctx), err))
-		case <-time.After(eraseAgain):
+		case <-time.After(eraseRetry):
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter s
 	if err == nil {
 		err = eraseContainer(ctx, c)
 	}
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return err
 	}
 	if err := errors.Join(e.endGroup(ctx, s, run, id), endShims(id)); err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter s
 	if err := detach(id); err != nil {
 		return err
 	}
-	if err := s.client.SnapshotService(snapshotter).Remove(ctx, id); err != nil && !gone(err) {
+	if err := s.client.SnapshotService(snapshotter).Remove(ctx, id); err != nil && !isNotFound(err) {
 		return err
 	}
 	return nil
@@ -114,7 +114,7 @@ func eraseContainer(ctx context.Context, c containerd.Container) error {
 	if err == nil {
 		err = eraseTask(ctx, task)
 	}
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return err
 	}
 	return c.Delete(ctx, containerd.WithSnapshotCleanup)

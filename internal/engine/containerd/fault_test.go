@@ -93,7 +93,7 @@ func (d *daemon) kill(t *testing.T) {
 	d.cmd = nil
 }
 
-func (d *daemon) engine(t *testing.T, s enginetest.Site) *containerd.Engine {
+func (d *daemon) engine(t *testing.T, s enginetest.Env) *containerd.Engine {
 	t.Helper()
 	return containerd.New(containerd.Config{Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Address: d.address()})
 }
@@ -142,8 +142,8 @@ func alive(pid int) bool {
 // Remove fails, and the next one removes what containerd has not.
 func TestShimKilled(t *testing.T) {
 	d := newDaemon(t)
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := d.engine(t, site)
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := d.engine(t, env)
 	c := created(t, e, "hold")
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -178,15 +178,15 @@ func TestShimKilled(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	nothing(t, e, site.Run)
+	nothing(t, e, env.Run)
 }
 
 // A containerd that is restarted while a container is under way is an error of
 // the trial; Remove removes the container once containerd is back.
 func TestDaemonRestarted(t *testing.T) {
 	d := newDaemon(t)
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := d.engine(t, site)
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := d.engine(t, env)
 	c := created(t, e, "hold")
 	if err := e.Restart(t.Context()); !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("Restart of a containerd that systemd does not run = %v, want bench.ErrUnsupported", err)
@@ -210,7 +210,7 @@ func TestDaemonRestarted(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	nothing(t, e, site.Run)
+	nothing(t, e, env.Run)
 }
 
 // What a dead run left is found by another one, also after containerd was
@@ -218,7 +218,7 @@ func TestDaemonRestarted(t *testing.T) {
 func TestLeftoversAfterRestart(t *testing.T) {
 	d := newDaemon(t)
 	images := imagetest.Library(t)
-	dead := enginetest.NewSite(t, images)
+	dead := enginetest.NewEnv(t, images)
 	e := d.engine(t, dead)
 	c := created(t, e, "hold")
 	if err := c.Start(t.Context()); err != nil {
@@ -233,7 +233,7 @@ func TestLeftoversAfterRestart(t *testing.T) {
 	}
 	d.kill(t)
 	d.start(t)
-	other := d.engine(t, enginetest.NewSite(t, images))
+	other := d.engine(t, enginetest.NewEnv(t, images))
 	left, err := other.Leftovers(t.Context(), func(run string) bool { return run == dead.Run })
 	if err != nil {
 		t.Fatal(err)
@@ -260,10 +260,10 @@ func TestLeftoversAfterRestart(t *testing.T) {
 // A leftover is removed only if it still carries its run's label.
 func TestLeftoverOfAnother(t *testing.T) {
 	d := newDaemon(t)
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := d.engine(t, site)
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := d.engine(t, env)
 	c := created(t, e, "hold")
-	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == site.Run })
+	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == env.Run })
 	if err != nil || len(left) == 0 {
 		t.Fatalf("Leftovers = %v, %v", left, err)
 	}
@@ -273,11 +273,11 @@ func TestLeftoverOfAnother(t *testing.T) {
 		}
 		l.Run = "another"
 		if err := e.RemoveLeftover(t.Context(), l); err == nil {
-			t.Errorf("removed %s %s of run %s in the name of run %s", l.Kind, l.ID, site.Run, l.Run)
+			t.Errorf("removed %s %s of run %s in the name of run %s", l.Kind, l.ID, env.Run, l.Run)
 		}
 	}
 	for _, kind := range []string{"container", "snapshot", "cgroup", "else"} {
-		l := bench.Leftover{Run: site.Run, Engine: "containerd", Kind: kind, ID: "../no-such/thing"}
+		l := bench.Leftover{Run: env.Run, Engine: "containerd", Kind: kind, ID: "../no-such/thing"}
 		if err := e.RemoveLeftover(t.Context(), l); err == nil {
 			t.Errorf("RemoveLeftover(%+v) succeeds", l)
 		}

@@ -29,12 +29,12 @@ import (
 )
 
 // open returns an engine on the machine's containerd.
-func open(t *testing.T) (*containerd.Engine, enginetest.Site) {
+func open(t *testing.T) (*containerd.Engine, enginetest.Env) {
 	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := containerd.New(containerd.Config{Name: "containerd", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := containerd.New(containerd.Config{Name: "containerd", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	enginetest.Use(t, e)
-	return e, site
+	return e, env
 }
 
 // facts runs the agent's facts to their end, and attests the container.
@@ -164,14 +164,14 @@ func TestUserOfImage(t *testing.T) {
 
 // An image of the user's own namespace is found by its name, and stays there.
 func TestImageOfAnotherNamespace(t *testing.T) {
-	e, site := open(t)
+	e, env := open(t)
 	const ref, theirs = "tare.test/own:latest", "tare-test"
 	t.Setenv("CONTAINERD_NAMESPACE", theirs)
 	if err := e.Prepare(t.Context(), bench.Spec{Image: ref}); err == nil || !strings.Contains(err.Error(), "ctr --namespace "+theirs) {
 		t.Errorf("Prepare of an image that is not there = %v, want what to do", err)
 	}
-	store := theirStore(t, theirs, site, ref)
-	img, err := site.Images.Resolve(t.Context(), "")
+	store := theirStore(t, theirs, env, ref)
+	img, err := env.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestImageOfAnotherNamespace(t *testing.T) {
 }
 
 // theirStore puts the agent's image into a namespace, for the test's time.
-func theirStore(t *testing.T, namespace string, site enginetest.Site, ref string) *ctd.Client {
+func theirStore(t *testing.T, namespace string, env enginetest.Env, ref string) *ctd.Client {
 	t.Helper()
 	address := os.Getenv("CONTAINERD_ADDRESS")
 	if address == "" {
@@ -207,7 +207,7 @@ func theirStore(t *testing.T, namespace string, site enginetest.Site, ref string
 			t.Error(err)
 		}
 	})
-	img, err := site.Images.Resolve(t.Context(), "")
+	img, err := env.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,15 +223,15 @@ func theirStore(t *testing.T, namespace string, site enginetest.Site, ref string
 
 // A pull that is cut short leaves nothing of what it had fetched: no lease holds it.
 func TestPullCutShort(t *testing.T) {
-	e, site := open(t)
+	e, env := open(t)
 	address := cmp.Or(os.Getenv("CONTAINERD_ADDRESS"), defaults.DefaultAddress)
 	c, err := ctd.New(address, ctd.WithDefaultNamespace("tare"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }() // only read
-	offered := registrytest.Content(t, registrytest.Stock(t, site.Images))
-	spec := bench.Spec{Image: registrytest.Serve(t, offered, "tare-"+site.Run+"/pull", registrytest.Misdeeds()["stalls in a blob"])}
+	offered := registrytest.Content(t, registrytest.Prepared(t, env.Images))
+	spec := bench.Spec{Image: registrytest.Serve(t, offered, "tare-"+env.Run+"/pull", registrytest.Misbehaviours()["stalls in a blob"])}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := e.Pull(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
@@ -240,7 +240,7 @@ func TestPullCutShort(t *testing.T) {
 	var left []string
 	err = c.ContentStore().Walk(namespaces.WithNamespace(t.Context(), "tare"), func(i content.Info) error {
 		for _, source := range i.Labels { // containerd labels what it has fetched with where it comes from
-			if strings.Contains(source, site.Run) {
+			if strings.Contains(source, env.Run) {
 				left = append(left, i.Digest.String())
 			}
 		}

@@ -48,7 +48,7 @@ func (e *Engine) snapshotterOf(spec bench.Spec) string {
 // once.
 func (e *Engine) imageOf(ctx context.Context, s *server, spec bench.Spec) (*unpacked, error) {
 	key := imageKey{spec.Image, e.snapshotterOf(spec)}
-	return e.images.Of(key, func() (*unpacked, error) {
+	return e.images.Get(key, func() (*unpacked, error) {
 		img, err := e.load(ctx, s, key.ref)
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Im
 	}
 	img, err := e.cfg.Images.Resolve(ctx, ref)
 	if errors.Is(err, image.ErrForeign) {
-		return e.adopt(ctx, s, ref)
+		return e.importUserImage(ctx, s, ref)
 	}
 	if err != nil {
 		return nil, err
@@ -88,10 +88,10 @@ func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Im
 	return got, nil
 }
 
-// adopt copies an image from the namespace of the user's own tools. Containerd stores the content
+// importUserImage copies an image from the namespace of the user's own tools. Containerd stores the content
 // only once.
-func (e *Engine) adopt(ctx context.Context, s *server, ref string) (containerd.Image, error) {
-	found, err := e.theirs(ctx, s, ref)
+func (e *Engine) importUserImage(ctx context.Context, s *server, ref string) (containerd.Image, error) {
+	found, err := e.userImage(ctx, s, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,11 @@ func (e *Engine) adopt(ctx context.Context, s *server, ref string) (containerd.I
 // userNamespace is the namespace of the user's own tools.
 func userNamespace() string { return cmp.Or(os.Getenv("CONTAINERD_NAMESPACE"), namespaces.Default) }
 
-// theirs finds an image in the user's namespace.
-func (e *Engine) theirs(ctx context.Context, s *server, ref string) (images.Image, error) {
+// userImage finds an image in the user's namespace.
+func (e *Engine) userImage(ctx context.Context, s *server, ref string) (images.Image, error) {
 	space := userNamespace()
 	found, err := s.client.ImageService().Get(namespaces.WithNamespace(ctx, space), ref)
-	if gone(err) {
+	if isNotFound(err) {
 		return found, fmt.Errorf("%s %w %q in namespace %s: use a name that `ctr --namespace %s images ls` shows, or "+
 			"%s: %w",
 			e.cfg.Name, bench.ErrNoImage, ref, space, space, image.NamedElsewhere(ref), err)
@@ -132,7 +132,7 @@ func export(ctx context.Context, s *server, found images.Image, name string, w i
 func (e *Engine) FindImage(ctx context.Context, name string) error {
 	s, err := e.server(ctx)
 	if err == nil {
-		_, err = e.theirs(ctx, s, name)
+		_, err = e.userImage(ctx, s, name)
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error 
 	if err != nil {
 		return err
 	}
-	found, err := e.theirs(ctx, s, name)
+	found, err := e.userImage(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error 
 // LoadImage implements bench.ImageLoader. It loads the image into the namespace that adopt copies
 // from.
 func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest string) error {
-	s, done, err := e.visit(ctx)
+	s, done, err := e.connectTemporarily(ctx)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (e *Engine) readProcess(ctx context.Context, s *server, i *unpacked) error 
 // longer needed.
 func (e *Engine) removeImage(ctx context.Context, s *server, name string) error {
 	err := s.client.ImageService().Delete(ctx, name, images.SynchronousDelete())
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return e.failed("remove image "+name, err)
 	}
 	return nil

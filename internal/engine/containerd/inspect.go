@@ -24,7 +24,7 @@ import (
 // sandbox, the record decides everything except the limits. If the image, snapshotter, root or
 // cgroup is not the requested one, the error is bench.ErrMismatch. Once the process has ended,
 // Inspect returns what it found before.
-func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.applied != nil {
@@ -38,7 +38,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	return a, nil
 }
 
-func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
+func (c *container) inspect(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{Image: c.image.digest, Cgroup: cgroupOf(c.server)}
 	record, err := c.container.Info(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *running) inspect(ctx context.Context) (bench.Applied, error) {
 
 // snapshot returns how containerd mounts the container's root, and checks that the root lies on the
 // resolved image.
-func (c *running) snapshot(ctx context.Context, record containers.Container) ([]mount.Mount, error) {
+func (c *container) snapshot(ctx context.Context, record containers.Container) ([]mount.Mount, error) {
 	if want := c.image.key.snapshotter; record.Snapshotter != want {
 		return nil, fmt.Errorf("%w: snapshotter: asked for %s, got %s", bench.ErrMismatch, want, record.Snapshotter)
 	}

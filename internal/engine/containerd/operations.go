@@ -11,14 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// own returns a container of this engine.
-func (e *Engine) own(c bench.Container) (*running, error) {
-	return bench.Own[*running](c, e.cfg.Name)
+// containerOf returns a container of this engine.
+func (e *Engine) containerOf(c bench.Container) (*container, error) {
+	return bench.Own[*container](c, e.cfg.Name)
 }
 
 // Cgroup returns the path of the container's cgroup.
 func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return "", err
 	}
@@ -27,7 +27,7 @@ func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
 
 // Daemons returns containerd itself. Its shims do not count: each serves one container.
 func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
-	d, err := e.reach(ctx) // containerd may have been restarted
+	d, err := e.findDaemon(ctx) // containerd may have been restarted
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 
 // Pid returns the container's first process, or its sandbox if it is in one.
 func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +45,7 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 
 // Pause freezes the container's processes.
 func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 
 // Resume thaws the container's processes.
 func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
 	return own.failed("resume", err)
 }
 
-func (c *running) setPaused(paused bool) {
+func (c *container) setPaused(paused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused = paused
@@ -74,7 +74,7 @@ func (c *running) setPaused(paused bool) {
 
 // Signal sends a signal to the container's first process.
 func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 
 // Exec creates one more process, starts it, waits for it and deletes it.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
@@ -126,7 +126,7 @@ func deleteProcess(ctx context.Context, p containerd.Process) error {
 		_, err := p.Delete(ctx)
 		return err
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 	defer cancel()
 	_, err := p.Delete(clean, containerd.WithProcessKill)
 	return err

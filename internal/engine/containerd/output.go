@@ -19,10 +19,10 @@ import (
 // the shim opens them, and read only afterwards, because reading a FIFO without a writer returns
 // its end.
 type output struct {
-	names  [2]string // of stdout and stderr
-	files  [2]*os.File
-	begun  sync.Once
-	copied chan struct{} // closed when all output was copied
+	names     [2]string // of stdout and stderr
+	files     [2]*os.File
+	startOnce sync.Once
+	copied    chan struct{} // closed when all output was copied
 }
 
 // newOutput makes the FIFOs of a process below dir.
@@ -48,13 +48,13 @@ func (o *output) open(i int) error {
 }
 
 // creator gives the FIFOs of o to containerd's client. They remain o's to close and remove.
-func (o *output) creator(string) (cio.IO, error) { return ends{o}, nil }
+func (o *output) creator(string) (cio.IO, error) { return fifoSet{o}, nil }
 
 // copy begins to copy the output, until no process can print any more. Output for a nil writer is
 // discarded, and so is all output after a writer's first error, because a process blocks when its
 // pipe is full. Only the first call has an effect.
 func (o *output) copy(stdout, stderr io.Writer) {
-	o.begun.Do(func() {
+	o.startOnce.Do(func() {
 		var both sync.WaitGroup
 		stdout, stderr = bench.Outputs(stdout, stderr)
 		for i, w := range [2]io.Writer{stdout, stderr} {
@@ -108,10 +108,10 @@ func (o *output) close() {
 	}
 }
 
-// ends are the FIFOs in the form that containerd's client needs.
-type ends struct{ *output }
+// fifoSet are the FIFOs in the form that containerd's client needs.
+type fifoSet struct{ *output }
 
-func (e ends) Config() cio.Config { return cio.Config{Stdout: e.names[0], Stderr: e.names[1]} }
-func (e ends) Cancel()            {}
-func (e ends) Wait()              {}
-func (e ends) Close() error       { return nil }
+func (e fifoSet) Config() cio.Config { return cio.Config{Stdout: e.names[0], Stderr: e.names[1]} }
+func (e fifoSet) Cancel()            {}
+func (e fifoSet) Wait()              {}
+func (e fifoSet) Close() error       { return nil }

@@ -17,7 +17,7 @@ import (
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("containerd does not answer"))
 	defer cancel()
-	s, done, err := e.visit(ctx)
+	s, done, err := e.connectTemporarily(ctx)
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}
@@ -49,7 +49,7 @@ func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
 	if program == "" {
 		program = r.name
 	}
-	binary, err := d.look(program)
+	binary, err := d.lookPath(program)
 	if err != nil {
 		return facts
 	}
@@ -85,7 +85,7 @@ func (e *Engine) Restart(ctx context.Context) error {
 		elsewhere = e.cfg.Address
 	}
 	return e.run.Restart(ctx, "containerd.service", elsewhere, func() error {
-		s, done, err := e.visit(ctx) // the connection heals by itself
+		s, done, err := e.connectTemporarily(ctx) // the connection heals by itself
 		if err == nil {
 			_, err = s.client.Version(ctx)
 			done()

@@ -55,7 +55,7 @@ func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Pull(log.WithLogger(held, silent()), spec.Image,
+	_, err = s.client.Pull(log.WithLogger(held, discardLog()), spec.Image,
 		containerd.WithResolver(docker.NewResolver(docker.ResolverOptions{Hosts: hosts})),
 		containerd.WithPullUnpack,
 		containerd.WithPullSnapshotter(e.snapshotterOf(spec)),
@@ -66,8 +66,8 @@ func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
 	return errors.Join(err, done(end))
 }
 
-// silent is a logger that discards: what the client library logs is in its errors too.
-func silent() *log.Entry {
+// discardLog is a logger that discards: what the client library logs is in its errors too.
+func discardLog() *log.Entry {
 	return logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel})
 }
 

@@ -54,7 +54,7 @@ func (d daemon) runtimeOf(name string) (runtime, error) {
 		}
 		return runtime{name: name, shim: name, sandboxed: name == gvisor}, nil
 	}
-	binary, err := d.look(name)
+	binary, err := d.lookPath(name)
 	if err != nil { // tare's own PATH is enough, because the shim gets a full path
 		binary, err = exec.LookPath(name)
 	}
@@ -66,7 +66,7 @@ func (d daemon) runtimeOf(name string) (runtime, error) {
 
 // has reports whether containerd can find the program of a shim.
 func (d daemon) has(shim string) bool {
-	_, err := d.look(shimBinary(shim))
+	_, err := d.lookPath(shimBinary(shim))
 	return err == nil
 }
 

@@ -54,7 +54,7 @@ type server struct {
 func (e *Engine) connect(ctx context.Context) (*server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectLimit, errors.New("it does not answer"))
 	defer cancel()
-	d, err := e.reach(ctx)
+	d, err := e.findDaemon(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func dial(address string) (*client, error) {
 	)
 }
 
-// reach finds the process that listens, and distinguishes a missing containerd from one that tare
+// findDaemon finds the process that listens, and distinguishes a missing containerd from one that tare
 // has no permission to use.
-func (e *Engine) reach(ctx context.Context) (daemon, error) {
+func (e *Engine) findDaemon(ctx context.Context) (daemon, error) {
 	unsupported := func(err error, format string, args ...any) (daemon, error) {
 		return daemon{}, fmt.Errorf("%w: %s %s: %w", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...), err)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) reach(ctx context.Context) (daemon, error) {
 		return unsupported(fs.ErrPermission, "makes mounts and control groups only for root: run tare with sudo")
 	}
 	d := daemon{pid: proc.Peer(conn)}
-	if !d.here() {
+	if !d.isVisible() {
 		return unsupported(errors.New("the processes of its containers are not visible from here"),
 			"at %s runs in another PID namespace: run tare in that namespace", e.cfg.Address)
 	}
@@ -139,9 +139,9 @@ func snapshotters(ctx context.Context, c *client) ([]string, error) {
 // A daemon is the process of a containerd.
 type daemon struct{ pid int }
 
-// here reports whether the daemon is visible from here and shares tare's PID namespace, so that a
+// isVisible reports whether the daemon is visible from here and shares tare's PID namespace, so that a
 // process has the same number for both.
-func (d daemon) here() bool {
+func (d daemon) isVisible() bool {
 	text, err := proc.ReadFile(d.file("status"), 64<<10)
 	if d.pid == 0 || err != nil {
 		return false
@@ -158,9 +158,9 @@ func (d daemon) file(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(d.pid), name)
 }
 
-// look returns the path of a program as the daemon and its shims find it: in the daemon's PATH, or
+// lookPath returns the path of a program as the daemon and its shims find it: in the daemon's PATH, or
 // in the daemon's directory.
-func (d daemon) look(program string) (string, error) {
+func (d daemon) lookPath(program string) (string, error) {
 	if filepath.IsAbs(program) {
 		return exec.LookPath(program)
 	}

@@ -94,7 +94,7 @@ func (e *Engine) runtimeFor(s *server, spec bench.Spec) (runtime, error) {
 
 // specification is the OCI specification for the container: the client library's default, changed
 // by what the Spec asks for.
-func (c *running) specification(ctx context.Context) (*oci.Spec, error) {
+func (c *container) specification(ctx context.Context) (*oci.Spec, error) {
 	spec := c.spec
 	options := []oci.SpecOpts{
 		oci.WithDefaultUnixDevices,

@@ -38,7 +38,7 @@ func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
 // Address asks the server for the pod's address. The host's ports are those that the pod was made
 // with.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -72,9 +72,9 @@ func (p *pod) published(port bench.Port) (netip.AddrPort, error) {
 
 // Path reads the path to the port from the kernel.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return netpath.Of(ctx, e, c, p, own.pod.spec.Reach)
+	return netpath.PathTo(ctx, e, c, p, own.pod.spec.Reach)
 }

@@ -20,7 +20,7 @@ const (
 // Leftovers lists the pods with the label of a dead run (its containers are in them), then the
 // directories of its data, and its images.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -28,11 +28,11 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err != nil {
 		return nil, e.failed(ctx, "list sandboxes", err)
 	}
-	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
+	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, p := range pods.Items {
 		left.Add(p.Labels[owned.Label], kindSandbox, p.Id)
 	}
-	if err := e.leftImages(ctx, s, left.Add); err != nil {
+	if err := e.leftoverImages(ctx, s, left.Add); err != nil {
 		return nil, err
 	}
 	data, err := e.data.Leftovers(dead)
@@ -55,7 +55,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 
 // RemoveLeftover removes an object that Leftovers listed, if it still belongs to that run.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 // removePodOf removes a pod that carries the label of the run.
 func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) error {
 	answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id})
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {

@@ -20,28 +20,28 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// running is a container of the engine, from its creation to its removal.
-type running struct {
-	pod    *pod
-	engine *Engine
-	id     string
-	name   string
-	whole  bool         // Remove removes the pod too
-	data   *datadir.Dir // on the host; nil if the spec needs none
+// container is a container of the engine, from its creation to its removal.
+type container struct {
+	pod        *pod
+	engine     *Engine
+	id         string
+	name       string
+	removesPod bool         // Remove removes the pod too
+	data       *datadir.Dir // on the host; nil if the spec needs none
 
-	tried atomic.Bool // Remove was called; the next call cleans up whatever is left
+	removing atomic.Bool // Remove was called; the next call cleans up whatever is left
 
 	mu     sync.Mutex
-	output *tail // nil without Attach
+	output *logFollower // nil without Attach
 }
 
-func (c *running) ID() string { return c.id }
+func (c *container) ID() string { return c.id }
 
 // log is the file that the server writes the output to.
-func (c *running) log() string { return filepath.Join(c.engine.logs(), c.name+".log") }
+func (c *container) log() string { return filepath.Join(c.engine.logs(), c.name+".log") }
 
 // Attach follows the log, which the server always writes, as it does for the kubelet.
-func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
+func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	output, err := follow(c.log(), stdout, stderr)
 	if err != nil {
 		return fmt.Errorf("%s: attach %s: %w", c.engine.cfg.Name, c.id, err)
@@ -52,7 +52,7 @@ func (c *running) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func (c *running) Start(ctx context.Context) error {
+func (c *container) Start(ctx context.Context) error {
 	if _, err := c.pod.server.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.id}); err != nil {
 		return c.failed(ctx, "start", err)
 	}
@@ -66,7 +66,7 @@ func (c *running) Start(ctx context.Context) error {
 // late by at most that much. Once a process has run for longer than a moment, Wait stops polling
 // and waits for the kernel to report its end, if it can, because polling takes CPU time away from
 // the process.
-func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
+func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	last, err := c.exited(ctx)
 	if err != nil {
 		return bench.Exit{}, err
@@ -82,7 +82,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 	return exit, nil
 }
 
-func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
+func (c *container) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 	var process *os.File
 	defer func() { _ = process.Close() }() // nothing is written to it; if it is nil, the error does not matter
 	sought := false
@@ -98,7 +98,7 @@ func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 		case cri.ContainerState_CONTAINER_UNKNOWN:
 			return nil, c.failed(ctx, "wait", errors.New("the server no longer knows the container's state"))
 		}
-		if !sought && state.GetState() == cri.ContainerState_CONTAINER_RUNNING && time.Since(began) > moment {
+		if !sought && state.GetState() == cri.ContainerState_CONTAINER_RUNNING && time.Since(began) > exitDelay {
 			sought = true // it will not be found later either, and a search is expensive
 			if process = c.process(ctx); process != nil {
 				if err := proc.AwaitEnd(ctx, process); err != nil {
@@ -113,12 +113,12 @@ func (c *running) exited(ctx context.Context) (*cri.ContainerStatus, error) {
 	}
 }
 
-// moment is how long most processes run that do almost nothing.
-const moment = 100 * time.Millisecond
+// exitDelay is how long most processes run that do almost nothing.
+const exitDelay = 100 * time.Millisecond
 
 // process opens the container's process, see proc.OpenProcess. It is nil if the process cannot be
 // found, or if the kernel has no pidfds.
-func (c *running) process(ctx context.Context) *os.File {
+func (c *container) process(ctx context.Context) *os.File {
 	_, info, err := c.state(ctx)
 	if err != nil || info.Pid == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (c *running) process(ctx context.Context) *os.File {
 	if err != nil {
 		return nil
 	}
-	if !inGroupOf(info.Pid, c.id) {
+	if !inCgroupNamed(info.Pid, c.id) {
 		_ = file.Close() // nothing was written to it
 		return nil
 	}
@@ -135,7 +135,7 @@ func (c *running) process(ctx context.Context) *os.File {
 }
 
 // drain returns when all output has been copied, or an error that says why it cannot be.
-func (c *running) drain(ctx context.Context) error {
+func (c *container) drain(ctx context.Context) error {
 	c.mu.Lock()
 	output := c.output
 	c.mu.Unlock()
@@ -151,12 +151,12 @@ func (c *running) drain(ctx context.Context) error {
 }
 
 // Stop stops the container with CRI's own call.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
-	own, err := e.own(c)
+func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
-	timeout := int64(math.Ceil(grace.Seconds()))
+	timeout := int64(math.Ceil(createGrace.Seconds()))
 	if _, err := own.pod.server.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: own.id, Timeout: timeout}); err != nil {
 		return own.failed(ctx, "stop", err)
 	}
@@ -166,7 +166,7 @@ func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duratio
 // Exec uses CRI's ExecSync: the server collects the output, and sends it when the process has
 // ended. Some servers keep at most 16 MiB.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
@@ -183,9 +183,9 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	return bench.Exit{Code: int(answer.ExitCode)}, nil
 }
 
-// own returns the engine's container behind the interface.
-func (e *Engine) own(c bench.Container) (*running, error) {
-	own, ok := c.(*running)
+// containerOf returns the engine's container behind the interface.
+func (e *Engine) containerOf(c bench.Container) (*container, error) {
+	own, ok := c.(*container)
 	if !ok || own.engine != e {
 		return nil, fmt.Errorf("%s: container %s is not of this engine", e.cfg.Name, c.ID())
 	}
@@ -195,10 +195,10 @@ func (e *Engine) own(c bench.Container) (*running, error) {
 // Remove stops the container with SIGKILL and removes it. If Create made the pod, Remove then stops
 // and removes the pod. These are the kubelet's calls. In the first Remove each call must succeed.
 // In later ones only the result matters: removing a pod removes everything in it.
-func (c *running) Remove(ctx context.Context) error {
-	first := !c.tried.Swap(true)
+func (c *container) Remove(ctx context.Context) error {
+	first := !c.removing.Swap(true)
 	err := c.remove(ctx, first)
-	if c.whole {
+	if c.removesPod {
 		stopped := c.pod.Stop(ctx)
 		if removed := c.pod.Remove(ctx); removed != nil || first {
 			return errors.Join(err, stopped, removed)
@@ -211,21 +211,21 @@ func (c *running) Remove(ctx context.Context) error {
 	return c.release()
 }
 
-func (c *running) remove(ctx context.Context, first bool) error {
+func (c *container) remove(ctx context.Context, first bool) error {
 	s := c.pod.server
 	_, stopped := s.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: c.id})
 	_, err := s.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: c.id})
-	if gone(err) {
+	if isNotFound(err) {
 		err = nil
 	}
-	if first && stopped != nil && !gone(stopped) || err != nil {
+	if first && stopped != nil && !isNotFound(stopped) || err != nil {
 		return c.failed(ctx, "remove", errors.Join(err, stopped))
 	}
 	return nil
 }
 
 // release closes and removes tare's own files of a removed container.
-func (c *running) release() error {
+func (c *container) release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.output != nil {
@@ -238,10 +238,10 @@ func (c *running) release() error {
 	return c.data.Remove()
 }
 
-// abandon removes every container with this name, after a call that failed or was answered too
+// removeByName removes every container with this name, after a call that failed or was answered too
 // late.
-func (c *running) abandon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+func (c *container) removeByName(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 	defer cancel()
 	found, err := c.pod.server.ListContainers(ctx, &cri.ListContainersRequest{
 		Filter: &cri.ContainerFilter{PodSandboxId: c.pod.id, LabelSelector: map[string]string{labelName: c.name}},
@@ -251,12 +251,12 @@ func (c *running) abandon(ctx context.Context) error {
 	}
 	for _, left := range found.Containers {
 		if left.PodSandboxId == c.pod.id && left.Labels[labelName] == c.name {
-			err = errors.Join(err, (&running{pod: c.pod, engine: c.engine, id: left.Id, name: c.name}).Remove(ctx))
+			err = errors.Join(err, (&container{pod: c.pod, engine: c.engine, id: left.Id, name: c.name}).Remove(ctx))
 		}
 	}
 	return err
 }
 
-func (c *running) failed(ctx context.Context, call string, err error) error {
+func (c *container) failed(ctx context.Context, call string, err error) error {
 	return c.engine.failed(ctx, call+" "+c.id[:min(12, len(c.id))], err)
 }

@@ -40,7 +40,7 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
-	case spec.Storage == "layer" && !image.Own(spec.Image):
+	case spec.Storage == "layer" && !image.IsOwn(spec.Image):
 		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind", bench.DataDir, spec.Image)
 	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
 		return refuse("storage %q: CRI has neither volumes nor tmpfs: use layer or bind", spec.Storage)
@@ -82,11 +82,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	}
 	c, err := p.create(ctx)
 	if err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
 		return nil, errors.Join(err, p.Remove(clean))
 	}
-	c.whole = true
+	c.removesPod = true
 	return c, nil
 }
 
@@ -132,7 +132,7 @@ func namespaceOptions(spec bench.Spec) *cri.NamespaceOption {
 }
 
 // containerConfig translates the part of a Spec that concerns the container.
-func (e *Engine) containerConfig(spec bench.Spec, l loaded, data *datadir.Dir, name string) *cri.ContainerConfig {
+func (e *Engine) containerConfig(spec bench.Spec, l storedImage, data *datadir.Dir, name string) *cri.ContainerConfig {
 	config := &cri.ContainerConfig{
 		Metadata:   &cri.ContainerMetadata{Name: name},
 		Image:      &cri.ImageSpec{Image: l.name},

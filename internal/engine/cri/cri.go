@@ -52,12 +52,12 @@ type Engine struct {
 	prefix string // of the names of pods
 
 	number atomic.Int64 // of the last pod
-	data   *datadir.Keeper
+	data   *datadir.Manager
 
-	rehearsed sync.Map // by rehearsal: those that were made once
+	warmedUp sync.Map // by rehearsal: those that were made once
 
 	run    owned.Run
-	images owned.Images[string, loaded] // by reference
+	images owned.Images[string, storedImage] // by reference
 
 	pausing sync.Mutex // held while the image of pods is looked for, and made
 
@@ -83,7 +83,7 @@ func (e *Engine) logs() string { return filepath.Join(e.cfg.Dir, "logs-"+e.cfg.N
 // Prepare makes sure that the server has the images, that the directory for logs exists, and that
 // one container like this was made before, because the first one unpacks the image.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return e.failed(ctx, "look for image "+l.name, err)
 	}
-	err = e.rehearse(ctx, spec)
-	if name := pauseIn(err); name != "" && e.pauseName(s) == "" && s.store != nil {
-		s.lacks.Store(&name)
+	err = e.warmUp(ctx, spec)
+	if name := pauseImageFrom(err); name != "" && e.pauseName(s) == "" && s.store != nil {
+		s.missingPauseImage.Store(&name)
 		if err = e.pause(ctx, s); err == nil {
-			err = e.rehearse(ctx, spec)
+			err = e.warmUp(ctx, spec)
 		}
 	}
 	if err != nil && e.pauseName(s) == "" && ctx.Err() == nil {
@@ -123,19 +123,19 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 			"pause, and tare makes the image)", err)
 	}
 	if err == nil {
-		err = e.data.Stage(spec)
+		err = e.data.Prepare(spec)
 	}
 	return err
 }
 
-// A rehearsal is a kind of container that a server makes slowly the first time.
-type rehearsal struct{ image, runtime, network string }
+// A warmUpKey is a kind of container that a server makes slowly the first time.
+type warmUpKey struct{ image, runtime, network string }
 
-// rehearse makes and removes a container, unless it did so before for one like it. It makes none
+// warmUp makes and removes a container, unless it did so before for one like it. It makes none
 // for an image that was just pulled, because there the first container is to be measured.
-func (e *Engine) rehearse(ctx context.Context, spec bench.Spec) error {
-	like := rehearsal{spec.Image, spec.Runtime, spec.Network}
-	if _, ok := e.rehearsed.Load(like); ok || bench.PulledBy(spec.Image) != "" {
+func (e *Engine) warmUp(ctx context.Context, spec bench.Spec) error {
+	like := warmUpKey{spec.Image, spec.Runtime, spec.Network}
+	if _, ok := e.warmedUp.Load(like); ok || bench.PulledBy(spec.Image) != "" {
 		return nil
 	}
 	c, err := e.Create(ctx, spec)
@@ -145,7 +145,7 @@ func (e *Engine) rehearse(ctx context.Context, spec bench.Spec) error {
 	if err := c.Remove(ctx); err != nil {
 		return err
 	}
-	e.rehearsed.Store(like, true)
+	e.warmedUp.Store(like, true)
 	return nil
 }
 
@@ -185,5 +185,5 @@ func (e *Engine) failed(ctx context.Context, call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
 }
 
-// gone reports whether the server says that there is no such object.
-func gone(err error) bool { return status.Code(err) == codes.NotFound }
+// isNotFound reports whether the server says that there is no such object.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }

@@ -22,7 +22,7 @@ import (
 var _ interface {
 	bench.Cleaner
 	bench.Execer
-	bench.Overseer
+	bench.ProcessReporter
 	bench.Addresser
 	bench.Sandboxer
 	bench.Stopper
@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 		unsupported = append(unsupported, enginetest.CompleteOutput)
 	}
 	enginetest.Run(t, enginetest.Options{
-		Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+		Open: func(_ testing.TB, s enginetest.Env) bench.Engine {
 			config := config
 			config.Run, config.Dir, config.Images = s.Run, s.Dir, s.Images
 			return cri.New(config)
@@ -68,7 +68,7 @@ func TestPauseImageIsMadeOnce(t *testing.T) {
 	config := cri.Config{Name: "cri", Endpoint: os.Getenv("TARE_TEST_CRI")}
 	_, err := cri.New(config).Probe(t.Context())
 	enginetest.Require(t, "cri", err)
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	config.Run, config.Dir, config.Images = s.Run, s.Dir, s.Images
 	config.PauseImage = "tare.test/" + s.Run + "/pause:1"
 	e := cri.New(config)
@@ -105,7 +105,7 @@ func has(info bench.EngineInfo, key, value string) bool {
 // root, and so from a server that was started on it.
 func restricted(t *testing.T) bool {
 	t.Helper()
-	lacks, err := readback.Withheld(readback.Self)
+	lacks, err := readback.Unavailable(readback.Self)
 	if err != nil {
 		t.Fatal(err)
 	}

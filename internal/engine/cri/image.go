@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// A loaded is an image that the server has.
-type loaded struct {
+// A storedImage is an image that the server has.
+type storedImage struct {
 	name   string   // under which the server knows it
 	digest string   // of its configuration
 	refs   []string // names that the server may use for it in a container's state
@@ -23,14 +23,14 @@ type loaded struct {
 
 // imageOf returns the image that a reference names, and loads it if it is in a file. It does so
 // once for each reference.
-func (e *Engine) imageOf(ctx context.Context, s *server, ref string) (loaded, error) {
-	return e.images.Of(ref, func() (loaded, error) {
+func (e *Engine) imageOf(ctx context.Context, s *server, ref string) (storedImage, error) {
+	return e.images.Get(ref, func() (storedImage, error) {
 		img, err := e.cfg.Images.Resolve(ctx, ref)
 		switch {
 		case errors.Is(err, image.ErrForeign):
-			return e.foreign(ctx, s, ref)
+			return e.findForeign(ctx, s, ref)
 		case err != nil:
-			return loaded{}, err
+			return storedImage{}, err
 		case s.store == nil:
 			return e.present(ctx, s, img)
 		}
@@ -38,36 +38,36 @@ func (e *Engine) imageOf(ctx context.Context, s *server, ref string) (loaded, er
 	})
 }
 
-// foreign finds an image in the server's own store.
-func (e *Engine) foreign(ctx context.Context, s *server, ref string) (loaded, error) {
+// findForeign finds an image in the server's own store.
+func (e *Engine) findForeign(ctx context.Context, s *server, ref string) (storedImage, error) {
 	found, err := s.image(ctx, ref)
 	if err != nil {
-		return loaded{}, e.failed(ctx, "look for image "+ref, err)
+		return storedImage{}, e.failed(ctx, "look for image "+ref, err)
 	}
 	if found == nil {
-		return loaded{}, e.run.Missing(ref, "crictl pull")
+		return storedImage{}, e.run.MissingImage(ref, "crictl pull")
 	}
 	return loadedAs(ref, found), nil
 }
 
 // FindImage implements bench.ImageFinder.
 func (e *Engine) FindImage(ctx context.Context, name string) error {
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err == nil {
-		_, err = e.foreign(ctx, s, name)
+		_, err = e.findForeign(ctx, s, name)
 	}
 	return err
 }
 
 // present finds an image by its digest in the store of a server that is not containerd. tare cannot
 // load an image into such a server, because CRI itself only fetches images from registries.
-func (e *Engine) present(ctx context.Context, s *server, img *image.Image) (loaded, error) {
+func (e *Engine) present(ctx context.Context, s *server, img *image.Image) (storedImage, error) {
 	found, err := s.image(ctx, strings.TrimPrefix(img.Digest(), "sha256:"))
 	if err != nil {
-		return loaded{}, e.failed(ctx, "look for image "+img.Ref(), err)
+		return storedImage{}, e.failed(ctx, "look for image "+img.Ref(), err)
 	}
 	if found == nil || digestOf(found) != img.Digest() {
-		return loaded{}, fmt.Errorf("%w: %s: %s has no image with the ID %s (%q), and CRI cannot load images from "+
+		return storedImage{}, fmt.Errorf("%w: %s: %s has no image with the ID %s (%q), and CRI cannot load images from "+
 			"files: load it in another way, such as `podman load` for CRI-O",
 			bench.ErrUnsupported, e.cfg.Name, s.version.RuntimeName, img.Digest(), img.Ref())
 	}
@@ -76,27 +76,27 @@ func (e *Engine) present(ctx context.Context, s *server, img *image.Image) (load
 
 // load loads an image into containerd's store, and waits until its CRI server has noticed the image
 // and offers it to pods.
-func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (loaded, error) {
+func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (storedImage, error) {
 	name, err := e.run.NameOf(img)
 	if err != nil {
-		return loaded{}, err
+		return storedImage{}, err
 	}
 	if _, err := e.send(ctx, s, img, name); err != nil {
-		return loaded{}, e.failed(ctx, "load image "+img.Ref(), err)
+		return storedImage{}, e.failed(ctx, "load image "+img.Ref(), err)
 	}
-	found, err := e.appears(ctx, s, name)
+	found, err := e.awaitImage(ctx, s, name)
 	if err != nil {
-		return loaded{}, err
+		return storedImage{}, err
 	}
 	if digestOf(found) != img.Digest() {
-		return loaded{}, fmt.Errorf("%s: image %s: the server stored it as %s, not as %s", e.cfg.Name, img.Ref(),
+		return storedImage{}, fmt.Errorf("%s: image %s: the server stored it as %s, not as %s", e.cfg.Name, img.Ref(),
 			digestOf(found), img.Digest())
 	}
 	return loadedAs(name, found), nil
 }
 
-// appears waits until the server has an image with this name.
-func (e *Engine) appears(ctx context.Context, s *server, name string) (*cri.Image, error) {
+// awaitImage waits until the server has an image with this name.
+func (e *Engine) awaitImage(ctx context.Context, s *server, name string) (*cri.Image, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("it was loaded, but the server does not offer it to pods"))
 	defer cancel()
 	for {
@@ -116,14 +116,14 @@ func (e *Engine) appears(ctx context.Context, s *server, name string) (*cri.Imag
 // image returns what the server knows about an image; nil if it does not have it.
 func (s *server) image(ctx context.Context, name string) (*cri.Image, error) {
 	answer, err := s.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: name}})
-	if gone(err) {
+	if isNotFound(err) {
 		return nil, nil
 	}
 	return answer.GetImage(), err
 }
 
-func loadedAs(name string, found *cri.Image) loaded {
-	return loaded{name: name, digest: digestOf(found), refs: slices.Concat([]string{found.Id, digestOf(found)}, found.RepoDigests)}
+func loadedAs(name string, found *cri.Image) storedImage {
+	return storedImage{name: name, digest: digestOf(found), refs: slices.Concat([]string{found.Id, digestOf(found)}, found.RepoDigests)}
 }
 
 // digestOf is the digest of an image's configuration. Some servers omit the algorithm.

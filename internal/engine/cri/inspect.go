@@ -35,7 +35,7 @@ func verboseIn(info map[string]string) (verbose, error) {
 }
 
 // state asks for the state of the container.
-func (c *running) state(ctx context.Context) (*cri.ContainerStatus, verbose, error) {
+func (c *container) state(ctx context.Context) (*cri.ContainerStatus, verbose, error) {
 	answer, err := c.pod.server.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: c.id, Verbose: true})
 	if err != nil {
 		return nil, verbose{}, c.failed(ctx, "inspect", err)
@@ -53,7 +53,7 @@ func (c *running) state(ctx context.Context) (*cri.ContainerStatus, verbose, err
 // Inspect reads the configuration that the server gives to the OCI runtime. The network comes from
 // the kernel, since the pod runs before its container does, and so do the limits of a running
 // container. If the image is not the one that was resolved, the error is bench.ErrMismatch.
-func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	state, info, err := c.state(ctx)
 	if err != nil {
 		return bench.Applied{}, err
@@ -89,11 +89,11 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 
 // dataOn returns what bench.DataDir lies on, see readback.Data: according to the kernel if the
 // container runs and is visible from here, otherwise according to the configuration.
-func (c *running) dataOn(info verbose) (string, error) {
+func (c *container) dataOn(info verbose) (string, error) {
 	if c.pod.spec.Storage == "" {
 		return "", nil
 	}
-	if inGroupOf(info.Pid, c.id) {
+	if inCgroupNamed(info.Pid, c.id) {
 		return readback.Data(info.Pid, "bind", c.data.At())
 	}
 	i := slices.IndexFunc(info.RuntimeSpec.Mounts, func(m specs.Mount) bool { return m.Destination == bench.DataDir })
@@ -101,9 +101,9 @@ func (c *running) dataOn(info verbose) (string, error) {
 	case i < 0:
 		return "layer", nil
 	case info.RuntimeSpec.Mounts[i].Source != c.data.At():
-		return readback.DataSaid("other", info.RuntimeSpec.Mounts[i].Source), nil
+		return readback.DataByEngine("other", info.RuntimeSpec.Mounts[i].Source), nil
 	default:
-		return readback.DataSaid("bind", c.data.At()), nil
+		return readback.DataByEngine("bind", c.data.At()), nil
 	}
 }
 
@@ -130,7 +130,7 @@ func (p *pod) inspect(ctx context.Context) (handler, network string, err error) 
 // network is the pod's network as a Spec names it. If its process is not visible from here, it is
 // what the server says.
 func (p *pod) network(ctx context.Context, pid int, word cri.NamespaceMode) (string, error) {
-	if !inGroupOf(pid, p.id) {
+	if !inCgroupNamed(pid, p.id) {
 		if word == cri.NamespaceMode_NODE {
 			return "host", nil
 		}

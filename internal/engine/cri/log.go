@@ -13,9 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
-// A tail copies the output of a container from the log that the server writes,
+// A logFollower copies the output of a container from the log that the server writes,
 // while it is written.
-type tail struct {
+type logFollower struct {
 	file  *os.File
 	watch *os.File // inotify: the file has grown, or its writer has closed it
 
@@ -25,7 +25,7 @@ type tail struct {
 
 // follow begins to copy a log, and creates the file if it does not exist yet. The server appends
 // what the container prints, and closes the file after the last line. A nil writer discards.
-func follow(name string, stdout, stderr io.Writer) (*tail, error) {
+func follow(name string, stdout, stderr io.Writer) (*logFollower, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func follow(name string, stdout, stderr io.Writer) (*tail, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	t := &tail{file: f, watch: watch, ended: make(chan struct{})}
+	t := &logFollower{file: f, watch: watch, ended: make(chan struct{})}
 	go func() {
 		defer close(t.ended)
 		t.err = t.run(&demultiplexer{stdout: &stdstream.Sink{To: stdout}, stderr: &stdstream.Sink{To: stderr}})
@@ -55,7 +55,7 @@ func watchFile(name string) (*os.File, error) {
 }
 
 // run copies until the log is closed, or close ends it.
-func (t *tail) run(to *demultiplexer) error {
+func (t *logFollower) run(to *demultiplexer) error {
 	text, events := make([]byte, 64<<10), make([]byte, 4<<10)
 	for complete := false; ; {
 		err := t.copy(to, text)
@@ -77,7 +77,7 @@ func (t *tail) run(to *demultiplexer) error {
 }
 
 // copy copies what the log holds now.
-func (t *tail) copy(to *demultiplexer, text []byte) error {
+func (t *logFollower) copy(to *demultiplexer, text []byte) error {
 	for {
 		n, err := t.file.Read(text)
 		if errors.Is(err, io.EOF) {
@@ -105,7 +105,7 @@ func closedIn(events []byte) bool {
 }
 
 // close ends the copying, and returns when no writer is called any more.
-func (t *tail) close() {
+func (t *logFollower) close() {
 	_ = t.watch.Close() // both files are only read
 	_ = t.file.Close()
 	<-t.ended
@@ -126,17 +126,17 @@ const maxHeader = 128
 type demultiplexer struct {
 	stdout, stderr io.Writer
 
-	header [maxHeader]byte
-	n      int       // bytes of the header so far
-	spaces int       // spaces among these bytes
-	text   io.Writer // where the rest of the line goes; nil in a header
-	whole  bool      // the newline belongs to the text
+	header    [maxHeader]byte
+	n         int       // bytes of the header so far
+	spaces    int       // spaces among these bytes
+	text      io.Writer // where the rest of the line goes; nil in a header
+	endOfLine bool      // the newline belongs to the text
 }
 
 func (d *demultiplexer) Write(p []byte) (int, error) {
 	size := len(p)
 	for len(p) > 0 {
-		used, err := d.some(p)
+		used, err := d.readPart(p)
 		if err != nil {
 			return size - len(p), err
 		}
@@ -145,8 +145,8 @@ func (d *demultiplexer) Write(p []byte) (int, error) {
 	return size, nil
 }
 
-// some consumes the rest of a header, or the rest of a line.
-func (d *demultiplexer) some(p []byte) (int, error) {
+// readPart consumes the rest of a header, or the rest of a line.
+func (d *demultiplexer) readPart(p []byte) (int, error) {
 	if d.text == nil {
 		return d.begin(p)
 	}
@@ -155,7 +155,7 @@ func (d *demultiplexer) some(p []byte) (int, error) {
 		return d.text.Write(p)
 	}
 	used := len(text) + 1
-	if d.whole {
+	if d.endOfLine {
 		text = p[:used]
 	}
 	_, err := d.text.Write(text)
@@ -189,7 +189,7 @@ func (d *demultiplexer) open() error {
 	if stream == nil || string(tag) != "F" && string(tag) != "P" {
 		return fmt.Errorf("a line begins with %q: %w", d.header[:d.n], errFormat)
 	}
-	d.text, d.whole, d.n, d.spaces = stream, string(tag) == "F", 0, 0
+	d.text, d.endOfLine, d.n, d.spaces = stream, string(tag) == "F", 0, 0
 	return nil
 }
 

@@ -16,7 +16,7 @@ const probeLimit = 10 * time.Second
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}

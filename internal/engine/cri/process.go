@@ -14,7 +14,7 @@ import (
 
 // Daemons returns the process that listens at the server's socket.
 func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (e *Engine) daemon(ctx context.Context, s *server) (int, error) {
 // Pid is the process that the server names, if the kernel has that process in a cgroup with the
 // container's name.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return 0, err
 	}
@@ -52,16 +52,16 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	if info.Pid == 0 {
 		return 0, own.failed(ctx, "find the process", errors.New("the container has none"))
 	}
-	if !inGroupOf(info.Pid, own.id) {
+	if !inCgroupNamed(info.Pid, own.id) {
 		return 0, own.failed(ctx, "find the process", fmt.Errorf("%w: process %d does not belong to the container on "+
 			"this side of the PID namespace", bench.ErrUnsupported, info.Pid))
 	}
 	return info.Pid, nil
 }
 
-// inGroupOf reports whether a process is in a cgroup that is named after a pod or container. Then
+// inCgroupNamed reports whether a process is in a cgroup that is named after a pod or container. Then
 // the server and tare see processes under the same numbers.
-func inGroupOf(pid int, id string) bool {
+func inCgroupNamed(pid int, id string) bool {
 	h, err := cgroup.Detect("/")
 	return err == nil && readback.InGroupOf(h, pid, id)
 }
@@ -74,7 +74,7 @@ func (e *Engine) checkPrivileged(ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
-	if lacks, err := readback.Withheld(pid); err == nil && lacks != 0 {
+	if lacks, err := readback.Unavailable(pid); err == nil && lacks != 0 {
 		return fmt.Errorf("%w: %s: privileged: the server itself lacks %v: run it with all capabilities",
 			bench.ErrUnsupported, e.cfg.Name, lacks)
 	}

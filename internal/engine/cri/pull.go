@@ -15,7 +15,7 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (e *Engine) Evict(ctx context.Context, spec bench.Spec) error {
 	if err := bench.CheckPull(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (e *Engine) evict(ctx context.Context, s *server, ref string) error {
 	if err == nil && found != nil {
 		_, err = s.images.RemoveImage(ctx, &cri.RemoveImageRequest{Image: &cri.ImageSpec{Image: found.Id}})
 	}
-	if err == nil || gone(err) {
+	if err == nil || isNotFound(err) {
 		return nil
 	}
 	return e.failed(ctx, "remove image "+ref, err)
 }
 
-// leftImages lists the images that dead runs have pulled.
-func (e *Engine) leftImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
+// leftoverImages lists the images that dead runs have pulled.
+func (e *Engine) leftoverImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
 	answer, err := s.images.ListImages(ctx, &cri.ListImagesRequest{})
 	if err != nil {
 		return e.failed(ctx, "list images", err)

@@ -14,9 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// grace is how long tare still waits for a call that makes something after its context has ended.
+// createGrace is how long tare still waits for a call that makes something after its context has ended.
 // It then removes what the server may have made.
-const grace = 3 * time.Second
+const createGrace = 3 * time.Second
 
 // labelName is a label by which tare finds the object of a call whose answer never came.
 const labelName = "tare.name"
@@ -28,18 +28,18 @@ type pod struct {
 	id     string
 	name   string
 	spec   bench.Spec
-	image  loaded
+	image  storedImage
 	config *cri.PodSandboxConfig
 
 	number atomic.Int64 // of the last container
 
 	mu         sync.Mutex
-	containers []*running
+	containers []*container
 }
 
 // pod runs a sandbox.
 func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
-	s, err := e.ask(ctx)
+	s, err := e.status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
 	if p.config.PortMappings, err = portsOf(spec); err != nil {
 		return nil, e.failed(ctx, "choose a port of the host", err)
 	}
-	longer, stop := outlast(ctx)
+	longer, stop := withGrace(ctx)
 	defer stop()
 	if ctx.Err() != nil {
 		return nil, e.failed(ctx, "run sandbox "+p.name, ctx.Err())
@@ -65,30 +65,30 @@ func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
 	if err == nil && ctx.Err() == nil && p.id != "" {
 		return p, nil
 	}
-	return nil, errors.Join(e.failed(ctx, "run sandbox "+p.name, missing(err)), p.abandon(ctx))
+	return nil, errors.Join(e.failed(ctx, "run sandbox "+p.name, orMissing(err)), p.removeByName(ctx))
 }
 
-// outlast returns a context that ends when ctx has ended for the time grace. The server may still
+// withGrace returns a context that ends when ctx has ended for the time grace. The server may still
 // make the object of a call that is cut off, so the call goes on for a while, to learn what must be
 // removed.
-func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
-// missing returns err or, if it is nil, an error that says that the answer has no ID.
-func missing(err error) error {
+// orMissing returns err or, if it is nil, an error that says that the answer has no ID.
+func orMissing(err error) error {
 	if err == nil {
 		return errors.New("the server's answer has no ID")
 	}
 	return err
 }
 
-// abandon removes every sandbox with the pod's name, after a call that failed or was answered too
+// removeByName removes every sandbox with the pod's name, after a call that failed or was answered too
 // late.
-func (p *pod) abandon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+func (p *pod) removeByName(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 	defer cancel()
 	found, err := p.server.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
 		Filter: &cri.PodSandboxFilter{LabelSelector: map[string]string{labelName: p.name}},
@@ -115,12 +115,12 @@ func (p *pod) Create(ctx context.Context) (bench.Container, error) {
 	return c, nil
 }
 
-func (p *pod) create(ctx context.Context) (*running, error) {
-	c := &running{pod: p, engine: p.engine, name: p.name + "-" + strconv.FormatInt(p.number.Add(1), 10)}
+func (p *pod) create(ctx context.Context) (*container, error) {
+	c := &container{pod: p, engine: p.engine, name: p.name + "-" + strconv.FormatInt(p.number.Add(1), 10)}
 	if ctx.Err() != nil {
 		return nil, p.engine.failed(ctx, "create "+c.name, ctx.Err())
 	}
-	longer, stop := outlast(ctx)
+	longer, stop := withGrace(ctx)
 	defer stop()
 	if p.spec.Security.Seccomp == bench.SeccompDocker {
 		if err := seccomp.Write(p.engine.profile()); err != nil {
@@ -141,13 +141,13 @@ func (p *pod) create(ctx context.Context) (*running, error) {
 		p.containers = append(p.containers, c)
 		return c, nil
 	}
-	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, missing(err)), c.abandon(ctx), c.data.Remove())
+	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, orMissing(err)), c.removeByName(ctx), c.data.Remove())
 }
 
 // Stop ends the processes in the sandbox and releases its network.
 func (p *pod) Stop(ctx context.Context) error {
 	_, err := p.server.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: p.id})
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return p.engine.failed(ctx, "stop sandbox "+p.id, err)
 	}
 	return nil
@@ -171,7 +171,7 @@ func (p *pod) Remove(ctx context.Context) error {
 // removePod removes a sandbox. It is not an error if there is none.
 func (e *Engine) removePod(ctx context.Context, s *server, id string) error {
 	_, err := s.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id})
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return e.failed(ctx, "remove sandbox "+id, err)
 	}
 	return nil

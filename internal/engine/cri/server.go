@@ -41,17 +41,17 @@ type server struct {
 	conn   *grpc.ClientConn
 	socket string
 
-	version  *cri.VersionResponse
-	config   configuration
-	lacks    atomic.Pointer[string] // the pause image that it could not fetch
-	handlers []string               // its runtimes; nil if it does not tell
-	network  string                 // CNI plugin of a pod's network, such as "bridge"; empty if unknown or none
-	portmap  bool                   // that network can publish ports on the host
-	cgroups  string                 // "cgroupfs" or "systemd"
+	version           *cri.VersionResponse
+	config            configuration
+	missingPauseImage atomic.Pointer[string] // the pause image that it could not fetch
+	handlers          []string               // its runtimes; nil if it does not tell
+	network           string                 // CNI plugin of a pod's network, such as "bridge"; empty if unknown or none
+	portmap           bool                   // that network can publish ports on the host
+	cgroups           string                 // "cgroupfs" or "systemd"
 }
 
-// ask connects to the server and returns what it says about itself. It asks once.
-func (e *Engine) ask(ctx context.Context) (*server, error) {
+// status connects to the server and returns what it says about itself. It asks once.
+func (e *Engine) status(ctx context.Context) (*server, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.server != nil {
@@ -157,7 +157,7 @@ func (e *Engine) describe(ctx context.Context, s *server) error {
 			return e.failed(ctx, "status", fmt.Errorf("the server is not ready: %.300q", c.Message))
 		}
 	}
-	s.learn(answer)
+	s.parseStatus(answer)
 	if s.version.RuntimeName == "containerd" {
 		s.store, err = containerd.NewWithConn(s.conn)
 	}
@@ -212,9 +212,9 @@ type cniConfiguration struct {
 	}
 }
 
-// learn reads the server's configuration from its answer. Fields that are missing or have another
+// parseStatus reads the server's configuration from its answer. Fields that are missing or have another
 // form stay empty.
-func (s *server) learn(answer *cri.StatusResponse) {
+func (s *server) parseStatus(answer *cri.StatusResponse) {
 	var config configuration
 	if json.Unmarshal([]byte(answer.Info["config"]), &config) == nil {
 		s.config = config

@@ -38,7 +38,7 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	if found != nil {
 		return nil
 	}
-	if shared, err := e.shared(ctx, s); err != nil || shared && e.cfg.PauseImage == "" {
+	if shared, err := e.hasForeignPods(ctx, s); err != nil || shared && e.cfg.PauseImage == "" {
 		return err // another pod could start with tare's image: let the server fetch its own
 	}
 	img, err := e.cfg.Images.Resolve(ctx, image.Agent)
@@ -48,15 +48,15 @@ func (e *Engine) pause(ctx context.Context, s *server) error {
 	if img, err = img.WithArgv(agent.Path, "hold"); err != nil {
 		return err
 	}
-	if err := e.christen(ctx, s, img, name); err != nil {
+	if err := e.loadNamed(ctx, s, img, name); err != nil {
 		return e.failed(ctx, "load image "+name, err)
 	}
-	_, err = e.appears(ctx, s, name)
+	_, err = e.awaitImage(ctx, s, name)
 	return err
 }
 
-// shared reports whether the server has pods that do not belong to a run of tare.
-func (e *Engine) shared(ctx context.Context, s *server) (bool, error) {
+// hasForeignPods reports whether the server has pods that do not belong to a run of tare.
+func (e *Engine) hasForeignPods(ctx context.Context, s *server) (bool, error) {
 	pods, err := s.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
 		return false, e.failed(ctx, "list pods", err)
@@ -69,31 +69,31 @@ func (e *Engine) pauseName(s *server) string {
 	if e.cfg.PauseImage != "" {
 		return e.cfg.PauseImage
 	}
-	if name := s.lacks.Load(); name != nil {
+	if name := s.missingPauseImage.Load(); name != nil {
 		return *name
 	}
 	return s.config.SandboxImage
 }
 
-// lacking matches containerd's error that it cannot fetch the pause image, plain and quoted.
+// pauseFetchError matches containerd's error that it cannot fetch the pause image, plain and quoted.
 // Containerd 2 tells the image's name nowhere else.
-var lacking = regexp.MustCompile(`failed to (?:get sandbox|pull) image \\?"([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})\\?"`)
+var pauseFetchError = regexp.MustCompile(`failed to (?:get sandbox|pull) image \\?"([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})\\?"`)
 
-// pauseIn is the name of the missing pause image in an error; empty if err is about something else.
-func pauseIn(err error) string {
+// pauseImageFrom is the name of the missing pause image in an error; empty if err is about something else.
+func pauseImageFrom(err error) string {
 	if err == nil {
 		return ""
 	}
-	found := lacking.FindStringSubmatch(err.Error())
+	found := pauseFetchError.FindStringSubmatch(err.Error())
 	if found == nil {
 		return ""
 	}
 	return found[1]
 }
 
-// christen loads an image and gives it a name that is not tare's, unless an image with that name
+// loadNamed loads an image and gives it a name that is not tare's, unless an image with that name
 // exists by now.
-func (e *Engine) christen(ctx context.Context, s *server, img *image.Image, name string) error {
+func (e *Engine) loadNamed(ctx context.Context, s *server, img *image.Image, name string) error {
 	made, err := e.send(ctx, s, img, e.run.ImageName("pause"))
 	if err != nil {
 		return err

@@ -19,30 +19,30 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
-// A Keeper makes the directories of one engine in one run. Its methods may be
+// A Manager makes the directories of one engine in one run. Its methods may be
 // called concurrently.
-type Keeper struct {
-	run, engine string
-	records     string // the directory with a record for each
-	plain       bool   // plain processes keep their data there
+type Manager struct {
+	run, engine  string
+	records      string // the directory with a record for each
+	plainProcess bool   // plainProcess processes keep their data there
 
-	mu     sync.Mutex
-	number int    // of the last directory
-	staged []*Dir // made, not taken yet
+	mu       sync.Mutex
+	number   int    // of the last directory
+	prepared []*Dir // made, not taken yet
 }
 
 // New returns the keeper of an engine in a run. dir is the run's own directory; its last element is
 // the run's ID. New touches nothing.
-func New(run, engine, dir string) *Keeper {
-	return &Keeper{run: run, engine: engine, records: recordsIn(dir, engine)}
+func New(run, engine, dir string) *Manager {
+	return &Manager{run: run, engine: engine, records: recordsIn(dir, engine)}
 }
 
 // NewPlain is New for plain processes. They use the host's paths, and often run as a user of their
 // own, so every user may pass to their directories. Files that root made in a container stay closed
 // to other users.
-func NewPlain(run, engine, dir string) *Keeper {
+func NewPlain(run, engine, dir string) *Manager {
 	k := New(run, engine, dir)
-	k.plain = true
+	k.plainProcess = true
 	return k
 }
 
@@ -82,7 +82,7 @@ func (d *Dir) Fits(spec bench.Spec) bool {
 
 // Reserve chooses the directory for a container of spec, but makes nothing. Each call chooses a new
 // one, unless spec has a data name.
-func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
+func (k *Manager) Reserve(spec bench.Spec) (*Dir, error) {
 	if spec.Data != "" && !filepath.IsAbs(spec.Data) {
 		return nil, fmt.Errorf("%w: data %q: use an absolute path", bench.ErrUnsupported, spec.Data)
 	}
@@ -106,7 +106,7 @@ func (k *Keeper) Reserve(spec bench.Spec) (*Dir, error) {
 }
 
 // at is the directory whose record has this name.
-func (k *Keeper) at(spec bench.Spec, name string) *Dir {
+func (k *Manager) at(spec bench.Spec, name string) *Dir {
 	d := &Dir{parent: spec.Data, record: filepath.Join(k.records, name)}
 	d.Path = d.record
 	if spec.Data != "" {
@@ -117,11 +117,11 @@ func (k *Keeper) at(spec bench.Spec, name string) *Dir {
 
 // Make makes a directory that was reserved. It is empty, and every user may write to it. A named
 // directory is made only once.
-func (k *Keeper) Make(d *Dir) error {
+func (k *Manager) Make(d *Dir) error {
 	if d.name != "" {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		there, err := d.there()
+		there, err := d.exists()
 		if there || err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (k *Keeper) Make(d *Dir) error {
 	if err := os.MkdirAll(k.records, 0o700); err != nil {
 		return err
 	}
-	if k.plain { // independent of the umask; others may pass but not list
+	if k.plainProcess { // independent of the umask; others may pass but not list
 		if err := os.Chmod(k.records, 0o711); err != nil {
 			return err
 		}
@@ -147,12 +147,12 @@ func (k *Keeper) Make(d *Dir) error {
 	return nil
 }
 
-// Admit lets the root of a user namespace pass to the directories inside the run's own, because
-// some runtimes look them up as that root. See userns.Admit.
-func (k *Keeper) Admit() error { return userns.Admit(k.records) }
+// AllowUserNS lets the root of a user namespace pass to the directories inside the run's own, because
+// some runtimes look them up as that root. See userns.AllowTraverse.
+func (k *Manager) AllowUserNS() error { return userns.AllowTraverse(k.records) }
 
-// there reports whether the directory was already made in the same place.
-func (d *Dir) there() (bool, error) {
+// exists reports whether the directory was already made in the same place.
+func (d *Dir) exists() (bool, error) {
 	at, err := filepath.EvalSymlinks(d.record)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -178,9 +178,9 @@ func makeOpen(path string) error {
 	return nil
 }
 
-// Stage makes a directory ahead of the container that will use it. It makes none if spec needs none
+// Prepare makes a directory ahead of the container that will use it. It makes none if spec needs none
 // or if a staged directory fits.
-func (k *Keeper) Stage(spec bench.Spec) error {
+func (k *Manager) Prepare(spec bench.Spec) error {
 	if spec.Storage != "bind" {
 		return nil
 	}
@@ -190,18 +190,18 @@ func (k *Keeper) Stage(spec bench.Spec) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.staged = append(k.staged, d)
+	k.prepared = append(k.prepared, d)
 	return nil
 }
 
 // Take returns a directory for a container of spec, if possible a staged one. It is nil unless the
 // Storage is "bind".
-func (k *Keeper) Take(spec bench.Spec) (*Dir, error) {
+func (k *Manager) Take(spec bench.Spec) (*Dir, error) {
 	if spec.Storage != "bind" {
 		return nil, nil
 	}
 	if spec.DataName == "" {
-		if d := k.waiting(spec.Data); d != nil {
+		if d := k.takePrepared(spec.Data); d != nil {
 			return d, nil
 		}
 	}
@@ -212,13 +212,13 @@ func (k *Keeper) Take(spec bench.Spec) (*Dir, error) {
 	return d, k.Make(d)
 }
 
-// waiting removes a staged directory below parent from the list, and returns it.
-func (k *Keeper) waiting(parent string) *Dir {
+// takePrepared removes a staged directory below parent from the list, and returns it.
+func (k *Manager) takePrepared(parent string) *Dir {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i, d := range k.staged {
+	for i, d := range k.prepared {
 		if d.parent == parent {
-			k.staged = append(k.staged[:i], k.staged[i+1:]...)
+			k.prepared = append(k.prepared[:i], k.prepared[i+1:]...)
 			return d
 		}
 	}

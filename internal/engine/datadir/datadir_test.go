@@ -20,7 +20,7 @@ import (
 const run = "run-1"
 
 // keeper returns the keeper of an engine in a run, and the run's directory.
-func keeper(t *testing.T) (*datadir.Keeper, string) {
+func keeper(t *testing.T) (*datadir.Manager, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), run)
 	if err := os.Mkdir(dir, 0o711); err != nil {
@@ -30,7 +30,7 @@ func keeper(t *testing.T) (*datadir.Keeper, string) {
 }
 
 // take takes a directory and writes into it.
-func take(t *testing.T, k *datadir.Keeper, data string) *datadir.Dir {
+func take(t *testing.T, k *datadir.Manager, data string) *datadir.Dir {
 	t.Helper()
 	d, err := k.Take(bench.Spec{Storage: "bind", Data: data})
 	if err != nil {
@@ -83,7 +83,7 @@ func TestNoDirectory(t *testing.T) {
 	for _, storage := range []string{"", "layer", "volume", "tmpfs"} {
 		spec := bench.Spec{Storage: storage}
 		d, err := k.Take(spec)
-		if err := errors.Join(err, k.Stage(spec), d.Remove()); d.At() != "" || err != nil {
+		if err := errors.Join(err, k.Prepare(spec), d.Remove()); d.At() != "" || err != nil {
 			t.Errorf("%q: %v, %v", storage, d, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestStage(t *testing.T) {
 	elsewhere := t.TempDir()
 	there := bench.Spec{Storage: "bind", Data: elsewhere}
 	for range 3 {
-		if err := k.Stage(there); err != nil {
+		if err := k.Prepare(there); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestStage(t *testing.T) {
 	if filepath.Base(first.Path) != staged[0].Name() || second.Path == first.Path || filepath.Dir(here.Path) == elsewhere {
 		t.Errorf("staged %s; taken here %s, there %s and %s", staged[0].Name(), here.Path, first.Path, second.Path)
 	}
-	if err := errors.Join(k.Stage(there), k.Close()); err != nil {
+	if err := errors.Join(k.Prepare(there), k.Close()); err != nil {
 		t.Error(err)
 	}
 	empty(t, dir, elsewhere)
@@ -200,7 +200,7 @@ func TestLeftovers(t *testing.T) {
 	if diff := cmp.Diff(want, left); err != nil || diff != "" {
 		t.Fatalf("Leftovers: %v (-want +got):\n%s", err, diff)
 	}
-	for name, k := range map[string]*datadir.Keeper{"another engine": datadir.New("clean", "runc-2", filepath.Join(runs, "clean")), "a place without runs": datadir.New("clean", "runc", "/no/such/clean")} {
+	for name, k := range map[string]*datadir.Manager{"another engine": datadir.New("clean", "runc-2", filepath.Join(runs, "clean")), "a place without runs": datadir.New("clean", "runc", "/no/such/clean")} {
 		if left, err := k.Leftovers(isDead); err != nil || len(left) > 0 {
 			t.Errorf("Leftovers of %s: %v, %v", name, left, err)
 		}
@@ -334,7 +334,7 @@ func TestNamed(t *testing.T) {
 	elsewhere := t.TempDir()
 	for _, data := range []string{"", elsewhere} {
 		spec := bench.Spec{Storage: "bind", Data: data, DataName: map[string]string{"": "here-1", elsewhere: "there"}[data]}
-		if err := k.Stage(spec); err != nil {
+		if err := k.Prepare(spec); err != nil {
 			t.Fatal(err)
 		}
 		first, err := k.Take(spec)

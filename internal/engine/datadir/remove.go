@@ -25,7 +25,7 @@ func (d *Dir) Remove() error {
 }
 
 // RemoveNamed removes the directory that spec names, if it exists.
-func (k *Keeper) RemoveNamed(spec bench.Spec) error {
+func (k *Manager) RemoveNamed(spec bench.Spec) error {
 	if err := Check(spec); err != nil || spec.DataName == "" || spec.Storage != "bind" {
 		return err
 	}
@@ -72,11 +72,11 @@ func removeFile(name string) error {
 }
 
 // Close removes this engine's directories in this run. Their containers must have been removed.
-func (k *Keeper) Close() error {
+func (k *Manager) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.staged = nil
-	all, err := recorded(k.records, k.run, k.engine)
+	k.prepared = nil
+	all, err := fromRecords(k.records, k.run, k.engine)
 	for _, d := range all {
 		err = errors.Join(err, d.Remove())
 	}
@@ -86,8 +86,8 @@ func (k *Keeper) Close() error {
 	return removeFile(k.records)
 }
 
-// recorded lists the directories of an engine in a run by their records. It ignores other files.
-func recorded(records, run, engine string) ([]*Dir, error) {
+// fromRecords lists the directories of an engine in a run by their records. It ignores other files.
+func fromRecords(records, run, engine string) ([]*Dir, error) {
 	entries, err := os.ReadDir(records)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -116,7 +116,7 @@ const Kind = "data"
 
 // Leftovers lists the directories that dead runs left with an engine of this name. A leftover's ID
 // is its path. It looks beside this run's directory, where those of all runs are.
-func (k *Keeper) Leftovers(dead func(run string) bool) ([]bench.Leftover, error) {
+func (k *Manager) Leftovers(dead func(run string) bool) ([]bench.Leftover, error) {
 	entries, err := os.ReadDir(k.runs())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -127,7 +127,7 @@ func (k *Keeper) Leftovers(dead func(run string) bool) ([]bench.Leftover, error)
 		if !e.IsDir() || bench.ValidRunID(run) != nil || !dead(run) {
 			continue
 		}
-		all, runErr := recorded(k.recordsOf(run), run, k.engine)
+		all, runErr := fromRecords(k.recordsOf(run), run, k.engine)
 		err = errors.Join(err, runErr)
 		for _, d := range all {
 			left = append(left, bench.Leftover{Run: run, Engine: k.engine, Kind: Kind, ID: d.Path})
@@ -138,7 +138,7 @@ func (k *Keeper) Leftovers(dead func(run string) bool) ([]bench.Leftover, error)
 
 // RemoveLeftover removes a directory that Leftovers listed. It is not an error if it no longer
 // exists.
-func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
+func (k *Manager) RemoveLeftover(l bench.Leftover) error {
 	if err := bench.ValidRunID(l.Run); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
 		return fmt.Errorf("%s: not a data directory of this engine: %s %q", k.engine, l.Kind, l.ID)
 	}
 	records := k.recordsOf(l.Run)
-	all, err := recorded(records, l.Run, k.engine)
+	all, err := fromRecords(records, l.Run, k.engine)
 	for _, d := range all {
 		if d.Path == l.ID {
 			err = errors.Join(err, d.Remove())
@@ -158,8 +158,8 @@ func (k *Keeper) RemoveLeftover(l bench.Leftover) error {
 	return err
 }
 
-func (k *Keeper) runs() string { return filepath.Dir(filepath.Dir(k.records)) }
+func (k *Manager) runs() string { return filepath.Dir(filepath.Dir(k.records)) }
 
-func (k *Keeper) recordsOf(run string) string {
+func (k *Manager) recordsOf(run string) string {
 	return recordsIn(filepath.Join(k.runs(), run), k.engine)
 }

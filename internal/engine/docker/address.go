@@ -20,7 +20,7 @@ import (
 // Address asks the engine, which assigns a container's address and host ports when it starts the
 // container.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -35,7 +35,7 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 		return netip.AddrPort{}, own.failed("inspect", errors.New("the engine's answer lacks NetworkSettings"))
 	}
 	address, err := addressIn(answer.Container.NetworkSettings, own.spec.Reach, p)
-	if err != nil && ended(answer.Container.State) {
+	if err != nil && hasExited(answer.Container.State) {
 		err = bench.ErrEnded
 	}
 	if err != nil {
@@ -44,8 +44,8 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 	return address, nil
 }
 
-// ended reports whether the process of a container has run and ended.
-func ended(s *container.State) bool {
+// hasExited reports whether the process of a container has run and ended.
+func hasExited(s *container.State) bool {
 	return s != nil && (s.Status == container.StateExited || s.Status == container.StateDead)
 }
 
@@ -69,11 +69,11 @@ func addressIn(s *container.NetworkSettings, reach string, p bench.Port) (netip.
 
 // Path reads the path to the port from the kernel, if the engine runs on the same one.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return netpath.Of(ctx, e, c, p, own.spec.Reach)
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }
 
 // checkReach refuses ways to reach the containers that do not work from this host, and a network

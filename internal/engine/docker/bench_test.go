@@ -14,16 +14,16 @@ import (
 // BenchmarkOverhead compares create, start, wait and remove through the driver
 // with a bare loop over the same API calls, with the body that the driver sends.
 func BenchmarkOverhead(b *testing.B) {
-	site := enginetest.NewSite(b, imagetest.Library(b))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(b, imagetest.Library(b))
+	e := docker.New(docker.Config{Name: "docker", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	enginetest.Use(b, e)
-	bare := apitest.Bare{
+	bare := apitest.BareLoop{
 		Socket: "/var/run/docker.sock",
 		Root:   "/v1.41",
-		Create: `{"Image":"tare.local/` + site.Run + `/docker/agent:latest","Entrypoint":["` + agent.Path + `"],"Cmd":["exit","0"],` +
-			`"Labels":{"tare.run":"` + site.Run + `"},"HostConfig":{"NetworkMode":"none"}}`,
+		Create: `{"Image":"tare.local/` + env.Run + `/docker/agent:latest","Entrypoint":["` + agent.Path + `"],"Cmd":["exit","0"],` +
+			`"Labels":{"tare.run":"` + env.Run + `"},"HostConfig":{"NetworkMode":"none"}}`,
 		Calls: []string{"POST /containers/ID/start", "POST /containers/ID/wait?condition=not-running", "DELETE /containers/ID?force=1&v=1"},
 	}
 	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
-	enginetest.Overhead(b, enginetest.Driven(e, spec), bare.Loop())
+	enginetest.Overhead(b, enginetest.DriverSide(e, spec), bare.Loop())
 }

@@ -46,7 +46,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err != nil {
 		return nil, e.failed("list images", err)
 	}
-	left := owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
+	left := owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, c := range containers.Items {
 		left.Add(c.Labels[owned.Label], kindContainer, c.ID)
 	}
@@ -92,7 +92,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 // removeOf removes a container that carries the label of the run.
 func (e *Engine) removeOf(ctx context.Context, run, id string) error {
 	answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *Engine) removeOf(ctx context.Context, run, id string) error {
 // removeNetworkOf removes a network that carries the label of the run.
 func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
 	answer, err := e.client.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
 // its container.
 func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
 	answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
-	if gone(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -132,7 +132,7 @@ func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
 	if answer.Volume.Labels[owned.Label] != run {
 		return fmt.Errorf("%s: volume %s is not of run %s", e.cfg.Name, name, run)
 	}
-	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !gone(err) {
+	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
 		return e.failed("remove volume "+name, err)
 	}
 	return nil

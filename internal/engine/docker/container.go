@@ -17,24 +17,24 @@ import (
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
-// running is a container of the engine, from its creation to its removal.
-type running struct {
+// dockerContainer is a container of the engine, from its creation to its removal.
+type dockerContainer struct {
 	engine *Engine
 	id     string
 	image  owned.Loaded
 	spec   bench.Spec
 	data   *datadir.Dir // on the host; nil if the spec needs none
 
-	tried atomic.Bool // Remove was called; the next call cleans up whatever is left
+	removing atomic.Bool // Remove was called; the next call cleans up whatever is left
 
 	output stdstream.Output
 }
 
-func (c *running) ID() string { return c.id }
+func (c *dockerContainer) ID() string { return c.id }
 
 // Attach opens a connection on which the engine sends the container's output, and copies from it
 // until the container has ended. The engine's log driver also keeps the output, as it always does.
-func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
+func (c *dockerContainer) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	answer, err := c.engine.client.ContainerAttach(ctx, c.id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return c.failed("attach", err)
@@ -43,14 +43,14 @@ func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func (c *running) Start(ctx context.Context) error {
+func (c *dockerContainer) Start(ctx context.Context) error {
 	if _, err := c.engine.client.ContainerStart(ctx, c.id, client.ContainerStartOptions{}); err != nil {
 		return c.failed("start", err)
 	}
 	return nil
 }
 
-func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
+func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {
 	answer := c.engine.client.ContainerWait(ctx, c.id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 	var exit bench.Exit
 	select {
@@ -75,7 +75,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 }
 
 // killed asks whether a process that was killed by SIGKILL ran out of memory.
-func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
+func (c *dockerContainer) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
 	answer, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
 	if err != nil {
 		return exit, c.failed("inspect", err)
@@ -86,8 +86,8 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 
 // Remove kills and removes the container with its volumes, with one call. If that fails, the next
 // Remove makes every effort.
-func (c *running) Remove(ctx context.Context) error {
-	if c.tried.Swap(true) {
+func (c *dockerContainer) Remove(ctx context.Context) error {
+	if c.removing.Swap(true) {
 		if err := c.engine.removeContainer(ctx, c.id); err != nil {
 			return err
 		}
@@ -103,13 +103,13 @@ func (c *running) Remove(ctx context.Context) error {
 
 // Gone asks the engine whether a container that it reported as removed still exists.
 func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
 	_, err = e.client.ContainerInspect(ctx, own.id, client.ContainerInspectOptions{})
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return nil
 	case err == nil:
 		err = errors.New("the engine reported the container as removed, but still has it")
@@ -129,16 +129,16 @@ func (e *Engine) deleteContainer(ctx context.Context, id string) error {
 func (e *Engine) removeContainer(ctx context.Context, id string) error {
 	err := e.deleteContainer(ctx, id)
 	if errdefs.IsConflict(err) {
-		err = e.removal(ctx, id)
+		err = e.awaitRemoval(ctx, id)
 	}
-	if err == nil || gone(err) {
+	if err == nil || isNotFound(err) {
 		return nil
 	}
 	return e.failed("remove "+id, bench.Because(ctx, err))
 }
 
-// removal waits until a removal that another client has begun is complete.
-func (e *Engine) removal(ctx context.Context, id string) error {
+// awaitRemoval waits until a removal that another client has begun is complete.
+func (e *Engine) awaitRemoval(ctx context.Context, id string) error {
 	answer := e.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 	select {
 	case r := <-answer.Result:
@@ -151,6 +151,6 @@ func (e *Engine) removal(ctx context.Context, id string) error {
 	}
 }
 
-func (c *running) failed(call string, err error) error {
+func (c *dockerContainer) failed(call string, err error) error {
 	return c.engine.failed(call+" "+c.id[:min(12, len(c.id))], err)
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// grace is how long Create still waits for the engine's answer after its context has ended. Create
+// createGrace is how long Create still waits for the engine's answer after its context has ended. Create
 // then removes the container that the engine may have made.
-const grace = 3 * time.Second
+const createGrace = 3 * time.Second
 
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) error {
@@ -45,7 +45,7 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
-	case spec.Storage == "volume" && spec.Security.ReadOnly && !image.Own(spec.Image):
+	case spec.Storage == "volume" && spec.Security.ReadOnly && !image.IsOwn(spec.Image):
 		return refuse("storage volume with read_only: users of image %q could not write to the volume: use bind or "+
 			"tmpfs", spec.Image)
 	case spec.Runtime != "" && !hasRuntime:
@@ -115,11 +115,11 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	c := &running{engine: e, image: l, spec: spec}
+	c := &dockerContainer{engine: e, image: l, spec: spec}
 	if c.data, err = e.data.Take(spec); err != nil {
 		return nil, e.failed("create", err)
 	}
-	e.holdVolume(spec)
+	e.keepVolume(spec)
 	if err := c.make(ctx, info); err != nil {
 		return nil, errors.Join(err, c.data.Remove())
 	}
@@ -127,7 +127,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 }
 
 // make makes the container. If it fails, it leaves nothing behind.
-func (c *running) make(ctx context.Context, info *system.Info) error {
+func (c *dockerContainer) make(ctx context.Context, info *system.Info) error {
 	options, err := c.options(info, c.engine.prefix+strconv.FormatInt(c.engine.number.Add(1), 10))
 	if err == nil {
 		options.HostConfig.NetworkMode, err = c.engine.modeOf(ctx, c.spec)
@@ -139,7 +139,7 @@ func (c *running) make(ctx context.Context, info *system.Info) error {
 		return err
 	}
 	if err := c.openData(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
 		return errors.Join(err, c.engine.removeContainer(clean, c.id))
 	}
@@ -155,14 +155,14 @@ func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptio
 	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
 	defer stop()
 	made, err := e.client.ContainerCreate(longer, options)
 	if err == nil && ctx.Err() == nil {
 		return made.ID, nil
 	}
 	if ctx.Err() != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
 		err = errors.Join(context.Cause(ctx), e.removeContainer(clean, options.Name))
 	}
@@ -170,7 +170,7 @@ func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptio
 }
 
 // options translates a Spec, except for the network.
-func (c *running) options(info *system.Info, name string) (client.ContainerCreateOptions, error) {
+func (c *dockerContainer) options(info *system.Info, name string) (client.ContainerCreateOptions, error) {
 	spec := c.spec
 	config := &container.Config{
 		Image:      c.image.Name,

@@ -94,8 +94,8 @@ func TestRuntimes(t *testing.T) {
 	crun, err := exec.LookPath("crun")
 	enginetest.Require(t, "crun", err)
 	host := daemon(t, "--add-runtime", "crun="+crun)
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images, Host: host})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: env.Run, Dir: env.Dir, Images: env.Images, Host: host})
 	for _, runtime := range []string{"runc", "crun"} {
 		if err := roundWith(t, e, runtime); err != nil {
 			t.Errorf("%s: %v", runtime, err)
@@ -164,8 +164,8 @@ func TestPathWithoutProxy(t *testing.T) {
 
 // published wants the path to a published port to be that.
 func published(t *testing.T, host string, want []string) {
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images, Host: host})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: env.Run, Dir: env.Dir, Images: env.Images, Host: host})
 	enginetest.Use(t, e)
 	for _, protocol := range []string{"tcp", "udp"} {
 		port := bench.Port{Container: 80, Protocol: protocol}

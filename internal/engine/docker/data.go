@@ -32,8 +32,8 @@ func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 
 // openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
 // tare's own contain the directory already.
-func (c *running) openData(ctx context.Context) error {
-	if image.Own(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
+func (c *dockerContainer) openData(ctx context.Context) error {
+	if image.IsOwn(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
 	}
 	archive, err := datadir.Archive()
@@ -49,7 +49,7 @@ func (c *running) openData(ctx context.Context) error {
 
 // dataOf returns what bench.DataDir lies on according to the engine, and where that is on the host.
 // The kind is "other" for a bind mount of a directory that tare did not ask for.
-func (c *running) dataOf(got container.InspectResponse) (kind, source string) {
+func (c *dockerContainer) dataOf(got container.InspectResponse) (kind, source string) {
 	for _, m := range got.Mounts {
 		if m.Destination != bench.DataDir {
 			continue
@@ -71,8 +71,8 @@ func (e *Engine) volumeOf(spec bench.Spec) string {
 	return "tare-" + e.cfg.Run + "-" + e.cfg.Name + "-" + spec.DataName
 }
 
-// holdVolume notes a volume that outlives its containers, for Close.
-func (e *Engine) holdVolume(spec bench.Spec) {
+// keepVolume notes a volume that outlives its containers, for Close.
+func (e *Engine) keepVolume(spec bench.Spec) {
 	if name := e.volumeOf(spec); name != "" {
 		e.mu.Lock()
 		defer e.mu.Unlock()

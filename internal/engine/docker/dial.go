@@ -12,9 +12,9 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// longest limits what the engine may send after one request, in bytes. Answers have a few KiB; a
+// maxResponse limits what the engine may send after one request, in bytes. Answers have a few KiB; a
 // list of thousands of containers has some MiB.
-const longest = 64 << 20
+const maxResponse = 64 << 20
 
 // connect connects to the engine.
 func (e *Engine) connect(ctx context.Context) (net.Conn, error) {
@@ -35,35 +35,35 @@ func (e *Engine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err != nil || os.Getenv(client.EnvOverrideCertPath) != "" {
 		return conn, err // encrypted requests cannot be told apart here
 	}
-	c := &bounded{Conn: conn}
-	c.left.Store(longest)
+	c := &limitedConn{Conn: conn}
+	c.left.Store(maxResponse)
 	return c, nil
 }
 
-// A bounded connection fails once an answer is too long, so that no engine can
+// A limitedConn connection fails once an answer is too long, so that no engine can
 // fill the memory. The client library decodes answers of any length, and gives
 // its hooks no access to their bodies.
-type bounded struct {
+type limitedConn struct {
 	net.Conn
 	left atomic.Int64 // bytes that may still come before the next request; used by a reader and a writer
 }
 
 // Write notes which answer is requested. Images and container output may have any length, because
 // tare reads them in pieces.
-func (c *bounded) Write(p []byte) (int, error) {
+func (c *limitedConn) Write(p []byte) (int, error) {
 	switch head, _, _ := bytes.Cut(p, []byte("\r\n\r\n")); {
 	case bytes.Contains(head, []byte("/images/get?")), bytes.Contains(head, []byte("\r\nUpgrade: ")):
 		c.left.Store(math.MaxInt64)
 	default:
-		c.left.Store(longest)
+		c.left.Store(maxResponse)
 	}
 	return c.Conn.Write(p)
 }
 
-func (c *bounded) Read(p []byte) (int, error) {
+func (c *limitedConn) Read(p []byte) (int, error) {
 	left := c.left.Load()
 	if left <= 0 {
-		return 0, fmt.Errorf("the engine's answer is longer than %d MiB", longest>>20)
+		return 0, fmt.Errorf("the engine's answer is longer than %d MiB", maxResponse>>20)
 	}
 	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
 	c.left.Add(-int64(n))

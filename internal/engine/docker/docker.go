@@ -41,14 +41,14 @@ type Config struct {
 
 // Engine is a Docker Engine.
 type Engine struct {
-	cfg    Config
-	client *client.Client
-	broken error  // why there is no client
-	prefix string // of the names of containers
+	cfg       Config
+	client    *client.Client
+	clientErr error  // why there is no client
+	prefix    string // of the names of containers
 
 	number    atomic.Int64 // of the last container
 	manifests atomic.Bool  // the engine has containerd's image store, whose image IDs are digests of manifests
-	data      *datadir.Keeper
+	data      *datadir.Manager
 
 	macvlan netdev.Macvlan
 
@@ -72,17 +72,17 @@ func New(cfg Config) *Engine {
 	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare")}
 	host, err := cfg.Host, error(nil)
 	if host == "" {
-		host, err = where()
+		host, err = hostAddress()
 	}
 	if host != "" {
 		options = append(options, client.WithHost(host))
 	}
 	options = append(options, client.WithDialContext(e.dial)) // last, because other options set a dialer of their own
-	if e.client, e.broken = client.New(options...); e.broken == nil && err != nil {
-		e.broken = fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
+	if e.client, e.clientErr = client.New(options...); e.clientErr == nil && err != nil {
+		e.clientErr = fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
-	if e.broken != nil {
-		e.broken = fmt.Errorf("%s: %w", cfg.Name, e.broken)
+	if e.clientErr != nil {
+		e.clientErr = fmt.Errorf("%s: %w", cfg.Name, e.clientErr)
 	}
 	return e
 }
@@ -131,7 +131,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.images.Check(ctx, store{e}, spec.Image); err != nil {
 		return err
 	}
-	if err := e.data.Stage(spec); err != nil {
+	if err := e.data.Prepare(spec); err != nil {
 		return e.failed("prepare", err)
 	}
 	return nil
@@ -139,7 +139,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 
 // Close removes the network that Prepare made and the images that it loaded.
 func (e *Engine) Close(ctx context.Context) error {
-	if e.broken != nil {
+	if e.clientErr != nil {
 		return nil // nothing was made
 	}
 	e.mu.Lock()
@@ -155,8 +155,8 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // failed adds to an error which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
-	return e.images.Run.Failed(call, err)
+	return e.images.Run.CallError(call, err)
 }
 
-// gone reports whether the engine says that there is no such object.
-func gone(err error) bool { return errdefs.IsNotFound(err) }
+// isNotFound reports whether the engine says that there is no such object.
+func isNotFound(err error) bool { return errdefs.IsNotFound(err) }

@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 		unsupported = append(unsupported, enginetest.Privileged)
 	}
 	enginetest.Run(t, enginetest.Options{
-		Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+		Open: func(_ testing.TB, s enginetest.Env) bench.Engine {
 			return docker.New(docker.Config{Name: "docker", Run: s.Run, Dir: s.Dir, Images: s.Images})
 		},
 		Unsupported: unsupported,
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 // root, and so from an engine that was started on it.
 func restricted(t *testing.T) bool {
 	t.Helper()
-	lacks, err := readback.Withheld(readback.Self)
+	lacks, err := readback.Unavailable(readback.Self)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // Exec creates, starts and inspects an exec, each with one call. The end of the output tells that
 // the process has exited; the engine keeps the output open while any process can write to it.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
@@ -31,7 +31,7 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	return exit, err
 }
 
-func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+func (c *dockerContainer) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
 	api := c.engine.client
 	made, err := api.ExecCreate(ctx, c.id, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Cmd: argv})
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 
 // exitOf asks how the process of an exec has ended. It asks again if necessary, because the output
 // can end a moment before the engine notices the exit.
-func (c *running) exitOf(ctx context.Context, id string) (bench.Exit, error) {
+func (c *dockerContainer) exitOf(ctx context.Context, id string) (bench.Exit, error) {
 	for {
 		is, err := c.engine.client.ExecInspect(ctx, id, client.ExecInspectOptions{})
 		if err != nil || !is.Running {
@@ -74,11 +74,11 @@ func (c *running) exitOf(ctx context.Context, id string) (bench.Exit, error) {
 // endExec returns why. If ctx has ended, it kills the process of the exec. The engine has no call
 // for that, so endExec can do it only if the process is visible from here; otherwise the process
 // lives as long as the container.
-func (c *running) endExec(ctx context.Context, id string, why error) error {
+func (c *dockerContainer) endExec(ctx context.Context, id string, why error) error {
 	if ctx.Err() == nil {
 		return why
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 	defer cancel()
 	is, err := c.engine.client.ExecInspect(ctx, id, client.ExecInspectOptions{})
 	if err != nil || !is.Running || is.PID <= 0 || !c.engine.sameProcesses(ctx) {

@@ -23,7 +23,7 @@ import (
 // at returns an engine at host, with the images of a stand-in agent.
 func at(t *testing.T, host string) *docker.Engine {
 	t.Helper()
-	e := docker.New(docker.Config{Name: "docker", Run: "run-1", Dir: t.TempDir(), Images: apitest.StandIn(t), Host: host})
+	e := docker.New(docker.Config{Name: "docker", Run: "run-1", Dir: t.TempDir(), Images: apitest.FakeLibrary(t), Host: host})
 	t.Cleanup(func() { _ = e.Close(context.Background()) }) // the fakes do not know the call
 	return e
 }
@@ -100,7 +100,7 @@ func TestHangs(t *testing.T) {
 	withExec := func(t *testing.T, _ apitest.Answers) (*docker.Engine, *apitest.Server) {
 		return open(t, apitest.Answers{"POST /containers/c1/exec": apitest.Reply(201, `{"Id":"x1"}`), "POST /exec/x1/start": apitest.Stream("")})
 	}
-	apitest.Hangs(t, withExec, map[string]apitest.Use{
+	apitest.Hangs(t, withExec, map[string]apitest.ContainerCall{
 		"probe":         {Call: "GET /version", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Probe(ctx, e) }},
 		"pull":          {Call: "POST /images/create", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Pull(ctx, e) }},
 		"exec: start":   {Call: "POST /exec/x1/start", Do: apitest.Exec},
@@ -158,7 +158,7 @@ func TestLeftoversOfOthers(t *testing.T) {
 			t.Errorf("the %s %s is removed, which another run has or which is not tare's", l.Kind, l.ID)
 		}
 	}
-	if s.Called("DELETE") {
+	if s.HasCall("DELETE") {
 		t.Errorf("calls: %q", s.Calls())
 	}
 }

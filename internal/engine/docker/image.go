@@ -20,7 +20,7 @@ type store struct{ *Engine }
 func (s store) Image(ctx context.Context, ref string) (owned.Stored, error) {
 	found, err := s.client.ImageInspect(ctx, ref)
 	i := owned.Stored{ID: found.ID, Digest: found.ID, Names: found.RepoTags}
-	if s.byManifest(found) && bench.PulledBy(ref) == "" {
+	if s.namedByManifest(found) && bench.PulledBy(ref) == "" {
 		// The digest of a manifest differs between engines for the same image. It may stay for an
 		// image that a run has pulled: no other run uses that image, and the registry that served
 		// it knows its manifest too.
@@ -29,15 +29,15 @@ func (s store) Image(ctx context.Context, ref string) (owned.Stored, error) {
 	return i, err
 }
 
-// byManifest reports whether an image's ID is the digest of its manifest, as with containerd's
+// namedByManifest reports whether an image's ID is the digest of its manifest, as with containerd's
 // image store, and not the digest of its configuration. Engines before API 1.48 do not tell this
 // with the image.
-func (e *Engine) byManifest(found client.ImageInspectResult) bool {
+func (e *Engine) namedByManifest(found client.ImageInspectResult) bool {
 	return found.Descriptor != nil || e.manifests.Load()
 }
 
 // Gone implements owned.Store.
-func (store) Gone(err error) bool { return gone(err) }
+func (store) Gone(err error) bool { return isNotFound(err) }
 
 // Tag implements owned.Store.
 func (s store) Tag(ctx context.Context, id, name string) error {
@@ -78,7 +78,7 @@ func loadError(r io.Reader) error {
 // remove parent images, which tare never sends.
 func (e *Engine) removeImage(ctx context.Context, name string) error {
 	_, err := e.client.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: false})
-	if err != nil && !gone(err) {
+	if err != nil && !isNotFound(err) {
 		return e.failed("remove image "+name, err)
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 // limits and network are as the engine states them. For a running container they come from the
 // kernel, if the engine sees processes under the same numbers as tare. If the image is not the one
 // that was resolved, the error is bench.ErrMismatch.
-func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 	info, err := c.engine.ask(ctx)
 	if err != nil {
 		return bench.Applied{}, err
@@ -58,7 +58,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	}
 	if c.spec.Storage != "" {
 		kind, source := c.dataOf(got)
-		if a.Data, err = readback.DataSeen(pid, kind, source); err != nil {
+		if a.Data, err = readback.DataOr(pid, kind, source); err != nil {
 			return a, c.failed("inspect", err)
 		}
 	}
@@ -69,7 +69,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 }
 
 // fromKernel replaces the engine's statements by what the kernel says about a process.
-func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
+func (c *dockerContainer) fromKernel(pid int, a *bench.Applied) (err error) {
 	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
 		return err
 	}

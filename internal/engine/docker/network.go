@@ -55,7 +55,7 @@ func (e *Engine) macvlanName() string { return e.prefix + "macvlan" }
 
 // removeNetwork removes a network. It is not an error if there is none.
 func (e *Engine) removeNetwork(ctx context.Context, id string) error {
-	if _, err := e.client.NetworkRemove(ctx, id, client.NetworkRemoveOptions{}); err != nil && !gone(err) {
+	if _, err := e.client.NetworkRemove(ctx, id, client.NetworkRemoveOptions{}); err != nil && !isNotFound(err) {
 		return e.failed("remove network "+id, err)
 	}
 	return nil
@@ -70,7 +70,7 @@ func (e *Engine) networkOf(ctx context.Context, m container.NetworkMode) (string
 		return "bridge", nil
 	}
 	answer, err := e.client.NetworkInspect(ctx, string(m), client.NetworkInspectOptions{})
-	if gone(err) || m.IsContainer() {
+	if isNotFound(err) || m.IsContainer() {
 		return string(m), nil
 	}
 	return answer.Network.Driver, err

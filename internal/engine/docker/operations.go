@@ -15,27 +15,27 @@ import (
 )
 
 var (
-	_ bench.Engine      = (*Engine)(nil)
-	_ bench.Pauser      = (*Engine)(nil)
-	_ bench.Execer      = (*Engine)(nil)
-	_ bench.Signaler    = (*Engine)(nil)
-	_ bench.Stopper     = (*Engine)(nil)
-	_ bench.Overseer    = (*Engine)(nil)
-	_ bench.Addresser   = (*Engine)(nil)
-	_ bench.Restarter   = (*Engine)(nil)
-	_ bench.Cleaner     = (*Engine)(nil)
-	_ bench.Verifier    = (*Engine)(nil)
-	_ bench.ImageLoader = (*Engine)(nil)
+	_ bench.Engine          = (*Engine)(nil)
+	_ bench.Pauser          = (*Engine)(nil)
+	_ bench.Execer          = (*Engine)(nil)
+	_ bench.Signaler        = (*Engine)(nil)
+	_ bench.Stopper         = (*Engine)(nil)
+	_ bench.ProcessReporter = (*Engine)(nil)
+	_ bench.Addresser       = (*Engine)(nil)
+	_ bench.Restarter       = (*Engine)(nil)
+	_ bench.Cleaner         = (*Engine)(nil)
+	_ bench.Verifier        = (*Engine)(nil)
+	_ bench.ImageLoader     = (*Engine)(nil)
 )
 
-// own returns the engine's container behind the interface.
-func (e *Engine) own(c bench.Container) (*running, error) {
-	return bench.Own[*running](c, e.cfg.Name)
+// containerOf returns the engine's container behind the interface.
+func (e *Engine) containerOf(c bench.Container) (*dockerContainer, error) {
+	return bench.Own[*dockerContainer](c, e.cfg.Name)
 }
 
 // call makes one call about a container.
 func (e *Engine) call(ctx context.Context, c bench.Container, name string, do func(id string) error) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 }
 
 // Stop stops the container. A grace below a second counts as none.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
-	seconds := int(grace / time.Second)
+func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
+	seconds := int(createGrace / time.Second)
 	return e.call(ctx, c, "stop", func(id string) error {
 		_, err := e.client.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
 		return err
@@ -95,7 +95,7 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	case pid <= 0:
 		return 0, e.failed("inspect", errors.New("the container has no process"))
 	case !e.sameProcesses(ctx):
-		return 0, e.elsewhere()
+		return 0, e.daemonNotVisible()
 	}
 	return pid, nil
 }
@@ -114,7 +114,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	defer func() { _ = conn.Close() }() // nothing was written
 	daemon := proc.Peer(conn)
 	if daemon == 0 || !e.sameProcesses(ctx) {
-		return nil, e.elsewhere()
+		return nil, e.daemonNotVisible()
 	}
 	address := ""
 	if info.Containerd != nil {
@@ -127,8 +127,8 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	return append([]int{daemon}, beside...), nil
 }
 
-// elsewhere is the error that the engine's processes are not visible from here.
-func (e *Engine) elsewhere() error {
+// daemonNotVisible is the error that the engine's processes are not visible from here.
+func (e *Engine) daemonNotVisible() error {
 	return fmt.Errorf("%w: %s: the processes of the engine at %s are not visible from here: run tare where the engine "+
 		"runs", bench.ErrUnsupported, e.cfg.Name, e.client.DaemonHost())
 }

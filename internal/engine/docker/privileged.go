@@ -18,7 +18,7 @@ func (e *Engine) checkPrivileged(ctx context.Context) error {
 		return e.failed("connect", err)
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
-	if lacks, err := readback.Withheld(proc.Peer(conn)); err == nil && lacks != 0 {
+	if lacks, err := readback.Unavailable(proc.Peer(conn)); err == nil && lacks != 0 {
 		return fmt.Errorf("%w: %s: privileged: the engine itself lacks %v: run it with all capabilities",
 			bench.ErrUnsupported, e.cfg.Name, lacks)
 	}

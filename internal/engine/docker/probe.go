@@ -83,8 +83,8 @@ func hasOption(info *system.Info, option string) bool {
 // reach distinguishes a missing engine from one that does not answer. The client library has no
 // types for this.
 func (e *Engine) reach(ctx context.Context) error {
-	if e.broken != nil {
-		return e.broken
+	if e.clientErr != nil {
+		return e.clientErr
 	}
 	conn, err := e.connect(ctx)
 	if err == nil {
@@ -104,8 +104,8 @@ func (e *Engine) reach(ctx context.Context) error {
 // Restart restarts the engine if systemd manages it, and returns when it answers again. Running
 // containers do not survive a restart.
 func (e *Engine) Restart(ctx context.Context) error {
-	if e.broken != nil {
-		return e.broken
+	if e.clientErr != nil {
+		return e.clientErr
 	}
 	elsewhere := ""
 	if host := e.client.DaemonHost(); !strings.HasPrefix(host, "unix://") {

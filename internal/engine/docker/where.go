@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// where is the engine's address by the rules of the docker command: DOCKER_HOST, then the context
+// hostAddress is the engine's address by the rules of the docker command: DOCKER_HOST, then the context
 // that DOCKER_CONTEXT or the configuration names, then the usual socket. If the usual socket cannot
 // be used, it is the socket of the user's rootless engine. If it is empty, the client library
 // decides: DOCKER_HOST, or the usual socket.
-func where() (string, error) {
+func hostAddress() (string, error) {
 	if os.Getenv("DOCKER_HOST") != "" {
 		return "", nil
 	}

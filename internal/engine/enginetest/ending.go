@@ -38,7 +38,7 @@ func removeInEveryState(t *testing.T, s *suite) {
 // existed.
 func (s *suite) failedStart(t *testing.T) *trial {
 	t.Helper()
-	x := s.impossible(t)
+	x := s.missingProgram(t)
 	if x != nil {
 		_ = x.Start(t.Context()) // may only fail in Wait
 	}
@@ -54,7 +54,7 @@ func removeWhileWaiting(t *testing.T, s *suite) {
 		_, _ = x.Wait(t.Context()) // killed or gone: the engine's choice
 	}()
 	s.remove(t, x)
-	within(t, "Wait", ended)
+	awaitEnd(t, "Wait", ended)
 }
 
 // "Kills … the container with everything in it."
@@ -66,13 +66,13 @@ func removeKillsEverything(t *testing.T, s *suite) {
 	s.remove(t, x)
 }
 
-// within fails the test if ended is not closed in time.
-func within(t *testing.T, what string, ended <-chan struct{}) {
+// awaitEnd fails the test if ended is not closed in time.
+func awaitEnd(t *testing.T, what string, ended <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
-	case <-time.After(patience):
-		t.Fatalf("%s has not returned after %v", what, patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("%s has not returned after %v", what, testTimeout)
 	}
 }
 
@@ -80,7 +80,7 @@ func within(t *testing.T, what string, ended <-chan struct{}) {
 func cancelledCreate(t *testing.T, s *suite) {
 	s.remove(t, s.create(t, s.spec("hold"))) // makes everything that is made only once
 	spec, token := s.prepared(t, s.spec("hold"))
-	before := s.traces(t, s.site)
+	before := s.traces(t, s.env)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -95,7 +95,7 @@ func cancelledCreate(t *testing.T, s *suite) {
 		s.createUntil(t, spec, token, after)
 		// The things that Prepare made may be used up.
 		known := func(trace string) bool { return slices.Contains(before, trace) }
-		if left := slices.DeleteFunc(s.traces(t, s.site), known); len(left) > 0 {
+		if left := slices.DeleteFunc(s.traces(t, s.env), known); len(left) > 0 {
 			t.Fatalf("Create that was cancelled after %v has left %q", after, left)
 		}
 	}
@@ -137,7 +137,7 @@ func cancelledWait(t *testing.T, s *suite) {
 		exit, err = x.Wait(ctx)
 	}()
 	cancel()
-	within(t, "Wait", ended)
+	awaitEnd(t, "Wait", ended)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, %v after its context ended, want context.Canceled", exit, err)
 	}
@@ -165,7 +165,7 @@ func concurrentWaits(t *testing.T, s *suite) {
 		x.start(t)
 		var all sync.WaitGroup
 		wait := func() {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			exit, err := x.Wait(ctx)
 			if n := len(x.stdout.String()); err != nil || exit != test.want || n != test.out {

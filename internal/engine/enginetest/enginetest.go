@@ -69,7 +69,7 @@ const (
 type Options struct {
 	// Open returns a new engine for the run that s describes. It is called
 	// several times, also while other engines are open. Run closes the engine.
-	Open func(t testing.TB, s Site) bench.Engine
+	Open func(t testing.TB, s Env) bench.Engine
 
 	// Unsupported lists what the engine must refuse with bench.ErrUnsupported.
 	Unsupported []Feature
@@ -82,9 +82,9 @@ type Options struct {
 	// bench.Cleaner: their server cleans up by itself.
 	Remote bool
 
-	// Stumbles, which may be nil, reports whether the error of a first Remove is a known fault of
+	// KnownFault, which may be nil, reports whether the error of a first Remove is a known fault of
 	// the engine. The next Remove must succeed.
-	Stumbles func(err error) bool
+	KnownFault func(err error) bool
 
 	// Sandboxed engines run the processes inside on a kernel of its own. What
 	// the host sees of a container are processes that have the container's ID
@@ -93,8 +93,8 @@ type Options struct {
 	Sandboxed bool
 }
 
-// A Site has the values for an engine's Config.
-type Site struct {
+// An Env has the values for an engine's Config.
+type Env struct {
 	Run    string         // the run's ID, unique on this machine
 	Dir    string         // private directory of the run, <state>/runs/<Run>; exists and is empty
 	Images *image.Library // lies elsewhere and may be shared by several engines
@@ -180,7 +180,7 @@ func tests() []test {
 		{"stop", stops, false},
 		{"checkpoint and restore", checkpoints, true},
 		{"sandbox", sandboxes, true},
-		{"daemons and first process", oversees, false},
+		{"daemons and first process", reportsProcesses, false},
 
 		{"concurrent containers", concurrent, false},
 		{"remove in every state", removeInEveryState, false},
@@ -245,8 +245,8 @@ func Create(t testing.TB, e bench.Engine, spec bench.Spec) bench.Container {
 	return c
 }
 
-// NewSite makes a site for one run in a temporary directory.
-func NewSite(t testing.TB, images *image.Library) Site {
+// NewEnv makes a site for one run in a temporary directory.
+func NewEnv(t testing.TB, images *image.Library) Env {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} { // as the place of runs: the process inside need not be root
@@ -258,7 +258,7 @@ func NewSite(t testing.TB, images *image.Library) Site {
 }
 
 // newSite makes the directory of a run below runs, the directory of all runs.
-func newSite(t testing.TB, runs string, images *image.Library) Site {
+func newSite(t testing.TB, runs string, images *image.Library) Env {
 	t.Helper()
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails, since Go 1.24
@@ -267,5 +267,5 @@ func newSite(t testing.TB, runs string, images *image.Library) Site {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return Site{Run: run, Dir: dir, Images: images}
+	return Env{Run: run, Dir: dir, Images: images}
 }

@@ -65,11 +65,11 @@ type FakeConfig struct {
 
 // A Fault is an error or a delay of a call.
 type Fault struct {
-	Op    Op
-	Call  int           // number of the call of Op, from 1; 0 means each call
-	Delay time.Duration // added to the latency; Forever hangs
-	Deaf  bool          // the delay does not end with the call's context; with Forever, never
-	Err   error         // the call's error, after the delay; nil to continue as usual
+	Op             Op
+	Call           int           // number of the call of Op, from 1; 0 means each call
+	Delay          time.Duration // added to the latency; Forever hangs
+	IgnoresContext bool          // the delay does not end with the call's context; with Forever, never
+	Err            error         // the call's error, after the delay; nil to continue as usual
 }
 
 // A Fake is a bench.Engine that makes no containers, and takes the configured times. It uses
@@ -92,13 +92,13 @@ type Fake struct {
 }
 
 var (
-	_ bench.Engine    = (*Fake)(nil)
-	_ bench.Pauser    = (*Fake)(nil)
-	_ bench.Execer    = (*Fake)(nil)
-	_ bench.Signaler  = (*Fake)(nil)
-	_ bench.Stopper   = (*Fake)(nil)
-	_ bench.Overseer  = (*Fake)(nil)
-	_ bench.Restarter = (*Fake)(nil)
+	_ bench.Engine          = (*Fake)(nil)
+	_ bench.Pauser          = (*Fake)(nil)
+	_ bench.Execer          = (*Fake)(nil)
+	_ bench.Signaler        = (*Fake)(nil)
+	_ bench.Stopper         = (*Fake)(nil)
+	_ bench.ProcessReporter = (*Fake)(nil)
+	_ bench.Restarter       = (*Fake)(nil)
 )
 
 // NewFake returns a Fake.
@@ -208,7 +208,7 @@ func (f *Fake) do(ctx context.Context, op Op, number int) error {
 			continue
 		}
 		patient := ctx
-		if fault.Deaf {
+		if fault.IgnoresContext {
 			patient = context.WithoutCancel(ctx)
 		}
 		if err := bench.Sleep(patient, fault.Delay); err != nil {

@@ -19,16 +19,16 @@ import (
 
 func TestFakeConformance(t *testing.T) {
 	enginetest.Run(t, enginetest.Options{
-		Open: func(testing.TB, enginetest.Site) bench.Engine {
+		Open: func(testing.TB, enginetest.Env) bench.Engine {
 			return enginetest.NewFake(enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: time.Millisecond}})
 		},
 		Simulated: true,
 	})
 }
 
-// life takes one container through its life, and returns when each call has
+// runContainer takes one container through its life, and returns when each call has
 // returned.
-func life(t *testing.T, f *enginetest.Fake) (times []time.Duration, mark agent.Mark) {
+func runContainer(t *testing.T, f *enginetest.Fake) (times []time.Duration, mark agent.Mark) {
 	t.Helper()
 	ctx, began := t.Context(), time.Now()
 	note := func(err error) {
@@ -60,7 +60,7 @@ func TestFakeTakesItsTime(t *testing.T) {
 			},
 			Now: func() time.Duration { return time.Since(began) },
 		})
-		times, mark := life(t, f)
+		times, mark := runContainer(t, f)
 		if want := []time.Duration{5, 5, 25, 325, 1325, 1325}; !slices.Equal(times, want) {
 			t.Errorf("calls return after %v, want %v", times, want)
 		}
@@ -89,7 +89,7 @@ func TestFakeIsDeterministic(t *testing.T) {
 				Now:   func() time.Duration { return time.Hour },
 			})
 			for range 3 {
-				times, _ := life(t, f)
+				times, _ := runContainer(t, f)
 				all = append(all, times)
 			}
 			return all
@@ -120,7 +120,7 @@ func TestFakeFaults(t *testing.T) {
 		{"fails", enginetest.Fault{Op: enginetest.OpStart, Call: 1, Err: broken}, time.Hour, 0, broken},
 		{"is slow", enginetest.Fault{Op: enginetest.OpStart, Delay: time.Minute}, time.Hour, time.Minute, nil},
 		{"hangs", enginetest.Fault{Op: enginetest.OpStart, Delay: enginetest.Forever}, time.Hour, time.Hour, context.DeadlineExceeded},
-		{"is deaf", enginetest.Fault{Op: enginetest.OpStart, Delay: 2 * time.Hour, Deaf: true}, time.Hour, 2 * time.Hour, nil},
+		{"is deaf", enginetest.Fault{Op: enginetest.OpStart, Delay: 2 * time.Hour, IgnoresContext: true}, time.Hour, 2 * time.Hour, nil},
 		{"another call", enginetest.Fault{Op: enginetest.OpStart, Call: 2, Err: broken}, time.Hour, 0, nil},
 		{"another operation", enginetest.Fault{Op: enginetest.OpWait, Err: broken}, time.Hour, 0, nil},
 	} {
@@ -162,7 +162,7 @@ func TestFakeRemoveFailsOnce(t *testing.T) {
 
 func TestFakeClockOffset(t *testing.T) {
 	f := enginetest.NewFake(enginetest.FakeConfig{ClockOffset: 1000 * time.Hour})
-	if _, mark := life(t, f); mark.First < 1000*time.Hour {
+	if _, mark := runContainer(t, f); mark.First < 1000*time.Hour {
 		t.Errorf("mark = %v, want it by a clock that is 1000 h ahead", mark)
 	}
 }

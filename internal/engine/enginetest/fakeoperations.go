@@ -99,10 +99,10 @@ func (f *Fake) Stop(ctx context.Context, c bench.Container, grace time.Duration)
 	})
 }
 
-// Daemons implements bench.Overseer: there are none.
+// Daemons implements bench.ProcessReporter: there are none.
 func (f *Fake) Daemons(context.Context) ([]int, error) { return nil, nil }
 
-// Pid implements bench.Overseer, with a number that no process of a real host
+// Pid implements bench.ProcessReporter, with a number that no process of a real host
 // has.
 func (f *Fake) Pid(_ context.Context, c bench.Container) (int, error) {
 	const beyond = 1 << 22 // the kernel's PID_MAX_LIMIT

@@ -76,7 +76,7 @@ func (x *trial) pid(t *testing.T) int {
 // sandbox is the process that stands for the first one.
 func (x *trial) sandbox(t *testing.T) int {
 	t.Helper()
-	e, ok := bench.As[bench.Overseer](x.suite.engine)
+	e, ok := bench.As[bench.ProcessReporter](x.suite.engine)
 	if !ok {
 		t.Fatal("a sandboxed engine must be a bench.Overseer")
 	}
@@ -128,8 +128,8 @@ func namespace(t *testing.T, kind string) uint64 {
 	return inode
 }
 
-// gone checks that nothing of a container is left: no process, and no cgroup.
-func (s *suite) gone(t *testing.T, x *trial) {
+// requireGone checks that nothing of a container is left: no process, and no cgroup.
+func (s *suite) requireGone(t *testing.T, x *trial) {
 	t.Helper()
 	if s.Simulated || x.Container == nil {
 		return
@@ -146,21 +146,21 @@ func (s *suite) gone(t *testing.T, x *trial) {
 
 // nothingLeft checks that only the directory of a site's run is left on the host: no process, no
 // mount, no cgroup.
-func (s *suite) nothingLeft(t *testing.T, site Site) {
+func (s *suite) nothingLeft(t *testing.T, env Env) {
 	t.Helper()
 	if s.Simulated {
 		return
 	}
-	if pids := s.processes(t, tokenOf(site), site.Run); len(pids) > 0 {
+	if pids := s.processes(t, tokenOf(env), env.Run); len(pids) > 0 {
 		t.Errorf("left on the host: processes %d", pids)
 	}
-	for _, mount := range mounts(t, site) {
+	for _, mount := range mounts(t, env) {
 		t.Errorf("left on the host: mount %s", mount)
 	}
-	for _, dir := range groups(t, site.Run) {
+	for _, dir := range groups(t, env.Run) {
 		t.Errorf("left on the host: cgroup %s", dir)
 	}
-	for _, name := range devices(t, site.Run) {
+	for _, name := range devices(t, env.Run) {
 		t.Errorf("left on the host: interface %s", name)
 	}
 }
@@ -182,25 +182,25 @@ func devices(t *testing.T, run string) (names []string) {
 }
 
 // traces lists everything of a site's run that is on the host now.
-func (s *suite) traces(t *testing.T, site Site) []string {
+func (s *suite) traces(t *testing.T, env Env) []string {
 	t.Helper()
-	found := files(t, site.Dir)
+	found := files(t, env.Dir)
 	if s.Simulated {
 		return found
 	}
-	for _, pid := range s.processes(t, tokenOf(site), site.Run) {
+	for _, pid := range s.processes(t, tokenOf(env), env.Run) {
 		found = append(found, fmt.Sprintf("process %d", pid))
 	}
-	found = append(found, mounts(t, site)...)
-	found = append(found, devices(t, site.Run)...)
-	return append(found, groups(t, site.Run)...)
+	found = append(found, mounts(t, env)...)
+	found = append(found, devices(t, env.Run)...)
+	return append(found, groups(t, env.Run)...)
 }
 
 // tokenOf is how the tokens of all containers of a site begin.
-func tokenOf(site Site) string { return "TARE_TEST=" + site.Run + "." }
+func tokenOf(env Env) string { return "TARE_TEST=" + env.Run + "." }
 
 // mounts lists the mounts below a site's directory, or named after its run.
-func mounts(t *testing.T, site Site) []string {
+func mounts(t *testing.T, env Env) []string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -208,7 +208,7 @@ func mounts(t *testing.T, site Site) []string {
 	}
 	var found []string
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, site.Dir) || strings.Contains(line, site.Run) {
+		if strings.Contains(line, env.Dir) || strings.Contains(line, env.Run) {
 			found = append(found, strings.TrimSpace(line))
 		}
 	}

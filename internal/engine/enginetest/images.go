@@ -25,7 +25,7 @@ func anyImage(t *testing.T, s *suite) {
 		return
 	}
 	for _, ref := range []string{layout, imagetest.Registry(t, layout)} {
-		img, err := s.site.Images.Resolve(t.Context(), ref)
+		img, err := s.env.Images.Resolve(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func anyImage(t *testing.T, s *suite) {
 // An image of another architecture is refused before anything is made of it,
 // and one without a program when there is none to run.
 func wrongImage(t *testing.T, s *suite) {
-	if s.lacks(AnyImage) {
+	if s.unsupported(AnyImage) {
 		return
 	}
 	never := []byte("is not run")
@@ -92,7 +92,7 @@ func savesImage(t *testing.T, s *suite) {
 		if err := errors.Join(saver.SaveImage(t.Context(), name, f), f.Close()); err != nil {
 			return err
 		}
-		got, err := s.site.Images.Resolve(t.Context(), "tar:"+file)
+		got, err := s.env.Images.Resolve(t.Context(), "tar:"+file)
 		if err != nil || got.Digest() != img.Digest() {
 			t.Errorf("%s was saved as %v (%v), want %s", name, got, err, img.Digest())
 		}
@@ -108,14 +108,14 @@ func savesImage(t *testing.T, s *suite) {
 func (s *suite) loaded(t *testing.T, do func(img *image.Image, name string) error) {
 	t.Helper()
 	t.Setenv("CONTAINERD_NAMESPACE", "tare") // the namespace into which that engine loads
-	img, err := s.site.Images.Resolve(t.Context(), "")
+	img, err := s.env.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.prepared(t, s.spec("exit", "0"))
 	var errs []error
 	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {
-		err := do(img, fmt.Sprintf("tare.local/%s/%s/%s:latest", s.site.Run, s.engine.Name(), name))
+		err := do(img, fmt.Sprintf("tare.local/%s/%s/%s:latest", s.env.Run, s.engine.Name(), name))
 		if err == nil {
 			return
 		}

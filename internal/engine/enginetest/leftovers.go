@@ -69,10 +69,10 @@ func (s *suite) clean(t *testing.T, c bench.Cleaner, l bench.Leftover, run strin
 // abandon leaves behind a running container, one that was not started, and some with data outside,
 // like a run that was killed. At the end of the subtest it releases what it still holds in this
 // process.
-func (s *suite) abandon(t *testing.T, data string) (_ Site, outside []string) {
+func (s *suite) abandon(t *testing.T, data string) (_ Env, outside []string) {
 	t.Helper()
-	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)
-	other := &suite{Options: s.Options, site: site, engine: s.Open(t, site), cleaned: true}
+	env := newSite(t, filepath.Dir(s.env.Dir), s.env.Images)
+	other := &suite{Options: s.Options, env: env, engine: s.Open(t, env), cleaned: true}
 	t.Cleanup(func() {
 		if err := other.engine.Close(context.Background()); err != nil {
 			t.Errorf("Close after everything was removed by another: %v", err)
@@ -82,11 +82,11 @@ func (s *suite) abandon(t *testing.T, data string) (_ Site, outside []string) {
 	spec := other.spec("hold")
 	switch { // some networks are made for the run
 	case s.Simulated:
-	case !s.lacks(NetworkMacvlan):
+	case !s.unsupported(NetworkMacvlan):
 		spec.Network = "macvlan"
-	case !s.lacks(NetworkBridge):
+	case !s.unsupported(NetworkBridge):
 		spec.Network = "bridge"
 	}
 	other.create(t, spec)
-	return site, other.leavesData(t, data)
+	return env, other.leavesData(t, data)
 }

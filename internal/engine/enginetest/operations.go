@@ -34,13 +34,13 @@ func pauses(t *testing.T, s *suite) {
 		if err != nil {
 			t.Fatalf("Pause: %v", err)
 		}
-		if !s.stands(x) {
+		if !s.outputStopped(x) {
 			t.Error("what was paused goes on")
 		}
 		if err := e.Resume(t.Context(), x.Container); err != nil {
 			t.Fatalf("Resume: %v", err)
 		}
-		x.grows(t)
+		x.requireOutput(t)
 	}
 	// "Whatever its state": one that is paused is removed too.
 	if err := e.Pause(t.Context(), x.Container); err != nil {
@@ -49,10 +49,10 @@ func pauses(t *testing.T, s *suite) {
 	s.remove(t, x)
 }
 
-// stands reports whether the container's output has stopped: nothing comes for 50 ms, in which task
+// outputStopped reports whether the container's output has stopped: nothing comes for 50 ms, in which task
 // tick would print about 50 lines. Output that is still on its way when the container stops may
 // arrive in the first seconds.
-func (s *suite) stands(x *trial) bool {
+func (s *suite) outputStopped(x *trial) bool {
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		before := len(x.stdout.String())
 		time.Sleep(50 * time.Millisecond)
@@ -63,11 +63,11 @@ func (s *suite) stands(x *trial) bool {
 	return false
 }
 
-// grows checks that more output arrives.
-func (x *trial) grows(t *testing.T) {
+// requireOutput checks that more output arrives.
+func (x *trial) requireOutput(t *testing.T) {
 	t.Helper()
 	before := len(x.stdout.String())
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if len(x.stdout.String()) > before {
 			return
 		}
@@ -134,7 +134,7 @@ func (s *suite) execCancelled(t *testing.T, e bench.Execer, x *trial) {
 		defer close(ended)
 		_, err = e.Exec(ctx, x.Container, []string{agent.Path, "sleep", "1h"}, nil, nil)
 	}()
-	within(t, "Exec", ended)
+	awaitEnd(t, "Exec", ended)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Exec = %v after its context ended, want context.DeadlineExceeded", err)
 	}
@@ -253,13 +253,13 @@ func sandboxes(t *testing.T, s *suite) {
 				t.Errorf("Remove of the sandbox: %v", err)
 			}
 		}
-		s.gone(t, x)
+		s.requireGone(t, x)
 	}
 }
 
 // The daemons and the first process that the engine names are the host's.
-func oversees(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Overseer](s.engine)
+func reportsProcesses(t *testing.T, s *suite) {
+	e, ok := bench.As[bench.ProcessReporter](s.engine)
 	if !ok {
 		return
 	}

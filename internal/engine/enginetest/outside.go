@@ -140,14 +140,14 @@ func networkBridge(t *testing.T, s *suite) {
 
 // Each container begins with the unchanged image, and other containers do not see what it writes.
 func freshLayer(t *testing.T, s *suite) {
-	if s.lacks(Layer) {
+	if s.unsupported(Layer) {
 		return
 	}
 	s.output(t, s.spec("write", "/layer-file", "text"))
 	if _, exit := s.run(t, s.spec("cat", "/layer-file")); exit.Code == 0 {
 		t.Error("a container sees what another one wrote")
 	}
-	img, err := s.site.Images.Resolve(t.Context(), "")
+	img, err := s.env.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func freshLayer(t *testing.T, s *suite) {
 
 // "Digest of the image's configuration."
 func imageDigest(t *testing.T, s *suite) {
-	img, err := s.site.Images.Resolve(t.Context(), "")
+	img, err := s.env.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func imageDigest(t *testing.T, s *suite) {
 // engine.
 func hostProgram(t *testing.T, s *suite) {
 	const ref = "host:/bin/sh"
-	img, err := s.site.Images.Resolve(t.Context(), ref)
+	img, err := s.env.Images.Resolve(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,9 +36,9 @@ func Overhead(b *testing.B, driver, bare func(b *testing.B) time.Duration) {
 	b.ReportMetric(median(driven)/median(plain), "ratio")
 }
 
-// Driven is the driver's side of Overhead if the bare loop waits with a call of the engine: Create,
+// DriverSide is the driver's side of Overhead if the bare loop waits with a call of the engine: Create,
 // Start, Wait and Remove.
-func Driven(e bench.Engine, spec bench.Spec) func(b *testing.B) time.Duration {
+func DriverSide(e bench.Engine, spec bench.Spec) func(b *testing.B) time.Duration {
 	return func(b *testing.B) time.Duration {
 		b.Helper()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)

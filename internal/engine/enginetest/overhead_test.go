@@ -26,7 +26,7 @@ func TestOverhead(t *testing.T) {
 }
 
 func overhead(t *testing.T) {
-	drive := enginetest.Driven(enginetest.NewFake(enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{
+	drive := enginetest.DriverSide(enginetest.NewFake(enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{
 		enginetest.OpPrepare: 100 * time.Millisecond, enginetest.OpCreate: 3 * time.Millisecond, enginetest.OpStart: 5 * time.Millisecond,
 		enginetest.OpRun: 7 * time.Millisecond, enginetest.OpRemove: 11 * time.Millisecond,
 	}}), bench.Spec{Argv: []string{agent.Path, "exit", "0"}})

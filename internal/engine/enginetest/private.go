@@ -28,14 +28,14 @@ func keepsOthersOut(t *testing.T, s *suite) {
 	}
 	setuid := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/setuid", Data: "x", Mode: 0o6755}
 	capable := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/capable", Data: "x", Mode: 0o755, Capability: capability}
-	spec := s.holding(bench.Spec{})
-	if !s.lacks(AnyImage) {
+	spec := s.waitingSpec(bench.Spec{})
+	if !s.unsupported(AnyImage) {
 		spec.Image = imagetest.ForeignOf(t, imagetest.Agent(t), "0", setuid, capable)
 	}
-	if _, plain := bench.As[bench.DataKeeper](s.engine); !plain && !s.lacks(StorageBind) {
+	if _, plain := bench.As[bench.DataKeeper](s.engine); !plain && !s.unsupported(StorageBind) {
 		spec.Storage = "bind"
 	}
-	img, err := s.site.Images.Resolve(t.Context(), spec.Image)
+	img, err := s.env.Images.Resolve(t.Context(), spec.Image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,20 +45,20 @@ func keepsOthersOut(t *testing.T, s *suite) {
 	}
 	images := filepath.Dir(filepath.Dir(root))
 	for _, userNS := range []bool{false, true} {
-		if spec.Security.UserNS = userNS; userNS && s.lacks(UserNS) {
+		if spec.Security.UserNS = userNS; userNS && s.unsupported(UserNS) {
 			continue
 		}
 		x := s.ready(t, spec, "ready\n")
-		for _, file := range reachable(t, dangers(t, images, s.site.Dir)) {
+		for _, file := range reachable(t, privilegedFiles(t, images, s.env.Dir)) {
 			t.Errorf("user namespace %v: every user of the host gets at %s", userNS, file)
 		}
 		s.remove(t, x)
 	}
 }
 
-// dangers lists the programs and devices below some directories, and the directories
+// privilegedFiles lists the programs and devices below some directories, and the directories
 // that everybody may write to.
-func dangers(t *testing.T, dirs ...string) (files []string) {
+func privilegedFiles(t *testing.T, dirs ...string) (files []string) {
 	t.Helper()
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
@@ -106,7 +106,7 @@ func reachable(t *testing.T, files []string) []string {
 // Files that tare makes for a container have the image's permissions inside, whatever tare's umask
 // is.
 func anyUmask(t *testing.T, s *suite) {
-	if s.lacks(AnyImage) || s.lacks(ForeignData) {
+	if s.unsupported(AnyImage) || s.unsupported(ForeignData) {
 		return // it refuses images whose user is not root
 	}
 	image := imagetest.ForeignOf(t, imagetest.Agent(t), "7:8", imagetest.File("etc/implied/file", "text"))

@@ -23,7 +23,7 @@ import (
 
 // "Probe changes nothing on the host."
 func probe(t *testing.T, s *suite) {
-	before := files(t, s.site.Dir)
+	before := files(t, s.env.Dir)
 	info, err := s.engine.Probe(t.Context())
 	if err != nil {
 		t.Fatalf("Probe: %v", err)
@@ -31,7 +31,7 @@ func probe(t *testing.T, s *suite) {
 	if info.Name != s.engine.Name() || info.Driver == "" {
 		t.Errorf("Probe = %+v, want the name %q and a driver", info, s.engine.Name())
 	}
-	if diff := cmp.Diff(before, files(t, s.site.Dir)); diff != "" {
+	if diff := cmp.Diff(before, files(t, s.env.Dir)); diff != "" {
 		t.Errorf("Probe changed the run's directory (-before +after):\n%s", diff)
 	}
 }
@@ -73,27 +73,27 @@ func exitStatus(t *testing.T, s *suite) {
 // "A program that cannot be executed is an error here or … of Wait", or of
 // Create where the engine looks earlier; never a success, nor a status.
 func programNotFound(t *testing.T, s *suite) {
-	x := s.impossible(t)
+	x := s.missingProgram(t)
 	if x == nil {
 		return
 	}
 	if err := x.Start(t.Context()); err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if exit, err := x.Wait(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Create and Start succeed, Wait = %v, %v; want an error", exit, err)
 	}
 }
 
-// impossible returns a container whose program does not exist, or nil if Prepare or Create already
+// missingProgram returns a container whose program does not exist, or nil if Prepare or Create already
 // failed for that reason.
-func (s *suite) impossible(t *testing.T) *trial {
+func (s *suite) missingProgram(t *testing.T) *trial {
 	t.Helper()
 	spec := s.spec()
 	spec.Argv = []string{"/no/such/program"}
-	spec, token := s.marked(spec)
+	spec, token := s.withToken(spec)
 	if err := s.engine.Prepare(t.Context(), spec); err != nil {
 		return nil
 	}
@@ -152,7 +152,7 @@ func outputComplete(t *testing.T, s *suite) {
 	const size = 3_000_000 // more than any pipe holds
 	for range 3 {
 		got := len(s.output(t, s.spec("print", fmt.Sprint(size))))
-		if s.lacks(CompleteOutput) && 0 < got && got <= size {
+		if s.unsupported(CompleteOutput) && 0 < got && got <= size {
 			continue
 		}
 		if got != size {
@@ -171,7 +171,7 @@ func outputTogether(t *testing.T, s *suite) {
 	}
 	x.start(t)
 	x.wait(t)
-	if got := both.Len(); got != 2*size && !(s.lacks(CompleteOutput) && 0 < got && got < 2*size) {
+	if got := both.Len(); got != 2*size && !(s.unsupported(CompleteOutput) && 0 < got && got < 2*size) {
 		t.Errorf("of both streams together %d bytes have come, want %d", got, 2*size)
 	}
 }
@@ -304,7 +304,7 @@ func concurrent(t *testing.T, s *suite) {
 	var wg sync.WaitGroup
 	for i, x := range trials {
 		wg.Go(func() {
-			if err := s.whole(t.Context(), x); err != nil {
+			if err := s.runTrial(t.Context(), x); err != nil {
 				t.Errorf("container %d: %v", i, err)
 			}
 			if got, want := x.stdout.String(), fmt.Sprintln(i); got != want {
@@ -320,12 +320,12 @@ func concurrent(t *testing.T, s *suite) {
 		} else if x.Container != nil {
 			seen[x.ID()] = true
 		}
-		s.gone(t, x)
+		s.requireGone(t, x)
 	}
 }
 
-// whole is one trial from Create to Remove.
-func (s *suite) whole(ctx context.Context, x *trial) (err error) {
+// runTrial is one trial from Create to Remove.
+func (s *suite) runTrial(ctx context.Context, x *trial) (err error) {
 	if x.Container, err = s.engine.Create(ctx, x.spec); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}

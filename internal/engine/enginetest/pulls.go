@@ -21,11 +21,11 @@ func pulls(t *testing.T, s *suite) {
 	if !ok {
 		return
 	}
-	stock := registrytest.Stock(t, s.site.Images)
+	prepared := registrytest.Prepared(t, s.env.Images)
 	r := registrytest.Listen(t, registry.Options{})
 	t.Run("two that are cold", func(t *testing.T) {
 		for range 2 {
-			s.pullAndRun(t, p, r, registrytest.Content(t, stock))
+			s.pullAndRun(t, p, r, registrytest.Content(t, prepared))
 		}
 	})
 	t.Run("another name", func(t *testing.T) {
@@ -34,16 +34,16 @@ func pulls(t *testing.T, s *suite) {
 			t.Errorf("Pull and Evict of an image that nobody would find again: %v, want two errors", err)
 		}
 	})
-	t.Run("of a run that died", func(t *testing.T) { s.pullAndDie(t, r, registrytest.Content(t, stock)) })
+	t.Run("of a run that died", func(t *testing.T) { s.pullAndDie(t, r, registrytest.Content(t, prepared)) })
 	t.Run("misdeeds", func(t *testing.T) {
-		for name, misdeed := range registrytest.Misdeeds() {
+		for name, misdeed := range registrytest.Misbehaviours() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // some only end with their context
-				s.pullFrom(t, p, registrytest.Content(t, stock), misdeed)
+				s.pullFrom(t, p, registrytest.Content(t, prepared), misdeed)
 			})
 		}
 	})
-	if left := s.pulled(t, s.site.Run); len(left) > 0 {
+	if left := s.pulled(t, s.env.Run); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -55,11 +55,11 @@ func clock() func() time.Duration {
 }
 
 // repository is where a run's images are.
-func (s *suite) repository(site Site) string { return bench.PullRepository(site.Run, s.engine.Name()) }
+func (s *suite) repository(env Env) string { return bench.PullRepository(env.Run, s.engine.Name()) }
 
 func (s *suite) pullAndRun(t *testing.T, p bench.Puller, r *registry.Registry, c *registry.Content) {
 	t.Helper()
-	offer := r.Offer(s.repository(s.site), c, clock())
+	offer := r.Offer(s.repository(s.env), c, clock())
 	spec := bench.Spec{Image: offer.Reference()}
 	if err := p.Pull(t.Context(), spec); err != nil {
 		t.Fatalf("Pull: %v", err)
@@ -105,32 +105,32 @@ func (s *suite) pulled(t *testing.T, run string) (left []bench.Leftover) {
 }
 
 func (s *suite) pullAndDie(t *testing.T, r *registry.Registry, c *registry.Content) {
-	site := newSite(t, filepath.Dir(s.site.Dir), s.site.Images)
-	dead := s.Open(t, site)
+	env := newSite(t, filepath.Dir(s.env.Dir), s.env.Images)
+	dead := s.Open(t, env)
 	t.Cleanup(func() {
 		if err := dead.Close(context.Background()); err != nil {
 			t.Errorf("Close after everything was removed by another: %v", err)
 		}
 	})
 	p, _ := bench.As[bench.Puller](dead)
-	offer := r.Offer(s.repository(site), c, clock())
+	offer := r.Offer(s.repository(env), c, clock())
 	if err := p.Pull(t.Context(), bench.Spec{Image: offer.Reference()}); err != nil {
 		t.Fatalf("Pull: %v", err)
 	}
-	left := s.pulled(t, site.Run)
+	left := s.pulled(t, env.Run)
 	if len(left) != 1 || left[0].ID != offer.Reference() {
 		t.Fatalf("Leftovers of what was pulled = %v, want %s", left, offer.Reference())
 	}
 	cleaner, _ := bench.As[bench.Cleaner](s.engine)
-	s.clean(t, cleaner, left[0], site.Run)
-	if left := s.pulled(t, site.Run); len(left) > 0 {
+	s.clean(t, cleaner, left[0], env.Run)
+	if left := s.pulled(t, env.Run); len(left) > 0 {
 		t.Errorf("Leftovers after they were removed: %v", left)
 	}
 }
 
 // pullFrom pulls from a registry that misbehaves.
 func (s *suite) pullFrom(t *testing.T, p bench.Puller, c *registry.Content, misdeed func(http.Handler) http.Handler) {
-	spec := bench.Spec{Image: registrytest.Serve(t, c, s.repository(s.site), misdeed)}
+	spec := bench.Spec{Image: registrytest.Serve(t, c, s.repository(s.env), misdeed)}
 	const enough = 2 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *suite) pullFrom(t *testing.T, p bench.Puller, c *registry.Content, misd
 			t.Errorf("Pull = %v, want an error that is not conclusive", err)
 		}
 		t.Logf("Pull: %.300v", err)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("Pull does not return although its context has ended")
 	}
 	s.absent(t, spec)

@@ -20,8 +20,8 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
-// A way is a network with a way to reach a container in it.
-type way struct {
+// A networkPath is a network with a way to reach a container in it.
+type networkPath struct {
 	feature        Feature
 	network, reach string
 	// path is what Path must say, in order; an entry that ends in "*" stands for
@@ -46,10 +46,10 @@ func BareNetworks() []Feature {
 	return lacks
 }
 
-// ways are the networks by which a client reaches a container. The middle of a published port's
+// networkPaths are the networks by which a client reaches a container. The middle of a published port's
 // path is checked by each driver's own tests, because it depends on the engine's configuration.
-func ways() []way {
-	return []way{
+func networkPaths() []networkPath {
+	return []networkPath{
 		{NetworkHost, "host", "", []string{"loopback"}},
 		{ReachBridge, "bridge", "", []string{"bridge*", "veth"}},
 		{ReachPublished, "bridge", bench.ReachPublished, []string{"loopback", "*", "bridge *", "veth"}},
@@ -63,7 +63,7 @@ func ways() []way {
 // "Where a client on this host connects to for the port p, by the way that
 // Spec.Reach names", and what is on that way.
 func reaches(t *testing.T, s *suite) {
-	for _, w := range ways() {
+	for _, w := range networkPaths() {
 		t.Run(strings.TrimSpace(w.network+" "+w.reach), func(t *testing.T) {
 			for _, protocol := range []string{"tcp", "udp"} {
 				port, err := netpath.FreePort(netip.IPv4Unspecified(), protocol)
@@ -76,16 +76,16 @@ func reaches(t *testing.T, s *suite) {
 	}
 }
 
-// by changes a Spec so that the container is reached by a way.
-func (s *suite) by(w way, p bench.Port) bench.Spec {
+// specFor changes a Spec so that the container is reached by a way.
+func (s *suite) specFor(w networkPath, p bench.Port) bench.Spec {
 	spec := s.spec("hold")
 	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, []bench.Port{p}
 	return spec
 }
 
-func (s *suite) reach(t *testing.T, w way, p bench.Port) {
+func (s *suite) reach(t *testing.T, w networkPath, p bench.Port) {
 	t.Helper()
-	spec := s.by(w, p)
+	spec := s.specFor(w, p)
 	if s.Remote && w.network != "host" && w.reach != bench.ReachPublished {
 		s.refuses(t, spec) // that address is for its own machine
 		return
@@ -107,7 +107,7 @@ func (s *suite) reach(t *testing.T, w way, p bench.Port) {
 }
 
 // reached sends a request from the beginning of the way, and checks its path.
-func (s *suite) reached(t *testing.T, e bench.Addresser, w way, x *trial, address netip.AddrPort) {
+func (s *suite) reached(t *testing.T, e bench.Addresser, w networkPath, x *trial, address netip.AddrPort) {
 	t.Helper()
 	p := x.spec.Ports[0]
 	if os.Geteuid() != 0 && w.network != "host" {
@@ -121,7 +121,7 @@ func (s *suite) reached(t *testing.T, e bench.Addresser, w way, x *trial, addres
 	Echo(t, x.pid(t), p)
 	from := os.Getpid()
 	if w.reach == bench.ReachPeer {
-		from = s.ready(t, s.by(w, p), "ready\n").pid(t)
+		from = s.ready(t, s.specFor(w, p), "ready\n").pid(t)
 	}
 	if err := netns.In(from, func() error { return ask(p.Protocol, address) }); err != nil {
 		t.Errorf("a client of %s %v over network %s: %v", p.Protocol, address, w.network, err)
@@ -131,7 +131,7 @@ func (s *suite) reached(t *testing.T, e bench.Addresser, w way, x *trial, addres
 		want[0] = "network" // instead of loopback
 	}
 	path, err := e.Path(t.Context(), x.Container, p)
-	if err != nil || !slices.EqualFunc(path, want, like) {
+	if err != nil || !slices.EqualFunc(path, want, matches) {
 		t.Errorf("Path = %q, %v; want %q", path, err, want)
 	}
 	t.Logf("%s: %v by %q", p.Protocol, address, path)
@@ -154,7 +154,7 @@ func reachGone(t *testing.T, e bench.Addresser, x *trial, was netip.AddrPort) {
 	}
 }
 
-func like(word, pattern string) bool {
+func matches(word, pattern string) bool {
 	begin, any := strings.CutSuffix(pattern, "*")
 	return word == pattern || any && word != "" && word != "unknown" && strings.HasPrefix(word, begin)
 }

@@ -28,7 +28,7 @@ func readOnlyRoot(t *testing.T, s *suite) {
 // targets must exist.
 func mountOnReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
-	if s.lacks(TmpfsMount) {
+	if s.unsupported(TmpfsMount) {
 		return
 	}
 	spec.Argv = []string{agent.Path, "write", "/mnt/data/file", "text"}
@@ -74,7 +74,7 @@ func seccompDocker(t *testing.T, s *suite) {
 		if got := s.facts(t, spec).Seccomp; got != 2 {
 			t.Errorf("no_new_privs %v: seccomp mode %d inside, want 2, a filter", noNewPrivileges, got)
 		}
-		x := s.ready(t, s.holding(spec), "ready\n")
+		x := s.ready(t, s.waitingSpec(spec), "ready\n")
 		if a, err := x.Inspect(t.Context()); err != nil || a.Security.Seccomp != bench.SeccompDocker {
 			t.Errorf("Inspect of one that runs: %q, %v; want the filter", a.Security.Seccomp, err)
 		}
@@ -83,8 +83,8 @@ func seccompDocker(t *testing.T, s *suite) {
 	s.refuses(t, spec)
 }
 
-// holding is spec with the task that waits.
-func (s *suite) holding(spec bench.Spec) bench.Spec {
+// waitingSpec is spec with the task that waits.
+func (s *suite) waitingSpec(spec bench.Spec) bench.Spec {
 	spec.Argv = s.spec("hold").Argv
 	return spec
 }
@@ -112,14 +112,14 @@ func filesOfNamespace(t *testing.T, s *suite, spec bench.Spec) {
 	spec.Argv = []string{agent.Path, "write", "/etc/passwd", "text"}
 	s.output(t, spec)
 	for _, on := range storages() {
-		if s.lacks(on.feature) {
+		if s.unsupported(on.feature) {
 			continue
 		}
 		with := spec
 		with.Storage = on.word
 		s.writesData(t, with)
 	}
-	if s.lacks(NetworkHost) {
+	if s.unsupported(NetworkHost) {
 		return
 	}
 	spec.Network = "host"
@@ -135,17 +135,17 @@ func privileged(t *testing.T, s *suite) {
 	if s.refused(t, Privileged, spec) {
 		return
 	}
-	if !s.admin(t, spec) {
+	if !s.hasSysAdmin(t, spec) {
 		t.Error("a privileged container lacks CAP_SYS_ADMIN")
 	}
 	spec.Security.Privileged = false
-	if s.admin(t, spec) {
+	if s.hasSysAdmin(t, spec) {
 		t.Error("a container has CAP_SYS_ADMIN, and nobody asked for it")
 	}
 }
 
-// admin reports whether the first process of a container has CAP_SYS_ADMIN.
-func (s *suite) admin(t *testing.T, spec bench.Spec) bool {
+// hasSysAdmin reports whether the first process of a container has CAP_SYS_ADMIN.
+func (s *suite) hasSysAdmin(t *testing.T, spec bench.Spec) bool {
 	t.Helper()
 	const capSysAdmin, field = 21, "CapEff"
 	var text string
@@ -200,7 +200,7 @@ func (s *suite) noCgroup(t *testing.T, err error) {
 	if !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("Cgroup: %v, want a path or bench.ErrUnsupported", err)
 	}
-	if !s.lacks(MemoryLimit) {
+	if !s.unsupported(MemoryLimit) {
 		t.Errorf("Cgroup: %v; but memory is said to be limited", err)
 	}
 }

@@ -47,7 +47,7 @@ func storageOf(t *testing.T, s *suite) {
 // it.
 func ownData(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
-	first, second := s.keeper(t, spec, "write", "text"), s.keeper(t, spec, "cat")
+	first, second := s.dataContainer(t, spec, "write", "text"), s.dataContainer(t, spec, "cat")
 	for x, fails := range map[*trial]bool{first: false, second: true} {
 		x.attach(t)
 		x.start(t)
@@ -98,7 +98,7 @@ func namedData(t *testing.T, s *suite, spec bench.Spec) {
 			}
 			continue
 		}
-		x := s.keeper(t, spec, step.task[0], step.task[1:]...)
+		x := s.dataContainer(t, spec, step.task[0], step.task[1:]...)
 		x.attach(t)
 		x.start(t)
 		if exit := x.wait(t); (exit.Code != 0) != step.fails {
@@ -115,8 +115,8 @@ func namedData(t *testing.T, s *suite, spec bench.Spec) {
 	}
 }
 
-// keeper makes a container for a task on a file in its directory of data.
-func (s *suite) keeper(t *testing.T, spec bench.Spec, task string, more ...string) *trial {
+// dataContainer makes a container for a task on a file in its directory of data.
+func (s *suite) dataContainer(t *testing.T, spec bench.Spec, task string, more ...string) *trial {
 	t.Helper()
 	file := filepath.Join(s.dataDir(t, spec), "file")
 	spec.Argv = append([]string{agent.Path, task, file}, more...)
@@ -145,7 +145,7 @@ func (s *suite) keepsOutside(t *testing.T) []string {
 		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
 	}
 	var found []string
-	for _, l := range list(t, cleaner, func(run string) bool { return run == s.site.Run }) {
+	for _, l := range list(t, cleaner, func(run string) bool { return run == s.env.Run }) {
 		if l.Kind == "data" {
 			found = append(found, l.ID)
 		}
@@ -162,7 +162,7 @@ func foreignData(t *testing.T, s *suite) {
 		return
 	}
 	for _, on := range storages() {
-		if s.lacks(on.feature) {
+		if s.unsupported(on.feature) {
 			continue
 		}
 		spec.Storage = on.word
@@ -181,7 +181,7 @@ func foreignData(t *testing.T, s *suite) {
 // writesData checks that a container of spec can write to its data.
 func (s *suite) writesData(t *testing.T, spec bench.Spec) {
 	t.Helper()
-	x := s.keeper(t, spec, "write", "text")
+	x := s.dataContainer(t, spec, "write", "text")
 	x.attach(t)
 	x.start(t)
 	if exit := x.wait(t); exit != (bench.Exit{}) {
@@ -197,7 +197,7 @@ func dataReadOnly(t *testing.T, s *suite, spec bench.Spec) {
 		s.refuses(t, spec)
 		return
 	}
-	if s.lacks(ReadOnlyRoot) {
+	if s.unsupported(ReadOnlyRoot) {
 		return
 	}
 	s.writesData(t, spec)
@@ -213,7 +213,7 @@ func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
 	if err != nil || on != spec.Storage || kind == "" {
 		t.Errorf("Inspect says that data lies on %q, %v; want %s and the file system", applied.Data, err, spec.Storage)
 	}
-	s.outside(t, x)
+	s.requireDataSource(t, x)
 	if _, native := bench.As[bench.DataKeeper](s.engine); native {
 		return // the file system is the host's
 	}
@@ -231,9 +231,9 @@ func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
 	}
 }
 
-// outside checks that the data directory of a running container, as the kernel names it, is removed
+// requireDataSource checks that the data directory of a running container, as the kernel names it, is removed
 // with the container.
-func (s *suite) outside(t *testing.T, x *trial) {
+func (s *suite) requireDataSource(t *testing.T, x *trial) {
 	t.Helper()
 	if !x.keptOutside() {
 		return
@@ -284,7 +284,7 @@ func (x *trial) hostData(t *testing.T) string {
 func (s *suite) leavesData(t *testing.T, dir string) (left []string) {
 	t.Helper()
 	for _, on := range storages() {
-		if s.lacks(on.feature) {
+		if s.unsupported(on.feature) {
 			continue
 		}
 		spec := s.spec("hold")

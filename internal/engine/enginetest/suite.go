@@ -17,13 +17,13 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-// patience is the time after which an engine counts as hanging.
-const patience = time.Minute
+// testTimeout is the time after which an engine counts as hanging.
+const testTimeout = time.Minute
 
 // A suite is what the subtests share.
 type suite struct {
 	Options
-	site   Site
+	env    Env
 	engine bench.Engine
 
 	cleaned bool // already removed by other means: the first Remove may fail
@@ -34,8 +34,8 @@ type suite struct {
 
 func newSuite(t *testing.T, o Options) *suite {
 	t.Helper()
-	site := NewSite(t, imagetest.Library(t))
-	return &suite{Options: o, site: site, engine: o.Open(t, site)}
+	env := NewEnv(t, imagetest.Library(t))
+	return &suite{Options: o, env: env, engine: o.Open(t, env)}
 }
 
 // close closes the shared engine, and checks that the suite left nothing behind.
@@ -43,14 +43,14 @@ func (s *suite) close(t *testing.T) {
 	if err := s.engine.Close(context.Background()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	s.nothingLeft(t, s.site)
-	s.emptyDir(t, s.site)
+	s.nothingLeft(t, s.env)
+	s.emptyDir(t, s.env)
 }
 
 // emptyDir checks that the run's directory is empty.
-func (s *suite) emptyDir(t *testing.T, site Site) {
+func (s *suite) emptyDir(t *testing.T, env Env) {
 	t.Helper()
-	entries, err := os.ReadDir(site.Dir)
+	entries, err := os.ReadDir(env.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func (s *suite) emptyDir(t *testing.T, site Site) {
 	}
 }
 
-func (s *suite) lacks(f Feature) bool { return slices.Contains(s.Unsupported, f) }
+func (s *suite) unsupported(f Feature) bool { return slices.Contains(s.Unsupported, f) }
 
 // spec asks for a task of the agent, with the defaults of the engine.
 func (s *suite) spec(task ...string) bench.Spec {
@@ -76,12 +76,12 @@ type trial struct {
 	applied        bench.Applied
 }
 
-// marked returns spec with a token of its own.
-func (s *suite) marked(spec bench.Spec) (bench.Spec, string) {
+// withToken returns spec with a token of its own.
+func (s *suite) withToken(spec bench.Spec) (bench.Spec, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
-	token := fmt.Sprintf("%s%d.", tokenOf(s.site), s.n)
+	token := fmt.Sprintf("%s%d.", tokenOf(s.env), s.n)
 	spec.Env = append(slices.Clone(spec.Env), token)
 	return spec, token
 }
@@ -89,7 +89,7 @@ func (s *suite) marked(spec bench.Spec) (bench.Spec, string) {
 // prepared returns spec with a token of its own, after Prepare.
 func (s *suite) prepared(t *testing.T, spec bench.Spec) (bench.Spec, string) {
 	t.Helper()
-	spec, token := s.marked(spec)
+	spec, token := s.withToken(spec)
 	if err := s.engine.Prepare(t.Context(), spec); err != nil {
 		t.Fatalf("Prepare: %v", err)
 	}
@@ -121,10 +121,10 @@ func (s *suite) adopt(t *testing.T, c bench.Container, spec bench.Spec, token st
 // remove removes a container with a context of its own, as the runner does.
 func (s *suite) remove(t *testing.T, x *trial) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	err := x.Remove(ctx)
-	if err != nil && (s.cleaned || s.Stumbles != nil && s.Stumbles(err)) {
+	if err != nil && (s.cleaned || s.KnownFault != nil && s.KnownFault(err)) {
 		err = x.Remove(ctx)
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *suite) remove(t *testing.T, x *trial) {
 			t.Errorf("Gone, after Remove: %v", err)
 		}
 	}
-	s.gone(t, x)
+	s.requireGone(t, x)
 }
 
 // attach collects the output, and checks that the applied settings are the requested ones.
@@ -163,7 +163,7 @@ func (x *trial) start(t *testing.T) {
 
 func (x *trial) wait(t *testing.T) bench.Exit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	exit, err := x.Wait(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *suite) ready(t *testing.T, spec bench.Spec, text string) *trial {
 // refuse, and leave nothing.
 func (s *suite) refused(t *testing.T, f Feature, spec bench.Spec) bool {
 	t.Helper()
-	if !s.lacks(f) {
+	if !s.unsupported(f) {
 		return false
 	}
 	s.refuses(t, spec)
@@ -267,7 +267,7 @@ func (b *buffer) String() string {
 
 // await returns when the buffer contains text.
 func (b *buffer) await(ctx context.Context, text string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	for {
 		b.mu.Lock()

@@ -24,5 +24,5 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 	if err != nil {
 		return nil, err
 	}
-	return netpath.Of(ctx, e, c, p, own.plan.spec.Reach)
+	return netpath.PathTo(ctx, e, c, p, own.plan.spec.Reach)
 }

@@ -31,24 +31,24 @@ func isID(name string) bool {
 	return regexp.MustCompile(`^` + idPrefix + `[0-9a-f]{8}-[0-9]{1,19}$`).MatchString(name)
 }
 
-// top is the group of all runs of tare.
-const top = "/tare"
+// rootGroup is the group of all runs of tare.
+const rootGroup = "/tare"
 
-func runGroup(run string) string { return path.Join(top, run) }
+func runGroup(run string) string { return path.Join(rootGroup, run) }
 
-// mark is the name of the file system at a container's /dev.
-func mark(run, id string) string { return "tare:" + run + ":" + id }
+// mountName is the name of the file system at a container's /dev.
+func mountName(run, id string) string { return "tare:" + run + ":" + id }
 
-// unmark undoes mark.
-func unmark(name string) (found, bool) {
+// parseMountName undoes mark.
+func parseMountName(name string) (leftContainer, bool) {
 	rest, ok1 := strings.CutPrefix(name, "tare:")
 	run, id, ok2 := strings.Cut(rest, ":")
-	return found{run, id}, ok1 && ok2 && bench.ValidRunID(run) == nil && isID(id)
+	return leftContainer{run, id}, ok1 && ok2 && bench.ValidRunID(run) == nil && isID(id)
 }
 
-// found is a container that has left a trace on the host. Without an ID, it is the empty group of a
+// leftContainer is a container that has left a trace on the host. Without an ID, it is the empty group of a
 // run.
-type found struct{ run, id string }
+type leftContainer struct{ run, id string }
 
 // The kinds of what a dead run leaves.
 const (
@@ -56,7 +56,7 @@ const (
 	kindGroup     = "cgroup"    // of the run
 )
 
-func (f found) leftover(engine string) (l bench.Leftover, ok bool) {
+func (f leftContainer) leftover(engine string) (l bench.Leftover, ok bool) {
 	if f.id == "" {
 		return bench.Leftover{Run: f.run, Engine: engine, Kind: kindGroup, ID: runGroup(f.run)}, true
 	}
@@ -66,9 +66,9 @@ func (f found) leftover(engine string) (l bench.Leftover, ok bool) {
 // Leftovers implements bench.Cleaner. It lists a container while its directory, its group or one of
 // its processes exists.
 func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
-	seen := map[found]bool{}
+	seen := map[leftContainer]bool{}
 	var left []bench.Leftover
-	add := func(f found) {
+	add := func(f leftContainer) {
 		l, ok := f.leftover(e.config.Name)
 		if seen[f] || !ok || bench.ValidRunID(f.run) != nil || !dead(f.run) {
 			return
@@ -87,10 +87,10 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 }
 
 // directories finds containers by their directories, in those of all runs.
-func (e *Engine) directories(add func(found)) error {
+func (e *Engine) directories(add func(leftContainer)) error {
 	names, err := filepath.Glob(filepath.Join(quoteGlob(filepath.Dir(e.config.Dir)), "*", idPrefix+"*"))
 	for _, name := range names {
-		add(found{filepath.Base(filepath.Dir(name)), filepath.Base(name)})
+		add(leftContainer{filepath.Base(filepath.Dir(name)), filepath.Base(name)})
 	}
 	return err
 }
@@ -101,12 +101,12 @@ func quoteGlob(dir string) string {
 }
 
 // ownGroups finds containers by their groups, in those of all runs.
-func (e *Engine) ownGroups(add func(found)) error {
+func (e *Engine) ownGroups(add func(leftContainer)) error {
 	h, err := e.groups()
 	if err != nil {
 		return nil // without control groups none can be left
 	}
-	runs, err := h.List(top)
+	runs, err := h.List(rootGroup)
 	if err != nil {
 		return err
 	}
@@ -116,22 +116,22 @@ func (e *Engine) ownGroups(add func(found)) error {
 			return err
 		}
 		if len(groups) == 0 {
-			add(found{run: path.Base(run)})
+			add(leftContainer{run: path.Base(run)})
 		}
 		for _, group := range groups {
-			add(found{path.Base(run), path.Base(group)})
+			add(leftContainer{path.Base(run), path.Base(group)})
 		}
 	}
 	return nil
 }
 
 // processes finds the processes of all containers by their /dev.
-func processes() (map[found][]int, error) {
+func processes() (map[leftContainer][]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
 	}
-	all := map[found][]int{}
+	all := map[leftContainer][]int{}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -146,20 +146,20 @@ func processes() (map[found][]int, error) {
 
 // containerOf returns the container that a process is in. It finds none if the process has ended,
 // belongs to another user, or is in tare's own mount namespace.
-func containerOf(pid int) (found, bool) {
+func containerOf(pid int) (leftContainer, bool) {
 	if own, err := readback.SameNamespace("mnt", pid, readback.Self); err == nil && own {
-		return found{}, false
+		return leftContainer{}, false
 	}
 	mounts, err := proc.Mounts("/", pid)
 	if err != nil {
-		return found{}, false
+		return leftContainer{}, false
 	}
 	for _, m := range mounts {
-		if f, ok := unmark(m.Source); ok && m.Point == "/dev" {
+		if f, ok := parseMountName(m.Source); ok && m.Point == "/dev" {
 			return f, true
 		}
 	}
-	return found{}, false
+	return leftContainer{}, false
 }
 
 // RemoveLeftover implements bench.Cleaner.
@@ -179,7 +179,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Kind != kindContainer || !isID(l.ID):
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.config.Name, l.Kind, l.ID)
 	}
-	if err := killAll(ctx, found{l.Run, l.ID}); err != nil {
+	if err := killAll(ctx, leftContainer{l.Run, l.ID}); err != nil {
 		return fmt.Errorf("remove %s: %w", l.ID, err)
 	}
 	if err == nil {
@@ -191,7 +191,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 }
 
 // killAll kills a container's processes until none is left or ctx ends.
-func killAll(ctx context.Context, f found) error {
+func killAll(ctx context.Context, f leftContainer) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		running, err := processes()
 		if err != nil || len(running[f]) == 0 {

@@ -35,7 +35,7 @@ type container struct {
 	network *netdev.Network
 	address netip.Addr // on that; invalid if the container is not on it
 
-	theirs          descriptors
+	childFiles      descriptors
 	control, report *os.File
 	output          [2]*os.File  // of stdout and stderr
 	ready           agent.Report // init's report when it was ready
@@ -47,7 +47,7 @@ type container struct {
 	err     error
 
 	mu      sync.Mutex
-	to      [2]io.Writer // where output goes; nil discards
+	outputs [2]io.Writer // where output goes; nil discards
 	started bool
 	removed bool
 	copying sync.WaitGroup
@@ -80,7 +80,7 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	if c.started || c.removed {
 		return fmt.Errorf("attach to %s: %w", c.id, errState)
 	}
-	c.to[0], c.to[1] = bench.Outputs(stdout, stderr)
+	c.outputs[0], c.outputs[1] = bench.Outputs(stdout, stderr)
 	return nil
 }
 
@@ -97,8 +97,8 @@ func (c *container) Start(ctx context.Context) error {
 	}
 	c.started = true
 	for i, from := range c.output {
-		to := c.to[i]
-		c.copying.Go(func() { carry(to, from) })
+		to := c.outputs[i]
+		c.copying.Go(func() { copyOutput(to, from) })
 	}
 	if _, err := c.control.Write([]byte{'\n'}); err != nil {
 		return fmt.Errorf("start %s: %w", c.id, err)
@@ -112,9 +112,9 @@ func (c *container) Start(ctx context.Context) error {
 // chunk is how much is copied at once: half of what a pipe holds.
 const chunk = 32 << 10
 
-// carry copies the container's output until its last process has ended. It keeps reading if there
+// copyOutput copies the container's output until its last process has ended. It keeps reading if there
 // is no writer or if the writer fails, so that a full pipe never blocks the container.
-func carry(to io.Writer, from *os.File) {
+func copyOutput(to io.Writer, from *os.File) {
 	buf := make([]byte, chunk)
 	for {
 		n, err := from.Read(buf)
@@ -177,7 +177,7 @@ func (c *container) Remove(ctx context.Context) error {
 	if err := c.kill(ctx); err != nil {
 		return fmt.Errorf("remove %s: %w", c.id, err)
 	}
-	c.theirs.close()
+	c.childFiles.close()
 	closeAll(c.control, c.report)
 	closeAll(c.output[:]...)
 	if c.groups != nil {

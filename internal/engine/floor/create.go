@@ -64,7 +64,7 @@ func (e *Engine) create(ctx context.Context, p plan) (*container, error) {
 }
 
 // build makes everything that belongs to a container.
-func (c *container) build(ctx context.Context, k *datadir.Keeper) error {
+func (c *container) build(ctx context.Context, k *datadir.Manager) error {
 	root, err := c.makeRoot()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (c *container) makeRoot() (agent.Root, error) {
 }
 
 // makeData makes the directory for the container's data; init makes a tmpfs.
-func (c *container) makeData(k *datadir.Keeper) (err error) {
+func (c *container) makeData(k *datadir.Manager) (err error) {
 	if c.plan.spec.Storage != "layer" {
 		c.data, err = k.Take(c.plan.spec)
 		return err
@@ -144,12 +144,12 @@ func (c *container) openPipes() (err error) {
 			*r, *w, err = os.Pipe()
 		}
 	}
-	open(&c.theirs.control, &c.control)
-	open(&c.report, &c.theirs.report)
-	open(&c.output[0], &c.theirs.stdout)
-	open(&c.output[1], &c.theirs.stderr)
+	open(&c.childFiles.control, &c.control)
+	open(&c.report, &c.childFiles.report)
+	open(&c.output[0], &c.childFiles.stdout)
+	open(&c.output[1], &c.childFiles.stderr)
 	if err == nil {
-		c.theirs.stdin, err = os.Open(os.DevNull)
+		c.childFiles.stdin, err = os.Open(os.DevNull)
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func (c *container) startInit() error {
 		defer func() { _ = dir.Close() }() // only passed to clone3
 		sys.UseCgroupFD, sys.CgroupFD, inside = true, int(dir.Fd()), true
 	}
-	t := &c.theirs
+	t := &c.childFiles
 	p, err := os.StartProcess(c.plan.init, []string{agent.Path, "init"}, &os.ProcAttr{
 		Dir: "/",
 		// One processor is enough, and saves threads. The program gets an environment of its own.
@@ -225,15 +225,15 @@ func (c *container) instruct(ctx context.Context, in agent.Instructions) error {
 		return err
 	}
 	if report.Thread == 0 {
-		return c.died(ctx)
+		return c.initError(ctx)
 	}
 	c.ready = report
 	return nil
 }
 
-// died returns the error for an init that ended without a report, with what its Go runtime printed,
+// initError returns the error for an init that ended without a report, with what its Go runtime printed,
 // if anything.
-func (c *container) died(ctx context.Context) error {
+func (c *container) initError(ctx context.Context) error {
 	select {
 	case <-c.exited:
 	case <-ctx.Done():
@@ -284,7 +284,7 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 	} else {
 		proc.Flags |= unix.MS_RDONLY // otherwise root inside could change the host's settings
 	}
-	in.Mounts = append([]agent.InitMount{proc}, devices(mark(c.run, c.id))...)
+	in.Mounts = append([]agent.InitMount{proc}, devices(mountName(c.run, c.id))...)
 	for _, m := range datadir.Mounts(spec, c.data) {
 		in.Mounts = append(in.Mounts, mountOf(m))
 	}

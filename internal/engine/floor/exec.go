@@ -60,12 +60,12 @@ func (c *container) exec(ctx context.Context, argv []string, stdout, stderr io.W
 
 // An execution is one call of Exec.
 type execution struct {
-	container *container
-	argv      []string
-	files     []*os.File // for the process: /dev/null and the ends of pipes
-	ours      []*os.File
-	copying   sync.WaitGroup
-	process   *os.Process
+	container   *container
+	argv        []string
+	files       []*os.File // for the process: /dev/null and the ends of pipes
+	parentFiles []*os.File
+	copying     sync.WaitGroup
+	process     *os.Process
 }
 
 // open makes the files for the process's descriptors. The kernel discards an output without a
@@ -86,15 +86,15 @@ func (x *execution) open(stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		x.files, x.ours = append(x.files, w), append(x.ours, r)
-		x.copying.Go(func() { carry(to, r) })
+		x.files, x.parentFiles = append(x.files, w), append(x.parentFiles, r)
+		x.copying.Go(func() { copyOutput(to, r) })
 	}
 	return nil
 }
 
 func (x *execution) close() {
 	closeAll(x.files...)
-	closeAll(x.ours...)
+	closeAll(x.parentFiles...)
 }
 
 // start starts the process from a thread that does nothing else and ends with its goroutine. It

@@ -4,10 +4,10 @@ package floor
 func (e *Engine) CopyImages() { e.copies.Store(true) }
 
 // Mark and Unmark are the name of a container's /dev, and what it says.
-func Mark(run, id string) string { return mark(run, id) }
+func Mark(run, id string) string { return mountName(run, id) }
 
 // Unmark undoes Mark.
 func Unmark(name string) (run, id string, ok bool) {
-	f, ok := unmark(name)
+	f, ok := parseMountName(name)
 	return f.run, f.id, ok
 }

@@ -52,10 +52,10 @@ type Engine struct {
 	config Config
 	prefix string // of the IDs of this engine's containers
 	count  atomic.Int64
-	data   *datadir.Keeper
+	data   *datadir.Manager
 
-	mu        sync.Mutex
-	rehearsed bool // Prepare has made a container successfully
+	mu       sync.Mutex
+	warmedUp bool // Prepare has made a container successfully
 
 	network netdev.Network
 
@@ -65,14 +65,14 @@ type Engine struct {
 }
 
 var (
-	_ bench.Engine    = (*Engine)(nil)
-	_ bench.Cgrouper  = (*Engine)(nil)
-	_ bench.Cleaner   = (*Engine)(nil)
-	_ bench.Pauser    = (*Engine)(nil)
-	_ bench.Execer    = (*Engine)(nil)
-	_ bench.Signaler  = (*Engine)(nil)
-	_ bench.Overseer  = (*Engine)(nil)
-	_ bench.Addresser = (*Engine)(nil)
+	_ bench.Engine          = (*Engine)(nil)
+	_ bench.Cgrouper        = (*Engine)(nil)
+	_ bench.Cleaner         = (*Engine)(nil)
+	_ bench.Pauser          = (*Engine)(nil)
+	_ bench.Execer          = (*Engine)(nil)
+	_ bench.Signaler        = (*Engine)(nil)
+	_ bench.ProcessReporter = (*Engine)(nil)
+	_ bench.Addresser       = (*Engine)(nil)
 )
 
 // New returns the engine.
@@ -106,8 +106,8 @@ func groups() (*cgroup.Hierarchy, error) {
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }
 
-// Inline implements bench.Inliner.
-func (e *Engine) Inline() {}
+// InProcess implements bench.InProcessEngine.
+func (e *Engine) InProcess() {}
 
 // Probe implements bench.Engine.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
@@ -119,7 +119,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 		return info, fmt.Errorf("%s: %w", e.config.Name, err)
 	}
 	user, group := "no", ""
-	if ordinary() {
+	if isUnprivileged() {
 		user = "yes"
 	}
 	if h, err := e.groups(); err == nil {
@@ -135,13 +135,13 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	return info, nil
 }
 
-// ordinary reports whether tare runs without the privileges of root.
-func ordinary() bool { return os.Geteuid() != 0 }
+// isUnprivileged reports whether tare runs without the privileges of root.
+func isUnprivileged() bool { return os.Geteuid() != 0 }
 
 // namespacesWork tries to make the namespaces. It executes a program that does not exist: the
 // kernel looks for the program only after it has made the namespaces, and nothing runs.
 func namespacesWork() error {
-	attr := &os.ProcAttr{Sys: namespaces("none", ordinary())}
+	attr := &os.ProcAttr{Sys: namespaces("none", isUnprivileged())}
 	p, err := os.StartProcess("/proc/self/no-such-program", []string{"none"}, attr)
 	if err == nil {
 		return errors.Join(errors.New("a file that cannot exist was executed"), p.Kill())
@@ -163,7 +163,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if _, err := e.plan(ctx, spec); err != nil {
 		return err
 	}
-	if err := e.data.Stage(spec); err != nil {
+	if err := e.data.Prepare(spec); err != nil {
 		return fmt.Errorf("%s: %w", e.config.Name, err)
 	}
 	if spec.Network == "bridge" {
@@ -173,17 +173,17 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.rehearsed {
+	if e.warmedUp {
 		return nil
 	}
 	c, err := e.Create(ctx, bench.Spec{})
-	if errors.Is(err, fs.ErrPermission) && ordinary() {
+	if errors.Is(err, fs.ErrPermission) && isUnprivileged() {
 		return fmt.Errorf("%w: %w; this system restricts user namespaces: run tare as root", bench.ErrUnsupported, err)
 	}
 	if err != nil {
 		return err
 	}
-	e.rehearsed = true
+	e.warmedUp = true
 	return c.Remove(context.WithoutCancel(ctx))
 }
 
@@ -195,7 +195,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	}
 	c, err := e.create(ctx, p)
 	var refused *stepError
-	if errors.As(err, &refused) && refused.step == agent.StepOverlay && ordinary() && !e.copies.Swap(true) {
+	if errors.As(err, &refused) && refused.step == agent.StepOverlay && isUnprivileged() && !e.copies.Swap(true) {
 		c, err = e.create(ctx, p)
 	}
 	if err != nil {
@@ -256,7 +256,7 @@ func (e *Engine) resolve(ctx context.Context, spec bench.Spec) (p plan, err erro
 	if err := ctx.Err(); err != nil {
 		return plan{}, err
 	}
-	p = plan{spec: spec, dir: spec.Dir, userNS: spec.Security.UserNS || ordinary()}
+	p = plan{spec: spec, dir: spec.Dir, userNS: spec.Security.UserNS || isUnprivileged()}
 	if p.groups, err = e.groups(); err != nil {
 		if spec.Limits != (bench.Limits{}) || !errors.Is(err, bench.ErrUnsupported) {
 			return plan{}, fmt.Errorf("limits: %w", err)

@@ -21,12 +21,12 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
-func open(_ testing.TB, s enginetest.Site) bench.Engine {
+func open(_ testing.TB, s enginetest.Env) bench.Engine {
 	return floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images})
 }
 
 // opened opens an engine, and closes it when the test ends.
-func opened(t *testing.T, s enginetest.Site) *floor.Engine {
+func opened(t *testing.T, s enginetest.Env) *floor.Engine {
 	t.Helper()
 	e := open(t, s).(*floor.Engine)
 	t.Cleanup(func() {
@@ -40,7 +40,7 @@ func opened(t *testing.T, s enginetest.Site) *floor.Engine {
 // require skips or fails where the kernel does not let this user isolate.
 func require(t testing.TB) {
 	t.Helper()
-	_, err := open(t, enginetest.NewSite(t, nil)).Probe(t.Context())
+	_, err := open(t, enginetest.NewEnv(t, nil)).Probe(t.Context())
 	enginetest.Require(t, "floor", err)
 }
 
@@ -76,7 +76,7 @@ func TestOrdinaryUser(t *testing.T) {
 func TestConformanceCopied(t *testing.T) {
 	require(t)
 	enginetest.Run(t, enginetest.Options{
-		Open: func(t testing.TB, s enginetest.Site) bench.Engine {
+		Open: func(t testing.TB, s enginetest.Env) bench.Engine {
 			e := open(t, s).(*floor.Engine)
 			e.CopyImages()
 			return e
@@ -89,7 +89,7 @@ func TestConformanceCopied(t *testing.T) {
 // directory. It must be followed inside, and not on the host.
 func TestLinkInImage(t *testing.T) {
 	require(t)
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	img, err := s.Images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestLinkInImage(t *testing.T) {
 // runs tare.
 func TestAnyUmask(t *testing.T) {
 	require(t)
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
 	enginetest.Create(t, opened(t, s), bench.Spec{})
@@ -135,7 +135,7 @@ func TestAnyUmask(t *testing.T) {
 // TestOddDirectory works where the options of an overlay need escapes.
 func TestOddDirectory(t *testing.T) {
 	require(t)
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	s.Dir = filepath.Join(t.TempDir(), `a,b:c\d e[*]`, "runs", s.Run)
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestOddDirectory(t *testing.T) {
 // TestErrors looks at what a user reads when the kernel refuses.
 func TestErrors(t *testing.T) {
 	require(t)
-	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := opened(t, enginetest.NewEnv(t, imagetest.Library(t)))
 	for _, test := range []struct {
 		name string
 		spec bench.Spec
@@ -188,7 +188,7 @@ func TestMark(t *testing.T) {
 
 // RemoveLeftover removes trees as root, so it must not take any word for an ID.
 func TestRemoveLeftoverRefuses(t *testing.T) {
-	s := enginetest.NewSite(t, nil)
+	s := enginetest.NewEnv(t, nil)
 	e := opened(t, s)
 	for _, l := range []bench.Leftover{
 		{Run: s.Run, Kind: "container", ID: ".."},
@@ -211,7 +211,7 @@ const killedVariable = "TARE_TEST_KILLED"
 // and cleans up after it.
 func TestKilled(t *testing.T) {
 	require(t)
-	s := enginetest.NewSite(t, nil)
+	s := enginetest.NewEnv(t, nil)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledChild$")
 	child.Env = append(os.Environ(), killedVariable+"="+s.Dir, "TMPDIR="+t.TempDir()) // it cannot tidy up
 	out, err := child.StdoutPipe()
@@ -260,7 +260,7 @@ func TestKilledChild(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	s := enginetest.Site{Run: filepath.Base(dir), Dir: dir, Images: imagetest.Library(t)}
+	s := enginetest.Env{Run: filepath.Base(dir), Dir: dir, Images: imagetest.Library(t)}
 	e := open(t, s)
 	spec := bench.Spec{Argv: []string{agent.Path, "stubborn"}}
 	enginetest.Create(t, e, spec)
@@ -276,7 +276,7 @@ func TestKilledChild(t *testing.T) {
 // TestEmptyGroup leaves what a run leaves that is killed between two containers.
 func TestEmptyGroup(t *testing.T) {
 	require(t)
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	c := enginetest.Create(t, open(t, s), bench.Spec{})
 	e := opened(t, s)
 	if _, err := e.Cgroup(t.Context(), c); errors.Is(err, bench.ErrUnsupported) {
@@ -305,7 +305,7 @@ func TestOOM(t *testing.T) {
 	if slices.Contains(unsupported(t), enginetest.MemoryLimit) {
 		return // nothing is limited
 	}
-	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := opened(t, enginetest.NewEnv(t, imagetest.Library(t)))
 	c := enginetest.Create(t, e, bench.Spec{
 		Argv:   []string{agent.Path, "alloc", "1000000000"},
 		Limits: bench.Limits{Memory: 64 << 20},

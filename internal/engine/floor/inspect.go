@@ -31,7 +31,7 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 }
 
 func (c *container) inspect() (bench.Applied, error) {
-	tid, err := thread(c.process.Pid, c.ready.Thread)
+	tid, err := hostThreadID(c.process.Pid, c.ready.Thread)
 	if err != nil {
 		return bench.Applied{}, err
 	}
@@ -51,7 +51,7 @@ func (c *container) inspect() (bench.Applied, error) {
 		}
 	}
 	if a.Security.UserNS {
-		if a.Security.Privileged, err = mighty(tid); err != nil {
+		if a.Security.Privileged, err = hasFullCaps(tid); err != nil {
 			return a, err
 		}
 	}
@@ -68,9 +68,9 @@ func (c *container) inspect() (bench.Applied, error) {
 	return a, err
 }
 
-// mighty reports whether a process has the same capabilities in its own user namespace as root has
+// hasFullCaps reports whether a process has the same capabilities in its own user namespace as root has
 // on the host. That is what privileged means there.
-func mighty(tid int) (bool, error) {
+func hasFullCaps(tid int) (bool, error) {
 	status, err := readback.StatusOf(tid)
 	return status.Bounding.Has(unix.CAP_SYS_ADMIN), err
 }
@@ -90,9 +90,9 @@ func (c *container) checkRoot(tid int, root proc.Mount) error {
 // dirOf is the directory of a process or a thread.
 func dirOf(id int) string { return fmt.Sprintf("/proc/%d", id) }
 
-// thread returns the host's number of the thread that will execute the program. It is nearly always
+// hostThreadID returns the host's number of the thread that will execute the program. It is nearly always
 // the main thread, whose number inside is 1.
-func thread(pid, inside int) (int, error) {
+func hostThreadID(pid, inside int) (int, error) {
 	if inside == 1 {
 		return pid, nil
 	}

@@ -47,10 +47,10 @@ func (e *Engine) Signal(_ context.Context, c bench.Container, s syscall.Signal) 
 	return nil
 }
 
-// Daemons implements bench.Overseer: there are none.
+// Daemons implements bench.ProcessReporter: there are none.
 func (e *Engine) Daemons(context.Context) ([]int, error) { return nil, nil }
 
-// Pid implements bench.Overseer.
+// Pid implements bench.ProcessReporter.
 func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 	own, err := e.running(c)
 	if err != nil {

@@ -22,7 +22,7 @@ func holding(t *testing.T, spec bench.Spec) (*floor.Engine, bench.Container) {
 	if os.Geteuid() != 0 {
 		t.Skip("an ordinary user's containers have a user namespace, which cannot be entered")
 	}
-	e := opened(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := opened(t, enginetest.NewEnv(t, imagetest.Library(t)))
 	spec.Argv = []string{agent.Path, "hold"}
 	c := enginetest.Create(t, e, spec)
 	if err := c.Start(t.Context()); err != nil {

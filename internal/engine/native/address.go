@@ -10,11 +10,11 @@ import (
 
 // Address implements bench.Addresser: the port is the host's own.
 func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	_, err := e.own(c)
+	_, err := e.processOf(c)
 	return bench.OnLoopback(p.Container), err
 }
 
 // Path implements bench.Addresser.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	return netpath.Of(ctx, e, c, p, "")
+	return netpath.PathTo(ctx, e, c, p, "")
 }

@@ -77,7 +77,7 @@ func kill(ctx context.Context, pid int, id, run string) error {
 	if err := cgroup.KillProcess(pid, still); err != nil {
 		return err
 	}
-	if !pause(ctx, func() bool { return !still() }) {
+	if !pollUntil(ctx, func() bool { return !still() }) {
 		return fmt.Errorf("kill process %d: %w", pid, ctx.Err())
 	}
 	return nil

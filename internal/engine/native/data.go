@@ -22,39 +22,39 @@ func (e *Engine) DataDir(spec bench.Spec) (string, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.told = append(e.told, d)
+	e.announced = append(e.announced, d)
 	return d.Path, nil
 }
 
 // dataOf makes the directory that DataDir reserved for a container. If none was reserved, a
 // container gets one only if its Spec has a Storage.
 func (e *Engine) dataOf(spec bench.Spec) (*datadir.Dir, error) {
-	d := e.claim(spec.Argv)
+	d := e.takeNamed(spec.Argv)
 	if d == nil {
 		return e.data.Take(spec)
 	}
 	return d, e.data.Make(d)
 }
 
-// claim removes the directory that an argument names from the list of reserved ones, and returns
+// takeNamed removes the directory that an argument names from the list of reserved ones, and returns
 // it.
-func (e *Engine) claim(argv []string) *datadir.Dir {
+func (e *Engine) takeNamed(argv []string) *datadir.Dir {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := slices.IndexFunc(e.told, func(d *datadir.Dir) bool {
-		return slices.ContainsFunc(argv, func(arg string) bool { return names(arg, d.Path) })
+	i := slices.IndexFunc(e.announced, func(d *datadir.Dir) bool {
+		return slices.ContainsFunc(argv, func(arg string) bool { return mentionsPath(arg, d.Path) })
 	})
 	if i < 0 {
 		return nil
 	}
-	d := e.told[i]
-	e.told = slices.Delete(e.told, i, i+1)
+	d := e.announced[i]
+	e.announced = slices.Delete(e.announced, i, i+1)
 	return d
 }
 
-// names reports whether an argument, such as "dir=PATH" or "PATH/file", contains a path. The paths
+// mentionsPath reports whether an argument, such as "dir=PATH" or "PATH/file", contains a path. The paths
 // of directories end in a number or in a data name.
-func names(arg, path string) bool {
+func mentionsPath(arg, path string) bool {
 	_, rest, found := strings.Cut(arg, path)
 	return found && (rest == "" || !strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz-", rune(rest[0])))
 }

@@ -28,7 +28,7 @@ func copyOf(t *testing.T, program, name string) {
 // TestImageOfHostProgram runs the program where it is, if it is still what the
 // image was made of.
 func TestImageOfHostProgram(t *testing.T) {
-	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := open(t, enginetest.NewEnv(t, imagetest.Library(t)))
 	file := filepath.Join(t.TempDir(), "shell")
 	copyOf(t, "/bin/sh", file)
 	spec := bench.Spec{Image: "host:" + file, Argv: []string{"shell", "-c", `echo "$0"`}}
@@ -51,7 +51,7 @@ func TestImageOfHostProgram(t *testing.T) {
 	if err := os.Chmod(file, 0o755|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, enginetest.NewSite(t, imagetest.Library(t))).Create(t.Context(), spec); !errors.Is(err, bench.ErrUnsupported) {
+	if _, err := open(t, enginetest.NewEnv(t, imagetest.Library(t))).Create(t.Context(), spec); !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("set-group-ID: Create = %v, want bench.ErrUnsupported", err)
 	}
 	copyOf(t, "/bin/cat", file)

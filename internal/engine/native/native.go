@@ -51,21 +51,21 @@ type Config struct {
 type Engine struct {
 	config Config
 	count  atomic.Int64
-	data   *datadir.Keeper
+	data   *datadir.Manager
 
-	mu   sync.Mutex
-	told []*datadir.Dir // reserved by DataDir, not made yet
+	mu        sync.Mutex
+	announced []*datadir.Dir // reserved by DataDir, not made yet
 }
 
 var (
-	_ bench.Engine     = (*Engine)(nil)
-	_ bench.Cleaner    = (*Engine)(nil)
-	_ bench.Pauser     = (*Engine)(nil)
-	_ bench.Execer     = (*Engine)(nil)
-	_ bench.Signaler   = (*Engine)(nil)
-	_ bench.Overseer   = (*Engine)(nil)
-	_ bench.Addresser  = (*Engine)(nil)
-	_ bench.DataKeeper = (*Engine)(nil)
+	_ bench.Engine          = (*Engine)(nil)
+	_ bench.Cleaner         = (*Engine)(nil)
+	_ bench.Pauser          = (*Engine)(nil)
+	_ bench.Execer          = (*Engine)(nil)
+	_ bench.Signaler        = (*Engine)(nil)
+	_ bench.ProcessReporter = (*Engine)(nil)
+	_ bench.Addresser       = (*Engine)(nil)
+	_ bench.DataKeeper      = (*Engine)(nil)
 )
 
 // New returns the engine.
@@ -74,8 +74,8 @@ func New(c Config) *Engine { return &Engine{config: c, data: datadir.NewPlain(c.
 // Name implements bench.Engine.
 func (e *Engine) Name() string { return e.config.Name }
 
-// Inline implements bench.Inliner.
-func (e *Engine) Inline() {}
+// InProcess implements bench.InProcessEngine.
+func (e *Engine) InProcess() {}
 
 // Probe implements bench.Engine. A process can run everywhere.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
@@ -125,12 +125,12 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // A plan is what will be executed.
 type plan struct {
-	program   string // the file
-	argv, env []string
-	dir       string
-	image     string // digest; empty for a program of the host
-	root      string // of the image; empty for a program of the host
-	packed    string // the host's program that the image was made from; it runs in its place
+	program     string // the file
+	argv, env   []string
+	dir         string
+	image       string // digest; empty for a program of the host
+	root        string // of the image; empty for a program of the host
+	hostProgram string // the host's program that the image was made from; it runs in its place
 }
 
 // plan decides which program runs on the host for spec, and how.
@@ -186,26 +186,26 @@ func (p *plan) locate(ctx context.Context, img *image.Image) (err error) {
 		return fmt.Errorf("%w: %s is set-user-ID or set-group-ID: as a plain process it would have privileges that it "+
 			"has in no container", bench.ErrUnsupported, set.Program)
 	}
-	p.packed = set.Program
+	p.hostProgram = set.Program
 	return nil
 }
 
 // find returns the file of a program.
 func (p plan) find(program string) (string, error) {
 	switch {
-	case p.packed != "" && (program == p.packed || program == filepath.Base(p.packed)):
-		return p.packed, nil
-	case p.packed != "":
-		return "", fmt.Errorf("%w: the image has only the program %s", fs.ErrNotExist, p.packed)
+	case p.hostProgram != "" && (program == p.hostProgram || program == filepath.Base(p.hostProgram)):
+		return p.hostProgram, nil
+	case p.hostProgram != "":
+		return "", fmt.Errorf("%w: the image has only the program %s", fs.ErrNotExist, p.hostProgram)
 	case p.root != "":
-		return inImage(p.root, program)
+		return findInRoot(p.root, program)
 	}
 	return exec.LookPath(program)
 }
 
-// inImage returns the file of a program below root. The error wraps fs.ErrNotExist if the image has
+// findInRoot returns the file of a program below root. The error wraps fs.ErrNotExist if the image has
 // no such file.
-func inImage(root, program string) (string, error) {
+func findInRoot(root, program string) (string, error) {
 	if !filepath.IsAbs(program) {
 		return "", fs.ErrNotExist
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
-func open(_ testing.TB, s enginetest.Site) bench.Engine {
+func open(_ testing.TB, s enginetest.Env) bench.Engine {
 	return native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images})
 }
 
@@ -59,7 +59,7 @@ func run(t *testing.T, e bench.Engine, argv ...string) (string, bench.Exit, benc
 }
 
 func TestHostProgram(t *testing.T) {
-	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := open(t, enginetest.NewEnv(t, imagetest.Library(t)))
 	for _, program := range []string{"sh", "/bin/sh"} {
 		out, exit, applied := run(t, e, program, "-c", "echo out; exit 7")
 		if out != "out\n" || exit != (bench.Exit{Code: 7}) || applied.Image != "" {
@@ -71,7 +71,7 @@ func TestHostProgram(t *testing.T) {
 // TestEscape starts programs that leave something behind that holds their
 // output open.
 func TestEscape(t *testing.T) {
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	e := open(t, s).(*native.Engine)
 	left := func() int {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestEscape(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	e := open(t, enginetest.NewSite(t, imagetest.Library(t)))
+	e := open(t, enginetest.NewEnv(t, imagetest.Library(t)))
 	for name, spec := range map[string]bench.Spec{
 		"foreign image": {Image: "debian:12", Argv: []string{"true"}},
 		"another port":  {Ports: []bench.Port{{Container: 80, Host: 81, Protocol: "tcp"}}},
@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 
 // RemoveLeftover kills as root, so it must not take any word for a process.
 func TestRemoveLeftoverRefuses(t *testing.T) {
-	s := enginetest.NewSite(t, nil)
+	s := enginetest.NewEnv(t, nil)
 	e := open(t, s).(*native.Engine)
 	for _, id := range []string{"", "0@1", "-1@1", "1@1", "x@1"} {
 		if err := e.RemoveLeftover(t.Context(), bench.Leftover{Run: s.Run, ID: id}); err == nil {
@@ -127,7 +127,7 @@ func TestRemoveLeftoverRefuses(t *testing.T) {
 
 // A user could set anything in an environment.
 func TestLeftoverOfNoRun(t *testing.T) {
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	cmd := exec.Command("sleep", "1000")
 	cmd.Env = []string{"TARE_RUN=../" + s.Run}
 	if err := cmd.Start(); err != nil {
@@ -151,14 +151,14 @@ func TestDataForAnotherUser(t *testing.T) {
 	}
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	if err := os.Chmod(site.Dir, 0o711); err != nil { // as that of a run
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	if err := os.Chmod(env.Dir, 0o711); err != nil { // as that of a run
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(site.Dir), 0o711); err != nil {
+	if err := os.Chmod(filepath.Dir(env.Dir), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	e := open(t, site)
+	e := open(t, env)
 	enginetest.Use(t, e)
 	spec := bench.Spec{Storage: "bind"}
 	k, _ := bench.As[bench.DataKeeper](e)

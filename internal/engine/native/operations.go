@@ -16,14 +16,14 @@ import (
 
 // Pause implements bench.Pauser. It returns when the first process has stopped.
 func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
-	p, err := e.own(c)
+	p, err := e.processOf(c)
 	if err != nil {
 		return err
 	}
 	if err := p.signalAll(unix.SIGSTOP); err != nil {
 		return fmt.Errorf("pause %s: %w", p.id, err)
 	}
-	if !pause(ctx, p.stopped) {
+	if !pollUntil(ctx, p.stopped) {
 		return fmt.Errorf("pause %s: %w", p.id, ctx.Err())
 	}
 	return nil
@@ -31,7 +31,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 
 // Resume implements bench.Pauser.
 func (e *Engine) Resume(_ context.Context, c bench.Container) error {
-	p, err := e.own(c)
+	p, err := e.processOf(c)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (e *Engine) Resume(_ context.Context, c bench.Container) error {
 
 // Signal implements bench.Signaler.
 func (e *Engine) Signal(_ context.Context, c bench.Container, s syscall.Signal) error {
-	p, err := e.own(c)
+	p, err := e.processOf(c)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (e *Engine) Signal(_ context.Context, c bench.Container, s syscall.Signal) 
 // Exec implements bench.Execer. The process ends with the first process at the latest, as in a
 // container.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	p, err := e.own(c)
+	p, err := e.processOf(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
@@ -71,12 +71,12 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	return exit, err
 }
 
-// Daemons implements bench.Overseer: there are none.
+// Daemons implements bench.ProcessReporter: there are none.
 func (e *Engine) Daemons(context.Context) ([]int, error) { return nil, nil }
 
-// Pid implements bench.Overseer.
+// Pid implements bench.ProcessReporter.
 func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
-	p, err := e.own(c)
+	p, err := e.processOf(c)
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 	return started.Pid, nil
 }
 
-func (e *Engine) own(c bench.Container) (*process, error) {
+func (e *Engine) processOf(c bench.Container) (*process, error) {
 	return bench.Own[*process](c, e.config.Name)
 }
 
@@ -109,7 +109,7 @@ func (p *process) signalAll(s unix.Signal) error {
 	}
 	p.signalling.Lock()
 	defer p.signalling.Unlock()
-	for other := range p.others {
+	for other := range p.execs {
 		if err := other.signalGroup(s); err != nil && !errors.Is(err, errState) {
 			return err
 		}
@@ -149,13 +149,13 @@ func (p *process) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	if _, err := p.running(); err != nil {
 		return exit, err
 	}
-	other, err := p.another(argv)
+	other, err := p.newSibling(argv)
 	if err != nil {
 		return exit, err
 	}
-	p.enlist(other)
+	p.addChild(other)
 	defer func() {
-		p.dismiss(other)
+		p.removeChild(other)
 		err = errors.Join(err, other.Remove(context.WithoutCancel(ctx)))
 	}()
 	if err := other.Attach(ctx, stdout, stderr); err != nil {
@@ -174,8 +174,8 @@ func (p *process) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	}
 }
 
-// another returns a process with the same plan that runs another program.
-func (p *process) another(argv []string) (*process, error) {
+// newSibling returns a process with the same plan that runs another program.
+func (p *process) newSibling(argv []string) (*process, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("no program given")
 	}
@@ -192,17 +192,17 @@ func (p *process) another(argv []string) (*process, error) {
 	return newProcess(p.id+"-exec", next, null), nil
 }
 
-func (p *process) enlist(other *process) {
+func (p *process) addChild(other *process) {
 	p.signalling.Lock()
 	defer p.signalling.Unlock()
-	if p.others == nil {
-		p.others = map[*process]struct{}{}
+	if p.execs == nil {
+		p.execs = map[*process]struct{}{}
 	}
-	p.others[other] = struct{}{}
+	p.execs[other] = struct{}{}
 }
 
-func (p *process) dismiss(other *process) {
+func (p *process) removeChild(other *process) {
 	p.signalling.Lock()
 	defer p.signalling.Unlock()
-	delete(p.others, other)
+	delete(p.execs, other)
 }

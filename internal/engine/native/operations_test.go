@@ -18,7 +18,7 @@ import (
 // shell starts a program of the host that waits to be killed.
 func shell(t *testing.T) (*native.Engine, bench.Container) {
 	t.Helper()
-	e := open(t, enginetest.NewSite(t, imagetest.Library(t))).(*native.Engine)
+	e := open(t, enginetest.NewEnv(t, imagetest.Library(t))).(*native.Engine)
 	enginetest.Use(t, e)
 	c := enginetest.Create(t, e, bench.Spec{Argv: []string{"sleep", "1000"}, Env: []string{"A=b"}})
 	if err := c.Start(t.Context()); err != nil {

@@ -39,9 +39,9 @@ func (p *pipe) run() {
 		defer close(p.done)
 		for {
 			n, err := p.r.Read(p.buf)
-			p.give(n)
+			p.write(n)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				p.rest()
+				p.drain()
 				return
 			}
 			if err != nil {
@@ -51,8 +51,8 @@ func (p *pipe) run() {
 	}()
 }
 
-// give passes the first n bytes to the writer. If the writer fails, later bytes are discarded.
-func (p *pipe) give(n int) {
+// write passes the first n bytes to the writer. If the writer fails, later bytes are discarded.
+func (p *pipe) write(n int) {
 	if p.to == nil || n <= 0 {
 		return
 	}
@@ -73,9 +73,9 @@ func (p *pipe) finish() {
 	<-p.done
 }
 
-// rest copies what is in the pipe now. It stops when the pipe is empty, and at the latest after the
+// drain copies what is in the pipe now. It stops when the pipe is empty, and at the latest after the
 // pipe's capacity, because an escaped process may still be printing.
-func (p *pipe) rest() {
+func (p *pipe) drain() {
 	_ = p.r.SetReadDeadline(time.Time{}) // see finish
 	conn, err := p.r.SyscallConn()
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *pipe) rest() {
 		if n <= 0 {
 			return // end of file, or empty
 		}
-		p.give(n)
+		p.write(n)
 		left -= n
 	}
 }

@@ -31,7 +31,7 @@ type process struct {
 
 	signalling sync.Mutex            // held while the group is signalled or reaped
 	reaped     bool                  // another group can have its number
-	others     map[*process]struct{} // running processes of Exec
+	execs      map[*process]struct{} // running processes of Exec
 
 	exited chan struct{} // closed when exit and err are set
 	exit   bench.Exit
@@ -201,14 +201,14 @@ func (p *process) kill(ctx context.Context) error {
 	// Nearly always the first process was alone, which one system call tells. Zombies do not count:
 	// their reaper may be slow, or never reap them.
 	group := p.started.Pid
-	if !pause(ctx, func() bool { return errors.Is(unix.Kill(-group, 0), unix.ESRCH) || !groupAlive(group) }) {
+	if !pollUntil(ctx, func() bool { return errors.Is(unix.Kill(-group, 0), unix.ESRCH) || !groupAlive(group) }) {
 		return ctx.Err()
 	}
 	return nil
 }
 
-// pause polls until done returns true. It returns false if ctx ends first.
-func pause(ctx context.Context, done func() bool) bool {
+// pollUntil polls until done returns true. It returns false if ctx ends first.
+func pollUntil(ctx context.Context, done func() bool) bool {
 	for wait := 100 * time.Microsecond; !done(); wait = min(2*wait, 10*time.Millisecond) {
 		select {
 		case <-time.After(wait):

@@ -11,7 +11,7 @@ import (
 
 // Address implements bench.Addresser.
 func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -20,9 +20,9 @@ func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (ne
 
 // Path implements bench.Addresser.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return netpath.Of(ctx, e, c, p, own.spec.Reach)
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

@@ -33,10 +33,10 @@ func BenchmarkOverhead(b *testing.B) {
 }
 
 func overhead(b *testing.B, name string) {
-	site := enginetest.NewSite(b, imagetest.Library(b))
-	e := oci.New(oci.Config{Name: name, Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(b, imagetest.Library(b))
+	e := oci.New(oci.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images})
 	enginetest.Use(b, e)
-	enginetest.Overhead(b, driven(e), newBare(b, e, site, name).run)
+	enginetest.Overhead(b, driven(e), newBare(b, e, env, name).run)
 }
 
 func task() bench.Spec { return bench.Spec{Argv: []string{agent.Path, "exit", "0"}} }
@@ -74,16 +74,16 @@ type bareLoop struct {
 }
 
 // newBare takes config.json from a bundle that the engine prepared.
-func newBare(b *testing.B, e bench.Engine, site enginetest.Site, name string) *bareLoop {
+func newBare(b *testing.B, e bench.Engine, env enginetest.Env, name string) *bareLoop {
 	b.Helper()
 	if err := e.Prepare(b.Context(), task()); err != nil {
 		b.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(site.Dir, "oci-"+name, "1", "config.json"))
+	text, err := os.ReadFile(filepath.Join(env.Dir, "oci-"+name, "1", "config.json"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	img, err := site.Images.Resolve(b.Context(), "")
+	img, err := env.Images.Resolve(b.Context(), "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func newBare(b *testing.B, e bench.Engine, site enginetest.Site, name string) *b
 	if err := json.Unmarshal(text, &l.spec); err != nil {
 		b.Fatal(err)
 	}
-	l.spec.Linux.CgroupsPath = "/tare/" + site.Run + "/bare"
+	l.spec.Linux.CgroupsPath = "/tare/" + env.Run + "/bare"
 	return l
 }
 

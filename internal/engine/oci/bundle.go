@@ -35,8 +35,8 @@ type bundle struct {
 	userNS bool         // its files belong to a user namespace
 	base   string       // the unpacked image, the overlay's lower directory
 	data   *datadir.Dir // on the host, for the container's data; nil if it needs none
-	// configured is the Spec that config.json was made from, as JSON.
-	configured []byte
+	// configuredFor is the Spec that config.json was made from, as JSON.
+	configuredFor []byte
 
 	mu             sync.Mutex // held while the bundle is removed
 	stdout, stderr *pipe
@@ -45,8 +45,8 @@ type bundle struct {
 
 func (b *bundle) path(name string) string { return filepath.Join(b.dir, name) }
 
-// stage makes a bundle that lacks only its config.json.
-func (e *Engine) stage(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
+// prepareBundle makes a bundle that lacks only its config.json.
+func (e *Engine) prepareBundle(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
 	base, err := img.Rootfs(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (b *bundle) open() (err error) {
 	if err := os.Chmod(b.path("upper"), 0o755); err != nil {
 		return err
 	}
-	if err := b.own(); err != nil {
+	if err := b.chownRoot(); err != nil {
 		return err
 	}
 	if err := b.mount(); err != nil {
@@ -118,16 +118,16 @@ func (b *bundle) pipes() (err error) {
 	return err
 }
 
-// lower is the directory below the writable layer: the image, or the copy of it that own makes.
-func (b *bundle) lower() string {
+// lowerDir is the directory below the writable layer: the image, or the copy of it that own makes.
+func (b *bundle) lowerDir() string {
 	if b.userNS {
 		return b.path("lower")
 	}
 	return b.base
 }
 
-// own gives the image's files to the root of the user namespace, if the container has one.
-func (b *bundle) own() (err error) {
+// chownRoot gives the image's files to the root of the user namespace, if the container has one.
+func (b *bundle) chownRoot() (err error) {
 	if !b.userNS {
 		return nil
 	}
@@ -136,18 +136,18 @@ func (b *bundle) own() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, ns.Close()) }()
-	if err := errors.Join(os.Mkdir(b.lower(), 0o700), os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
+	if err := errors.Join(os.Mkdir(b.lowerDir(), 0o700), os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
 		return err
 	}
-	if err := errors.Join(userns.Admit(filepath.Dir(b.dir)), userns.Admit(b.dir)); err != nil {
+	if err := errors.Join(userns.AllowTraverse(filepath.Dir(b.dir)), userns.AllowTraverse(b.dir)); err != nil {
 		return err
 	}
-	return userns.Bind(b.base, b.lower(), ns)
+	return userns.Bind(b.base, b.lowerDir(), ns)
 }
 
 // mount mounts a fresh writable layer over the image.
 func (b *bundle) mount() error {
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.lower()), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.lowerDir()), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
 	if err := unix.Mount("overlay", b.path("rootfs"), "overlay", 0, options); err != nil {
 		return &os.PathError{Op: "mount overlay", Path: b.path("rootfs"), Err: err}
 	}
@@ -159,8 +159,8 @@ func quoteOverlay(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace(path)
 }
 
-// keep makes the directory for the container's data, unless the bundle has it.
-func (b *bundle) keep(k *datadir.Keeper, spec bench.Spec) (err error) {
+// takeData makes the directory for the container's data, unless the bundle has it.
+func (b *bundle) takeData(k *datadir.Manager, spec bench.Spec) (err error) {
 	if spec.Storage == "layer" {
 		return datadir.MakeIn(b.path("rootfs"))
 	}
@@ -173,14 +173,14 @@ func (b *bundle) keep(k *datadir.Keeper, spec bench.Spec) (err error) {
 	if b.data, err = k.Take(spec); err != nil || b.data == nil || !b.userNS {
 		return err
 	}
-	return k.Admit()
+	return k.AllowUserNS()
 }
 
 // configure writes config.json for spec, unless the existing file is for the same spec. That check
 // takes 2 µs; writing the file takes 25.
 func (b *bundle) configure(spec bench.Spec) error {
 	key, err := json.Marshal(spec)
-	if err != nil || bytes.Equal(key, b.configured) {
+	if err != nil || bytes.Equal(key, b.configuredFor) {
 		return err
 	}
 	s, err := specification(spec, b)
@@ -191,11 +191,11 @@ func (b *bundle) configure(spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	b.configured = nil
+	b.configuredFor = nil
 	if err := os.WriteFile(b.path("config.json"), text, 0o600); err != nil {
 		return err
 	}
-	b.configured = key
+	b.configuredFor = key
 	return nil
 }
 

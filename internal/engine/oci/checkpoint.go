@@ -14,14 +14,14 @@ import (
 
 // Checkpointable checks that the runtime supports checkpoints, and that CRIU works on this kernel.
 func (e *Engine) Checkpointable(ctx context.Context) error {
-	h, err := e.host(ctx)
+	h, err := e.hostInfo(ctx)
 	if err != nil {
 		return err
 	}
 	switch h.dialect.checkpoint {
-	case byRuntime:
+	case runtimeCheckpoint:
 		return nil
-	case byNobody:
+	case noCheckpoint:
 		return fmt.Errorf("%w: %s cannot restore checkpoints", bench.ErrUnsupported, h.version.name)
 	}
 	if !knowsCRIU(ctx, h) {
@@ -32,14 +32,14 @@ func (e *Engine) Checkpointable(ctx context.Context) error {
 	}
 	if said, err := output(ctx, "criu", "check"); err != nil {
 		return fmt.Errorf("%w: criu does not work with this kernel: %w", bench.ErrUnsupported,
-			explain([]string{"criu", "check"}, err, nil, said))
+			commandFailure([]string{"criu", "check"}, err, nil, said))
 	}
 	return nil
 }
 
 // knowsCRIU asks a runtime for its features. crun also lists them with its version, and old
 // versions of it only there.
-func knowsCRIU(ctx context.Context, h *host) bool {
+func knowsCRIU(ctx context.Context, h *hostInfo) bool {
 	for _, ask := range []struct{ command, want string }{
 		{"features", `checkpoint.enabled": "true"`}, {"--version", "+CRIU"},
 	} {
@@ -66,7 +66,7 @@ func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 // Checkpoint runs the runtime's checkpoint into the container's bundle. It returns when the first
 // process has ended and the runtime has forgotten the container.
 func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%s was checkpointed but has not ended: %w", b.id, context.Cause(ctx))
 	}
-	if own.host.dialect.checkpoint == byRuntime {
+	if own.host.dialect.checkpoint == runtimeCheckpoint {
 		return own.command(ctx, null, b.errors, "delete")
 	}
 	return nil
@@ -91,7 +91,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 
 // Restore runs the runtime's restore. The container's output goes where Attach directed it.
 func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}

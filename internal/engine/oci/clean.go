@@ -32,7 +32,7 @@ func containerID(run, engine, number string) string {
 
 // Cgroup returns the path of the container's cgroup.
 func (e *Engine) Cgroup(_ context.Context, c bench.Container) (string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +63,7 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 		if bench.ValidRunID(run) != nil || !dead(run) {
 			continue
 		}
-		left, err := e.leftBy(run)
+		left, err := e.leftoversOf(run)
 		if err != nil {
 			return nil, err
 		}
@@ -74,8 +74,8 @@ func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]ben
 	return slices.Concat(found, devices, data), errors.Join(listed, err)
 }
 
-// leftBy lists the leftovers of one run.
-func (e *Engine) leftBy(run string) ([]bench.Leftover, error) {
+// leftoversOf lists the leftovers of one run.
+func (e *Engine) leftoversOf(run string) ([]bench.Leftover, error) {
 	dir := e.dirOf(run)
 	containers, err := containersOf(run, e.cfg.Name, dir)
 	if err != nil {

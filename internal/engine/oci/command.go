@@ -24,7 +24,7 @@ const tailSize = 64 << 10
 
 // run runs one command of the runtime. The command writes directly to the given files, so tare
 // copies nothing while it runs. When ctx ends, the command's whole process group is killed.
-func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
+func run(ctx context.Context, h *hostInfo, stdout, stderr *os.File, args []string) error {
 	cmd := exec.Command(h.binary, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = h.null, stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -41,7 +41,7 @@ func run(ctx context.Context, h *host, stdout, stderr *os.File, args []string) e
 		_ = killGroup(cmd.Process.Pid) // it may have ended just now
 	})
 	// Wait frees the process's number, so nothing may be killed by that number afterwards.
-	waiting := ended(cmd.Process.Pid)
+	waiting := awaitExit(cmd.Process.Pid)
 	if !stop() {
 		<-killed
 	}
@@ -86,9 +86,9 @@ func reap(pid int) (left bool) {
 	}
 }
 
-// orphanAge is how long a child must have been dead before tare assumes that no goroutine waits for
+// orphanGrace is how long a child must have been dead before tare assumes that no goroutine waits for
 // it.
-const orphanAge = 50 * time.Millisecond
+const orphanGrace = 50 * time.Millisecond
 
 // collectOrphans collects the exit status of orphans that this process got as their reaper and that
 // no goroutine waits for: processes that a killed runtime had started outside its process group.
@@ -97,7 +97,7 @@ func collectOrphans() {
 	if len(dead) == 0 {
 		return
 	}
-	time.Sleep(orphanAge)
+	time.Sleep(orphanGrace)
 	for _, p := range deadChildren() {
 		if slices.Contains(dead, p) {
 			reap(p.PID)
@@ -135,9 +135,9 @@ func (e *commandError) Error() string {
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// explain makes the error of a failed command. It has the last message of the runtime's log or,
+// commandFailure makes the error of a failed command. It has the last message of the runtime's log or,
 // without one, the last line of stderr.
-func explain(argv []string, err error, log, stderr []byte) error {
+func commandFailure(argv []string, err error, log, stderr []byte) error {
 	e := &commandError{argv: argv, err: err}
 	lines := linesOf(log)
 	if len(lines) == 0 {

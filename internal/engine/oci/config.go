@@ -24,7 +24,7 @@ import (
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // check reports the parts of spec that this driver does not support.
-func (e *Engine) check(h *host, spec bench.Spec) error {
+func (e *Engine) check(h *hostInfo, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
@@ -45,7 +45,7 @@ func (e *Engine) check(h *host, spec bench.Spec) error {
 	case spec.Security.UserNS && spec.Security.Privileged:
 		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.UserNS:
-		if err := userns.Passable(e.cfg.Dir); err != nil {
+		if err := userns.Traversable(e.cfg.Dir); err != nil {
 			return fmt.Errorf("%s: %w", e.cfg.Name, err)
 		}
 	}

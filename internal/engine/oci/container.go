@@ -25,7 +25,7 @@ const deleteLimit = 5 * time.Second
 // A container is one container of an OCI runtime.
 type container struct {
 	engine *Engine
-	host   *host
+	host   *hostInfo
 	bundle *bundle
 	spec   bench.Spec
 
@@ -33,7 +33,7 @@ type container struct {
 
 	stdout, stderr io.Writer // from Attach; nil discards
 
-	life atomic.Pointer[life] // Restore begins another one
+	init atomic.Pointer[initProcess] // Restore begins another one
 
 	mu      sync.Mutex // guards what follows
 	applied *bench.Applied
@@ -47,11 +47,11 @@ type container struct {
 	execs  atomic.Int64 // counts calls of Exec; the files of each have its number
 }
 
-// A life of a container is the life of its first process. The process is looked up, and its end is
+// An initProcess of a container is the life of its first process. The process is looked up, and its end is
 // reported, only after the runtime's command has returned, so that neither adds to the command's
 // time.
-type life struct {
-	found          func() (*process, error) // the first process in the container
+type initProcess struct {
+	process        func() (*process, error) // the first process in the container
 	watched        sync.Once                // starts waiting for the process
 	stdout, stderr *pipe
 	exited         chan struct{} // closed when exit and err are set
@@ -75,7 +75,7 @@ func (c *container) commandWith(ctx context.Context, stdout, stderr *os.File, ar
 		if stderr == c.bundle.stderr.w {
 			said = c.bundle.stderr.pending()
 		}
-		return explain(append([]string{c.host.binary}, argv...), err, tail(c.bundle.path("log")), said)
+		return commandFailure(append([]string{c.host.binary}, argv...), err, tail(c.bundle.path("log")), said)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (c *container) globals(log string) []string {
 	return append(flags, c.host.dialect.flags(c.spec)...)
 }
 
-func newContainer(e *Engine, h *host, b *bundle, spec bench.Spec) *container {
+func newContainer(e *Engine, h *hostInfo, b *bundle, spec bench.Spec) *container {
 	c := &container{engine: e, host: h, bundle: b, spec: spec}
 	c.begin()
 	return c
@@ -94,12 +94,12 @@ func newContainer(e *Engine, h *host, b *bundle, spec bench.Spec) *container {
 
 // begin begins a life with the bundle's pipes.
 func (c *container) begin() {
-	l := &life{stdout: c.bundle.stdout, stderr: c.bundle.stderr, exited: make(chan struct{})}
-	l.found = sync.OnceValues(func() (*process, error) { return c.find(l) })
-	c.life.Store(l)
+	l := &initProcess{stdout: c.bundle.stdout, stderr: c.bundle.stderr, exited: make(chan struct{})}
+	l.process = sync.OnceValues(func() (*process, error) { return c.openInit(l) })
+	c.init.Store(l)
 }
 
-func (c *container) found() (*process, error) { return c.life.Load().found() }
+func (c *container) initPID() (*process, error) { return c.init.Load().process() }
 
 // create makes the container. Its process exists from then on.
 func (c *container) create(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (c *container) create(ctx context.Context) error {
 // join puts the container on the engine's bridge. It runs after create, when the namespaces exist
 // and nothing runs in them yet.
 func (c *container) join() error {
-	p, err := c.found()
+	p, err := c.initPID()
 	if err != nil {
 		return err
 	}
@@ -118,9 +118,9 @@ func (c *container) join() error {
 	return err
 }
 
-// find looks up the process that create made. Even after its end the process keeps its number,
+// openInit looks up the process that create made. Even after its end the process keeps its number,
 // because only this package waits for it.
-func (c *container) find(l *life) (*process, error) {
+func (c *container) openInit(l *initProcess) (*process, error) {
 	l.stdout.closeWrite()
 	l.stderr.closeWrite()
 	pid, err := readPID(c.bundle.path("pid"))
@@ -135,10 +135,10 @@ func (c *container) find(l *life) (*process, error) {
 }
 
 // watch begins to copy the process's output, and to wait for its end.
-func (c *container) watch() *life {
-	l := c.life.Load()
+func (c *container) watch() *initProcess {
+	l := c.init.Load()
 	l.watched.Do(func() {
-		p, err := l.found()
+		p, err := l.process()
 		l.stdout.copy(c.stdout)
 		l.stderr.copy(c.stderr)
 		if err != nil {
@@ -164,7 +164,7 @@ func readPID(name string) (int, error) {
 }
 
 // await collects the exit status of the container's process.
-func (c *container) await(l *life, p *process) {
+func (c *container) await(l *initProcess, p *process) {
 	defer close(l.exited)
 	status, err := p.wait()
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *container) await(l *life, p *process) {
 
 func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	c.stdout, c.stderr = bench.Outputs(stdout, stderr)
-	_, err := c.found()
+	_, err := c.initPID()
 	return err
 }
 
@@ -236,7 +236,7 @@ func (c *container) Remove(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := c.engine.takeDown(c.bundle); err != nil {
+	if err := c.engine.removeBundle(c.bundle); err != nil {
 		return err
 	}
 	c.removed = true
@@ -245,7 +245,7 @@ func (c *container) Remove(ctx context.Context) error {
 
 // Gone looks for the state that runtimes keep until a container is deleted.
 func (e *Engine) Gone(_ context.Context, bc bench.Container) error {
-	c, err := e.own(bc)
+	c, err := e.containerOf(bc)
 	if err != nil {
 		return err
 	}
@@ -265,9 +265,9 @@ func (e *Engine) Gone(_ context.Context, bc bench.Container) error {
 // whether the process had already ended and one command was enough.
 func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	if c.failed {
-		return false, c.force(ctx)
+		return false, c.forceDelete(ctx)
 	}
-	p, err := c.found()
+	p, err := c.initPID()
 	if err != nil {
 		return false, err
 	}
@@ -292,7 +292,7 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 }
 
 // kill kills the first process. All others in its PID namespace die with it.
-func (c *container) kill(ctx context.Context, l *life, p *process) error {
+func (c *container) kill(ctx context.Context, l *initProcess, p *process) error {
 	err := p.kill()
 	if err == nil && c.frozen.Load() {
 		err = c.host.groups.Thaw(ctx, c.bundle.cgroup) // on version 1 a frozen process does not notice the signal
@@ -308,9 +308,9 @@ func (c *container) kill(ctx context.Context, l *life, p *process) error {
 	}
 }
 
-// force deletes a container in any state, even one that the runtime does not know or can no longer
+// forceDelete deletes a container in any state, even one that the runtime does not know or can no longer
 // read.
-func (c *container) force(ctx context.Context) error {
+func (c *container) forceDelete(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
 	// Its answer does not matter: the code below checks what is still there.
@@ -321,11 +321,11 @@ func (c *container) force(ctx context.Context) error {
 	return removeState(c.engine.state(), c.bundle.id)
 }
 
-// discard removes the parts of a container whose creation failed.
-func (c *container) discard(ctx context.Context) error {
+// removeUncreated removes the parts of a container whose creation failed.
+func (c *container) removeUncreated(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*deleteLimit)
 	defer cancel()
-	err := c.force(ctx)
+	err := c.forceDelete(ctx)
 	c.engine.network.Leave(c.address)
-	return errors.Join(err, c.engine.takeDown(c.bundle))
+	return errors.Join(err, c.engine.removeBundle(c.bundle))
 }

@@ -23,9 +23,9 @@ type dialect struct {
 type checkpointer int
 
 const (
-	byNobody  checkpointer = iota
-	byCRIU                 // afterwards the runtime deletes the container
-	byRuntime              // afterwards tare must delete the stopped container
+	noCheckpoint      checkpointer = iota
+	criuCheckpoint                 // afterwards the runtime deletes the container
+	runtimeCheckpoint              // afterwards tare must delete the stopped container
 )
 
 // dialectOf returns the dialect of a runtime, by the name that the runtime reports. Unknown
@@ -34,14 +34,14 @@ func dialectOf(runtime string) dialect {
 	d := dialect{
 		flags:      func(bench.Spec) []string { return nil },
 		refuse:     func(bench.Spec) string { return "" },
-		checkpoint: byCRIU,
+		checkpoint: criuCheckpoint,
 	}
 	switch runtime {
 	case "youki":
-		d.checkpoint = byNobody // 0.7 has checkpoint but no restore
+		d.checkpoint = noCheckpoint // 0.7 has checkpoint but no restore
 	case "runsc":
 		d.flags, d.refuse = runscFlags, runscRefuses
-		d.sandbox, d.checkpoint = true, byRuntime
+		d.sandbox, d.checkpoint = true, runtimeCheckpoint
 	}
 	return d
 }

@@ -24,7 +24,7 @@ import (
 // arguments. If the runtime itself fails, which its log tells, that is an error; any other status
 // is the status of the process. Exec returns when no process can print to the outputs any more.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
@@ -135,7 +135,7 @@ func (x *execution) result(args []string, err error) (bench.Exit, error) {
 	if errors.As(err, &status) && status.Exited() && !failed(log) {
 		return bench.Exit{Code: status.ExitCode()}, nil
 	}
-	return bench.Exit{}, explain(append([]string{x.container.host.binary}, args...), err, log, nil)
+	return bench.Exit{}, commandFailure(append([]string{x.container.host.binary}, args...), err, log, nil)
 }
 
 // failed reports whether the last entry of a runtime's log is an error.
@@ -183,7 +183,7 @@ func cleanUp(kill func(context.Context) error) error {
 // because they are children of their runtime. killOrphans also collects the exit status, because an
 // uncollected process would delay the report of the container's end.
 func (c *container) killOrphans(ctx context.Context) error {
-	first, err := c.found()
+	first, err := c.initPID()
 	if err != nil {
 		return err
 	}

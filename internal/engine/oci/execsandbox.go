@@ -13,7 +13,7 @@ import (
 // runInSandbox is like run, for a process that the host does not see. When ctx ends, it kills the
 // process inside and not the runtime's command, which then returns by itself. A command that is
 // killed may already have started the process without having reported its number.
-func (x *execution) runInSandbox(ctx context.Context, h *host, stdout, stderr *os.File, args []string) error {
+func (x *execution) runInSandbox(ctx context.Context, h *hostInfo, stdout, stderr *os.File, args []string) error {
 	unlimited, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	back, stopped := make(chan struct{}), make(chan struct{})

@@ -28,20 +28,20 @@ const fakeRuntime = "TARE_TEST_FAKE_RUNTIME"
 
 func TestMain(m *testing.M) {
 	if way := os.Getenv(fakeRuntime); way != "" {
-		os.Exit(misbehave(way, os.Args[1:]))
+		os.Exit(faultyRuntime(way, os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
 
-// misbehave is a runtime. It fails at what its way is about, and answers to
+// faultyRuntime is a runtime. It fails at what its way is about, and answers to
 // everything else that all is well.
-func misbehave(way string, args []string) int {
+func faultyRuntime(way string, args []string) int {
 	after := func(flag string) string { return args[slices.Index(args, flag)+1] }
 	if slices.Contains(args, "--version") {
-		return misversion(way)
+		return faultyVersion(way)
 	}
 	if deletion, ok := strings.CutPrefix(way, "deletes "); ok {
-		return misdelete(deletion, args)
+		return faultyDelete(deletion, args)
 	}
 	if !slices.Contains(args, "create") {
 		return 0
@@ -73,8 +73,8 @@ func misbehave(way string, args []string) int {
 	return 0
 }
 
-// misdelete is runc, but for its delete.
-func misdelete(way string, args []string) int {
+// faultyDelete is runc, but for its delete.
+func faultyDelete(way string, args []string) int {
 	if !slices.Contains(args, "delete") {
 		path, err := exec.LookPath("runc")
 		if err == nil {
@@ -101,7 +101,7 @@ func TestDeleteErrors(t *testing.T) {
 			t.Run(way+" "+task, func(t *testing.T) {
 				_, err := exec.LookPath("runc")
 				enginetest.Require(t, "runc", err)
-				e, site := openWith(t, way, imagetest.Library(t))
+				e, env := openWith(t, way, imagetest.Library(t))
 				t.Cleanup(func() {
 					if err := e.Close(context.Background()); err != nil {
 						t.Error(err)
@@ -129,7 +129,7 @@ func TestDeleteErrors(t *testing.T) {
 				if err := e.Gone(t.Context(), c); err != nil {
 					t.Errorf("Gone after the second Remove: %v", err)
 				}
-				if left, err := os.ReadDir(filepath.Join(site.Dir, "oci-fake", "state")); err != nil || len(left) > 0 {
+				if left, err := os.ReadDir(filepath.Join(env.Dir, "oci-fake", "state")); err != nil || len(left) > 0 {
 					t.Errorf("left of the runtime's state: %v, %v", left, err)
 				}
 			})
@@ -137,7 +137,7 @@ func TestDeleteErrors(t *testing.T) {
 	}
 }
 
-func misversion(way string) int {
+func faultyVersion(way string) int {
 	switch way {
 	case "hangs at once":
 		time.Sleep(time.Hour)
@@ -158,20 +158,20 @@ func misversion(way string) int {
 }
 
 // open returns an engine whose runtime is this test's program.
-func open(t *testing.T, way string) (*oci.Engine, enginetest.Site) {
+func open(t *testing.T, way string) (*oci.Engine, enginetest.Env) {
 	t.Helper()
 	return openWith(t, way, image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program"))))
 }
 
-func openWith(t *testing.T, way string, images *image.Library) (*oci.Engine, enginetest.Site) {
+func openWith(t *testing.T, way string, images *image.Library) (*oci.Engine, enginetest.Env) {
 	t.Helper()
 	t.Setenv(fakeRuntime, way)
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := enginetest.NewSite(t, images)
-	return oci.New(oci.Config{Name: "fake", Binary: binary, Run: site.Run, Dir: site.Dir, Images: site.Images}), site
+	env := enginetest.NewEnv(t, images)
+	return oci.New(oci.Config{Name: "fake", Binary: binary, Run: env.Run, Dir: env.Dir, Images: env.Images}), env
 }
 
 func TestProbeErrors(t *testing.T) {
@@ -183,7 +183,7 @@ func TestProbeErrors(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			e, _ := open(t, way)
-			_, err := e.Probe(soon(t, way))
+			_, err := e.Probe(shortContext(t, way))
 			needRoot(t, err)
 			if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, bench.ErrUnsupported) {
 				t.Errorf("Probe = %v, want an error with %q that is not conclusive", err, want)
@@ -198,8 +198,8 @@ func TestProbeErrors(t *testing.T) {
 	})
 }
 
-// soon returns a context that ends soon if that is what the test waits for.
-func soon(t *testing.T, way string) context.Context {
+// shortContext returns a context that ends soon if that is what the test waits for.
+func shortContext(t *testing.T, way string) context.Context {
 	t.Helper()
 	if !strings.HasPrefix(way, "hangs") {
 		return t.Context()
@@ -221,7 +221,7 @@ func needRoot(t *testing.T, err error) {
 // and made no process is found out by the second call.
 func createAndAttach(t *testing.T, e *oci.Engine, way string) error {
 	t.Helper()
-	c, err := e.Create(soon(t, way), bench.Spec{})
+	c, err := e.Create(shortContext(t, way), bench.Spec{})
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func TestCreateErrors(t *testing.T) {
 		"has a bad process": `not a process ID: "1\n"`,
 	} {
 		t.Run(way, func(t *testing.T) {
-			e, site := open(t, way)
+			e, env := open(t, way)
 			err := e.Prepare(t.Context(), bench.Spec{})
 			needRoot(t, err)
 			if err == nil {
@@ -261,7 +261,7 @@ func TestCreateErrors(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 			noChildren(t)
-			if left, err := os.ReadDir(site.Dir); err != nil || len(left) > 0 {
+			if left, err := os.ReadDir(env.Dir); err != nil || len(left) > 0 {
 				t.Errorf("left in the run's directory: %v, %v", left, err)
 			}
 		})
@@ -292,8 +292,8 @@ func TestRemoveWithoutTheRuntimesState(t *testing.T) {
 }
 
 func removeWithoutState(t *testing.T, name, how string) {
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := oci.New(oci.Config{Name: name, Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := oci.New(oci.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images})
 	_, err := e.Probe(t.Context())
 	enginetest.Require(t, name, err)
 	c, err := e.Create(t.Context(), bench.Spec{Argv: []string{agent.Path, "stubborn"}})
@@ -303,7 +303,7 @@ func removeWithoutState(t *testing.T, name, how string) {
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, filepath.Join(site.Dir, "oci-"+name, "state", c.ID()), how)
+	corruptState(t, filepath.Join(env.Dir, "oci-"+name, "state", c.ID()), how)
 	first := c.Remove(t.Context())
 	if first == nil && how == "lost" {
 		t.Error("Remove succeeds, and the runtime knows nothing of the container")
@@ -317,14 +317,14 @@ func removeWithoutState(t *testing.T, name, how string) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/tare/" + site.Run)
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/tare/" + env.Run)
 	if err != nil || len(groups) > 0 {
 		t.Errorf("cgroups are left: %q, %v", groups, err)
 	}
 }
 
-// spoil removes a runtime's state of a container, or what is in its files.
-func spoil(t *testing.T, dir, how string) {
+// corruptState removes a runtime's state of a container, or what is in its files.
+func corruptState(t *testing.T, dir, how string) {
 	t.Helper()
 	if how == "lost" {
 		if err := os.RemoveAll(dir); err != nil {

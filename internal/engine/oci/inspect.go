@@ -34,7 +34,7 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 }
 
 func (c *container) inspect(context.Context) (bench.Applied, error) {
-	p, err := c.found()
+	p, err := c.initPID()
 	if err != nil {
 		return bench.Applied{}, err
 	}
@@ -72,7 +72,7 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 // checkRoot checks that the root lies on the image that was resolved.
 func (c *container) checkRoot(root proc.Mount) error {
 	lower, _ := root.Option("lowerdir")
-	want := c.bundle.lower()
+	want := c.bundle.lowerDir()
 	if lower != want && lower != quoteOverlay(want) || c.bundle.userNS && !readback.SameFile(want, c.bundle.base) {
 		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.bundle.image.Ref(), root.Type, lower)
 	}

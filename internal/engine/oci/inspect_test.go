@@ -16,8 +16,8 @@ func TestInspectMismatch(t *testing.T) {
 		"cgroup": func(c *container) { c.bundle.cgroup += "-of-another" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			site := enginetest.NewSite(t, imagetest.Library(t))
-			e := New(Config{Name: "runc", Run: site.Run, Dir: site.Dir, Images: site.Images})
+			env := enginetest.NewEnv(t, imagetest.Library(t))
+			e := New(Config{Name: "runc", Run: env.Run, Dir: env.Dir, Images: env.Images})
 			_, err := e.Probe(t.Context())
 			enginetest.Require(t, "runc", err)
 			c, err := e.Create(t.Context(), bench.Spec{})

@@ -48,20 +48,20 @@ type Engine struct {
 	cfg Config
 	dir string // below cfg.Dir, of this engine alone
 
-	data    *datadir.Keeper
+	data    *datadir.Manager
 	network netdev.Network
 
-	opening sync.Mutex
-	opened  *host // nil until the engine is used
+	openMu    sync.Mutex
+	hostState *hostInfo // nil until the engine is used
 
-	mu      sync.Mutex
-	number  int                  // of the last bundle
-	staged  []*bundle            // made by Prepare, not used yet
-	retired map[*bundle]struct{} // of deleted containers
+	mu       sync.Mutex
+	number   int                  // of the last bundle
+	prepared []*bundle            // made by Prepare, not used yet
+	retired  map[*bundle]struct{} // of deleted containers
 }
 
-// host is what the engine knows about this machine, and what it keeps open.
-type host struct {
+// hostInfo is what the engine knows about this machine, and what it keeps open.
+type hostInfo struct {
 	binary  string // absolute path of the runtime
 	version runtimeVersion
 	dialect dialect
@@ -87,27 +87,27 @@ const prefix = "oci-"
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// host returns what the engine needs from the machine. Only success is cached: after a failure the
+// hostInfo returns what the engine needs from the machine. Only success is cached: after a failure the
 // next call tries again.
-func (e *Engine) host(ctx context.Context) (*host, error) {
-	e.opening.Lock()
-	defer e.opening.Unlock()
-	if e.opened != nil {
-		return e.opened, nil
+func (e *Engine) hostInfo(ctx context.Context) (*hostInfo, error) {
+	e.openMu.Lock()
+	defer e.openMu.Unlock()
+	if e.hostState != nil {
+		return e.hostState, nil
 	}
 	h, err := e.open(ctx)
 	if err == nil {
-		e.opened = h
+		e.hostState = h
 	}
 	return h, err
 }
 
 // open examines the machine and makes the engine's directories.
-func (e *Engine) open(ctx context.Context) (*host, error) {
+func (e *Engine) open(ctx context.Context) (*hostInfo, error) {
 	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
 		return nil, err
 	}
-	binary, err := e.find()
+	binary, err := e.findBinary()
 	if err != nil {
 		return nil, err
 	}
@@ -128,18 +128,18 @@ func (e *Engine) open(ctx context.Context) (*host, error) {
 	}
 	// Runtimes create missing parent groups. They would fail if another run, when it ends, removed
 	// one of these meanwhile.
-	if err := groups.Hold(groupsOf(e.cfg.Run)); err != nil {
+	if err := groups.CreateEverywhere(groupsOf(e.cfg.Run)); err != nil {
 		return nil, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &host{binary, version, dialectOf(version.name), null, groups}, nil
+	return &hostInfo{binary, version, dialectOf(version.name), null, groups}, nil
 }
 
-// find returns the path of the runtime's binary, or an error that wraps bench.ErrUnsupported.
-func (e *Engine) find() (string, error) {
+// findBinary returns the path of the runtime's binary, or an error that wraps bench.ErrUnsupported.
+func (e *Engine) findBinary() (string, error) {
 	binary, err := exec.LookPath(e.cfg.Binary)
 	if err != nil {
 		return "", fmt.Errorf("%w: runtime %q not found: install it: %w", bench.ErrUnsupported, e.cfg.Binary, err)
@@ -157,7 +157,7 @@ func (e *Engine) state() string { return filepath.Join(e.dir, "state") }
 // Prepare makes the bridge, stages a bundle for spec, and removes the bundles of removed
 // containers.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
-	h, err := e.host(ctx)
+	h, err := e.hostInfo(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,26 +172,26 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 			return err
 		}
 	}
-	b, err := e.take(ctx, spec)
+	b, err := e.takeBundle(ctx, spec)
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.staged = append(e.staged, b)
+	e.prepared = append(e.prepared, b)
 	return nil
 }
 
 // Create runs the runtime's create.
 func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
-	h, err := e.host(ctx)
+	h, err := e.hostInfo(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.check(h, spec); err != nil {
 		return nil, err
 	}
-	b, err := e.take(ctx, spec)
+	b, err := e.takeBundle(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -201,14 +201,14 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		err = c.join()
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.discard(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, c.removeUncreated(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }
 
-// take returns a bundle for spec: a staged one if there is one of that image. It rewrites
+// takeBundle returns a bundle for spec: a staged one if there is one of that image. It rewrites
 // config.json if that was made for another spec.
-func (e *Engine) take(ctx context.Context, spec bench.Spec) (*bundle, error) {
+func (e *Engine) takeBundle(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
 	if errors.Is(err, image.ErrForeign) {
 		return nil, fmt.Errorf("%w: %s has no image store: name the image as docker://REF, oci:DIR, tar:FILE or host:PROGRAM: %w", bench.ErrUnsupported, e.cfg.Name, err)
@@ -220,7 +220,7 @@ func (e *Engine) take(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.keep(e.data, spec), b.configure(spec)); err != nil {
+	if err := errors.Join(b.takeData(e.data, spec), b.configure(spec)); err != nil {
 		return nil, errors.Join(err, b.remove())
 	}
 	return b, nil
@@ -229,15 +229,15 @@ func (e *Engine) take(ctx context.Context, spec bench.Spec) (*bundle, error) {
 // bundleOf returns a staged bundle of the image, or a new one.
 func (e *Engine) bundleOf(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
 	e.mu.Lock()
-	i := slices.IndexFunc(e.staged, func(b *bundle) bool { return b.image.Digest() == img.Digest() && b.userNS == userNS })
+	i := slices.IndexFunc(e.prepared, func(b *bundle) bool { return b.image.Digest() == img.Digest() && b.userNS == userNS })
 	if i >= 0 {
-		b := e.staged[i]
-		e.staged = slices.Delete(e.staged, i, i+1)
+		b := e.prepared[i]
+		e.prepared = slices.Delete(e.prepared, i, i+1)
 		e.mu.Unlock()
 		return b, nil
 	}
 	e.mu.Unlock()
-	return e.stage(ctx, img, userNS)
+	return e.prepareBundle(ctx, img, userNS)
 }
 
 // retire leaves the bundle of a deleted container to the next sweep.
@@ -274,28 +274,28 @@ func (e *Engine) Close(ctx context.Context) error {
 	err := e.sweep()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, b := range e.staged {
+	for _, b := range e.prepared {
 		err = errors.Join(err, b.remove())
 	}
-	e.staged = nil
-	e.closeHost()
+	e.prepared = nil
+	e.closeHostInfo()
 	err = errors.Join(err, e.network.Close(), removeEngine(ctx, e.cfg.Run, e.cfg.Name, e.dir), e.data.Close())
 	collectOrphans()
 	return err
 }
 
-// closeHost closes what open opened.
-func (e *Engine) closeHost() {
-	e.opening.Lock()
-	defer e.opening.Unlock()
-	if e.opened != nil {
-		_ = e.opened.null.Close() // nothing is written to it
-		e.opened = nil
+// closeHostInfo closes what open opened.
+func (e *Engine) closeHostInfo() {
+	e.openMu.Lock()
+	defer e.openMu.Unlock()
+	if e.hostState != nil {
+		_ = e.hostState.null.Close() // nothing is written to it
+		e.hostState = nil
 	}
 }
 
-// takeDown removes the bundle of a deleted container now.
-func (e *Engine) takeDown(b *bundle) error {
+// removeBundle removes the bundle of a deleted container now.
+func (e *Engine) removeBundle(b *bundle) error {
 	err := b.remove()
 	if err == nil {
 		e.forget(b)

@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 			_, err := oci.New(oci.Config{Name: test.runtime}).Probe(t.Context())
 			enginetest.Require(t, test.runtime, err)
 			enginetest.Run(t, enginetest.Options{
-				Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+				Open: func(_ testing.TB, s enginetest.Env) bench.Engine {
 					return oci.New(oci.Config{Name: test.runtime, Run: s.Run, Dir: s.Dir, Images: s.Images})
 				},
 				Unsupported: append(test.unsupported, common...),
@@ -44,12 +44,12 @@ func TestConformance(t *testing.T) {
 // The kernel names mounts by their real paths, and the engine may be told
 // another. Whatever is unmounted too late is deleted in the mount.
 func TestDirBehindLink(t *testing.T) {
-	site := enginetest.NewSite(t, imagetest.Library(t))
+	env := enginetest.NewEnv(t, imagetest.Library(t))
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(filepath.Dir(site.Dir), link); err != nil {
+	if err := os.Symlink(filepath.Dir(env.Dir), link); err != nil {
 		t.Fatal(err)
 	}
-	e := oci.New(oci.Config{Name: "runc", Run: site.Run, Dir: filepath.Join(link, site.Run), Images: site.Images})
+	e := oci.New(oci.Config{Name: "runc", Run: env.Run, Dir: filepath.Join(link, env.Run), Images: env.Images})
 	_, err := e.Probe(t.Context())
 	enginetest.Require(t, "runc", err)
 	outside := filepath.Join(t.TempDir(), "file")
@@ -60,7 +60,7 @@ func TestDirBehindLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Something else that is mounted in the engine's directory must not be deleted either.
-	point := filepath.Join(site.Dir, "oci-runc", "1", "upper")
+	point := filepath.Join(env.Dir, "oci-runc", "1", "upper")
 	if err := unix.Mount(filepath.Dir(outside), point, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func TestDirBehindLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mounts {
-		if strings.Contains(m.Point, site.Run) {
+		if strings.Contains(m.Point, env.Run) {
 			t.Errorf("left: mount at %s", m.Point)
 		}
 	}
-	if left, err := os.ReadDir(site.Dir); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(env.Dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

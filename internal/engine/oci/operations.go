@@ -9,25 +9,25 @@ import (
 )
 
 var (
-	_ bench.Engine       = (*Engine)(nil)
-	_ bench.Cgrouper     = (*Engine)(nil)
-	_ bench.Pauser       = (*Engine)(nil)
-	_ bench.Execer       = (*Engine)(nil)
-	_ bench.Signaler     = (*Engine)(nil)
-	_ bench.Checkpointer = (*Engine)(nil)
-	_ bench.Overseer     = (*Engine)(nil)
-	_ bench.Addresser    = (*Engine)(nil)
-	_ bench.Cleaner      = (*Engine)(nil)
+	_ bench.Engine          = (*Engine)(nil)
+	_ bench.Cgrouper        = (*Engine)(nil)
+	_ bench.Pauser          = (*Engine)(nil)
+	_ bench.Execer          = (*Engine)(nil)
+	_ bench.Signaler        = (*Engine)(nil)
+	_ bench.Checkpointer    = (*Engine)(nil)
+	_ bench.ProcessReporter = (*Engine)(nil)
+	_ bench.Addresser       = (*Engine)(nil)
+	_ bench.Cleaner         = (*Engine)(nil)
 )
 
-// own returns the container as one of this package's.
-func (e *Engine) own(c bench.Container) (*container, error) {
+// containerOf returns the container as one of this package's.
+func (e *Engine) containerOf(c bench.Container) (*container, error) {
 	return bench.Own[*container](c, e.cfg.Name)
 }
 
 // Pause runs the runtime's pause.
 func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 
 // Resume runs the runtime's resume.
 func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
 
 // Signal runs the runtime's kill.
 func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -62,11 +62,11 @@ func (e *Engine) Daemons(context.Context) ([]int, error) { return nil, nil }
 
 // Pid returns the first process, or the sandbox if the processes inside have a kernel of their own.
 func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return 0, err
 	}
-	p, err := own.found()
+	p, err := own.initPID()
 	if err != nil {
 		return 0, err
 	}

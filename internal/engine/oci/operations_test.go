@@ -19,17 +19,17 @@ import (
 )
 
 // holding starts a container that waits to be killed.
-func holding(t *testing.T, runtime string, spec bench.Spec) (*oci.Engine, bench.Container, enginetest.Site) {
+func holding(t *testing.T, runtime string, spec bench.Spec) (*oci.Engine, bench.Container, enginetest.Env) {
 	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := oci.New(oci.Config{Name: runtime, Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := oci.New(oci.Config{Name: runtime, Run: env.Run, Dir: env.Dir, Images: env.Images})
 	enginetest.Use(t, e)
 	spec.Argv = []string{agent.Path, "hold"}
 	c := enginetest.Create(t, e, spec)
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return e, c, site
+	return e, c, env
 }
 
 // runtimes runs a test for each.
@@ -43,7 +43,7 @@ func runtimes(t *testing.T, test func(t *testing.T, runtime string)) {
 // keeps the container from being removed.
 func TestExecEndsInside(t *testing.T) {
 	runtimes(t, func(t *testing.T, runtime string) {
-		e, c, site := holding(t, runtime, bench.Spec{})
+		e, c, env := holding(t, runtime, bench.Spec{})
 		for after := time.Millisecond; after < time.Second; after *= 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			_, err := e.Exec(ctx, c, []string{agent.Path, "stubborn"}, nil, nil)
@@ -51,7 +51,7 @@ func TestExecEndsInside(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("after %v: Exec = %v, want context.DeadlineExceeded", after, err)
 			}
-			if n := inside(t, runtime, site, c); n != 1 {
+			if n := inside(t, runtime, env, c); n != 1 {
 				t.Fatalf("after %v: %d processes inside, want the first alone", after, n)
 			}
 		}
@@ -59,10 +59,10 @@ func TestExecEndsInside(t *testing.T) {
 }
 
 // inside counts the processes of a container.
-func inside(t *testing.T, runtime string, site enginetest.Site, c bench.Container) int {
+func inside(t *testing.T, runtime string, env enginetest.Env, c bench.Container) int {
 	t.Helper()
 	if runtime == "runsc" {
-		state := filepath.Join(site.Dir, "oci-runsc", "state")
+		state := filepath.Join(env.Dir, "oci-runsc", "state")
 		out, err := exec.CommandContext(t.Context(), "runsc", "--root", state, "ps", "--format", "json", c.ID()).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func inside(t *testing.T, runtime string, site enginetest.Site, c bench.Containe
 		t.Fatal(err)
 	}
 	number := c.ID()[strings.LastIndex(c.ID(), "-"):]
-	pids, err := h.Procs("/tare/" + site.Run + "/" + runtime + number)
+	pids, err := h.Procs("/tare/" + env.Run + "/" + runtime + number)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 		"long message": {"", string(bytes.Repeat([]byte("x"), 9999)), "r create: exit status 1: " + string(bytes.Repeat([]byte("x"), 500)) + "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := explain([]string{"r", "create"}, failed, []byte(test.log), []byte(test.stderr))
+			err := commandFailure([]string{"r", "create"}, failed, []byte(test.log), []byte(test.stderr))
 			if err.Error() != test.want || !errors.Is(err, failed) {
 				t.Errorf("error = %q, want %q", err, test.want)
 			}

@@ -20,7 +20,7 @@ const probeLimit = 5 * time.Second
 
 // Probe asks the runtime for its version.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
-	binary, err := e.find()
+	binary, err := e.findBinary()
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}
@@ -72,7 +72,7 @@ type runtimeVersion struct {
 func probeVersion(ctx context.Context, binary string) (runtimeVersion, error) {
 	said, err := output(ctx, binary, "--version")
 	if err != nil {
-		return runtimeVersion{}, explain([]string{binary, "--version"}, err, nil, said)
+		return runtimeVersion{}, commandFailure([]string{binary, "--version"}, err, nil, said)
 	}
 	v, err := parseVersion(binary, string(said))
 	if v.number == "VERSION_MISSING" {
@@ -110,8 +110,8 @@ func parseVersion(binary, text string) (runtimeVersion, error) {
 	return v, nil
 }
 
-// errTooMuch ends a command that prints endlessly.
-var errTooMuch = errors.New("the command prints more than 64 KiB")
+// errOutputTooLong ends a command that prints endlessly.
+var errOutputTooLong = errors.New("the command prints more than 64 KiB")
 
 // A limitedBuffer keeps what is written to it, up to tailSize.
 type limitedBuffer struct{ text []byte }
@@ -120,7 +120,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	n := min(len(p), tailSize-len(b.text))
 	b.text = append(b.text, p[:n]...)
 	if n < len(p) {
-		return n, errTooMuch
+		return n, errOutputTooLong
 	}
 	return n, nil
 }

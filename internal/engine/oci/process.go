@@ -35,7 +35,7 @@ func openProcess(pid int) (*process, error) {
 // wait returns how the process ended. It is called once.
 func (p *process) wait() (status syscall.WaitStatus, err error) {
 	if p.file == nil {
-		if err := ended(p.pid); err != nil {
+		if err := awaitExit(p.pid); err != nil {
 			return status, err
 		}
 		err = p.collect(&status)
@@ -49,13 +49,13 @@ func (p *process) wait() (status syscall.WaitStatus, err error) {
 	var end error
 	err = raw.Read(func(uintptr) bool {
 		end = p.collect(&status)
-		return !errors.Is(end, errRuns)
+		return !errors.Is(end, errStillRunning)
 	})
 	return status, errors.Join(err, end)
 }
 
-// ended returns when a child has ended. It does not collect the status.
-func ended(pid int) error {
+// awaitExit returns when a child has ended. It does not collect the status.
+func awaitExit(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -64,8 +64,8 @@ func ended(pid int) error {
 	}
 }
 
-// errRuns means that the process to collect still runs.
-var errRuns = errors.New("the process still runs")
+// errStillRunning means that the process to collect still runs.
+var errStillRunning = errors.New("the process still runs")
 
 // collect collects the status of a process that has ended.
 func (p *process) collect(status *syscall.WaitStatus) error {
@@ -76,7 +76,7 @@ func (p *process) collect(status *syscall.WaitStatus) error {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err == nil && pid == 0:
-			return errRuns
+			return errStillRunning
 		default:
 			p.reaped = true // also if it is no longer a child
 			return os.NewSyscallError("wait4", err)

@@ -58,13 +58,13 @@ func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	return a, errors.Join(errs[:]...)
 }
 
-// goferPatience is how long a gofer may take to set up its root after create has returned. It takes
+// goferTimeout is how long a gofer may take to set up its root after create has returned. It takes
 // milliseconds, unless the machine is busy.
-const goferPatience = 5 * time.Second
+const goferTimeout = 5 * time.Second
 
 // goferFiles reads the gofer's root and mounts, once the gofer has entered them.
 func (c *container) goferFiles(ctx context.Context, pid int, a *bench.Applied) error {
-	ctx, cancel := context.WithTimeout(ctx, goferPatience)
+	ctx, cancel := context.WithTimeout(ctx, goferTimeout)
 	defer cancel()
 	for {
 		root, mounts, err := readback.FileSystems(pid, c.spec.Mounts)
@@ -86,7 +86,7 @@ func (c *container) goferFiles(ctx context.Context, pid int, a *bench.Applied) e
 // sandbox reads the runtime's state, and checks that its process is the one that this package waits
 // for.
 func (c *container) sandbox() (*sandbox, error) {
-	p, err := c.found()
+	p, err := c.initPID()
 	if err != nil {
 		return nil, err
 	}

@@ -14,36 +14,36 @@ const pullGrace = 10 * time.Second
 // Images are the images that an engine has for a run. K is the key of an image, and V what the
 // driver knows about it. The zero value is ready to use.
 type Images[K comparable, V any] struct {
-	finding sync.Mutex // held while an image is found or loaded
-	found   map[K]V
+	findMu sync.Mutex // held while an image is found or loaded
+	cached map[K]V
 
 	mu   sync.Mutex
 	sent map[string]bool // names under which the run may have put images into the engine
 }
 
-// Of returns an image. It calls find, which finds or loads the image, once for each key.
-func (i *Images[K, V]) Of(key K, find func() (V, error)) (V, error) {
-	i.finding.Lock()
-	defer i.finding.Unlock()
-	if v, ok := i.found[key]; ok {
+// Get returns an image. It calls find, which finds or loads the image, once for each key.
+func (i *Images[K, V]) Get(key K, find func() (V, error)) (V, error) {
+	i.findMu.Lock()
+	defer i.findMu.Unlock()
+	if v, ok := i.cached[key]; ok {
 		return v, nil
 	}
 	v, err := find()
 	if err != nil {
 		return v, err
 	}
-	if i.found == nil {
-		i.found = map[K]V{}
+	if i.cached == nil {
+		i.cached = map[K]V{}
 	}
-	i.found[key] = v
+	i.cached[key] = v
 	return v, nil
 }
 
 // Forget makes the next Of call find again.
 func (i *Images[K, V]) Forget(key K) {
-	i.finding.Lock()
-	defer i.finding.Unlock()
-	delete(i.found, key)
+	i.findMu.Lock()
+	defer i.findMu.Unlock()
+	delete(i.cached, key)
 }
 
 // Send notes a name before the engine gets an image under it, because the engine may have the image
@@ -92,14 +92,14 @@ func (i *Images[K, V]) Evict(key K, name string, remove func() error) error {
 
 // Close removes every image whose name was noted, and forgets all images.
 func (i *Images[K, V]) Close(remove func(name string) error) (err error) {
-	i.finding.Lock()
-	defer i.finding.Unlock()
+	i.findMu.Lock()
+	defer i.findMu.Unlock()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for name := range i.sent {
 		err = errors.Join(err, remove(name))
 	}
-	clear(i.found)
+	clear(i.cached)
 	clear(i.sent)
 	return err
 }

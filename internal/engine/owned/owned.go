@@ -70,14 +70,14 @@ func RunOf(name string) string {
 	return run
 }
 
-// Failed adds to an error which call of the engine failed.
-func (r Run) Failed(call string, err error) error {
+// CallError adds to an error which call of the engine failed.
+func (r Run) CallError(call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", r.Engine, call, err)
 }
 
-// Missing is the error that the engine has no image with that name. fetch is the command that
+// MissingImage is the error that the engine has no image with that name. fetch is the command that
 // fetches one, such as "docker pull".
-func (r Run) Missing(ref, fetch string) error {
+func (r Run) MissingImage(ref, fetch string) error {
 	return fmt.Errorf("%s %w %q: fetch it first with `%s %s`, or %s",
 		r.Engine, bench.ErrNoImage, ref, fetch, ref, image.NamedElsewhere(ref))
 }
@@ -101,7 +101,7 @@ func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func()
 		return cannot("systemd does not run " + unit)
 	}
 	if out, err := exec.CommandContext(ctx, "systemctl", "restart", unit).CombinedOutput(); err != nil {
-		return r.Failed("systemctl restart "+unit, fmt.Errorf("%w: %.500q", bench.Because(ctx, err), strings.TrimSpace(string(out))))
+		return r.CallError("systemctl restart "+unit, fmt.Errorf("%w: %.500q", bench.Because(ctx, err), strings.TrimSpace(string(out))))
 	}
 	for {
 		err := answers()
@@ -109,7 +109,7 @@ func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func()
 			return nil
 		}
 		if over := bench.Sleep(ctx, 50*time.Millisecond); over != nil {
-			return r.Failed("wait for an answer after the restart", errors.Join(over, err))
+			return r.CallError("wait for an answer after the restart", errors.Join(over, err))
 		}
 	}
 }
@@ -117,13 +117,13 @@ func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func()
 // Leftovers collects the objects that dead runs have left in one engine.
 type Leftovers struct {
 	Engine string                // name of the instance
-	Dead   func(run string) bool // reports whether a run is dead
+	IsDead func(run string) bool // reports whether a run is dead
 	Found  []bench.Leftover
 }
 
 // Add adds an object if its run is dead. It ignores runs without a valid ID, which are not tare's.
 func (l *Leftovers) Add(run, kind, id string) {
-	if bench.ValidRunID(run) == nil && l.Dead(run) {
+	if bench.ValidRunID(run) == nil && l.IsDead(run) {
 		l.Found = append(l.Found, bench.Leftover{Run: run, Engine: l.Engine, Kind: kind, ID: id})
 	}
 }

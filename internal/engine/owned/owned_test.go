@@ -39,7 +39,7 @@ func TestRunOf(t *testing.T) {
 }
 
 func TestLeftovers(t *testing.T) {
-	l := &owned.Leftovers{Engine: "docker", Dead: func(run string) bool { return run != "alive" }}
+	l := &owned.Leftovers{Engine: "docker", IsDead: func(run string) bool { return run != "alive" }}
 	for _, run := range []string{"dead", "alive", "../x", ""} {
 		l.Add(run, "container", "of "+run)
 	}
@@ -59,16 +59,16 @@ func TestImages(t *testing.T) {
 		}
 		return calls, nil
 	}
-	if _, err := images.Of("a", find); !errors.Is(err, failure) {
+	if _, err := images.Get("a", find); !errors.Is(err, failure) {
 		t.Errorf("the first time: %v", err)
 	}
 	for range 2 {
-		if got, err := images.Of("a", find); err != nil || got != 2 {
+		if got, err := images.Get("a", find); err != nil || got != 2 {
 			t.Errorf("found %d, %v, want what the second call found", got, err)
 		}
 	}
 	images.Forget("a")
-	if got, err := images.Of("a", find); err != nil || got != 3 {
+	if got, err := images.Get("a", find); err != nil || got != 3 {
 		t.Errorf("forgotten: %d, %v", got, err)
 	}
 }

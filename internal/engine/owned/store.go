@@ -46,7 +46,7 @@ type Loader struct {
 // Load returns the image that a reference names, and loads it if it is in a file. It does so once
 // for each reference.
 func (l *Loader) Load(ctx context.Context, s Store, ref string) (Loaded, error) {
-	return l.Of(ref, func() (Loaded, error) {
+	return l.Get(ref, func() (Loaded, error) {
 		img, err := l.Library.Resolve(ctx, ref)
 		switch {
 		case errors.Is(err, image.ErrForeign):
@@ -67,7 +67,7 @@ func (l *Loader) Check(ctx context.Context, s Store, ref string) error {
 	}
 	if _, err := s.Image(ctx, loaded.Name); err != nil {
 		l.Forget(ref)
-		return l.Run.Failed("inspect image "+loaded.Name, err)
+		return l.Run.CallError("inspect image "+loaded.Name, err)
 	}
 	return nil
 }
@@ -76,10 +76,10 @@ func (l *Loader) Check(ctx context.Context, s Store, ref string) error {
 func (l *Loader) Find(ctx context.Context, s Store, ref string) (Loaded, error) {
 	found, err := s.Image(ctx, ref)
 	if s.Gone(err) {
-		return Loaded{}, l.Run.Missing(ref, l.Fetch)
+		return Loaded{}, l.Run.MissingImage(ref, l.Fetch)
 	}
 	if err != nil {
-		return Loaded{}, l.Run.Failed("inspect image "+ref, err)
+		return Loaded{}, l.Run.CallError("inspect image "+ref, err)
 	}
 	return Loaded{ref, found.ID, found.Digest}, nil
 }
@@ -95,7 +95,7 @@ func (l *Loader) load(ctx context.Context, s Store, img *image.Image) (Loaded, e
 	}
 	l.Send(name)
 	if err := send(ctx, s, img, name); err != nil {
-		return Loaded{}, l.Run.Failed("load image "+img.Ref(), err)
+		return Loaded{}, l.Run.CallError("load image "+img.Ref(), err)
 	}
 	found, err := l.verify(ctx, s, img.Ref(), name, img.Digest())
 	if err != nil {
@@ -113,7 +113,7 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 		return Loaded{}, nil
 	}
 	if err != nil {
-		return Loaded{}, l.Run.Failed("inspect image "+img.Digest(), err)
+		return Loaded{}, l.Run.CallError("inspect image "+img.Digest(), err)
 	}
 	if len(found.Names) == 0 {
 		return Loaded{found.ID, found.ID, img.Digest()}, nil
@@ -124,7 +124,7 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 		return Loaded{}, nil // removed just now
 	}
 	if err != nil {
-		return Loaded{}, l.Run.Failed("tag image "+found.ID, err)
+		return Loaded{}, l.Run.CallError("tag image "+found.ID, err)
 	}
 	return Loaded{name, found.ID, img.Digest()}, nil
 }
@@ -141,7 +141,7 @@ func send(ctx context.Context, s Store, img *image.Image, name string) error {
 // see bench.ImageLoader.
 func (l *Loader) Import(ctx context.Context, s Store, archive io.Reader, name, digest string) error {
 	if err := s.Receive(ctx, archive); err != nil {
-		return l.Run.Failed("load image "+name, err)
+		return l.Run.CallError("load image "+name, err)
 	}
 	_, err := l.verify(ctx, s, name, name, digest)
 	return err
@@ -152,7 +152,7 @@ func (l *Loader) Import(ctx context.Context, s Store, archive io.Reader, name, d
 func (l *Loader) verify(ctx context.Context, s Store, ref, name, digest string) (Stored, error) {
 	found, err := s.Image(ctx, name)
 	if err != nil {
-		return found, l.Run.Failed("inspect image "+name, err)
+		return found, l.Run.CallError("inspect image "+name, err)
 	}
 	if found.Digest != "" && found.Digest != digest {
 		return found, fmt.Errorf("%s: image %s: the engine stored it as %s, not as %s", l.Run.Engine, ref,

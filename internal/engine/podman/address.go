@@ -23,7 +23,7 @@ type networking struct {
 // Address asks Podman, which gives a container its address and its ports of the
 // host when it makes its network: with Start, or Attach before that.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -63,9 +63,9 @@ func (n networking) address(reach string, p bench.Port) (netip.AddrPort, error) 
 
 // Path reads the path to the port from the kernel.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return netpath.Of(ctx, e, c, p, own.spec.Reach)
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

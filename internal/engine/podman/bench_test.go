@@ -25,21 +25,21 @@ func BenchmarkOverhead(b *testing.B) {
 	_, err := podman.New(podman.Config{Name: "podman"}).Probe(b.Context())
 	enginetest.Require(b, "podman", err)
 	socket := serviceOfTest(b)
-	site := enginetest.NewSite(b, imagetest.Library(b))
-	e := podman.New(podman.Config{Name: "podman", Run: site.Run, Dir: site.Dir, Images: site.Images, Host: "unix://" + socket})
+	env := enginetest.NewEnv(b, imagetest.Library(b))
+	e := podman.New(podman.Config{Name: "podman", Run: env.Run, Dir: env.Dir, Images: env.Images, Host: "unix://" + socket})
 	enginetest.Use(b, e)
 	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
 	body, err := podman.Body(b.Context(), e, spec)
 	if err != nil {
 		b.Fatal(err)
 	}
-	bare := apitest.Bare{
+	bare := apitest.BareLoop{
 		Socket: socket,
 		Root:   "/v4.0.0/libpod",
 		Create: body,
 		Calls:  []string{"POST /containers/ID/start", "POST /containers/ID/wait?condition=exited&interval=20ms", "DELETE /containers/ID?force=true&volumes=true&timeout=0"},
 	}
-	enginetest.Overhead(b, enginetest.Driven(e, spec), bare.Loop())
+	enginetest.Overhead(b, enginetest.DriverSide(e, spec), bare.Loop())
 }
 
 // serviceOfTest starts a service and returns its socket.

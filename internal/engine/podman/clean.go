@@ -32,8 +32,8 @@ const (
 // volumes are removed with it), the images under their names, the interfaces that their networks
 // use, their services with directories, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
-	left := &owned.Leftovers{Engine: e.cfg.Name, Dead: dead}
-	if err := e.visit(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
+	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
+	if err := e.withClient(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
 		return nil, err
 	}
 	services, err := servicesOf()
@@ -92,7 +92,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	default:
 		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
 	}
-	return e.visit(ctx, func(c *client) error {
+	return e.withClient(ctx, func(c *client) error {
 		switch l.Kind {
 		case kindImage:
 			return c.removeImage(ctx, l.ID)
@@ -118,25 +118,25 @@ func (c *client) removeOf(ctx context.Context, run, id string) error {
 	return c.removeContainer(ctx, id)
 }
 
-// A serving is the process of a service that a run of tare started.
-type serving struct {
+// A serviceProcess is the process of a service that a run of tare started.
+type serviceProcess struct {
 	proc.Process
 	dir string
 }
 
 // id has the start time too, because another process can get the same number later.
-func (s serving) id() string { return fmt.Sprintf("%d@%d", s.PID, s.Start) }
+func (s serviceProcess) id() string { return fmt.Sprintf("%d@%d", s.PID, s.Start) }
 
 // servicesOf lists the services of all runs, by their command lines.
-func servicesOf() ([]serving, error) {
+func servicesOf() ([]serviceProcess, error) {
 	all, err := proc.All("/")
 	if err != nil {
 		return nil, err
 	}
-	var found []serving
+	var found []serviceProcess
 	for _, p := range all {
 		if dir := serviceOf(p.PID); dir != "" {
-			found = append(found, serving{p, dir})
+			found = append(found, serviceProcess{p, dir})
 		}
 	}
 	return found, nil
@@ -166,7 +166,7 @@ func killService(ctx context.Context, id, run string) error {
 	}
 	still := func() bool { // a process that has ended has no command line
 		p, err := proc.Find("/", pid)
-		s := serving{p, serviceOf(pid)}
+		s := serviceProcess{p, serviceOf(pid)}
 		return err == nil && s.id() == id && runOfDir(s.dir) == run
 	}
 	if err := cgroup.KillProcess(pid, still); err != nil {

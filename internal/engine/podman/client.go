@@ -13,22 +13,22 @@ import (
 
 // A client talks to one service.
 type client struct {
-	name    string // of the engine, for errors
-	http    http.Client
-	socket  string   // on which the service answers
-	own     *service // nil if tare did not start the service
-	info             // what the service says about itself
-	rlimits []rlimit // for every container; nil means Podman's defaults
+	name       string // of the engine, for errors
+	http       http.Client
+	socket     string   // on which the service answers
+	ownService *service // nil if tare did not start the service
+	info                // what the service says about itself
+	rlimits    []rlimit // for every container; nil means Podman's defaults
 
 	groups    *cgroup.Hierarchy // of this machine
 	groupsErr error             // why groups could not be opened
 
-	mu      sync.Mutex
-	retired map[string]bool // containers that may have left monitors behind
+	mu              sync.Mutex
+	monitorsPending map[string]bool // containers that may have left monitors behind
 }
 
 func newClient(name, socket string, own *service) *client {
-	c := &client{name: name, socket: socket, own: own, retired: map[string]bool{}}
+	c := &client{name: name, socket: socket, ownService: own, monitorsPending: map[string]bool{}}
 	c.groups, c.groupsErr = cgroup.Detect("/")
 	c.http.Transport = transport(socket)
 	return c
@@ -50,15 +50,15 @@ func (e *Engine) open(ctx context.Context, runtime string) (*client, error) {
 		return nil, err
 	}
 	c := newClient(e.cfg.Name, socket, own)
-	if err := c.begin(ctx, runtime); err != nil {
+	if err := c.complete(ctx, runtime); err != nil {
 		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }
 
-// begin starts the service, if it is one that tare runs, and reads what a new client needs to know.
-func (c *client) begin(ctx context.Context, runtime string) error {
-	_, err := c.own.up(ctx, 0)
+// complete starts the service, if it is one that tare runs, and reads what a new client needs to know.
+func (c *client) complete(ctx context.Context, runtime string) error {
+	_, err := c.ownService.ensureRunning(ctx, 0)
 	if runtime != "" && errors.Is(err, errEnded) {
 		return fmt.Errorf("%w: %s: runtime %q not found: install it and add it to [engine.runtimes] in "+
 			"containers.conf: %v",
@@ -70,13 +70,13 @@ func (c *client) begin(ctx context.Context, runtime string) error {
 	if err := c.get(ctx, "/info", &c.info); err != nil {
 		return c.failed("info", err)
 	}
-	c.rlimits = c.affordable(ctx)
+	c.rlimits = c.settableRlimits(ctx)
 	return nil
 }
 
-// awake restarts a service that tare started and that has died.
-func (c *client) awake(ctx context.Context) error {
-	if _, err := c.own.up(ctx, 0); err != nil {
+// restartIfDead restarts a service that tare started and that has died.
+func (c *client) restartIfDead(ctx context.Context) error {
+	if _, err := c.ownService.ensureRunning(ctx, 0); err != nil {
 		return c.failed("start the service again", err)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (c *client) awake(ctx context.Context) error {
 // close ends the service if tare started it.
 func (c *client) close(ctx context.Context) error {
 	c.http.CloseIdleConnections()
-	return errors.Join(c.tidy(), c.own.close(ctx))
+	return errors.Join(c.killMonitors(), c.ownService.close(ctx))
 }
 
 // failed adds to an error which call failed.
@@ -93,8 +93,8 @@ func (c *client) failed(call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", c.name, call, err)
 }
 
-// visit calls do with the default client, and closes the client afterwards if visit opened it.
-func (e *Engine) visit(ctx context.Context, do func(c *client) error) error {
+// withClient calls do with the default client, and closes the client afterwards if visit opened it.
+func (e *Engine) withClient(ctx context.Context, do func(c *client) error) error {
 	e.mu.Lock()
 	known := e.clients[""] != nil
 	e.mu.Unlock()
@@ -103,7 +103,7 @@ func (e *Engine) visit(ctx context.Context, do func(c *client) error) error {
 		err = do(c)
 	}
 	if !known {
-		err = errors.Join(err, e.shut(context.WithoutCancel(ctx)))
+		err = errors.Join(err, e.closeClients(context.WithoutCancel(ctx)))
 	}
 	return err
 }
@@ -117,12 +117,12 @@ func (e *Engine) Restart(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, c := range e.clients {
-		if c.own == nil {
+		if c.ownService == nil {
 			return fmt.Errorf("%w: restart of %s: tare did not start this service: restart it with a command hook",
 				bench.ErrUnsupported, c.name)
 		}
-		c.own.down(ctx)
-		if _, err := c.own.up(ctx, 0); err != nil {
+		c.ownService.down(ctx)
+		if _, err := c.ownService.ensureRunning(ctx, 0); err != nil {
 			return c.failed("restart the service", err)
 		}
 	}

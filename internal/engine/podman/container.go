@@ -19,8 +19,8 @@ import (
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
-// running is a container of the engine, from its creation to its removal.
-type running struct {
+// container is a container of the engine, from its creation to its removal.
+type container struct {
 	client *client
 	id     string
 	image  owned.Loaded
@@ -32,29 +32,29 @@ type running struct {
 	attached       bool // Attach was called
 	stdout, stderr io.Writer
 
-	tried  atomic.Bool // Remove was called; the next call cleans up whatever is left
-	execs  atomic.Bool // Exec was called
-	output stdstream.Output
+	removing atomic.Bool // Remove was called; the next call cleans up whatever is left
+	execs    atomic.Bool // Exec was called
+	output   stdstream.Output
 
 	mu     sync.Mutex
 	logged bool  // copyLog was called
 	logErr error // why the log cannot be read
 }
 
-func (c *running) ID() string { return c.id }
+func (c *container) ID() string { return c.id }
 
-func (c *running) at(call string) string { return "/containers/" + c.id + call }
+func (c *container) at(call string) string { return "/containers/" + c.id + call }
 
 // Attach notes where the output goes. Start attaches, because attaching is half of Podman's start:
 // it makes the namespaces, mounts and network and lets the runtime create the container. Without
 // attaching, Podman does the same work in start.
-func (c *running) Attach(ctx context.Context, stdout, stderr io.Writer) error {
+func (c *container) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	c.attached, c.stdout, c.stderr = true, stdout, stderr
 	return ctx.Err()
 }
 
 // Start starts the container with one call, or with two if output is to be copied.
-func (c *running) Start(ctx context.Context) error {
+func (c *container) Start(ctx context.Context) error {
 	if c.attached {
 		if err := c.attach(ctx); err != nil {
 			return c.failed("attach", err)
@@ -68,7 +68,7 @@ func (c *running) Start(ctx context.Context) error {
 
 // attach opens a connection on which Podman sends the container's output, and copies from it until
 // the container has ended. Podman also keeps the output in its log, as it always does.
-func (c *running) attach(ctx context.Context) error {
+func (c *container) attach(ctx context.Context) error {
 	stream, err := c.client.hijack(ctx, c.at("/attach?stream=true&stdout=true&stderr=true"), nil)
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (c *running) attach(ctx context.Context) error {
 	return nil
 }
 
-// logTime limits how long Podman may take to send the log of a container.
-const logTime = 10 * time.Second
+// logTimeout limits how long Podman may take to send the log of a container.
+const logTimeout = 10 * time.Second
 
 // copyLog copies the log of a container that has ended and whose stream brought no output. On a
 // busy machine Podman 4.3 sometimes ends the stream before the container has printed anything (once
 // among 280 containers, at a load of 10). Most containers without output really printed nothing, so
 // copyLog first looks at the log's file, which takes microseconds.
-func (c *running) copyLog(ctx context.Context) error {
+func (c *container) copyLog(ctx context.Context) error {
 	store := c.client.Store
 	info, err := os.Stat(filepath.Join(store.GraphRoot, store.Driver+"-containers", c.id, "userdata", "ctr.log"))
 	if err != nil || info.Size() == 0 {
@@ -99,8 +99,8 @@ func (c *running) copyLog(ctx context.Context) error {
 
 // Wait returns when Podman says that the container has exited. Podman says so once it has also
 // cleaned up after the container, see awaitMonitor.
-func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
-	if c.client.before(5, 3) {
+func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
+	if c.client.olderThan(5, 3) {
 		if err := c.awaitMonitor(ctx); err != nil {
 			return bench.Exit{}, c.failed("wait", err)
 		}
@@ -122,7 +122,7 @@ func (c *running) Wait(ctx context.Context) (bench.Exit, error) {
 }
 
 // killed asks whether a process that was killed by SIGKILL ran out of memory.
-func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
+func (c *container) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
 	got, err := c.inspect(ctx)
 	if err != nil {
 		return exit, c.failed("inspect", err)
@@ -132,7 +132,7 @@ func (c *running) killed(ctx context.Context, exit bench.Exit) (bench.Exit, erro
 }
 
 // drain returns when all output has been copied, or an error that says why it cannot be.
-func (c *running) drain(ctx context.Context) error {
+func (c *container) drain(ctx context.Context) error {
 	if err := c.output.Drain(ctx); err != nil || !c.output.Empty() {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *running) drain(ctx context.Context) error {
 	defer c.mu.Unlock()
 	if !c.logged {
 		c.logged = true
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTime)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTimeout)
 		defer cancel()
 		c.logErr = c.copyLog(limited)
 	}
@@ -149,53 +149,53 @@ func (c *running) drain(ctx context.Context) error {
 
 // Remove kills the container at once and removes it with its volumes, with one call. If that fails,
 // the next Remove makes every effort.
-func (c *running) Remove(ctx context.Context) error {
-	if c.tried.Swap(true) {
+func (c *container) Remove(ctx context.Context) error {
+	if c.removing.Swap(true) {
 		if err := c.client.removeContainer(ctx, c.id); err != nil {
 			return err
 		}
-	} else if err := c.client.call(ctx, http.MethodDelete, c.at(removal), nil, nil); err != nil {
+	} else if err := c.client.call(ctx, http.MethodDelete, c.at(removeQuery), nil, nil); err != nil {
 		return c.failed("remove", err)
 	}
 	if err := c.data.Remove(); err != nil {
 		return c.failed("remove", err)
 	}
 	if c.execs.Load() {
-		c.client.retire(c.id)
+		c.client.markRemoved(c.id)
 	}
 	c.output.Close()
 	return nil
 }
 
-// removal is the query of the call that kills and removes a container.
-const removal = "?force=true&volumes=true&timeout=0"
+// removeQuery is the query of the call that kills and removes a container.
+const removeQuery = "?force=true&volumes=true&timeout=0"
 
 // removeContainer removes a container. It restarts the service and tries again if necessary. It is
 // not an error if there is no such container.
 func (c *client) removeContainer(ctx context.Context, id string) error {
-	remove := func() error { return c.remove(ctx, "/containers/"+id+removal) }
+	remove := func() error { return c.remove(ctx, "/containers/"+id+removeQuery) }
 	err := remove()
-	for wait := time.Millisecond; busy(err) && wait < time.Second && ctx.Err() == nil; wait *= 2 {
+	for wait := time.Millisecond; isBusy(err) && wait < time.Second && ctx.Err() == nil; wait *= 2 {
 		time.Sleep(wait)
 		err = remove()
 	}
 	if err != nil {
 		return c.failed("remove "+id, err)
 	}
-	if err := c.endEvicted(ctx, id); err != nil {
+	if err := c.killEvicted(ctx, id); err != nil {
 		return c.failed("remove "+id+": end its remaining processes", err)
 	}
 	return nil
 }
 
-// busy reports whether Podman got in its own way. After every container it starts a process that
+// isBusy reports whether Podman got in its own way. After every container it starts a process that
 // cleans up. For a container with a user namespace, this process can still be unmounting what
 // Podman is about to delete.
-func busy(err error) bool {
+func isBusy(err error) bool {
 	e, ok := errors.AsType[*apiError](err)
 	return ok && strings.Contains(e.Message, "device or resource busy")
 }
 
-func (c *running) failed(call string, err error) error {
+func (c *container) failed(call string, err error) error {
 	return c.client.failed(call+" "+c.id[:min(12, len(c.id))], err)
 }

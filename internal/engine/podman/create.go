@@ -14,9 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// grace is how long Create still waits for Podman's answer after its context has ended. Create then
+// createGrace is how long Create still waits for Podman's answer after its context has ended. Create then
 // removes the container that Podman may have made.
-const grace = 3 * time.Second
+const createGrace = 3 * time.Second
 
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
@@ -25,18 +25,18 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	}
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
-		return e.refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
+		return e.unsupported("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.DataName != "" && spec.Storage == "volume":
-		return e.refuse("storage volume: data that outlives its container cannot be in a volume: use bind")
+		return e.unsupported("storage volume: data that outlives its container cannot be in a volume: use bind")
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
-		return e.refuse("snapshotter %q: this Podman uses the storage driver %s: leave the snapshotter out",
+		return e.unsupported("snapshotter %q: this Podman uses the storage driver %s: leave the snapshotter out",
 			spec.Snapshotter, c.Store.Driver)
 	case seccomp.Check(spec.Security) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged && !c.Host.Security.Rootless:
-		return e.refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
+		return e.unsupported("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
 		if err := e.checkPrivileged(ctx, c); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	}
 	for _, m := range spec.Mounts {
 		if m.Type != "bind" && m.Type != "tmpfs" {
-			return e.refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
+			return e.unsupported("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
 		}
 	}
 	return e.checkLimits(c, spec.Limits)
@@ -57,7 +57,7 @@ func (e *Engine) checkLimits(c *client, l bench.Limits) error {
 		"cpu": l.CPUs > 0, "cpuset": l.CPUSet != "", "memory": l.Memory > 0, "pids": l.Pids > 0,
 	} {
 		if asked && !slices.Contains(c.Host.CgroupControllers, controller) {
-			return e.refuse("limit of %s: this Podman has no such control group: run tare as root, or delegate the "+
+			return e.unsupported("limit of %s: this Podman has no such control group: run tare as root, or delegate the "+
 				"controller to the user", controller)
 		}
 	}
@@ -81,7 +81,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, c.failed("create", err)
 	}
-	made := &running{client: c, image: l, spec: spec, data: data, profile: e.profile()}
+	made := &container{client: c, image: l, spec: spec, data: data, profile: e.seccompFile()}
 	if err := e.make(ctx, made); err != nil {
 		return nil, errors.Join(err, data.Remove())
 	}
@@ -89,7 +89,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 }
 
 // make makes the container. If it fails, it leaves nothing behind.
-func (e *Engine) make(ctx context.Context, c *running) (err error) {
+func (e *Engine) make(ctx context.Context, c *container) (err error) {
 	if c.spec.Security.Seccomp == bench.SeccompDocker {
 		if err := seccomp.Write(c.profile); err != nil {
 			return c.client.failed("write the seccomp profile", err)
@@ -104,15 +104,15 @@ func (e *Engine) make(ctx context.Context, c *running) (err error) {
 		return err
 	}
 	if err := c.openData(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
 		return errors.Join(err, c.client.removeContainer(clean, c.id))
 	}
 	return nil
 }
 
-// profile is the path of the file with the seccomp filter, which Podman reads.
-func (e *Engine) profile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
+// seccompFile is the path of the file with the seccomp filter, which Podman reads.
+func (e *Engine) seccompFile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
 
 // create asks Podman for a container. Podman may still make the container of a request that is cut
 // off. So when ctx ends, the request goes on for a while (grace), to learn what must be removed.
@@ -122,7 +122,7 @@ func (c *client) create(ctx context.Context, r request) (id string, err error) {
 	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
 	defer stop()
 	var made struct {
 		ID string `json:"Id"`
@@ -135,7 +135,7 @@ func (c *client) create(ctx context.Context, r request) (id string, err error) {
 		return made.ID, nil
 	}
 	if ctx.Err() != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
 		err = errors.Join(context.Cause(ctx), c.removeContainer(clean, r.Name))
 	}

@@ -12,8 +12,8 @@ import (
 
 // openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
 // tare's own contain the directory already.
-func (c *running) openData(ctx context.Context) error {
-	if image.Own(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
+func (c *container) openData(ctx context.Context) error {
+	if image.IsOwn(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
 	}
 	archive, err := datadir.Archive()
@@ -29,7 +29,7 @@ func (c *running) openData(ctx context.Context) error {
 
 // dataOf returns what bench.DataDir lies on according to Podman, and where that is on the host. The
 // kind is "other" for a bind mount of a directory that tare did not ask for.
-func (c *running) dataOf(got *inspection) (kind, source string) {
+func (c *container) dataOf(got *inspection) (kind, source string) {
 	if _, ok := got.HostConfig.Tmpfs[bench.DataDir]; ok {
 		return "tmpfs", ""
 	}

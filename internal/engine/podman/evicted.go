@@ -14,11 +14,11 @@ import (
 // deletes its database entry (EvictContainer; seen with 4.3.1). The container's processes then run
 // on unmanaged.
 func (e *Engine) Gone(_ context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
-	_, pids, err := own.client.evicted(own.id)
+	_, pids, err := own.client.evictedProcesses(own.id)
 	if err == nil && len(pids) > 0 {
 		err = fmt.Errorf("podman reported the container as removed, but its process %d still runs", pids[0])
 	}
@@ -28,9 +28,9 @@ func (e *Engine) Gone(_ context.Context, c bench.Container) error {
 	return nil
 }
 
-// evicted finds the processes of a removed container that still run, by its control group, whose
+// evictedProcesses finds the processes of a removed container that still run, by its control group, whose
 // name is the container's ID.
-func (c *client) evicted(id string) (group string, pids []int, err error) {
+func (c *client) evictedProcesses(id string) (group string, pids []int, err error) {
 	if errors.Is(c.groupsErr, cgroup.ErrNone) || c.Host.Security.Rootless {
 		return "", nil, nil // no group, or one below the user's
 	}
@@ -45,9 +45,9 @@ func (c *client) evicted(id string) (group string, pids []int, err error) {
 	return group, pids, err
 }
 
-// endEvicted kills the processes of a removed container that still run.
-func (c *client) endEvicted(ctx context.Context, id string) error {
-	group, pids, err := c.evicted(id)
+// killEvicted kills the processes of a removed container that still run.
+func (c *client) killEvicted(ctx context.Context, id string) error {
+	group, pids, err := c.evictedProcesses(id)
 	if err != nil || len(pids) == 0 {
 		return err
 	}

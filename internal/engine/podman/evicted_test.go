@@ -53,7 +53,7 @@ func TestRemoveEndsWhatIsLeft(t *testing.T) {
 			if err := e.Gone(t.Context(), c); err != nil {
 				t.Errorf("Gone after the second Remove: %v", err)
 			}
-			if left, err := h.Procs(group); err != nil || len(left) > 0 || proc.Runs("/", process) {
+			if left, err := h.Procs(group); err != nil || len(left) > 0 || proc.IsRunning("/", process) {
 				t.Errorf("left: processes %d, %v", left, err)
 			}
 		})

@@ -23,7 +23,7 @@ import (
 // at returns an engine at a socket, with the images of a stand-in agent.
 func at(t *testing.T, socket string) *podman.Engine {
 	t.Helper()
-	e := podman.New(podman.Config{Name: "podman", Run: "run-1", Dir: t.TempDir(), Images: apitest.StandIn(t), Host: "unix://" + socket})
+	e := podman.New(podman.Config{Name: "podman", Run: "run-1", Dir: t.TempDir(), Images: apitest.FakeLibrary(t), Host: "unix://" + socket})
 	t.Cleanup(func() { _ = e.Close(context.Background()) }) // the fakes do not know the call
 	return e
 }
@@ -145,7 +145,7 @@ func TestBadAnswers(t *testing.T) {
 }
 
 func TestHangs(t *testing.T) {
-	apitest.Hangs(t, open, map[string]apitest.Use{
+	apitest.Hangs(t, open, map[string]apitest.ContainerCall{
 		"pull":  {Call: "POST /images/pull", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Pull(ctx, e) }},
 		"probe": {Call: "GET /info", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Probe(ctx, e) }},
 		"attach": {Call: "POST /containers/c1/attach", Do: func(ctx context.Context, _ apitest.Engine, c bench.Container) error {
@@ -186,7 +186,7 @@ func TestLeftoversOfOthers(t *testing.T) {
 	if err := e.RemoveLeftover(t.Context(), bench.Leftover{Run: "dead", Engine: "podman", Kind: "process", ID: this}); err != nil {
 		t.Error(err)
 	}
-	if s.Called("DELETE") {
+	if s.HasCall("DELETE") {
 		t.Errorf("calls: %q", s.Calls())
 	}
 }
@@ -219,7 +219,7 @@ func TestOutputThatOnlyTheLogHas(t *testing.T) {
 		if _, err := c.Wait(t.Context()); err != nil || out.String() != want {
 			t.Errorf("Wait = %v, output %q; want %q of the log %q", err, out.String(), want, logged)
 		}
-		if asked := s.Called("GET /containers/c1/logs"); asked != (logged != "") {
+		if asked := s.HasCall("GET /containers/c1/logs"); asked != (logged != "") {
 			t.Errorf("the log %q was asked for: %v", logged, asked)
 		}
 	}
@@ -271,7 +271,7 @@ func TestRefusals(t *testing.T) {
 		if _, err := e.Create(t.Context(), test.spec); !errors.Is(err, bench.ErrUnsupported) {
 			t.Errorf("%s: Create = %v, want bench.ErrUnsupported", name, err)
 		}
-		if s.Called("POST /containers") {
+		if s.HasCall("POST /containers") {
 			t.Errorf("%s: calls %q", name, s.Calls())
 		}
 	}

@@ -59,7 +59,7 @@ func (c *client) removeImage(ctx context.Context, name string) error {
 
 // FindImage implements bench.ImageFinder.
 func (e *Engine) FindImage(ctx context.Context, name string) error {
-	return e.visit(ctx, func(c *client) error {
+	return e.withClient(ctx, func(c *client) error {
 		_, err := e.images.Find(ctx, c, name)
 		return err
 	})
@@ -67,7 +67,7 @@ func (e *Engine) FindImage(ctx context.Context, name string) error {
 
 // SaveImage implements bench.ImageSaver.
 func (e *Engine) SaveImage(ctx context.Context, name string, w io.Writer) error {
-	return e.visit(ctx, func(c *client) error {
+	return e.withClient(ctx, func(c *client) error {
 		if _, err := e.images.Find(ctx, c, name); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 	if err != nil {
 		return err
 	}
-	if err := c.awake(ctx); err != nil {
+	if err := c.restartIfDead(ctx); err != nil {
 		return err
 	}
 	return e.images.Import(ctx, c, archive, name, digest)

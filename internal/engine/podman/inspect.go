@@ -52,7 +52,7 @@ type inspection struct {
 	}
 }
 
-func (c *running) inspect(ctx context.Context) (*inspection, error) {
+func (c *container) inspect(ctx context.Context) (*inspection, error) {
 	return c.client.inspectContainer(ctx, c.id)
 }
 
@@ -71,7 +71,7 @@ func (c *client) inspectContainer(ctx context.Context, id string) (*inspection, 
 // limits and network are as Podman states them. For a running container they come from the kernel,
 // if the service sees processes under the same numbers as tare. If the image is not the one that
 // was resolved, the error is bench.ErrMismatch.
-func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
+func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	got, err := c.inspect(ctx)
 	if err != nil {
 		return bench.Applied{}, c.failed("inspect", err)
@@ -99,7 +99,7 @@ func (c *running) Inspect(ctx context.Context) (bench.Applied, error) {
 	}
 	if c.spec.Storage != "" {
 		kind, source := c.dataOf(got)
-		if a.Data, err = readback.DataSeen(pid, kind, source); err != nil {
+		if a.Data, err = readback.DataOr(pid, kind, source); err != nil {
 			return a, c.failed("inspect", err)
 		}
 	}
@@ -118,7 +118,7 @@ func limitsOf(got *inspection) bench.Limits {
 	return l
 }
 
-func (c *running) securityOf(got *inspection) bench.Security {
+func (c *container) securityOf(got *inspection) bench.Security {
 	h := got.HostConfig
 	s := bench.Security{
 		ReadOnly:        h.ReadonlyRootfs,
@@ -169,7 +169,7 @@ func tmpfsOf(target, options string) bench.Mount {
 // fromKernel replaces Podman's statements by what the kernel says about a process. Podman's
 // statements remain where the kernel cannot be asked. Its limits also remain if the process is in
 // the user's own group: then nobody asked Podman for limits.
-func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
+func (c *container) fromKernel(pid int, a *bench.Applied) (err error) {
 	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (c *running) fromKernel(pid int, a *bench.Applied) (err error) {
 // groupOf is the cgroup of a container's first process. Podman of an ordinary user may make no
 // group; the process is then in the user's own.
 func groupOf(h *cgroup.Hierarchy, pid int, id string) (string, error) {
-	group, err := readback.Group(h, pid)
+	group, err := readback.CgroupPath(h, pid)
 	if err == nil && !strings.Contains(group, id) {
 		err = fmt.Errorf("%w: container %.12s has no control group of its own", bench.ErrUnsupported, id)
 	}
@@ -193,7 +193,7 @@ func groupOf(h *cgroup.Hierarchy, pid int, id string) (string, error) {
 // Cgroup returns the path of a running container's group. Podman removes the group when the
 // container has exited.
 func (e *Engine) Cgroup(ctx context.Context, c bench.Container) (string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,7 @@ const pollInterval = "20ms"
 // does is to wait until Podman has cleaned up. Since 5.3, a service that is asked to wait watches
 // conmon itself. Older services poll instead, so tare watches conmon for them. If tare cannot find
 // the monitor, it relies on the service's polling.
-func (c *running) awaitMonitor(ctx context.Context) error {
+func (c *container) awaitMonitor(ctx context.Context) error {
 	monitor := c.monitor()
 	if monitor == nil {
 		return nil
@@ -34,7 +34,7 @@ func (c *running) awaitMonitor(ctx context.Context) error {
 // monitor opens the container's monitor as a file (pidfd) that becomes readable when the monitor
 // exits. It is nil if the monitor has exited or cannot be found, or if the kernel has no pidfds
 // (before 5.3).
-func (c *running) monitor() *os.File {
+func (c *container) monitor() *os.File {
 	store := c.client.Store
 	text, err := os.ReadFile(filepath.Join(store.RunRoot, store.Driver+"-containers", c.id, "userdata", "conmon.pid"))
 	if err != nil {
@@ -49,27 +49,27 @@ func (c *running) monitor() *os.File {
 		return nil
 	}
 	// Another process could have this number by now, or in this PID namespace.
-	if id, _ := monitored(pid); id != c.id {
+	if id, _ := monitorOf(pid); id != c.id {
 		_ = file.Close() // nothing was written to it
 		return nil
 	}
 	return file
 }
 
-// retire notes a removed container in which Exec ran processes.
-func (c *client) retire(id string) {
+// markRemoved notes a removed container in which Exec ran processes.
+func (c *client) markRemoved(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.retired[id] = true
+	c.monitorsPending[id] = true
 }
 
-// tidy ends the monitors that retired containers have left. A service keeps the monitor of an
+// killMonitors ends the monitors that retired containers have left. A service keeps the monitor of an
 // exec'd process for five minutes after its end. Each monitor then starts a Podman that finds
 // nothing to do, in the middle of some other trial.
-func (c *client) tidy() error {
+func (c *client) killMonitors() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.retired) == 0 {
+	if len(c.monitorsPending) == 0 {
 		return nil
 	}
 	all, err := proc.All("/")
@@ -78,20 +78,20 @@ func (c *client) tidy() error {
 	}
 	for _, p := range all {
 		left := func() bool {
-			id, further := monitored(p.PID)
-			return further && c.retired[id]
+			id, further := monitorOf(p.PID)
+			return further && c.monitorsPending[id]
 		}
 		if left() {
 			err = errors.Join(err, cgroup.KillProcess(p.PID, left))
 		}
 	}
-	clear(c.retired)
+	clear(c.monitorsPending)
 	return err
 }
 
-// monitored returns the ID of the container that a monitor process belongs to, and whether it is
+// monitorOf returns the ID of the container that a monitor process belongs to, and whether it is
 // the monitor of an exec'd process. The ID is empty if the process is not a monitor.
-func monitored(pid int) (id string, further bool) {
+func monitorOf(pid int) (id string, further bool) {
 	args := proc.Args(pid)
 	if args == nil || filepath.Base(args[0]) != "conmon" {
 		return "", false

@@ -23,19 +23,19 @@ func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	case spec.Network == "slirp4netns" && c.Host.Slirp.Executable == "":
-		return e.refuse("network slirp4netns: Podman cannot find the program: install the package slirp4netns")
+		return e.unsupported("network slirp4netns: Podman cannot find the program: install the package slirp4netns")
 	case spec.Network == "pasta" && !rootless:
-		return e.refuse("network pasta: Podman supports it for ordinary users only: run tare without root, or use " +
+		return e.unsupported("network pasta: Podman supports it for ordinary users only: run tare without root, or use " +
 			"--network slirp4netns or published")
-	case spec.Network == "pasta" && c.before(4, 4):
-		return e.refuse("network pasta: Podman %s is too old: use 4.4 or newer, and install the package passt",
+	case spec.Network == "pasta" && c.olderThan(4, 4):
+		return e.unsupported("network pasta: Podman %s is too old: use 4.4 or newer, and install the package passt",
 			c.Version.Version)
 	case spec.Network == "pasta" && c.Host.Pasta.Executable == "":
-		return e.refuse("network pasta: Podman cannot find the program: install the package passt")
+		return e.unsupported("network pasta: Podman cannot find the program: install the package passt")
 	case spec.Network == "macvlan" && rootless:
-		return e.refuse("network macvlan: only root can make the interface that it needs: run tare as root")
+		return e.unsupported("network macvlan: only root can make the interface that it needs: run tare as root")
 	case spec.Network == "bridge" && rootless && spec.Reach == "" && len(spec.Ports) > 0:
-		return e.refuse("ports on a bridge: without root, Podman's bridge is in a network namespace that the host " +
+		return e.unsupported("ports on a bridge: without root, Podman's bridge is in a network namespace that the host " +
 			"cannot reach: use --network published or peer")
 	case rootless && slices.Contains([]string{"bridge", "slirp4netns", "pasta"}, spec.Network):
 		return e.checkTun(spec.Network)
@@ -48,7 +48,7 @@ func (e *Engine) checkNetwork(c *client, spec bench.Spec) error {
 func (e *Engine) checkTun(network string) error {
 	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
-		return e.refuse("network %s: without root it needs access to /dev/net/tun: %v: run chmod 666 /dev/net/tun as "+
+		return e.unsupported("network %s: without root it needs access to /dev/net/tun: %v: run chmod 666 /dev/net/tun as "+
 			"root (udev's default)", network, err)
 	}
 	return tun.Close()
@@ -67,7 +67,7 @@ func (e *Engine) connect(ctx context.Context, c *client, spec bench.Spec, r *req
 func (e *Engine) openMacvlan(ctx context.Context, c *client) error {
 	subnet, err := netdev.Subnet()
 	if err != nil {
-		return e.refuse("network macvlan: %v", err)
+		return e.unsupported("network macvlan: %v", err)
 	}
 	err = e.macvlan.Open(e.cfg.Run, driver, func(parent string) error {
 		err := c.post(ctx, "/networks/create", map[string]any{

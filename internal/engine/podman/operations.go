@@ -14,14 +14,14 @@ import (
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
-// own returns the engine's container behind the interface.
-func (e *Engine) own(c bench.Container) (*running, error) {
-	return bench.Own[*running](c, e.cfg.Name)
+// containerOf returns the engine's container behind the interface.
+func (e *Engine) containerOf(c bench.Container) (*container, error) {
+	return bench.Own[*container](c, e.cfg.Name)
 }
 
-// tell makes a call about a container that sends no data and returns none.
-func (e *Engine) tell(ctx context.Context, c bench.Container, call string) error {
-	own, err := e.own(c)
+// post makes a call about a container that sends no data and returns none.
+func (e *Engine) post(ctx context.Context, c bench.Container, call string) error {
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
@@ -35,36 +35,36 @@ func (e *Engine) tell(ctx context.Context, c bench.Container, call string) error
 // Pause freezes the container's processes with one call. Podman needs a control group for it. With
 // cgroup version 1, an ordinary user has none.
 func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
 	if h := own.client.Host; h.Security.Rootless && h.CgroupVersion == "v1" {
-		return e.refuse("pause: with cgroup version 1 it needs root: run tare as root")
+		return e.unsupported("pause: with cgroup version 1 it needs root: run tare as root")
 	}
-	return e.tell(ctx, c, "pause")
+	return e.post(ctx, c, "pause")
 }
 
 // Resume thaws the container's processes with one call.
 func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
-	return e.tell(ctx, c, "unpause")
+	return e.post(ctx, c, "unpause")
 }
 
 // Signal signals the first process with one call.
 func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
-	return e.tell(ctx, c, "kill?signal="+strconv.Itoa(int(s)))
+	return e.post(ctx, c, "kill?signal="+strconv.Itoa(int(s)))
 }
 
 // Stop stops the container with one call.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
-	return e.tell(ctx, c, "stop?timeout="+strconv.Itoa(int(grace/time.Second)))
+func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
+	return e.post(ctx, c, "stop?timeout="+strconv.Itoa(int(createGrace/time.Second)))
 }
 
 // Exec runs a process with three calls: one that makes the session, one that
 // starts it and carries its output, one that asks how it ended. A program that
 // cannot be executed is status 126 or 127, with Podman's reason on stderr.
 func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
 	}
@@ -75,7 +75,7 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	return exit, nil
 }
 
-func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+func (c *container) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
 	var session struct {
 		ID string `json:"Id"`
 	}
@@ -84,7 +84,7 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	if err != nil {
 		return exit, err
 	}
-	if err := c.client.follow(ctx, "/exec/"+session.ID+"/start", stdout, stderr); err != nil {
+	if err := c.client.streamOutput(ctx, "/exec/"+session.ID+"/start", stdout, stderr); err != nil {
 		return exit, err
 	}
 	var end struct {
@@ -99,8 +99,8 @@ func (c *running) exec(ctx context.Context, argv []string, stdout, stderr io.Wri
 	return exit, err
 }
 
-// follow makes a call and copies the output that its connection carries, until the end.
-func (c *client) follow(ctx context.Context, path string, stdout, stderr io.Writer) error {
+// streamOutput makes a call and copies the output that its connection carries, until the end.
+func (c *client) streamOutput(ctx context.Context, path string, stdout, stderr io.Writer) error {
 	stream, err := c.hijack(ctx, path, map[string]any{"Detach": false, "Tty": false})
 	if err != nil {
 		return err
@@ -114,29 +114,29 @@ func (c *client) follow(ctx context.Context, path string, stdout, stderr io.Writ
 // Checkpointable checks what Podman needs: root, a criu that works with this kernel, and a default
 // runtime with a checkpoint command.
 func (e *Engine) Checkpointable(ctx context.Context) error {
-	i, _, err := e.inquire(ctx)
+	i, _, err := e.inspectPodman(ctx)
 	if err != nil {
 		return err
 	}
 	runtime := i.Host.OCIRuntime
 	if i.Host.Security.Rootless {
-		return e.refuse("checkpoints need root: run tare as root")
+		return e.unsupported("checkpoints need root: run tare as root")
 	}
 	if _, err := exec.LookPath("criu"); err != nil {
-		return e.refuse("checkpoints need the program criu: install criu")
+		return e.unsupported("checkpoints need the program criu: install criu")
 	}
-	if err := succeeds(ctx, "criu", "check"); err != nil {
-		return e.refuse("checkpoints: criu does not work with this kernel: %v: run `criu check` to see why", err)
+	if err := runQuiet(ctx, "criu", "check"); err != nil {
+		return e.unsupported("checkpoints: criu does not work with this kernel: %v: run `criu check` to see why", err)
 	}
-	if err := succeeds(ctx, runtime.Path, "checkpoint", "--help"); err != nil {
-		return e.refuse("checkpoints: the runtime %s was built without criu: %v: install one that has it",
+	if err := runQuiet(ctx, runtime.Path, "checkpoint", "--help"); err != nil {
+		return e.unsupported("checkpoints: the runtime %s was built without criu: %v: install one that has it",
 			runtime.Path, err)
 	}
 	return ctx.Err()
 }
 
-// succeeds runs a command that changes nothing, and returns an error if it fails.
-func succeeds(ctx context.Context, program string, args ...string) error {
+// runQuiet runs a command that changes nothing, and returns an error if it fails.
+func runQuiet(ctx context.Context, program string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -146,10 +146,10 @@ func succeeds(ctx context.Context, program string, args ...string) error {
 
 // Checkpoint writes the container's state to Podman's own storage with one call.
 func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
-	return e.tell(ctx, c, "checkpoint")
+	return e.post(ctx, c, "checkpoint")
 }
 
 // Restore brings the container back with one call.
 func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
-	return e.tell(ctx, c, "restore")
+	return e.post(ctx, c, "restore")
 }

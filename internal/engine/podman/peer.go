@@ -27,11 +27,11 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	defer e.mu.Unlock()
 	var pids []int
 	for _, c := range e.clients {
-		if pid := c.serving(ctx); proc.Name(pid) == "podman" {
+		if pid := c.servicePID(ctx); proc.Name(pid) == "podman" {
 			pids = append(pids, pid)
 		}
 		// An ordinary user's podman continues as a child in a user namespace of its own.
-		if pid := c.own.pid(); pid != 0 && !slices.Contains(pids, pid) {
+		if pid := c.ownService.pid(); pid != 0 && !slices.Contains(pids, pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -41,7 +41,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 // Pid asks Podman for the number of a container's first process. The parent of that process is the
 // container's monitor, conmon.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return 0, err
 	}
@@ -55,8 +55,8 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	return got.State.Pid, nil
 }
 
-// serving is the process that listens on the service's socket; 0 if it is unknown.
-func (c *client) serving(ctx context.Context) int {
+// servicePID is the process that listens on the service's socket; 0 if it is unknown.
+func (c *client) servicePID(ctx context.Context) int {
 	conn, err := dial(ctx, c.socket)
 	if err != nil {
 		return 0
@@ -68,25 +68,25 @@ func (c *client) serving(ctx context.Context) int {
 // sameProcesses reports whether a process has the same number for the service and for tare: the
 // service is visible from here and shares tare's PID namespace.
 func (c *client) sameProcesses(ctx context.Context) bool {
-	return readback.SameNumbers(c.serving(ctx))
+	return readback.SameNumbers(c.servicePID(ctx))
 }
 
 // checkPrivileged refuses a privileged container if the service itself lacks a capability, as it
 // does inside another container. Podman would create such a container and then fail to start it. If
 // the service's process cannot be inspected, it is assumed to have all capabilities.
 func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
-	if lacks, err := readback.Withheld(c.serving(ctx)); err == nil && lacks != 0 {
-		return e.refuse("privileged: Podman's service itself lacks %v: run it with all capabilities", lacks)
+	if lacks, err := readback.Unavailable(c.servicePID(ctx)); err == nil && lacks != 0 {
+		return e.unsupported("privileged: Podman's service itself lacks %v: run it with all capabilities", lacks)
 	}
 	return nil
 }
 
-// affordable returns the resource limits (rlimits) for every container; nil means Podman's
+// settableRlimits returns the resource limits (rlimits) for every container; nil means Podman's
 // defaults. Podman of root allows more open files and processes than a service without
 // CAP_SYS_RESOURCE may grant, and no container would start. For such a service, the limits are the
 // service's own, unless those are above Podman's defaults.
-func (c *client) affordable(ctx context.Context) []rlimit {
-	pid := c.serving(ctx)
+func (c *client) settableRlimits(ctx context.Context) []rlimit {
+	pid := c.servicePID(ctx)
 	status, err := readback.StatusOf(pid)
 	if err != nil || c.Host.Security.Rootless || status.Effective.Has(unix.CAP_SYS_RESOURCE) {
 		return nil

@@ -42,7 +42,7 @@ type Engine struct {
 	prefix string // of the names of containers
 
 	number atomic.Int64 // of the last container
-	data   *datadir.Keeper
+	data   *datadir.Manager
 
 	macvlan netdev.Macvlan
 
@@ -80,11 +80,11 @@ func (e *Engine) client(ctx context.Context, runtime string) (*client, error) {
 		return c, err
 	}
 	if e.host() != "" {
-		return nil, e.refuse("runtime %q: the service at %s makes containers with %s: name a service that uses this "+
+		return nil, e.unsupported("runtime %q: the service at %s makes containers with %s: name a service that uses this "+
 			"runtime", runtime, e.host(), c.Host.OCIRuntime.Name)
 	}
 	if strings.HasPrefix(runtime, "-") || strings.Contains(runtime, "/") {
-		return nil, e.refuse("runtime %q: use a name that stands in containers.conf", runtime)
+		return nil, e.unsupported("runtime %q: use a name that stands in containers.conf", runtime)
 	}
 	return e.opened(ctx, runtime)
 }
@@ -109,7 +109,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.awake(ctx), e.check(ctx, c, spec), c.tidy()); err != nil {
+	if err := errors.Join(c.restartIfDead(ctx), e.check(ctx, c, spec), c.killMonitors()); err != nil {
 		return err
 	}
 	if spec.Network == "macvlan" {
@@ -123,7 +123,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.images.Check(ctx, c, spec.Image); err != nil {
 		return err
 	}
-	if err := e.data.Stage(spec); err != nil {
+	if err := e.data.Prepare(spec); err != nil {
 		return c.failed("prepare", err)
 	}
 	return nil
@@ -139,11 +139,11 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		return c.removeImage(ctx, name)
 	}
-	return errors.Join(e.data.Close(), os.RemoveAll(e.profile()), e.closeNetwork(ctx), e.images.Close(images), e.shut(ctx))
+	return errors.Join(e.data.Close(), os.RemoveAll(e.seccompFile()), e.closeNetwork(ctx), e.images.Close(images), e.closeClients(ctx))
 }
 
-// shut closes every client.
-func (e *Engine) shut(ctx context.Context) (err error) {
+// closeClients closes every client.
+func (e *Engine) closeClients(ctx context.Context) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, c := range e.clients {
@@ -153,6 +153,6 @@ func (e *Engine) shut(ctx context.Context) (err error) {
 	return err
 }
 
-func (e *Engine) refuse(format string, args ...any) error {
+func (e *Engine) unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 }

@@ -18,12 +18,12 @@ func TestConformance(t *testing.T) {
 	info, err := podman.New(podman.Config{Name: "podman"}).Probe(t.Context())
 	enginetest.Require(t, "podman", err)
 	enginetest.Run(t, enginetest.Options{
-		Open: func(_ testing.TB, s enginetest.Site) bench.Engine {
+		Open: func(_ testing.TB, s enginetest.Env) bench.Engine {
 			return podman.New(podman.Config{Name: "podman", Run: s.Run, Dir: s.Dir, Images: s.Images})
 		},
 		Unsupported: unsupported(t, info),
 		// It cleans up after a container with a user namespace later than it says.
-		Stumbles: func(err error) bool { return strings.Contains(err.Error(), "device or resource busy") },
+		KnownFault: func(err error) bool { return strings.Contains(err.Error(), "device or resource busy") },
 	})
 }
 
@@ -62,7 +62,7 @@ func absent() (lacks []enginetest.Feature) {
 // root, and so from a service that was started on it.
 func restricted(t *testing.T) bool {
 	t.Helper()
-	lacks, err := readback.Withheld(readback.Self)
+	lacks, err := readback.Unavailable(readback.Self)
 	if err != nil {
 		t.Fatal(err)
 	}

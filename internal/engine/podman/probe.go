@@ -58,8 +58,8 @@ type helper struct {
 // cgroup is the version and the driver, such as "v2 systemd".
 func (i *info) cgroup() string { return i.Host.CgroupVersion + " " + i.Host.CgroupManager }
 
-// before reports whether this Podman is older than a version.
-func (i *info) before(major, minor int) bool {
+// olderThan reports whether this Podman is older than a version.
+func (i *info) olderThan(major, minor int) bool {
 	var m, n int
 	if _, err := fmt.Sscanf(i.Version.Version, "%d.%d", &m, &n); err != nil {
 		return false
@@ -72,7 +72,7 @@ func (i *info) before(major, minor int) bool {
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	i, service, err := e.inquire(ctx)
+	i, service, err := e.inspectPodman(ctx)
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}
@@ -81,8 +81,8 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}, nil
 }
 
-// inquire returns what Podman says about itself, and where its service is. It starts no service.
-func (e *Engine) inquire(ctx context.Context) (i *info, service string, err error) {
+// inspectPodman returns what Podman says about itself, and where its service is. It starts no service.
+func (e *Engine) inspectPodman(ctx context.Context) (i *info, service string, err error) {
 	socket, err := e.find(ctx)
 	if errors.Is(err, errNoService) {
 		i, err = e.run(ctx, err)

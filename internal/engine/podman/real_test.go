@@ -21,25 +21,25 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// real returns an engine with a service of its own in dir.
-func real(t *testing.T, dir string) (*podman.Engine, enginetest.Site) {
+// openReal returns an engine with a service of its own in dir.
+func openReal(t *testing.T, dir string) (*podman.Engine, enginetest.Env) {
 	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
+	env := enginetest.NewEnv(t, imagetest.Library(t))
 	if dir == "" {
-		dir = site.Dir
+		dir = env.Dir
 	}
-	e := podman.New(podman.Config{Name: "podman", Run: site.Run, Dir: dir, Images: site.Images})
+	e := podman.New(podman.Config{Name: "podman", Run: env.Run, Dir: dir, Images: env.Images})
 	enginetest.Use(t, e)
-	return e, site
+	return e, env
 }
 
-// life takes a container through its life.
-func life(t *testing.T, e *podman.Engine, spec bench.Spec, during func(c bench.Container)) {
+// runContainer takes a container through its life.
+func runContainer(t *testing.T, e *podman.Engine, spec bench.Spec, during func(c bench.Container)) {
 	t.Helper()
-	lifeRemovedBy(t, e, spec, bench.Container.Remove, during)
+	runAndRemove(t, e, spec, bench.Container.Remove, during)
 }
 
-func lifeRemovedBy(t *testing.T, e *podman.Engine, spec bench.Spec, remove func(bench.Container, context.Context) error, during func(c bench.Container)) {
+func runAndRemove(t *testing.T, e *podman.Engine, spec bench.Spec, remove func(bench.Container, context.Context) error, during func(c bench.Container)) {
 	t.Helper()
 	ctx := t.Context()
 	if err := e.Prepare(ctx, spec); err != nil {
@@ -64,12 +64,12 @@ func lifeRemovedBy(t *testing.T, e *podman.Engine, spec bench.Spec, remove func(
 // Each runtime that is installed makes the containers that ask for it, side by
 // side.
 func TestRuntimes(t *testing.T) {
-	e, site := real(t, "")
+	e, env := openReal(t, "")
 	for _, runtime := range []string{"crun", "runc"} {
 		_, err := exec.LookPath(runtime)
 		enginetest.Require(t, runtime, err)
 		spec := bench.Spec{Argv: []string{agent.Path, "exit", "3"}, Runtime: runtime}
-		life(t, e, spec, func(c bench.Container) {
+		runContainer(t, e, spec, func(c bench.Container) {
 			if exit, err := c.Wait(t.Context()); err != nil || exit.Code != 3 {
 				t.Errorf("%s: Wait = %v, %v", runtime, exit, err)
 			}
@@ -78,7 +78,7 @@ func TestRuntimes(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := services(t, site.Run); len(left) > 0 {
+	if left := services(t, env.Run); len(left) > 0 {
 		t.Errorf("services are left: %q", left)
 	}
 }
@@ -120,15 +120,15 @@ func TestServiceThatDies(t *testing.T) {
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	e, site := real(t, long)
+	e, env := openReal(t, long)
 	remove := func(c bench.Container, ctx context.Context) error {
 		if err := c.Remove(ctx); err == nil {
 			t.Error("Remove succeeds, and there is no service")
 		}
 		return c.Remove(ctx) // with another service
 	}
-	lifeRemovedBy(t, e, bench.Spec{Argv: []string{agent.Path, "hold"}}, remove, func(bench.Container) {
-		left, err := e.Leftovers(t.Context(), func(run string) bool { return run == site.Run })
+	runAndRemove(t, e, bench.Spec{Argv: []string{agent.Path, "hold"}}, remove, func(bench.Container) {
+		left, err := e.Leftovers(t.Context(), func(run string) bool { return run == env.Run })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestServiceThatDies(t *testing.T) {
 		if kinds["process"] == 0 || kinds["directory"] != 1 || kinds["container"] != 1 || kinds["image"] != 1 {
 			t.Errorf("Leftovers: %v", left)
 		}
-		if left := services(t, site.Run); len(left) > 0 {
+		if left := services(t, env.Run); len(left) > 0 {
 			t.Errorf("services are left: %q", left)
 		}
 	})
@@ -156,14 +156,14 @@ func TestServiceThatDies(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tare-"+site.Run+"-*")); err != nil || len(dirs) > 0 {
+	if dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tare-"+env.Run+"-*")); err != nil || len(dirs) > 0 {
 		t.Errorf("left: %q, %v", dirs, err)
 	}
 }
 
 // Who cleans up after dead runs has no directory, and closes nothing.
 func TestLeftoversAlone(t *testing.T) {
-	e, site := real(t, filepath.Join(t.TempDir(), "none"))
+	e, env := openReal(t, filepath.Join(t.TempDir(), "none"))
 	if left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "no-such-run" }); err != nil || len(left) > 0 {
 		t.Errorf("Leftovers = %v, %v", left, err)
 	}
@@ -171,18 +171,18 @@ func TestLeftoversAlone(t *testing.T) {
 	if err := e.RemoveLeftover(t.Context(), image); err != nil {
 		t.Error(err)
 	}
-	if left := services(t, site.Run); len(left) > 0 {
+	if left := services(t, env.Run); len(left) > 0 {
 		t.Errorf("services are left: %q", left)
 	}
-	if dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tare-"+site.Run+"-*")); err != nil || len(dirs) > 0 {
+	if dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tare-"+env.Run+"-*")); err != nil || len(dirs) > 0 {
 		t.Errorf("left: %q, %v", dirs, err)
 	}
 }
 
 // A restarted service knows the containers that run.
 func TestRestart(t *testing.T) {
-	e, site := real(t, "")
-	life(t, e, bench.Spec{Argv: []string{agent.Path, "hold"}}, func(c bench.Container) {
+	e, env := openReal(t, "")
+	runContainer(t, e, bench.Spec{Argv: []string{agent.Path, "hold"}}, func(c bench.Container) {
 		before := daemons(t, e)
 		if err := e.Restart(t.Context()); err != nil {
 			t.Fatal(err)
@@ -198,17 +198,17 @@ func TestRestart(t *testing.T) {
 			t.Errorf("Wait = %v, %v", exit, err)
 		}
 	})
-	if n := len(services(t, site.Run)); n == 0 {
+	if n := len(services(t, env.Run)); n == 0 {
 		t.Error("the restarted service cannot be found by the run's ID")
 	}
 }
 
 // The monitors of further processes do not stay longer than the container.
 func TestMonitorsAreTidied(t *testing.T) {
-	e, _ := real(t, "")
+	e, _ := openReal(t, "")
 	var id string
 	spec := bench.Spec{Argv: []string{agent.Path, "hold"}}
-	life(t, e, spec, func(c bench.Container) {
+	runContainer(t, e, spec, func(c bench.Container) {
 		id = c.ID()
 		if _, err := e.Exec(t.Context(), c, []string{agent.Path, "exit", "0"}, nil, nil); err != nil {
 			t.Error(err)

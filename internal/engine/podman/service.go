@@ -79,7 +79,7 @@ func (e *Engine) newService(runtime string, why error) (*service, error) {
 func (e *Engine) binary(why error) (string, error) {
 	path, err := exec.LookPath("podman")
 	if err != nil {
-		return "", e.refuse("install podman, or name the socket of a service with host=unix:///PATH (%v; %v)", why, err)
+		return "", e.unsupported("install podman, or name the socket of a service with host=unix:///PATH (%v; %v)", why, err)
 	}
 	return path, nil
 }
@@ -87,9 +87,9 @@ func (e *Engine) binary(why error) (string, error) {
 // errEnded means that a service ended by itself. up wraps it.
 var errEnded = errors.New("the service has ended")
 
-// up starts the service unless it runs, and returns when it answers. A service that was just killed
+// ensureRunning starts the service unless it runs, and returns when it answers. A service that was just killed
 // gets a moment to disappear. anew reports whether up has started the service.
-func (s *service) up(ctx context.Context, moment time.Duration) (anew bool, err error) {
+func (s *service) ensureRunning(ctx context.Context, moment time.Duration) (anew bool, err error) {
 	if s == nil {
 		return false, nil
 	}
@@ -106,9 +106,9 @@ func (s *service) up(ctx context.Context, moment time.Duration) (anew bool, err 
 	for answers(ctx, s.socket) != nil {
 		select {
 		case <-s.exited:
-			return false, fmt.Errorf("%w: %s", errEnded, s.said())
+			return false, fmt.Errorf("%w: %s", errEnded, s.lastOutput())
 		case <-ctx.Done():
-			return false, fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.said())
+			return false, fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.lastOutput())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -160,8 +160,8 @@ func (s *service) launch() error {
 
 func (s *service) log() string { return filepath.Join(s.dir, "log") }
 
-// said is the last part of what the service printed.
-func (s *service) said() string {
+// lastOutput is the last part of what the service printed.
+func (s *service) lastOutput() string {
 	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()

@@ -28,11 +28,11 @@ func (e *Engine) host() string {
 
 // find returns the socket of a service that already answers.
 func (e *Engine) find(ctx context.Context) (string, error) {
-	socket, host := usualSocket(), e.host()
+	socket, host := defaultSocket(), e.host()
 	if host != "" {
 		path, ok := strings.CutPrefix(host, "unix://")
 		if !ok || !filepath.IsAbs(path) {
-			return "", e.refuse("host %q: use unix:///PATH, the socket of a Podman service", host)
+			return "", e.unsupported("host %q: use unix:///PATH, the socket of a Podman service", host)
 		}
 		socket = path
 	}
@@ -61,8 +61,8 @@ func answers(ctx context.Context, socket string) error {
 	return conn.Close()
 }
 
-// usualSocket is where systemd puts the socket.
-func usualSocket() string {
+// defaultSocket is where systemd puts the socket.
+func defaultSocket() string {
 	if os.Geteuid() == 0 {
 		return "/run/podman/podman.sock"
 	}

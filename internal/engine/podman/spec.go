@@ -131,7 +131,7 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l owned.Loaded, data *dat
 		r.UserNS, r.IDMappings = &namespace{Mode: "private"}, &idMappings{ids, ids}
 	}
 	if r.Seccomp == bench.SeccompDocker {
-		r.Seccomp = e.profile()
+		r.Seccomp = e.seccompFile()
 	}
 	if r.Seccomp != "" {
 		r.Annotations = map[string]string{annotationSeccomp: r.Seccomp}

@@ -46,7 +46,7 @@ func NewLink(target func() (remote.Target, error)) *Link {
 
 // Machine asks the server to describe its machine.
 func (l *Link) Machine(ctx context.Context) (m remote.Machine, err error) {
-	s, err := l.live(ctx)
+	s, err := l.connect(ctx)
 	if err == nil {
 		err = s.Call(ctx, remote.OpMachine, remote.Request{}, &m)
 	}
@@ -63,8 +63,8 @@ func (l *Link) Close() error {
 	return l.session.Close()
 }
 
-// live returns the current session, or begins one.
-func (l *Link) live(ctx context.Context) (*remote.Session, error) {
+// connect returns the current session, or begins one.
+func (l *Link) connect(ctx context.Context) (*remote.Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != nil && l.session.Err() == nil {
@@ -78,8 +78,8 @@ func (l *Link) live(ctx context.Context) (*remote.Session, error) {
 	return s, nil
 }
 
-// begun returns the current session, if there is one.
-func (l *Link) begun() (*remote.Session, bool) {
+// current returns the current session, if there is one.
+func (l *Link) current() (*remote.Session, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session, l.session != nil && l.session.Err() == nil
@@ -119,7 +119,7 @@ func (e *Engine) Lost() <-chan struct{} {
 
 // Probe implements bench.Engine. Version and facts are those of the engine there.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
-	s, err := e.config.Link.live(ctx)
+	s, err := e.config.Link.connect(ctx)
 	if err != nil {
 		return bench.EngineInfo{}, err
 	}
@@ -143,7 +143,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.check(spec); err != nil {
 		return err
 	}
-	s, err := e.config.Link.live(ctx)
+	s, err := e.config.Link.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := errors.Join(ctx.Err(), e.check(spec)); err != nil {
 		return nil, err
 	}
-	s, err := e.config.Link.live(ctx)
+	s, err := e.config.Link.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // Close implements bench.Engine. If the session was lost, the server has already closed the engine.
 func (e *Engine) Close(ctx context.Context) error {
-	s, ok := e.config.Link.begun()
+	s, ok := e.config.Link.current()
 	if !ok {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (e *Engine) Close(ctx context.Context) error {
 // Address implements bench.Addresser: a port of the other machine, at the address by which tare
 // reached it.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -218,7 +218,7 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 // Path implements bench.Addresser: the network between the two machines, and then the path on the
 // other machine.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	own, err := e.own(c)
+	own, err := e.containerOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +232,6 @@ func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]s
 	return append([]string{"network"}, there...), nil
 }
 
-func (e *Engine) own(c bench.Container) (*container, error) {
+func (e *Engine) containerOf(c bench.Container) (*container, error) {
 	return bench.Own[*container](c, e.config.Name)
 }

@@ -12,10 +12,10 @@ import (
 // An Output is a container's output while it is copied. The zero value is for a container that
 // nobody is attached to.
 type Output struct {
-	mu     sync.Mutex
-	close  func()     // closes the stream; nil unless it is open
-	copied chan error // gets why the stream ended; nil if the output ended
-	came   *counter   // how much the stream has brought
+	mu       sync.Mutex
+	close    func()     // closes the stream; nil unless it is open
+	copied   chan error // gets why the stream ended; nil if the output ended
+	received *counter   // how much the stream has brought
 }
 
 // A counter counts the bytes that are read through it.
@@ -36,7 +36,7 @@ func (o *Output) Follow(stdout, stderr io.Writer, stream io.Reader, close func()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	came := &counter{Reader: stream}
-	o.close, o.copied, o.came = close, make(chan error, 1), came
+	o.close, o.copied, o.received = close, make(chan error, 1), came
 	go func(done chan<- error) {
 		err := Copy(stdout, stderr, came)
 		if errors.Is(err, net.ErrClosed) {
@@ -67,7 +67,7 @@ func (o *Output) Drain(ctx context.Context) error {
 func (o *Output) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.came != nil && o.came.n.Load() == 0
+	return o.received != nil && o.received.n.Load() == 0
 }
 
 // Close closes the stream. It may be called twice.

@@ -64,5 +64,5 @@ func Convert(name string, data []byte) (Experiment, []Note, error) {
 }
 
 func hints() yamldoc.Hints {
-	return yamldoc.Hints{Second: "bucketbench reads only the first one: remove the others"}
+	return yamldoc.Hints{MultipleDocuments: "bucketbench reads only the first one: remove the others"}
 }

@@ -54,16 +54,16 @@ const (
 	removed state = "is removed"
 )
 
-// A move is what a command does to a container.
-type move struct {
+// A transition is what a command does to a container.
+type transition struct {
 	from       []state
 	to         state
 	operations []string // of tare
 }
 
-func moves() map[string]move {
+func transitions() map[string]transition {
 	run := []state{running}
-	return map[string]move{
+	return map[string]transition{
 		Run:    {[]state{absent}, running, []string{"create", "start"}},
 		Pause:  {run, paused, []string{"pause"}},
 		Resume: {[]state{paused}, running, []string{"resume"}},
@@ -77,7 +77,7 @@ func moves() map[string]move {
 // differences. It refuses what could only have failed in bucketbench.
 func (c *converter) operations() []string {
 	var out []string
-	all, now := moves(), absent
+	all, now := transitions(), absent
 	for _, w := range c.file.commands {
 		name := command(w.text)
 		m, moves := all[name]
@@ -157,7 +157,7 @@ func (c *converter) noteCommand(w word, name string, now state) {
 	case Wait:
 		c.noteWait(w)
 	case Delete:
-		if refused := c.types(func(t driverType) bool { return t.refuses }); now != exited && refused != "" {
+		if refused := c.types(func(t driverType) bool { return t.removeNeedsExit }); now != exited && refused != "" {
 			c.note(w.at, "%s refused to remove a container that had not exited, and bucketbench counted the time of the "+
 				"refusal; here remove kills it first", refused)
 		}
@@ -168,7 +168,7 @@ func (c *converter) noteCommand(w word, name string, now state) {
 // some driver sent SIGKILL: then an ignored SIGTERM would measure the grace period. CRI
 // has only stop.
 func (c *converter) stopsGently() bool {
-	return c.types(func(t driverType) bool { return t.kills }) == "" || c.types(func(t driverType) bool { return t.name == "CRI" }) != ""
+	return c.types(func(t driverType) bool { return t.stopKills }) == "" || c.types(func(t driverType) bool { return t.name == "CRI" }) != ""
 }
 
 func (c *converter) noteStop(w word) {
@@ -203,13 +203,13 @@ func (c *converter) notePause(w word) {
 	if c.types(func(t driverType) bool { return t.name == "CRI" }) != "" {
 		c.note(w.at, "CRI cannot pause: bucketbench counted 0 ms; here its cells are not supported")
 	}
-	if silent := c.types(func(t driverType) bool { return t.silent }); silent != "" {
+	if silent := c.types(func(t driverType) bool { return t.ignoresPauseError }); silent != "" {
 		c.note(w.at, "with %s, bucketbench counted a failed pause as 0 ms; here it is an error", silent)
 	}
 }
 
 func (c *converter) noteWait(w word) {
-	if not := c.types(func(t driverType) bool { return !t.waits }); not != "" {
+	if not := c.types(func(t driverType) bool { return !t.hasWait }); not != "" {
 		c.note(w.at, "bucketbench could not wait with %s, and counted 0 ms and an error; here every engine waits", not)
 	}
 	c.note(w.at, "bucketbench accepted any exit status of the program; here only 0 is a success")

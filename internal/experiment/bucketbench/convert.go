@@ -264,7 +264,7 @@ func (c *converter) concurrency(engines []Engine) []int {
 		out = append(out, n)
 	}
 	if len(out) > maxLevels || len(out)*(len(engines)+1) > maxCells {
-		out = doubles(engines, most.value)
+		out = duplicateLevels(engines, most.value)
 		c.note(most.at, "1 to %d threads are too many levels for one experiment: it has the powers of two, and the number "+
 			"of each driver", most.value)
 	}
@@ -276,7 +276,7 @@ func (c *converter) concurrency(engines []Engine) []int {
 	return out
 }
 
-func doubles(engines []Engine, most int) []int {
+func duplicateLevels(engines []Engine, most int) []int {
 	var out []int
 	for n := 1; n <= most; n *= 2 {
 		out = append(out, n)

@@ -33,7 +33,7 @@ type driver struct {
 	at            yamldoc.Place
 	kind          word
 	client        word // clientpath, which was binary in 2017
-	old           bool // it says binary
+	usesBinaryKey bool // it says binary
 	threads       number
 	iterations    number
 	logDriver     word
@@ -87,7 +87,7 @@ func driverKeys() []key[driver] {
 	return []key[driver]{
 		{"type", func(r *reader, n yamldoc.Node, d *driver) { d.kind = r.word(n) }},
 		{"clientpath", func(r *reader, n yamldoc.Node, d *driver) { d.client = r.word(n) }},
-		{"binary", func(r *reader, n yamldoc.Node, d *driver) { d.client, d.old = r.word(n), true }},
+		{"binary", func(r *reader, n yamldoc.Node, d *driver) { d.client, d.usesBinaryKey = r.word(n), true }},
 		{"threads", func(r *reader, n yamldoc.Node, d *driver) { d.threads = r.number(n, 1, maxThreads) }},
 		{"iterations", func(r *reader, n yamldoc.Node, d *driver) { d.iterations = r.number(n, 1, maxIterations) }},
 		{"logDriver", func(r *reader, n yamldoc.Node, d *driver) { d.logDriver = r.word(n) }},
@@ -121,12 +121,12 @@ func knownKeys[T any](name string, keys []key[T]) string {
 	for i, k := range keys {
 		names[i] = k.name
 	}
-	return meant(name, "the keys here are ", names)
+	return suggestion(name, "the keys here are ", names)
 }
 
-// meant says what an unknown word may have meant: the one that differs in
+// suggestion says what an unknown word may have meant: the one that differs in
 // upper and lower case alone, or else any.
-func meant(word, all string, known []string) string {
+func suggestion(word, all string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, word) {
 			return fmt.Sprintf("did you mean %q?", k)
@@ -181,7 +181,7 @@ func (r *reader) checkDriver(d driver) {
 	case !d.kind.set():
 		r.Fail(d.at, `key "type" is missing`, "the types are "+strings.Join(typeNames(), ", "))
 	case !known:
-		r.Fail(d.kind.at, "unknown type "+yamldoc.Quote(d.kind.text), meant(d.kind.text, "the types are ", typeNames()))
+		r.Fail(d.kind.at, "unknown type "+yamldoc.Quote(d.kind.text), suggestion(d.kind.text, "the types are ", typeNames()))
 	}
 	if d.threads == (number{}) {
 		r.Fail(d.at, `key "threads" is missing`, "without it bucketbench runs nothing: write threads: 1")

@@ -14,15 +14,15 @@ type driverType struct {
 	option string // that a client path becomes; empty where it has no meaning
 	client string // the option's value where the file gives none
 
-	bundle bool          // ran a bundle and not the image
-	kills  bool          // stop was SIGKILL
-	grace  time.Duration // between stop's SIGTERM and SIGKILL
-	stop   string        // what stop was
-	waits  bool          // wait was implemented
-	silent bool          // a pause that failed was no error
-	// refuses says that remove refused a container that had not exited.
-	refuses bool
-	note    string // what it did otherwise
+	bundle            bool          // ran a bundle and not the image
+	stopKills         bool          // stop was SIGKILL
+	grace             time.Duration // between stop's SIGTERM and SIGKILL
+	stop              string        // what stop was
+	hasWait           bool          // wait was implemented
+	ignoresPauseError bool          // a pause that failed was no error
+	// removeNeedsExit says that remove refused a container that had not exited.
+	removeNeedsExit bool
+	note            string // what it did otherwise
 }
 
 // cliNote is about the types that started a program for each command.
@@ -39,15 +39,15 @@ func types() []driverType {
 	runtime := func(name, binary, note string) driverType {
 		return driverType{
 			name: name, engine: binary, driver: "oci", option: "binary", client: binary,
-			bundle: true, kills: true, refuses: true, stop: "SIGKILL, without waiting for the exit", note: note,
+			bundle: true, stopKills: true, removeNeedsExit: true, stop: "SIGKILL, without waiting for the exit", note: note,
 		}
 	}
 	return []driverType{
-		{name: "DockerCLI", engine: "docker", driver: "docker", grace: 10 * second, stop: "SIGTERM, and SIGKILL after 10 s", waits: true, refuses: true, note: cliNote},
-		{name: "Docker", engine: "docker", driver: "docker", grace: 30 * second, stop: "SIGTERM, and SIGKILL after 30 s", waits: true, silent: true},
-		{name: "Containerd", engine: "containerd", driver: "containerd", option: "address", kills: true, stop: "SIGKILL, the exit, and the removal of the task", waits: true},
+		{name: "DockerCLI", engine: "docker", driver: "docker", grace: 10 * second, stop: "SIGTERM, and SIGKILL after 10 s", hasWait: true, removeNeedsExit: true, note: cliNote},
+		{name: "Docker", engine: "docker", driver: "docker", grace: 30 * second, stop: "SIGTERM, and SIGKILL after 30 s", hasWait: true, ignoresPauseError: true},
+		{name: "Containerd", engine: "containerd", driver: "containerd", option: "address", stopKills: true, stop: "SIGKILL, the exit, and the removal of the task", hasWait: true},
 		{
-			name: "Ctr", engine: "containerd", driver: "containerd", bundle: true, kills: true, stop: "`ctr containers kill`",
+			name: "Ctr", engine: "containerd", driver: "containerd", bundle: true, stopKills: true, stop: "`ctr containers kill`",
 			note: "each command started ctr, with subcommands that ctr no longer has since containerd 1.0, and remove was a " +
 				"second kill; tare talks to containerd directly",
 		},
@@ -66,7 +66,7 @@ func types() []driverType {
 
 // docker2017 is the type Docker of files that say binary.
 func docker2017() driverType {
-	return driverType{name: "Docker", engine: "docker", driver: "docker", kills: true, refuses: true, stop: "`docker kill`, SIGKILL", note: cliNote}
+	return driverType{name: "Docker", engine: "docker", driver: "docker", stopKills: true, removeNeedsExit: true, stop: "`docker kill`, SIGKILL", note: cliNote}
 }
 
 // typeOf returns the type of a driver, and whether there is one.
@@ -76,7 +76,7 @@ func typeOf(d driver) (driverType, bool) {
 	switch {
 	case i < 0:
 		return driverType{}, false
-	case d.old && d.kind.text == "Docker":
+	case d.usesBinaryKey && d.kind.text == "Docker":
 		return docker2017(), true
 	}
 	return all[i], true

@@ -23,7 +23,7 @@ func (r *reader) document(file *ast.File) Node {
 		return Node{}
 	}
 	if len(bodies) > 1 {
-		r.Fail(placeOf(bodies[1]), "a second YAML document begins here", r.hints.Second)
+		r.Fail(placeOf(bodies[1]), "a second YAML document begins here", r.hints.MultipleDocuments)
 	}
 	return r.node(bodies[0], 0)
 }

@@ -51,17 +51,17 @@ func (r *reader) text(data []byte) (string, bool) {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	r.Source.lines = strings.Split(text, "\n")
 	for i, line := range r.Source.lines {
-		if column, rest := unreadable(line); column > 0 {
-			r.Fail(Place{Line: i + 1, Column: column, Width: 1}, noText(rest), "save the file as UTF-8 text")
+		if column, rest := invalidRune(line); column > 0 {
+			r.Fail(Place{Line: i + 1, Column: column, Width: 1}, invalidText(rest), "save the file as UTF-8 text")
 			return "", false
 		}
 	}
 	return text, true
 }
 
-// unreadable finds the first character of a line that no text has, and returns
+// invalidRune finds the first character of a line that no text has, and returns
 // its column and the line from there on; column 0 if there is none.
-func unreadable(line string) (column int, rest string) {
+func invalidRune(line string) (column int, rest string) {
 	column = 1
 	for i, c := range line {
 		_, size := utf8.DecodeRuneInString(line[i:])
@@ -73,8 +73,8 @@ func unreadable(line string) (column int, rest string) {
 	return 0, ""
 }
 
-// noText says why the first character of text is not allowed.
-func noText(text string) string {
+// invalidText says why the first character of text is not allowed.
+func invalidText(text string) string {
 	c, size := utf8.DecodeRuneInString(text)
 	switch {
 	case c == utf8.RuneError && size == 1:

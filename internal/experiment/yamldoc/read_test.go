@@ -13,7 +13,7 @@ import (
 )
 
 func hints() yamldoc.Hints {
-	return yamldoc.Hints{TooLarge: "write less", Empty: "write something", Second: "write one"}
+	return yamldoc.Hints{TooLarge: "write less", Empty: "write something", MultipleDocuments: "write one"}
 }
 
 // read shows what was read or what is wrong.

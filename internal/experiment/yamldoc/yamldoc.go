@@ -19,9 +19,9 @@ const (
 // Hints say what would be right where a file is none of its kind. Each may be
 // empty.
 type Hints struct {
-	TooLarge string // for a file that is larger than MaxBytes
-	Empty    string // for a file without a document
-	Second   string // for a file with more than one
+	TooLarge          string // for a file that is larger than MaxBytes
+	Empty             string // for a file without a document
+	MultipleDocuments string // for a file with more than one
 }
 
 // A Kind is the kind of a node.

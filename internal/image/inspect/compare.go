@@ -29,10 +29,10 @@ type Difference struct {
 
 // Compare compares images.
 func Compare(images []*Report) Comparison {
-	return Comparison{Images: images, Shared: shared(images), Config: differences(images)}
+	return Comparison{Images: images, Shared: sharedLayers(images), Config: differences(images)}
 }
 
-func shared(images []*Report) []SharedLayer {
+func sharedLayers(images []*Report) []SharedLayer {
 	all := []SharedLayer{}
 	at := map[string]int{}
 	for i, r := range images {
@@ -81,13 +81,13 @@ func settings(r *Report) []setting {
 	c := r.Config
 	all := []setting{
 		{"user", cmp.Or(c.User, "root")},
-		{"entry point", Words(c.Entrypoint)},
-		{"command", Words(c.Cmd)},
+		{"entry point", QuoteArgs(c.Entrypoint)},
+		{"command", QuoteArgs(c.Cmd)},
 		{"directory", cmp.Or(c.Dir, "/")},
 		{"ports", strings.Join(c.Ports, " ")},
 		{"volumes", strings.Join(c.Volumes, " ")},
 		{"stop signal", c.StopSignal},
-		{"health check", Words(c.Health)},
+		{"health check", QuoteArgs(c.Health)},
 	}
 	for _, kind := range []struct {
 		name  string
@@ -101,8 +101,8 @@ func settings(r *Report) []setting {
 	return all
 }
 
-// Words formats a command so that its arguments can be told apart.
-func Words(argv []string) string {
+// QuoteArgs formats a command so that its arguments can be told apart.
+func QuoteArgs(argv []string) string {
 	var all []string
 	for _, word := range argv {
 		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$;*?&|<>()[]{}~#`!") {

@@ -34,7 +34,7 @@ func gzipped(ctx context.Context, img *image.Image, n int) (int64, error) {
 	defer func() { _ = r.Close() }() // only read from
 	var size counter
 	w := gzip.NewWriter(&size)
-	if _, err := io.Copy(w, until{ctx, r}); err != nil {
+	if _, err := io.Copy(w, contextReader{ctx, r}); err != nil {
 		return 0, err
 	}
 	err = w.Close()
@@ -49,13 +49,13 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// until is a reader that ends with its context.
-type until struct {
+// contextReader is a reader that ends with its context.
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (u until) Read(p []byte) (int, error) {
+func (u contextReader) Read(p []byte) (int, error) {
 	if u.ctx.Err() != nil {
 		return 0, context.Cause(u.ctx)
 	}

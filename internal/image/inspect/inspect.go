@@ -98,7 +98,7 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	if err := r.compress(ctx, img); err != nil {
 		return nil, err
 	}
-	if err := r.count("/", t.root.inode, &counted{seen: map[*inode]bool{}}); err != nil {
+	if err := r.count("/", t.root.inode, &counters{seen: map[*inode]bool{}}); err != nil {
 		return nil, err
 	}
 	r.System = systemOf(t)
@@ -123,14 +123,14 @@ func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
 // can make paths that are longer than any name in it.
 const maxPaths = 256 << 20
 
-// counted is the state of count.
-type counted struct {
+// counters is the state of count.
+type counters struct {
 	seen  map[*inode]bool
 	paths int // bytes of all paths
 }
 
 // count adds up what a container sees in a directory.
-func (r *Report) count(at string, dir *inode, c *counted) error {
+func (r *Report) count(at string, dir *inode, c *counters) error {
 	for name, n := range dir.children {
 		name = path.Join(at, name)
 		if c.paths += len(name); c.paths > maxPaths {

@@ -8,8 +8,8 @@ const (
 	maxRelease = 64 << 10
 )
 
-// interest is how many bytes of a file are read; 0 for most.
-func interest(name string) int64 {
+// bytesToRead is how many bytes of a file are read; 0 for most.
+func bytesToRead(name string) int64 {
 	dir, base := path.Split(name)
 	switch {
 	case name == "etc/os-release" || name == "usr/lib/os-release":

@@ -13,10 +13,10 @@ import (
 // A tree is a root file system in memory: names, kinds and sizes, and the content of the few files
 // that are read.
 type tree struct {
-	root    *node
-	kept    int64 // bytes of content in memory
-	implied int   // directories without an entry
-	steps   int   // steps along all paths so far
+	root      *node
+	heldBytes int64 // bytes of content in memory
+	implied   int   // directories without an entry
+	steps     int   // steps along all paths so far
 }
 
 // A node is a name in a directory.
@@ -74,15 +74,15 @@ func (t *tree) apply(e image.Entry, content io.Reader) error {
 		return nil
 	}
 	delete(dir.children, name)
-	made, err := t.made(e, content)
+	made, err := t.newInode(e, content)
 	if err == nil {
 		dir.children[name] = &node{made, e.Layer}
 	}
 	return err
 }
 
-// made is the inode that an entry puts at its path.
-func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
+// newInode is the inode that an entry puts at its path.
+func (t *tree) newInode(e image.Entry, content io.Reader) (*inode, error) {
 	switch e.Kind {
 	case image.Directory:
 		return directory(e.Layer).inode, nil
@@ -101,7 +101,7 @@ func (t *tree) made(e image.Entry, content io.Reader) (*inode, error) {
 // file reads a regular file.
 func (t *tree) file(e image.Entry, content io.Reader) (*inode, error) {
 	i := &inode{kind: image.File, size: e.Header.Size}
-	most := interest(e.Path)
+	most := bytesToRead(e.Path)
 	if most == 0 {
 		return i, nil
 	}
@@ -109,25 +109,25 @@ func (t *tree) file(e image.Entry, content io.Reader) (*inode, error) {
 	if i.content, err = io.ReadAll(io.LimitReader(content, most)); err != nil {
 		return nil, err
 	}
-	return i, t.keep(int64(len(i.content)))
+	return i, t.reserve(int64(len(i.content)))
 }
 
-// keep counts bytes of content. Content that a later layer replaces is freed.
-func (t *tree) keep(n int64) error {
-	if t.kept += n; t.kept > maxKept {
-		t.kept = n + t.root.held()
+// reserve counts bytes of content. Content that a later layer replaces is freed.
+func (t *tree) reserve(n int64) error {
+	if t.heldBytes += n; t.heldBytes > maxKept {
+		t.heldBytes = n + t.root.heldBytes()
 	}
-	if t.kept > maxKept {
+	if t.heldBytes > maxKept {
 		return fmt.Errorf("%w: C libraries of more than %d bytes", image.ErrHostile, maxKept)
 	}
 	return nil
 }
 
-// held is the size of the content in memory.
-func (i *inode) held() int64 {
+// heldBytes is the size of the content in memory.
+func (i *inode) heldBytes() int64 {
 	n := int64(len(i.content))
 	for _, c := range i.children {
-		n += c.held()
+		n += c.heldBytes()
 	}
 	return n
 }

@@ -38,19 +38,19 @@ type rules interface {
 
 // A closure collects a program and everything that it needs.
 type closure struct {
-	tree   *tree
-	rules  rules           // of the program's loader; nil for a static program
-	glibc  *glibc          // the rules, if they are glibc's
-	main   *object         // the program
-	loaded map[string]bool // names of found libraries: as they were requested, and their own names
-	setID  bool            // the program is set-user-ID or set-group-ID
-	wanted string          // what needs the program; empty if the user named it
+	tree     *tree
+	rules    rules           // of the program's loader; nil for a static program
+	glibc    *glibc          // the rules, if they are glibc's
+	main     *object         // the program
+	loaded   map[string]bool // names of found libraries: as they were requested, and their own names
+	setID    bool            // the program is set-user-ID or set-group-ID
+	neededBy string          // what needs the program; empty if the user named it
 }
 
 func newClosure(t *tree) *closure { return &closure{tree: t, loaded: map[string]bool{}} }
 
-// refused is the error for a program that cannot be packed.
-func refused(program, format string, args ...any) error {
+// packError is the error for a program that cannot be packed.
+func packError(program, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %w", bench.ErrUnsupported, program, fmt.Errorf(format, args...))
 }
 
@@ -67,12 +67,12 @@ func (c *closure) program(name string) error {
 	case err != nil:
 		return fmt.Errorf("program %s: %w", name, err)
 	case d.machine != machines[runtime.GOARCH] || d.class != elf.ELFCLASS64:
-		return refused(name, "is for another architecture: %s, %s; this machine is %s", d.machine, d.class, runtime.GOARCH)
+		return packError(name, "is for another architecture: %s, %s; this machine is %s", d.machine, d.class, runtime.GOARCH)
 	case w.file().Mode&0o111 == 0:
-		return refused(name, "is not executable: make it executable with chmod +x")
+		return packError(name, "is not executable: make it executable with chmod +x")
 	}
 	c.setID = w.file().info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0
-	c.tree.take(w, c.wanted)
+	c.tree.addTrace(w, c.neededBy)
 	c.main = &object{dynamic: d, path: name, origin: path.Dir(w.file().Path)}
 	if d.interpreter == "" {
 		return nil // a static program: the kernel does everything
@@ -87,13 +87,13 @@ func (c *closure) program(name string) error {
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // notELF returns the error for a program that is not an ELF file.
-func (c *closure) notELF(name string, w way, err error) error {
+func (c *closure) notELF(name string, w pathTrace, err error) error {
 	head, _ := w.read(256) // as much as the kernel reads of a script; if this fails, err remains
 	first, _, _ := strings.Cut(string(head), "\n")
 	if !strings.HasPrefix(first, "#!") {
-		return refused(name, "cannot be packed: %w", err)
+		return packError(name, "cannot be packed: %w", err)
 	}
-	return refused(name, "is a script for %.200q: tare cannot find out what it needs: name the program that it runs, "+
+	return packError(name, "is a script for %.200q: tare cannot find out what it needs: name the program that it runs, "+
 		"or put it into an image (oci:DIR, tar:FILE)",
 		strings.TrimSpace(first[2:]))
 }
@@ -103,10 +103,10 @@ func (c *closure) interpreter() error {
 	name := c.main.interpreter
 	w, err := c.tree.find(name)
 	if err != nil {
-		return refused(c.main.path, "needs a dynamic loader that is missing: %w: install the C library that it was "+
+		return packError(c.main.path, "needs a dynamic loader that is missing: %w: install the C library that it was "+
 			"built with", err)
 	}
-	c.tree.take(w, c.main.path)
+	c.tree.addTrace(w, c.main.path)
 	switch base := path.Base(name); {
 	case !path.IsAbs(name):
 	case strings.HasPrefix(base, "ld-linux"):
@@ -117,7 +117,7 @@ func (c *closure) interpreter() error {
 		c.rules, err = newMusl(c.tree, name)
 		return err
 	}
-	return refused(c.main.path, "has the dynamic loader %s, but tare knows only the rules of glibc and musl: put the "+
+	return packError(c.main.path, "has the dynamic loader %s, but tare knows only the rules of glibc and musl: put the "+
 		"program into an image (oci:DIR, tar:FILE)", name)
 }
 
@@ -125,7 +125,7 @@ func (c *closure) interpreter() error {
 func (c *closure) load(o *object) error {
 	for queue := []*object{o}; len(queue) > 0; queue = queue[1:] {
 		for _, name := range queue[0].needed {
-			found, err := c.need(queue[0], name)
+			found, err := c.addLibrary(queue[0], name)
 			if err != nil {
 				return err
 			}
@@ -135,9 +135,9 @@ func (c *closure) load(o *object) error {
 	return nil
 }
 
-// need adds the library that by needs under a name, unless it was added before. It adds several if
+// addLibrary adds the library that by needs under a name, unless it was added before. It adds several if
 // there are variants for some CPUs.
-func (c *closure) need(by *object, name string) (found []*object, err error) {
+func (c *closure) addLibrary(by *object, name string) (found []*object, err error) {
 	if c.loaded[name] || c.rules.provides(name) {
 		return nil, nil
 	}
@@ -147,11 +147,11 @@ func (c *closure) need(by *object, name string) (found []*object, err error) {
 			continue // relative to a working directory, which differs inside
 		}
 		o, err := c.library(by, p.path)
-		if errors.Is(err, errOther) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, errOtherMachine) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			continue // a loader skips it too
 		}
 		if err != nil {
-			return nil, refused(by.path, "needs %s: %w", p.path, err)
+			return nil, packError(by.path, "needs %s: %w", p.path, err)
 		}
 		found = append(found, o)
 		c.loaded[name], c.loaded[o.soname] = true, true
@@ -160,13 +160,13 @@ func (c *closure) need(by *object, name string) (found []*object, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, refused(by.path, "needs the library %s, which is not in %s: %w: install it", name, searched(places), fs.ErrNotExist)
+		return nil, packError(by.path, "needs the library %s, which is not in %s: %w: install it", name, searchedDirs(places), fs.ErrNotExist)
 	}
 	return found, nil
 }
 
-// searched names the directories of places.
-func searched(places []place) string {
+// searchedDirs names the directories of places.
+func searchedDirs(places []place) string {
 	var dirs []string
 	for _, p := range places {
 		if dir := path.Dir(p.path); !p.variant && !slices.Contains(dirs, dir) {
@@ -179,8 +179,8 @@ func searched(places []place) string {
 	return strings.Join(dirs, ", ")
 }
 
-// errOther means that a library is for another architecture.
-var errOther = errors.New("for another architecture")
+// errOtherMachine means that a library is for another architecture.
+var errOtherMachine = errors.New("for another architecture")
 
 // library adds the library in a file.
 func (c *closure) library(by *object, file string) (*object, error) {
@@ -193,9 +193,9 @@ func (c *closure) library(by *object, file string) (*object, error) {
 		return nil, err
 	}
 	if d.machine != c.main.machine || d.class != c.main.class {
-		return nil, errOther
+		return nil, errOtherMachine
 	}
-	c.tree.take(w, by.path)
+	c.tree.addTrace(w, by.path)
 	return &object{dynamic: d, path: file, origin: path.Dir(file), parent: by}, nil
 }
 

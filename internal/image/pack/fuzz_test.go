@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// made is a cache with everything that one can have.
-func made() *cache {
+// fullCache is a cache with everything that one can have.
+func fullCache() *cache {
 	return &cache{
 		entries: []cacheEntry{
 			{flags: 0x0303, name: "libone.so", path: "/opt/glibc-hwcaps/x86-64-v3/libone.so", hwcap: hwcapsBit | 1},
@@ -29,7 +29,7 @@ func bytesOf(c *cache) []byte {
 
 func TestCacheFormat(t *testing.T) {
 	same := cmp.AllowUnexported(cache{}, cacheEntry{}, place{})
-	want := made()
+	want := fullCache()
 	for name, raw := range map[string][]byte{
 		"new": bytesOf(want),
 		// Two entries of 12 bytes, which leave no gap before the newer format.
@@ -52,7 +52,7 @@ func TestCacheFormat(t *testing.T) {
 }
 
 func TestCacheRefused(t *testing.T) {
-	good := bytesOf(made())
+	good := bytesOf(fullCache())
 	change := func(at int, to ...byte) []byte {
 		raw := bytes.Clone(good)
 		copy(raw[at:], to)
@@ -79,7 +79,7 @@ func TestCacheRefused(t *testing.T) {
 // FuzzCache wants of anything that is a cache that it is the same when written
 // and read again.
 func FuzzCache(f *testing.F) {
-	f.Add(bytesOf(made()))
+	f.Add(bytesOf(fullCache()))
 	f.Add(bytesOf(&cache{}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := parseCache(raw)

@@ -28,7 +28,7 @@ type glibc struct {
 
 // newGlibc derives the settings that were compiled into the loader at w from the loader's
 // directory.
-func newGlibc(t *tree, main *object, w way) (*glibc, error) {
+func newGlibc(t *tree, main *object, w pathTrace) (*glibc, error) {
 	g := &glibc{tree: t, flags: 0x0303, platform: "x86_64"} // FLAG_ELF_LIBC6 | FLAG_X8664_LIB64
 	if main.machine == elf.EM_AARCH64 {
 		g.flags, g.platform = 0x0a03, "aarch64" // FLAG_ELF_LIBC6 | FLAG_AARCH64_LIB64
@@ -95,7 +95,7 @@ func (g *glibc) below(o *object, dirs []string, name string) (places []place) {
 	for _, dir := range dirs {
 		dir = g.expand(o, dir)
 		// dir could contain pattern characters, but then Glob would only find less.
-		variants, _ := filepath.Glob(g.tree.outside(path.Join(dir, "glibc-hwcaps/*", name)))
+		variants, _ := filepath.Glob(g.tree.hostPath(path.Join(dir, "glibc-hwcaps/*", name)))
 		for _, v := range variants {
 			sub := path.Base(path.Dir(v))
 			places = append(places, place{path.Join(dir, "glibc-hwcaps", sub, name), true})

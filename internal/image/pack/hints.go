@@ -9,22 +9,22 @@ import (
 // here; see Recipe for files that programs open. If one is not installed, it is skipped, because
 // the program runs without it outside too.
 
-// opened are the libraries that glibc opens when a program needs them: to end a
+// dlopenedLibraries are the libraries that glibc opens when a program needs them: to end a
 // thread, and to look up users and names. In newer versions the last two are
 // part of it.
-var opened = []string{"libgcc_s.so.1", "libnss_files.so.2", "libnss_dns.so.2"}
+var dlopenedLibraries = []string{"libgcc_s.so.1", "libnss_files.so.2", "libnss_dns.so.2"}
 
-// readBy are the files that libraries read, by the libraries' names.
-func readBy() map[string][]string {
+// filesReadBy are the files that libraries read, by the libraries' names.
+func filesReadBy() map[string][]string {
 	return map[string][]string{
 		// Descriptions of a few common terminals among thousands.
-		"libtinfo.so.6":    terminals(),
-		"libtinfo.so.5":    terminals(),
-		"libncursesw.so.6": terminals(),
+		"libtinfo.so.6":    terminfoPatterns(),
+		"libtinfo.so.5":    terminfoPatterns(),
+		"libncursesw.so.6": terminfoPatterns(),
 	}
 }
 
-func terminals() (patterns []string) {
+func terminfoPatterns() (patterns []string) {
 	for _, dir := range []string{"/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo"} {
 		for _, name := range []string{"d/dumb", "l/linux", "v/vt100", "x/xterm", "x/xterm-256color"} {
 			patterns = append(patterns, path.Join(dir, name))
@@ -36,7 +36,7 @@ func terminals() (patterns []string) {
 // libraries adds the libraries that glibc opens.
 func (c *closure) libraries() {
 	libc := &object{dynamic: &dynamic{}, path: "libc.so.6", parent: c.main}
-	for _, name := range opened {
+	for _, name := range dlopenedLibraries {
 		c.try(func() error {
 			libc.needed = []string{name}
 			return c.load(libc)
@@ -49,7 +49,7 @@ func (c *closure) hints() error {
 	if c.glibc != nil {
 		c.libraries()
 	}
-	for library, files := range readBy() {
+	for library, files := range filesReadBy() {
 		if !c.loaded[library] {
 			continue
 		}
@@ -66,15 +66,15 @@ func (c *closure) hints() error {
 // or everything in a directory. It skips files that cannot be opened outside either. part is the
 // directory under which the files are reported together; "" for none.
 func (c *closure) open(name, part string) error {
-	w, err := c.tree.look(name)
+	w, err := c.tree.resolve(name)
 	switch {
 	case err != nil:
 		return nil
 	case !w.regular():
-		c.tree.take(w.way, "")
+		c.tree.addTrace(w.trace, "")
 		return c.openAll(w.at, cmp.Or(part, w.at))
 	case path.Ext(name) != ".so":
-		c.tree.take(w.way, c.main.path)
+		c.tree.addTrace(w.trace, c.main.path)
 	case c.rules != nil: // a static program opens no libraries
 		c.try(func() error {
 			o, err := c.library(c.main, name)
@@ -84,7 +84,7 @@ func (c *closure) open(name, part string) error {
 			return c.load(o)
 		})
 	}
-	c.tree.mark(w.way.file().Path, part)
+	c.tree.markPart(w.trace.file().Path, part)
 	return nil
 }
 
@@ -92,15 +92,15 @@ func (c *closure) open(name, part string) error {
 func (c *closure) openAll(dir, part string) error {
 	return c.tree.walk(dir, func(name string, e Entry) error {
 		if e.Mode.IsDir() {
-			c.tree.take(way{e}, "")
+			c.tree.addTrace(pathTrace{e}, "")
 			return c.tree.check()
 		}
 		w, err := c.tree.find(name)
 		if err != nil {
 			return nil // a dangling link
 		}
-		c.tree.take(w, c.main.path)
-		c.tree.mark(w.file().Path, part)
+		c.tree.addTrace(w, c.main.path)
+		c.tree.markPart(w.file().Path, part)
 		return c.tree.check()
 	})
 }

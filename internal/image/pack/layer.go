@@ -58,7 +58,7 @@ func (e Entry) header() *tar.Header {
 
 // copy writes the content of a file of the host.
 func (e Entry) copy(w io.Writer) (err error) {
-	f, err := way{e}.open()
+	f, err := pathTrace{e}.open()
 	if err != nil {
 		return err
 	}

@@ -126,9 +126,9 @@ func unpackEntry(name string, h *tar.Header, r io.Reader) error {
 	return os.WriteFile(name, data, h.FileInfo().Mode())
 }
 
-// taken are the paths of the files that come from the host.
-func taken(s *pack.Set) (paths []string) {
-	for _, e := range s.Taken() {
+// hostFiles are the paths of the files that come from the host.
+func hostFiles(s *pack.Set) (paths []string) {
+	for _, e := range s.HostFiles() {
 		paths = append(paths, e.Path)
 	}
 	return paths
@@ -145,9 +145,9 @@ func TestInstalled(t *testing.T) {
 			}
 			s := program(t, pack.Host{}, file)
 			outside := trace(t, "", file)
-			want := []string{real(t, file)}
+			want := []string{realPath(t, file)}
 			for _, l := range libraries(outside) {
-				want = append(want, real(t, l))
+				want = append(want, realPath(t, l))
 			}
 			slices.Sort(want)
 			if diff := cmp.Diff(slices.Compact(want), linked(s)); diff != "" {
@@ -164,7 +164,7 @@ func TestInstalled(t *testing.T) {
 // linked are the files that were taken because something is linked to them, and
 // not because something is known to open them.
 func linked(s *pack.Set) (paths []string) {
-	for _, e := range s.Taken() {
+	for _, e := range s.HostFiles() {
 		library := e.Wanted == "" || strings.Contains(e.Path, ".so") || strings.Contains(e.Path, "/ld-")
 		if library && e.Wanted != "libc.so.6" {
 			paths = append(paths, e.Path)
@@ -173,7 +173,7 @@ func linked(s *pack.Set) (paths []string) {
 	return paths
 }
 
-func real(t *testing.T, file string) string {
+func realPath(t *testing.T, file string) string {
 	t.Helper()
 	file, err := filepath.EvalSymlinks(file)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/tare-bench/tare/internal/image/pack"
 )
 
-// A workshop makes programs and libraries below a directory.
-type workshop struct {
+// A fixtureTree makes programs and libraries below a directory.
+type fixtureTree struct {
 	t   *testing.T
 	dir string
 }
 
-func newWorkshop(t *testing.T) workshop {
+func newFixtureTree(t *testing.T) fixtureTree {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
 		if os.Getenv("TARE_TEST_ENGINES") != "" {
@@ -29,11 +29,11 @@ func newWorkshop(t *testing.T) workshop {
 		}
 		t.Skip(err)
 	}
-	return workshop{t, real(t, t.TempDir())}
+	return fixtureTree{t, realPath(t, t.TempDir())}
 }
 
 // path is where something is, or will be: its directory is there.
-func (w workshop) path(name string) string {
+func (w fixtureTree) path(name string) string {
 	w.t.Helper()
 	file := filepath.Join(w.dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -44,18 +44,18 @@ func (w workshop) path(name string) string {
 
 // library makes one that is linked as flags say, without the C library. It
 // calls itself by its file's name.
-func (w workshop) library(name string, flags ...string) string {
+func (w fixtureTree) library(name string, flags ...string) string {
 	w.t.Helper()
 	return w.link(name, append([]string{"-shared", "-Wl,-soname," + filepath.Base(name)}, flags...))
 }
 
 // program makes one that needs what flags name, and the C library.
-func (w workshop) program(name string, flags ...string) string {
+func (w fixtureTree) program(name string, flags ...string) string {
 	w.t.Helper()
 	return w.link(name, append([]string{"-pie", "-Wl,-e,main"}, append(flags, "-lc")...))
 }
 
-func (w workshop) link(name string, flags []string) string {
+func (w fixtureTree) link(name string, flags []string) string {
 	w.t.Helper()
 	file := w.path(name)
 	args := []string{"-o", file, "-fPIC", "-nostdlib", "-Wl,--no-as-needed,--allow-shlib-undefined", "-x", "c", "-", "-x", "none"}
@@ -68,7 +68,7 @@ func (w workshop) link(name string, flags []string) string {
 }
 
 // foreign makes a library of another architecture out of one.
-func (w workshop) foreign(name string) {
+func (w fixtureTree) foreign(name string) {
 	w.t.Helper()
 	file := w.library(name)
 	data, err := os.ReadFile(file)
@@ -81,7 +81,7 @@ func (w workshop) foreign(name string) {
 	}
 }
 
-func (w workshop) symlink(target, name string) string {
+func (w fixtureTree) symlink(target, name string) string {
 	w.t.Helper()
 	file := w.path(name)
 	if err := os.Symlink(target, file); err != nil {
@@ -113,55 +113,55 @@ func multiarch(t *testing.T) string {
 func TestMade(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		make func(w workshop)
+		make func(w fixtureTree)
 		want []string // below the workshop's directory, beside the program
 		miss string   // the library that nobody finds
 	}{
-		{name: "runpath from the origin", make: func(w workshop) {
+		{name: "runpath from the origin", make: func(w fixtureTree) {
 			w.program("bin/prog", w.library("lib/libone.so"), runpath+"$ORIGIN/../lib")
 		}, want: []string{"lib/libone.so"}},
-		{name: "rpath is inherited", make: func(w workshop) {
+		{name: "rpath is inherited", make: func(w fixtureTree) {
 			one := w.library("lib/libone.so", w.library("lib/libtwo.so"))
 			w.program("bin/prog", one, rpath+"${ORIGIN}/../lib")
 		}, want: []string{"lib/libone.so", "lib/libtwo.so"}},
-		{name: "runpath is not", make: func(w workshop) {
+		{name: "runpath is not", make: func(w fixtureTree) {
 			one := w.library("lib/libone.so", w.library("lib/libtwo.so"))
 			w.program("bin/prog", one, runpath+"$ORIGIN/../lib")
 		}, miss: "libtwo.so"},
-		{name: "a library's runpath hides the program's rpath", make: func(w workshop) {
+		{name: "a library's runpath hides the program's rpath", make: func(w fixtureTree) {
 			w.library("lib/libtwo.so")
 			one := w.library("lib/libone.so", w.library("other/libtwo.so"), runpath+"$ORIGIN/../other")
 			w.program("bin/prog", one, rpath+"$ORIGIN/../lib")
 		}, want: []string{"lib/libone.so", "other/libtwo.so"}},
-		{name: "also where it leads nowhere", make: func(w workshop) {
+		{name: "also where it leads nowhere", make: func(w fixtureTree) {
 			one := w.library("lib/libone.so", w.library("lib/libtwo.so"), runpath+"$ORIGIN/nowhere")
 			w.program("bin/prog", one, rpath+"$ORIGIN/../lib")
 		}, miss: "libtwo.so"},
-		{name: "a library's rpath before the program's", make: func(w workshop) {
+		{name: "a library's rpath before the program's", make: func(w fixtureTree) {
 			w.library("lib/libtwo.so")
 			one := w.library("lib/libone.so", w.library("other/libtwo.so"), rpath+"$ORIGIN/../other")
 			w.program("bin/prog", one, rpath+"$ORIGIN/../lib")
 		}, want: []string{"lib/libone.so", "other/libtwo.so"}},
-		{name: "another architecture is passed over", make: func(w workshop) {
+		{name: "another architecture is passed over", make: func(w fixtureTree) {
 			two := w.library("two/libone.so")
 			w.program("bin/prog", two, runpath+"$ORIGIN/../one:$ORIGIN/../two")
 			w.foreign("one/libone.so")
 		}, want: []string{"two/libone.so"}},
-		{name: "links are kept", make: func(w workshop) {
+		{name: "links are kept", make: func(w fixtureTree) {
 			one := w.library("real/libone.so.1.2", "-Wl,-soname,libone.so.1")
 			w.symlink("../real/libone.so.1.2", "lib/libone.so.1")
 			w.program("bin/prog", one, runpath+"$ORIGIN/../lib")
 		}, want: []string{"real/libone.so.1.2"}},
-		{name: "the origin is behind links", make: func(w workshop) {
+		{name: "the origin is behind links", make: func(w fixtureTree) {
 			w.program("real/prog", w.library("real/libone.so"), runpath+"$ORIGIN")
 			w.symlink("../real/prog", "bin/prog")
 		}, want: []string{"real/libone.so"}},
-		{name: "a path is a path", make: func(w workshop) {
+		{name: "a path is a path", make: func(w fixtureTree) {
 			two := w.library("two/libtwo.so")
 			one := w.link("one/libone.so", []string{"-shared", two, runpath + "$ORIGIN/../two"})
 			w.program("bin/prog", one) // without a name of its own, it is needed by its path
 		}, want: []string{"one/libone.so", "two/libtwo.so"}},
-		{name: "lib and platform", make: func(w workshop) {
+		{name: "lib and platform", make: func(w fixtureTree) {
 			one := w.library("dir/" + multiarch(w.t) + "/libone.so")
 			two := w.library("dir/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "/libtwo.so")
 			w.program("bin/prog", one, two, runpath+"$ORIGIN/../dir/$LIB:$ORIGIN/../dir/${PLATFORM}")
@@ -169,26 +169,26 @@ func TestMade(t *testing.T) {
 			"dir/" + multiarch(t) + "/libone.so",
 			"dir/" + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + "/libtwo.so",
 		}},
-		{name: "each needs the other", make: func(w workshop) {
+		{name: "each needs the other", make: func(w fixtureTree) {
 			one := w.library("lib/libone.so")
 			two := w.library("lib/libtwo.so", one, runpath+"$ORIGIN")
 			w.library("lib/libone.so", two, runpath+"$ORIGIN")
 			w.program("bin/prog", one, runpath+"$ORIGIN/../lib")
 		}, want: []string{"lib/libone.so", "lib/libtwo.so"}},
-		{name: "what was found is found", make: func(w workshop) {
+		{name: "what was found is found", make: func(w fixtureTree) {
 			two := w.library("lib/libtwo.so")
 			one := w.library("lib/libone.so", two) // would not find it
 			w.program("bin/prog", two, one, runpath+"$ORIGIN/../lib")
 		}, want: []string{"lib/libone.so", "lib/libtwo.so"}},
-		{name: "and by the name that it gives itself", make: func(w workshop) {
+		{name: "and by the name that it gives itself", make: func(w fixtureTree) {
 			one := w.link("one/libone.so", []string{"-shared"}) // needed by its path
 			w.program("bin/prog", one, w.library("lib/libtwo.so", w.library("lost/libone.so")), runpath+"$ORIGIN/../lib")
 			w.library("one/libone.so")
 		}, want: []string{"lib/libtwo.so", "one/libone.so"}},
-		{name: "no default directories", make: func(w workshop) {
+		{name: "no default directories", make: func(w fixtureTree) {
 			w.program("bin/prog", "-Wl,-z,nodefaultlib")
 		}, miss: "libc.so.6"},
-		{name: "for some CPUs", make: func(w workshop) {
+		{name: "for some CPUs", make: func(w fixtureTree) {
 			one := w.library("lib/libone.so")
 			w.library("lib/glibc-hwcaps/x86-64-v2/libone.so")
 			w.library("lib/glibc-hwcaps/power99/libone.so")
@@ -196,7 +196,7 @@ func TestMade(t *testing.T) {
 		}, want: []string{"lib/glibc-hwcaps/power99/libone.so", "lib/glibc-hwcaps/x86-64-v2/libone.so", "lib/libone.so"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorkshop(t)
+			w := newFixtureTree(t)
 			test.make(w)
 			prog := filepath.Join(w.dir, "bin/prog")
 			outside := trace(t, "", prog)
@@ -205,12 +205,12 @@ func TestMade(t *testing.T) {
 				return
 			}
 			s := program(t, pack.Host{}, prog)
-			want := []string{real(t, prog)}
+			want := []string{realPath(t, prog)}
 			for _, name := range test.want {
 				want = append(want, filepath.Join(w.dir, name))
 			}
 			slices.Sort(want)
-			got := slices.DeleteFunc(taken(s), func(file string) bool { return !strings.HasPrefix(file, w.dir) })
+			got := slices.DeleteFunc(hostFiles(s), func(file string) bool { return !strings.HasPrefix(file, w.dir) })
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}

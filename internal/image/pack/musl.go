@@ -29,7 +29,7 @@ func newMusl(t *tree, loader string) (*musl, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.take(w, loader)
+	t.addTrace(w, loader)
 	return &musl{strings.FieldsFunc(string(raw), func(r rune) bool { return r == ':' || r == '\n' })}, nil
 }
 

@@ -53,8 +53,8 @@ type Entry struct {
 	info   fs.FileInfo // of a file from the host, when it was found
 }
 
-// Taken are the files that come from the host.
-func (s *Set) Taken() []Entry {
+// HostFiles are the files that come from the host.
+func (s *Set) HostFiles() []Entry {
 	return slices.DeleteFunc(slices.Clone(s.Entries), func(e Entry) bool { return e.info == nil })
 }
 
@@ -63,7 +63,7 @@ func (e Entry) Made() bool { return e.Mode.IsRegular() && e.info == nil }
 
 // Unchanged returns an error that names the first file that has changed since it was packed.
 func (s *Set) Unchanged() error {
-	for _, e := range s.Taken() {
+	for _, e := range s.HostFiles() {
 		now, err := os.Stat(e.source)
 		if err != nil {
 			return err

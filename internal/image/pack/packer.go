@@ -17,13 +17,13 @@ type packer struct {
 	tree     *tree
 	recipe   func(program string) *Recipe // nil for a program without one
 	closures []*closure                   // of programs, in the order in which they were requested
-	recipes  []*applied
+	recipes  []*appliedRecipe
 	users    []User
 	set      Set
 }
 
-// An applied is a recipe applied to a packed program.
-type applied struct {
+// An appliedRecipe is a recipe applied to a packed program.
+type appliedRecipe struct {
 	*Recipe
 	closure *closure
 	program string // the file as it was found
@@ -40,7 +40,7 @@ func (h Host) pack(recipe func(string) *Recipe, programs []string) (*Set, error)
 	if err := p.programs(programs); err != nil {
 		return nil, err
 	}
-	if err := p.cook(); err != nil {
+	if err := p.applyRecipes(); err != nil {
 		return nil, err
 	}
 	p.base()
@@ -76,7 +76,7 @@ func (p *packer) programs(names []string) error {
 		if recipe.Name == "" {
 			continue
 		}
-		a := &applied{recipe, c, file, c.main.origin}
+		a := &appliedRecipe{recipe, c, file, c.main.origin}
 		p.recipes = append(p.recipes, a)
 		if err := p.companions(a); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (p *packer) programs(names []string) error {
 // program adds a program.
 func (p *packer) program(file, wanted string) (*closure, error) {
 	c := newClosure(p.tree)
-	c.wanted = wanted
+	c.neededBy = wanted
 	if err := c.program(file); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (p *packer) program(file, wanted string) (*closure, error) {
 
 // companions adds the programs that a recipe requires: from the program's own directory, or
 // otherwise as Find finds them.
-func (p *packer) companions(a *applied) error {
+func (p *packer) companions(a *appliedRecipe) error {
 	for _, name := range a.With {
 		file, err := p.companion(a, name)
 		if err == nil {
@@ -121,7 +121,7 @@ func (p *packer) companions(a *applied) error {
 	return nil
 }
 
-func (p *packer) companion(a *applied, name string) (string, error) {
+func (p *packer) companion(a *appliedRecipe, name string) (string, error) {
 	if path.IsAbs(name) {
 		return name, nil
 	}
@@ -132,13 +132,13 @@ func (p *packer) companion(a *applied, name string) (string, error) {
 	return Find(name)
 }
 
-// cook adds the files that recipes list as opened.
-func (p *packer) cook() error {
+// applyRecipes adds the files that recipes list as opened.
+func (p *packer) applyRecipes() error {
 	for _, a := range p.recipes {
 		for _, pattern := range a.expand(a.program, a.bin, a.Open) {
-			files, _ := filepath.Glob(p.tree.outside(path.Clean(pattern))) // a malformed pattern finds nothing
+			files, _ := filepath.Glob(p.tree.hostPath(path.Clean(pattern))) // a malformed pattern finds nothing
 			for _, f := range files {
-				if err := a.closure.open(p.tree.inside(f), partOf(pattern, p.tree.inside(f))); err != nil {
+				if err := a.closure.open(p.tree.inside(f), partDir(pattern, p.tree.inside(f))); err != nil {
 					return err
 				}
 			}
@@ -147,8 +147,8 @@ func (p *packer) cook() error {
 	return p.tree.check()
 }
 
-// partOf is the directory under which the files of a pattern are reported together.
-func partOf(pattern, file string) string {
+// partDir is the directory under which the files of a pattern are reported together.
+func partDir(pattern, file string) string {
 	if strings.ContainsAny(path.Base(pattern), "*[") {
 		return path.Dir(file)
 	}

@@ -26,9 +26,9 @@ func packed(t *testing.T, root string, programs ...string) *pack.Set {
 }
 
 // root makes a workshop with a static program, /prog.
-func root(t *testing.T) workshop {
+func root(t *testing.T) fixtureTree {
 	t.Helper()
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	w.link("prog", []string{"-static", "-Wl,-e,main"})
 	return w
 }
@@ -45,11 +45,11 @@ func find(t *testing.T, s *pack.Set, name string) pack.Entry {
 
 // TestSeveral packs two programs: files that both need are there once.
 func TestSeveral(t *testing.T) {
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	one := w.program("bin/one", w.library("lib/libone.so"), runpath+"$ORIGIN/../lib")
 	two := w.program("bin/two", filepath.Join(w.dir, "lib/libone.so"), w.library("lib/libtwo.so"), runpath+"$ORIGIN/../lib")
 	s := packed(t, "", one, two)
-	got := slices.DeleteFunc(taken(s), func(file string) bool { return !strings.HasPrefix(file, w.dir) })
+	got := slices.DeleteFunc(hostFiles(s), func(file string) bool { return !strings.HasPrefix(file, w.dir) })
 	want := []string{one, two, filepath.Join(w.dir, "lib/libone.so"), filepath.Join(w.dir, "lib/libtwo.so")}
 	if diff := cmp.Diff(want, got); diff != "" || s.Program != one {
 		t.Errorf("program %s, files (-want +got):\n%s", s.Program, diff)
@@ -107,7 +107,7 @@ func TestPostgresRecipe(t *testing.T) {
 		"/bin/sh", "/usr/lib/postgresql/16/bin/initdb", "/usr/lib/postgresql/16/bin/postgres", "/usr/lib/postgresql/16/bin/setpriv",
 		"/usr/share/postgresql/16/postgres.bki", "/usr/share/postgresql/16/timezonesets/Default", "/usr/share/zoneinfo/UTC",
 	}
-	if diff := cmp.Diff(want, taken(s)); diff != "" {
+	if diff := cmp.Diff(want, hostFiles(s)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	data := find(t, s, "/var/lib/postgresql")

@@ -12,15 +12,15 @@ import (
 // walk calls do for a directory of the host and then for everything in it. The directory's path
 // must not contain links, and walk follows none.
 func (t *tree) walk(dir string, do func(name string, e Entry) error) error {
-	return filepath.WalkDir(t.outside(dir), func(file string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(t.hostPath(dir), func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name := t.inside(file)
 		switch d.Type() {
 		case fs.ModeDir:
-			if slices.Contains(kernels(), name) {
-				return &fs.PathError{Op: "pack", Path: name, Err: errElsewhere}
+			if slices.Contains(kernelDirs(), name) {
+				return &fs.PathError{Op: "pack", Path: name, Err: errOutsideRoot}
 			}
 			return do(name, directory(name))
 		case fs.ModeSymlink:

@@ -83,7 +83,7 @@ func (r *Recipe) program(t *tree, name string) (string, error) {
 	var found []string
 	for _, pattern := range r.Where {
 		if path.Base(pattern) == name {
-			files, _ := filepath.Glob(t.outside(pattern)) // well-formed
+			files, _ := filepath.Glob(t.hostPath(pattern)) // well-formed
 			for _, f := range files {
 				found = append(found, t.inside(f))
 			}

@@ -33,9 +33,9 @@ func Recipes() []Recipe {
 			Ports:      []string{"6379/tcp"},
 		},
 		// Some distributions build I/O engines as separate files.
-		{Name: "fio", For: []string{"fio"}, Open: below([]string{"/usr/lib/*/fio", "/usr/lib/fio", "/usr/lib64/fio", "/usr/local/lib/fio"}, "*.so")},
+		{Name: "fio", For: []string{"fio"}, Open: joinAll([]string{"/usr/lib/*/fio", "/usr/lib/fio", "/usr/lib64/fio", "/usr/local/lib/fio"}, "*.so")},
 		{Name: "iperf3", For: []string{"iperf3"}},
-		{Name: "pgbench", For: []string{"pgbench", "psql"}, Where: below(postgresBins, "pgbench", "psql")},
+		{Name: "pgbench", For: []string{"pgbench", "psql"}, Where: joinAll(postgresBins, "pgbench", "psql")},
 		{Name: "stress-ng", For: []string{"stress-ng"}, Dir: "/tmp"},
 		// Tests written in Lua. The tests of CPU, memory, threads and files are built in.
 		{Name: "sysbench", For: []string{"sysbench"}, Open: []string{"/usr/share/sysbench/*.lua", "/usr/local/share/sysbench/*.lua"}},
@@ -64,17 +64,17 @@ func nginx() Recipe {
 func postgres() Recipe {
 	return Recipe{
 		Name: "postgres", For: []string{"postgres"},
-		Where: below(postgresBins, "postgres"),
+		Where: joinAll(postgresBins, "postgres"),
 		With:  []string{"initdb", "/bin/sh", "setpriv"}, // initdb runs commands through the shell
 		Also:  []string{"psql", "pg_isready"},
 		Open: slices.Concat(
-			below(
+			joinAll(
 				[]string{"/usr/share/postgresql/$VERSION", "$BIN/../share", "$BIN/../share/postgresql", "$BIN/../share/pgsql"},
 				"postgres.bki", "information_schema.sql", "snowball_create.sql", "system_*.sql", "sql_features.txt",
 				"pg_hba.conf.sample", "pg_ident.conf.sample", "postgresql.conf.sample",
 				"extension/plpgsql*", "timezonesets", "tsearch_data",
 			),
-			below(
+			joinAll(
 				[]string{"$BIN/../lib", "$BIN/../lib/postgresql", "$BIN/../lib/pgsql", "$BIN/../lib64/pgsql"},
 				"dict_snowball.so", "libpqwalreceiver.so", "pgoutput.so", "plpgsql.so", "*_and_*.so", "euc2004_sjis2004.so",
 			),
@@ -96,8 +96,8 @@ func postgres() Recipe {
 	}
 }
 
-// below joins each directory with each name.
-func below(dirs []string, names ...string) (paths []string) {
+// joinAll joins each directory with each name.
+func joinAll(dirs []string, names ...string) (paths []string) {
 	for _, dir := range dirs {
 		for _, name := range names {
 			paths = append(paths, dir+"/"+name)

@@ -29,7 +29,7 @@ func write(t *testing.T, name, data string, mode os.FileMode) string {
 }
 
 func TestRefused(t *testing.T) {
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	w.foreign("s390")
 	w.program("elsewhere", "-Wl,--dynamic-linker=/nowhere/ld-linux.so")
 	w.program("other", "-Wl,--dynamic-linker="+w.program("ld-uClibc.so"))
@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 
 // A file that is not what it was is neither written nor taken for the same.
 func TestChanged(t *testing.T) {
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	prog := w.program("prog")
 	s := program(t, pack.Host{}, prog)
 	if err := s.Unchanged(); err != nil {

@@ -19,7 +19,7 @@ import (
 // it does outside.
 func TestCache(t *testing.T) {
 	wantRoot(t)
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	w.dir = unpack(t, program(t, pack.Host{}, "/bin/sh"))
 	one := w.library("opt/lib/libone.so")
 	w.library("opt/lib/glibc-hwcaps/x86-64-v2/libone.so")
@@ -33,7 +33,7 @@ func TestCache(t *testing.T) {
 	}
 	s := program(t, pack.Host{Root: w.dir}, "/bin/prog")
 	var got []string
-	for _, file := range taken(s) {
+	for _, file := range hostFiles(s) {
 		if strings.HasPrefix(file, "/opt") {
 			got = append(got, file)
 		}
@@ -52,7 +52,7 @@ func TestCache(t *testing.T) {
 }
 
 // musl makes a root with a loader of the name of musl's, and returns it.
-func (w workshop) musl(flags ...string) pack.Host {
+func (w fixtureTree) musl(flags ...string) pack.Host {
 	w.t.Helper()
 	w.library("lib/ld-musl-x86_64.so.1")
 	w.link("bin/prog", append([]string{"-pie", "-Wl,-e,main", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"}, flags...))
@@ -64,42 +64,42 @@ func (w workshop) musl(flags ...string) pack.Host {
 func TestMusl(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		make func(w workshop) pack.Host
+		make func(w fixtureTree) pack.Host
 		want []string
 		miss string
 	}{
-		{name: "the loader is the C library", make: func(w workshop) pack.Host {
+		{name: "the loader is the C library", make: func(w fixtureTree) pack.Host {
 			return w.musl(w.library("lib/libc.musl-x86_64.so.1"), w.library("lib/libpthread.so.0"))
 		}, want: []string{"/bin/prog", "/lib/ld-musl-x86_64.so.1"}},
-		{name: "default directories", make: func(w workshop) pack.Host {
+		{name: "default directories", make: func(w fixtureTree) pack.Host {
 			w.library("usr/lib/libone.so")
 			return w.musl(w.library("usr/local/lib/libone.so"))
 		}, want: []string{"/bin/prog", "/lib/ld-musl-x86_64.so.1", "/usr/local/lib/libone.so"}},
-		{name: "directories of a file", make: func(w workshop) pack.Host {
+		{name: "directories of a file", make: func(w fixtureTree) pack.Host {
 			w.text("etc/ld-musl-x86_64.path", "/opt/a:/opt/b\n/opt/c\n")
 			w.library("lib/libone.so")
 			return w.musl(w.library("opt/c/libone.so"))
 		}, want: []string{"/bin/prog", "/etc/ld-musl-x86_64.path", "/lib/ld-musl-x86_64.so.1", "/opt/c/libone.so"}},
-		{name: "no others then", make: func(w workshop) pack.Host {
+		{name: "no others then", make: func(w fixtureTree) pack.Host {
 			w.text("etc/ld-musl-x86_64.path", "/opt/a")
 			return w.musl(w.library("lib/libone.so"))
 		}, miss: "libone.so"},
-		{name: "runpath is inherited", make: func(w workshop) pack.Host {
+		{name: "runpath is inherited", make: func(w fixtureTree) pack.Host {
 			one := w.library("opt/libone.so", w.library("opt/libtwo.so"))
 			return w.musl(one, runpath+"$ORIGIN/../opt")
 		}, want: []string{"/bin/prog", "/lib/ld-musl-x86_64.so.1", "/opt/libone.so", "/opt/libtwo.so"}},
-		{name: "no other token", make: func(w workshop) pack.Host {
+		{name: "no other token", make: func(w fixtureTree) pack.Host {
 			return w.musl(w.library("opt/libone.so"), rpath+"/opt:$LIB")
 		}, miss: "libone.so"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := test.make(newWorkshop(t))
+			h := test.make(newFixtureTree(t))
 			if test.miss != "" {
 				refuses(t, h, "/bin/prog", "needs the library "+test.miss)
 				return
 			}
 			s := program(t, h, "/bin/prog")
-			if diff := cmp.Diff(test.want, taken(s)); diff != "" {
+			if diff := cmp.Diff(test.want, hostFiles(s)); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
 			for _, e := range s.Entries {
@@ -111,7 +111,7 @@ func TestMusl(t *testing.T) {
 	}
 }
 
-func (w workshop) text(name, data string) {
+func (w fixtureTree) text(name, data string) {
 	w.t.Helper()
 	if err := os.WriteFile(w.path(name), []byte(data), 0o644); err != nil {
 		w.t.Fatal(err)
@@ -121,7 +121,7 @@ func (w workshop) text(name, data string) {
 // TestHints takes what programs are known to open, with what that needs; not
 // what could not be opened outside either.
 func TestHints(t *testing.T) {
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	w.dir = unpack(t, program(t, pack.Host{}, "/bin/sh"))
 	w.program("usr/bin/fio")
 	w.program("usr/bin/sysbench")
@@ -136,7 +136,7 @@ func TestHints(t *testing.T) {
 		"/usr/bin/fio":      {"/usr/lib/libone.so", "/usr/lib/some/fio/fio-good.so"},
 		"/usr/bin/sysbench": {"/usr/share/sysbench/test.lua"},
 	} {
-		got := slices.DeleteFunc(taken(packed(t, w.dir, prog)), func(file string) bool {
+		got := slices.DeleteFunc(hostFiles(packed(t, w.dir, prog)), func(file string) bool {
 			return file == prog || strings.Contains(file, "ld-linux") || strings.Contains(file, "-linux-gnu/")
 		})
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -148,7 +148,7 @@ func TestHints(t *testing.T) {
 // TestSame wants the same bytes of the same program, whoever owns it and
 // whenever it was installed.
 func TestSame(t *testing.T) {
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	prog := w.program("prog")
 	before := layer(t, program(t, pack.Host{}, prog))
 	data, err := os.ReadFile(prog)
@@ -173,7 +173,7 @@ func TestSame(t *testing.T) {
 
 // TestStatic takes a program that needs nothing, and what is in every image.
 func TestStatic(t *testing.T) {
-	w := newWorkshop(t)
+	w := newFixtureTree(t)
 	w.link("prog", []string{"-static", "-Wl,-e,main"})
 	var got []string
 	for _, e := range program(t, pack.Host{Root: w.dir}, "/prog").Entries {

@@ -39,26 +39,26 @@ func newTree(h Host) *tree {
 	return &tree{host: h, entries: map[string]Entry{}}
 }
 
-// A way is the directories and links on a path, and finally the file.
-type way []Entry
+// A pathTrace is the directories and links on a path, and finally the file.
+type pathTrace []Entry
 
 // file is the last entry of the way.
-func (w way) file() Entry { return w[len(w)-1] }
+func (w pathTrace) file() Entry { return w[len(w)-1] }
 
 // find follows a path to a regular file. Like a process with this root, it never leaves the root.
-func (t *tree) find(name string) (way, error) {
-	w, err := t.look(name)
+func (t *tree) find(name string) (pathTrace, error) {
+	w, err := t.resolve(name)
 	if err == nil && !w.regular() {
 		err = w.failed(errNotRegular)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return w.way, nil
+	return w.trace, nil
 }
 
-// look follows a path to a regular file or a directory.
-func (t *tree) look(name string) (*walker, error) {
+// resolve follows a path to a regular file or a directory.
+func (t *tree) resolve(name string) (*walker, error) {
 	w := &walker{tree: t, name: name, at: "/", rest: strings.Split(name, "/")}
 	for len(w.rest) > 0 {
 		if err := w.step(); err != nil {
@@ -69,12 +69,12 @@ func (t *tree) look(name string) (*walker, error) {
 }
 
 var (
-	errNotRegular = errors.New("not a regular file")
-	errElsewhere  = errors.New("the kernel makes this file, and it differs in a container")
+	errNotRegular  = errors.New("not a regular file")
+	errOutsideRoot = errors.New("the kernel makes this file, and it differs in a container")
 )
 
-// kernels are the directories with file systems of the kernel.
-func kernels() []string { return []string{"/dev", "/proc", "/sys"} }
+// kernelDirs are the directories with file systems of the kernel.
+func kernelDirs() []string { return []string{"/dev", "/proc", "/sys"} }
 
 // A walker follows a path.
 type walker struct {
@@ -83,11 +83,11 @@ type walker struct {
 	at    string // its position, without links
 	rest  []string
 	links int
-	way   way
+	trace pathTrace
 }
 
 // regular reports whether it has reached a regular file, and not a directory.
-func (w *walker) regular() bool { return len(w.way) > 0 && w.way.file().Mode.IsRegular() }
+func (w *walker) regular() bool { return len(w.trace) > 0 && w.trace.file().Mode.IsRegular() }
 
 func (w *walker) failed(err error) error { return &fs.PathError{Op: "find", Path: w.name, Err: err} }
 
@@ -102,22 +102,22 @@ func (w *walker) step() error {
 		return nil
 	}
 	next := path.Join(w.at, head)
-	if slices.Contains(kernels(), next) {
-		return w.failed(errElsewhere)
+	if slices.Contains(kernelDirs(), next) {
+		return w.failed(errOutsideRoot)
 	}
-	file := w.tree.outside(next)
+	file := w.tree.hostPath(next)
 	info, err := os.Lstat(file)
 	if err != nil {
 		return w.failed(errors.Unwrap(err))
 	}
 	switch info.Mode().Type() {
 	case fs.ModeDir:
-		w.way, w.at = append(w.way, directory(next)), next
+		w.trace, w.at = append(w.trace, directory(next)), next
 		return nil
 	case fs.ModeSymlink:
 		return w.follow(next, file)
 	case 0:
-		w.way = append(w.way, regular(next, file, info))
+		w.trace = append(w.trace, regular(next, file, info))
 		if len(w.rest) > 0 {
 			return w.failed(syscall.ENOTDIR)
 		}
@@ -137,7 +137,7 @@ func (w *walker) follow(next, file string) error {
 	if path.IsAbs(e.Target) {
 		w.at = "/"
 	}
-	w.way = append(w.way, e)
+	w.trace = append(w.trace, e)
 	w.rest = append(strings.Split(e.Target, "/"), w.rest...)
 	return nil
 }
@@ -157,11 +157,11 @@ func regular(name, file string, info fs.FileInfo) Entry {
 	return Entry{Path: name, Mode: mode, Size: info.Size(), source: file, info: info}
 }
 
-// outside is the path on the host of a path of the tree.
-func (t *tree) outside(name string) string { return filepath.Join(t.host.Root, name) }
+// hostPath is the path on the host of a path of the tree.
+func (t *tree) hostPath(name string) string { return filepath.Join(t.host.Root, name) }
 
-// take adds everything on a way; wanted is what needs it.
-func (t *tree) take(w way, wanted string) {
+// addTrace adds everything on a way; wanted is what needs it.
+func (t *tree) addTrace(w pathTrace, wanted string) {
 	for _, e := range w {
 		if _, ok := t.entries[e.Path]; ok {
 			continue
@@ -179,8 +179,8 @@ func (t *tree) set(e Entry) {
 	t.entries[e.Path] = e
 }
 
-// mark sets the directory under which an entry is reported.
-func (t *tree) mark(name, part string) {
+// markPart sets the directory under which an entry is reported.
+func (t *tree) markPart(name, part string) {
 	if e, ok := t.entries[name]; ok && part != "" {
 		e.Part = part
 		t.entries[name] = e
@@ -204,12 +204,12 @@ func (t *tree) inside(file string) string {
 
 // open opens the file of a way for reading, without blocking: if it has become a FIFO, opening
 // would wait for a writer.
-func (w way) open() (*os.File, error) {
+func (w pathTrace) open() (*os.File, error) {
 	return os.OpenFile(w.file().source, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
 // read reads the file of a way, up to a number of bytes.
-func (w way) read(most int64) ([]byte, error) {
+func (w pathTrace) read(most int64) ([]byte, error) {
 	f, err := w.open()
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (w way) read(most int64) ([]byte, error) {
 }
 
 // dynamic reads the file of a way as the dynamic loader does.
-func (w way) dynamic() (*dynamic, error) {
+func (w pathTrace) dynamic() (*dynamic, error) {
 	f, err := w.open()
 	if err != nil {
 		return nil, err

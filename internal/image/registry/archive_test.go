@@ -56,9 +56,9 @@ func TestEntries(t *testing.T) {
 
 func TestEntriesToAFailingWriter(t *testing.T) {
 	full := errors.New("full")
-	ctx, fill := context.WithCancelCause(t.Context())
-	fill(full)
-	w := image.Until(ctx, io.Discard)
+	ctx, padding := context.WithCancelCause(t.Context())
+	padding(full)
+	w := image.WriterContext(ctx, io.Discard)
 	if err := entries(w, bytes.NewReader(archived(t, strings.Repeat("x", 10_000)))); !errors.Is(err, full) {
 		t.Errorf("error %v, want %v", err, full)
 	}

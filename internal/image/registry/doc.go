@@ -6,9 +6,9 @@
 // pull gets a Content of its own, which differs from the image by one small file in each layer, so
 // that no engine has any part of it:
 //
-//	stock, err := registry.Keep(ctx, dir, image, registry.Fill{Layers: 4, Size: 16 << 20})
+//	prepared image, err := registry.Prepare(ctx, dir, image, registry.Padding{Layers: 4, Size: 16 << 20})
 //	r, err := registry.Listen(registry.Options{})
-//	content, err := stock.Content()
+//	content, err := prepared image.Content()
 //	offer := r.Offer("tare-run/docker", content, clock)
 //	// an engine pulls offer.Reference()
 //	traffic := offer.Withdraw()

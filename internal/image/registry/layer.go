@@ -40,9 +40,9 @@ type blob struct {
 
 func (b blob) size() int64 { return b.head + int64(len(b.tail)) }
 
-// keep returns the layer with a name, and makes its files in dir if they do not exist. write writes
+// cachedLayer returns the layer with a name, and makes its files in dir if they do not exist. write writes
 // the entries of the archive, without its end.
-func keep(dir, name string, write func(w io.Writer) error) (layer, error) {
+func cachedLayer(dir, name string, write func(w io.Writer) error) (layer, error) {
 	l := layer{file: filepath.Join(dir, name+".tar.gz")}
 	notes := filepath.Join(dir, name+".json") // written last, so if it exists, the layer is complete
 	text, err := os.ReadFile(notes)
@@ -58,12 +58,12 @@ func keep(dir, name string, write func(w io.Writer) error) (layer, error) {
 	if text, err = json.Marshal(l); err != nil {
 		return l, err
 	}
-	return l, replace(notes, func(w io.Writer) error { _, err := w.Write(text); return err })
+	return l, writeAtomically(notes, func(w io.Writer) error { _, err := w.Write(text); return err })
 }
 
 func (l *layer) make(write func(w io.Writer) error) error {
 	raw, packed := sha256.New(), sha256.New()
-	err := replace(l.file, func(w io.Writer) error {
+	err := writeAtomically(l.file, func(w io.Writer) error {
 		size, plain := &counter{}, &counter{}
 		zip := gzip.NewWriter(io.MultiWriter(w, packed, size))
 		if err := write(io.MultiWriter(zip, raw, plain)); err != nil {
@@ -87,8 +87,8 @@ type counter struct{ n int64 }
 
 func (c *counter) Write(p []byte) (int, error) { c.n += int64(len(p)); return len(p), nil }
 
-// replace writes a file completely or not at all.
-func replace(file string, write func(w io.Writer) error) (err error) {
+// writeAtomically writes a file completely or not at all.
+func writeAtomically(file string, write func(w io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-")
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type Registry struct {
 	options  Options
 	listener net.Listener
 	server   http.Server
-	all      *pace // of all connections together
+	shared   *rateLimiter // of all connections together
 
 	mu     sync.Mutex
 	offers map[string]*Offer // by repository
@@ -39,8 +39,8 @@ func Listen(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{options: o, listener: l, all: newPace(o.Bandwidth), offers: map[string]*Offer{}}
-	r.server = http.Server{Handler: r, ReadHeaderTimeout: time.Minute, ConnContext: r.connected, ErrorLog: silent()}
+	r := &Registry{options: o, listener: l, shared: newRateLimiter(o.Bandwidth), offers: map[string]*Offer{}}
+	r.server = http.Server{Handler: r, ReadHeaderTimeout: time.Minute, ConnContext: r.connected, ErrorLog: discardLog()}
 	go func() { _ = r.server.Serve(l) }() // until Close
 	return r, nil
 }
@@ -57,14 +57,14 @@ func (r *Registry) Close() error {
 	return err
 }
 
-// ofConnection finds a connection's own pace in a request's context.
-type ofConnection struct{}
+// connectionLimiter finds a connection's own pace in a request's context.
+type connectionLimiter struct{}
 
 func (r *Registry) connected(ctx context.Context, c net.Conn) context.Context {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // if it fails, the sent bytes are known less exactly
 	}
-	return context.WithValue(ctx, ofConnection{}, newPace(r.options.PerConnection))
+	return context.WithValue(ctx, connectionLimiter{}, newRateLimiter(r.options.PerConnection))
 }
 
 // An Offer is a content that is served under a name, with a count of what was sent.
@@ -122,7 +122,7 @@ func (o *Offer) Withdraw() Traffic {
 	defer o.mu.Unlock()
 	t := o.traffic
 	for digest, b := range o.content.blobs {
-		t.Missing += b.size() - covered(o.sent[digest])
+		t.Missing += b.size() - coveredBytes(o.sent[digest])
 	}
 	return t
 }
@@ -138,7 +138,7 @@ func (o *Offer) settle() {
 	}
 }
 
-func (o *Offer) asked() {
+func (o *Offer) addRequest() {
 	now := o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,9 +151,9 @@ func (o *Offer) asked() {
 // An extent is bytes of a blob.
 type extent struct{ from, to int64 }
 
-// covered is how many bytes are in at least one extent: a client may request bytes twice, or
+// coveredBytes is how many bytes are in at least one extent: a client may request bytes twice, or
 // several parts at once.
-func covered(all []extent) (bytes int64) {
+func coveredBytes(all []extent) (bytes int64) {
 	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	end := int64(0)
 	for _, e := range all {
@@ -163,8 +163,8 @@ func covered(all []extent) (bytes int64) {
 	return bytes
 }
 
-// gave notes that n bytes of a blob, or of the manifest, were sent, starting at from.
-func (o *Offer) gave(digest string, from, n int64) {
+// addSent notes that n bytes of a blob, or of the manifest, were sent, starting at from.
+func (o *Offer) addSent(digest string, from, n int64) {
 	now := o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -183,6 +183,6 @@ func (r *Registry) serve(name string) (o *Offer, done func()) {
 		return nil, func() {}
 	}
 	o.serving.Add(1)
-	o.asked()
+	o.addRequest()
 	return o, o.serving.Done
 }

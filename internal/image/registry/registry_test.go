@@ -44,7 +44,7 @@ func clock() func() time.Duration {
 // offer serves a new content.
 func offer(t *testing.T, o registry.Options) (*registry.Offer, *registry.Content, *registry.Registry) {
 	t.Helper()
-	c := registrytest.Content(t, registrytest.Stock(t, library(t)))
+	c := registrytest.Content(t, registrytest.Prepared(t, library(t)))
 	r := registrytest.Listen(t, o)
 	return r.Offer(repository, c, clock()), c, r
 }
@@ -120,7 +120,7 @@ func filesOf(t *testing.T, l v1.Layer) map[string][]byte {
 	}
 }
 
-// No layer of a content is in another one, and a stock that is kept once more in
+// No layer of a content is in another one, and a prepared image that is kept once more in
 // the same place is the same.
 func TestContents(t *testing.T) {
 	lib, dir := library(t), t.TempDir()
@@ -131,12 +131,12 @@ func TestContents(t *testing.T) {
 	r := registrytest.Listen(t, registry.Options{})
 	seen, files := map[string]bool{}, map[string]string{}
 	for range 2 {
-		stock, err := registry.Keep(t.Context(), dir, img, registry.Fill{Layers: 1, Size: 10_000, Files: 3, Compressible: 1})
+		prepared, err := registry.Prepare(t.Context(), dir, img, registry.Padding{Layers: 1, Size: 10_000, Files: 3, Compressible: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			o := r.Offer(repository, registrytest.Content(t, stock), clock())
+			o := r.Offer(repository, registrytest.Content(t, prepared), clock())
 			layers, err := fetch(t, o.Reference()).Layers()
 			if err != nil || len(layers) != 2 {
 				t.Fatalf("%d layers, %v", len(layers), err)
@@ -169,7 +169,7 @@ func TestReproducible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := registry.Keep(t.Context(), dir, img, registry.Fill{Layers: 2, Size: 5_000, Files: 2, Compressible: 0.5}); err != nil {
+		if _, err := registry.Prepare(t.Context(), dir, img, registry.Padding{Layers: 2, Size: 5_000, Files: 2, Compressible: 0.5}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, sums(t, dir))
@@ -205,11 +205,11 @@ func TestCompressible(t *testing.T) {
 	}
 	const size = 1 << 20
 	for _, share := range []float64{0, 0.5, 1} {
-		stock, err := registry.Keep(t.Context(), t.TempDir(), img, registry.Fill{Layers: 1, Size: size, Files: 4, Compressible: share})
+		prepared, err := registry.Prepare(t.Context(), t.TempDir(), img, registry.Padding{Layers: 1, Size: size, Files: 4, Compressible: share})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := registrytest.Content(t, stock)
+		c := registrytest.Content(t, prepared)
 		if got := float64(c.Bytes) / size; got < 1-share-0.05 || got > 1-share+0.05 {
 			t.Errorf("of %d bytes %.3f remain, want about %.3f", size, got, 1-share)
 		}
@@ -340,13 +340,13 @@ func TestKeepErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := registry.Keep(t.Context(), file, img, registry.Fill{}); err == nil {
+	if _, err := registry.Prepare(t.Context(), file, img, registry.Padding{}); err == nil {
 		t.Error("Keep works where there is no directory")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := t.TempDir()
-	if _, err := registry.Keep(ctx, dir, img, registry.Fill{Layers: 1, Size: 1 << 30, Files: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := registry.Prepare(ctx, dir, img, registry.Padding{Layers: 1, Size: 1 << 30, Files: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Keep = %v, want context.Canceled", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -360,14 +360,14 @@ func BenchmarkServe(b *testing.B) {
 		b.Fatal(err)
 	}
 	const size = 64 << 20
-	stock, err := registry.Keep(b.Context(), b.TempDir(), img, registry.Fill{Layers: 1, Size: size, Files: 1})
+	prepared, err := registry.Prepare(b.Context(), b.TempDir(), img, registry.Padding{Layers: 1, Size: size, Files: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
 	r := registrytest.Listen(b, registry.Options{})
 	b.SetBytes(size)
 	for b.Loop() {
-		o := r.Offer(repository, registrytest.Content(b, stock), clock())
+		o := r.Offer(repository, registrytest.Content(b, prepared), clock())
 		ref, err := name.ParseReference(o.Reference())
 		if err != nil {
 			b.Fatal(err)

@@ -16,14 +16,14 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// silent is a logger that discards: clients report their own errors.
-func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+// discardLog is a logger that discards: clients report their own errors.
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // ServeHTTP implements http.Handler.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Docker-Distribution-API-Version", "registry/2.0")
 	if q.Method != http.MethodGet && q.Method != http.MethodHead {
-		refuse(w, http.StatusMethodNotAllowed, "UNSUPPORTED", "this registry is read-only")
+		writeError(w, http.StatusMethodNotAllowed, "UNSUPPORTED", "this registry is read-only")
 		return
 	}
 	name, kind, target := split(q.URL.Path)
@@ -36,11 +36,11 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	case q.URL.Path == "/v2/" || q.URL.Path == "/v2":
 		_, _ = io.WriteString(w, "{}") // the client notices missing bytes, here and below
 	case o == nil:
-		refuse(w, http.StatusNotFound, "NAME_UNKNOWN", "no such repository")
+		writeError(w, http.StatusNotFound, "NAME_UNKNOWN", "no such repository")
 	case kind == "manifests" && (target == o.content.id || target == o.content.name):
 		o.manifest(w, q)
 	case kind == "manifests":
-		refuse(w, http.StatusNotFound, "MANIFEST_UNKNOWN", "no such manifest")
+		writeError(w, http.StatusNotFound, "MANIFEST_UNKNOWN", "no such manifest")
 	default:
 		r.blob(w, q, o, target)
 	}
@@ -57,22 +57,22 @@ func split(path string) (name, kind, target string) {
 	return "", "", ""
 }
 
-func refuse(w http.ResponseWriter, status int, code, message string) {
+func writeError(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q}]}`, code, message)
 }
 
 func (o *Offer) manifest(w http.ResponseWriter, q *http.Request) {
-	about(w, string(types.OCIManifestSchema1), o.content.name, int64(len(o.content.manifest)))
+	setContentHeaders(w, string(types.OCIManifestSchema1), o.content.name, int64(len(o.content.manifest)))
 	w.WriteHeader(http.StatusOK)
 	if q.Method == http.MethodGet {
 		n, _ := w.Write(o.content.manifest)
-		o.gave(o.content.name, 0, int64(n))
+		o.addSent(o.content.name, 0, int64(n))
 	}
 }
 
-func about(w http.ResponseWriter, kind, digest string, size int64) {
+func setContentHeaders(w http.ResponseWriter, kind, digest string, size int64) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
@@ -83,16 +83,16 @@ func about(w http.ResponseWriter, kind, digest string, size int64) {
 func (r *Registry) blob(w http.ResponseWriter, q *http.Request, o *Offer, digest string) {
 	b, ok := o.content.blobs[digest]
 	if !ok {
-		refuse(w, http.StatusNotFound, "BLOB_UNKNOWN", "no such blob")
+		writeError(w, http.StatusNotFound, "BLOB_UNKNOWN", "no such blob")
 		return
 	}
 	from, to, partial := span(q.Header.Get("Range"), b.size())
 	if from >= to && partial {
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", b.size()))
-		refuse(w, http.StatusRequestedRangeNotSatisfiable, "RANGE_INVALID", "the blob is shorter")
+		writeError(w, http.StatusRequestedRangeNotSatisfiable, "RANGE_INVALID", "the blob is shorter")
 		return
 	}
-	about(w, "application/octet-stream", digest, to-from)
+	setContentHeaders(w, "application/octet-stream", digest, to-from)
 	w.Header().Set("Accept-Ranges", "bytes")
 	status := http.StatusOK
 	if partial {
@@ -103,10 +103,10 @@ func (r *Registry) blob(w http.ResponseWriter, q *http.Request, o *Offer, digest
 	if q.Method == http.MethodHead {
 		return
 	}
-	own, _ := q.Context().Value(ofConnection{}).(*pace) // nil if a test calls the handler
-	sent, _ := b.send(q.Context(), w, from, to, own, r.all)
+	own, _ := q.Context().Value(connectionLimiter{}).(*rateLimiter) // nil if a test calls the handler
+	sent, _ := b.send(q.Context(), w, from, to, own, r.shared)
 	_ = http.NewResponseController(w).Flush() // otherwise the end would be sent after the clock was read
-	o.gave(digest, from, sent)
+	o.addSent(digest, from, sent)
 }
 
 // span reads a Range with one part, "bytes=FROM-" or "bytes=FROM-TO". Any other form means the
@@ -129,22 +129,22 @@ func span(header string, size int64) (from, to int64, partial bool) {
 }
 
 // send sends bytes of a blob, and returns how many.
-func (b blob) send(ctx context.Context, w io.Writer, from, to int64, paces ...*pace) (sent int64, err error) {
+func (b blob) send(ctx context.Context, w io.Writer, from, to int64, limiters ...*rateLimiter) (sent int64, err error) {
 	if from < b.head {
-		sent, err = b.sendFile(ctx, w, from, min(to, b.head), paces)
+		sent, err = b.sendFile(ctx, w, from, min(to, b.head), limiters)
 	}
 	if err != nil || to <= b.head {
 		return sent, err
 	}
 	tail := b.tail[max(0, from-b.head) : to-b.head]
-	if err := wait(ctx, int64(len(tail)), paces); err != nil {
+	if err := wait(ctx, int64(len(tail)), limiters); err != nil {
 		return sent, err
 	}
 	n, err := w.Write(tail)
 	return sent + int64(n), err
 }
 
-func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, paces []*pace) (sent int64, err error) {
+func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, limiters []*rateLimiter) (sent int64, err error) {
 	f, err := os.Open(b.file)
 	if err != nil {
 		return 0, err
@@ -155,10 +155,10 @@ func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, paces [
 	}
 	for from+sent < to {
 		portion := to - from - sent
-		for _, p := range paces {
-			portion = p.portion(portion)
+		for _, p := range limiters {
+			portion = p.chunkSize(portion)
 		}
-		if err := wait(ctx, portion, paces); err != nil {
+		if err := wait(ctx, portion, limiters); err != nil {
 			return sent, err
 		}
 		n, err := io.CopyN(w, f, portion) // by sendfile, if w is a connection's
@@ -171,8 +171,8 @@ func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, paces [
 }
 
 // wait returns when n bytes have had time to pass at all of the paces.
-func wait(ctx context.Context, n int64, paces []*pace) error {
-	for _, p := range paces {
+func wait(ctx context.Context, n int64, limiters []*rateLimiter) error {
+	for _, p := range limiters {
 		if err := p.wait(ctx, n); err != nil {
 			return err
 		}

@@ -182,9 +182,9 @@ func (h *Hierarchy) mustDirs(path string) []string {
 	return dirs
 }
 
-// every is mustDirs for all mounted hierarchies: OCI runtimes also make groups for controllers that
+// allDirs is mustDirs for all mounted hierarchies: OCI runtimes also make groups for controllers that
 // this package does not use.
-func (h *Hierarchy) every(path string) []string {
+func (h *Hierarchy) allDirs(path string) []string {
 	dirs := make([]string, len(h.all))
 	for i, m := range h.all {
 		dirs[i] = h.join(m, path)
@@ -198,25 +198,25 @@ func (h *Hierarchy) Dir(path, controller string) (string, error) {
 	if err := check(path); err != nil {
 		return "", err
 	}
-	p, err := h.place(path, controller)
+	p, err := h.controllerDir(path, controller)
 	return p.dir, err
 }
 
-// A place is the directory of one controller's files for one group, and their version.
-type place struct {
+// A controllerDir is the directory of one controller's files for one group, and their version.
+type controllerDir struct {
 	dir string
 	v2  bool
 }
 
-func (h *Hierarchy) place(path, controller string) (place, error) {
+func (h *Hierarchy) controllerDir(path, controller string) (controllerDir, error) {
 	if m, ok := h.v1[controller]; ok && controller != "" {
-		return place{dir: h.join(m, path)}, nil
+		return controllerDir{dir: h.join(m, path)}, nil
 	}
 	name := unifiedName(controller)
 	if h.unified != nil && (name == "" || slices.Contains(h.onUnified, name)) {
-		return place{h.join(*h.unified, path), true}, nil
+		return controllerDir{h.join(*h.unified, path), true}, nil
 	}
-	return place{}, fmt.Errorf("%q: %w", controller, ErrController)
+	return controllerDir{}, fmt.Errorf("%q: %w", controller, ErrController)
 }
 
 // Open opens the group's directory on version 2, for clone3 with
@@ -237,9 +237,9 @@ func (h *Hierarchy) List(path string) ([]string, error) {
 		return nil, err
 	}
 	var groups []string
-	for _, dir := range h.every(path) {
+	for _, dir := range h.allDirs(path) {
 		entries, err := os.ReadDir(dir)
-		if err != nil && !gone(err) {
+		if err != nil && !isGone(err) {
 			return nil, err
 		}
 		for _, e := range entries {

@@ -111,7 +111,7 @@ func TestPaths(t *testing.T) {
 	for name, err := range map[string]error{
 		"Create": h.Create("/", cgroup.Limits{}),
 		"Set":    h.Set("/", cgroup.Limits{Pids: 1}),
-		"Hold":   h.Hold("/"),
+		"Hold":   h.CreateEverywhere("/"),
 		"Prune":  h.Prune("/"),
 		"Kill":   h.Kill(t.Context(), "/"),
 		"Remove": h.Remove(t.Context(), "/"),

@@ -35,20 +35,20 @@ func (h *Hierarchy) Create(path string, l Limits) error {
 	for _, dir := range made {
 		err = errors.Join(err, rmdir(dir))
 	}
-	return fmt.Errorf("create cgroup %s: %w", path, denied(err))
+	return fmt.Errorf("create cgroup %s: %w", path, markDelegation(err))
 }
 
-// Hold makes the group in every mounted hierarchy. The groups above it then stay while another
+// CreateEverywhere makes the group in every mounted hierarchy. The groups above it then stay while another
 // program, such as an OCI runtime, makes groups below it. It is not an error if the group exists.
 // Prune undoes it.
-func (h *Hierarchy) Hold(path string) error {
+func (h *Hierarchy) CreateEverywhere(path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
 	}
-	for _, top := range h.every("/") {
+	for _, top := range h.allDirs("/") {
 		_, err := h.mkdir(top, path)
 		// If tare may not write to a hierarchy, no runtime uses it either.
-		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(denied(err), ErrDelegation) {
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(markDelegation(err), ErrDelegation) {
 			return fmt.Errorf("hold cgroup %s: %w", path, err)
 		}
 	}
@@ -77,7 +77,7 @@ func (h *Hierarchy) mkdir(top, path string) (made string, err error) {
 	const tries = 100 // a try fails only if another run ends at that very moment
 	for range tries {
 		made, err = h.tryMkdir(top, path)
-		if made != "" || !gone(err) {
+		if made != "" || !isGone(err) {
 			break
 		}
 	}
@@ -156,7 +156,7 @@ func enable(dir string) error {
 	enabled := strings.Fields(string(text))
 	var missing []string
 	for c := range strings.FieldsSeq(string(available)) {
-		if used(c) && !slices.Contains(enabled, c) {
+		if usesController(c) && !slices.Contains(enabled, c) {
 			missing = append(missing, "+"+c)
 		}
 	}
@@ -169,13 +169,13 @@ func enable(dir string) error {
 	return nil
 }
 
-// used reports whether this package uses a version 2 controller.
-func used(unified string) bool {
+// usesController reports whether this package uses a version 2 controller.
+func usesController(unified string) bool {
 	return slices.ContainsFunc(controllers(), func(c string) bool { return unifiedName(c) == unified })
 }
 
-// denied adds ErrDelegation to errors of the kernel that mean missing permission.
-func denied(err error) error {
+// markDelegation adds ErrDelegation to errors of the kernel that mean missing permission.
+func markDelegation(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("%w: %w", ErrDelegation, err)
 	}
@@ -191,7 +191,7 @@ func (h *Hierarchy) Attach(path string, pid int) error {
 	}
 	for _, dir := range dirs {
 		if err := attach(dir, pid); err != nil {
-			return denied(err)
+			return markDelegation(err)
 		}
 	}
 	return nil
@@ -210,7 +210,7 @@ func (h *Hierarchy) AttachThread(path string, tid int) error {
 			continue
 		}
 		if err := writeFile(filepath.Join(dir, "tasks"), strconv.Itoa(tid)); err != nil {
-			return fmt.Errorf("attach thread %d: %w", tid, denied(err))
+			return fmt.Errorf("attach thread %d: %w", tid, markDelegation(err))
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 func (h *Hierarchy) Freeze(ctx context.Context, path string) error {
 	f, err := h.freezer(path)
 	if err == nil && !f.v2 {
-		err = h.gather(ctx, path)
+		err = h.moveToFreezer(ctx, path)
 	}
 	if err == nil {
 		err = f.set(true)
@@ -31,7 +31,7 @@ func (h *Hierarchy) Freeze(ctx context.Context, path string) error {
 		err = f.await(ctx, true)
 	}
 	if err != nil {
-		return fmt.Errorf("freeze %s: %w", path, denied(err))
+		return fmt.Errorf("freeze %s: %w", path, markDelegation(err))
 	}
 	return nil
 }
@@ -46,8 +46,8 @@ func (h *Hierarchy) Thaw(ctx context.Context, path string) error {
 	if err == nil {
 		err = f.await(ctx, false)
 	}
-	if err != nil && !gone(err) {
-		return fmt.Errorf("thaw %s: %w", path, denied(err))
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("thaw %s: %w", path, markDelegation(err))
 	}
 	return nil
 }
@@ -58,17 +58,17 @@ func (h *Hierarchy) freezer(path string) (freezer, error) {
 	if err := checkOwn(path); err != nil {
 		return freezer{}, err
 	}
-	p, err := h.place(path, "freezer")
+	p, err := h.controllerDir(path, "freezer")
 	if errors.Is(err, ErrController) {
-		p, err = h.place(path, "") // on version 2 it needs no controller
+		p, err = h.controllerDir(path, "") // on version 2 it needs no controller
 	}
 	return freezer(p), err
 }
 
-// gather moves the group's processes to its version 1 freezer. Processes there start others only
+// moveToFreezer moves the group's processes to its version 1 freezer. Processes there start others only
 // there, so it ends when all have been moved.
-func (h *Hierarchy) gather(ctx context.Context, path string) error {
-	top, err := h.place("/", "freezer")
+func (h *Hierarchy) moveToFreezer(ctx context.Context, path string) error {
+	top, err := h.controllerDir("/", "freezer")
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (h *Hierarchy) gather(ctx context.Context, path string) error {
 	}
 	dir := filepath.Join(top.dir, path)
 	for {
-		outside, err := h.outside(path, dir)
+		outside, err := h.strayProcesses(path, dir)
 		if err != nil || len(outside) == 0 {
 			return err
 		}
@@ -95,8 +95,8 @@ func (h *Hierarchy) gather(ctx context.Context, path string) error {
 	}
 }
 
-// outside lists the group's processes that are not in its directory dir.
-func (h *Hierarchy) outside(path, dir string) ([]int, error) {
+// strayProcesses lists the group's processes that are not in its directory dir.
+func (h *Hierarchy) strayProcesses(path, dir string) ([]int, error) {
 	pids, err := h.Procs(path)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (h *Hierarchy) outside(path, dir string) ([]int, error) {
 }
 
 // A freezer is the place of a freezer's files.
-type freezer place
+type freezer controllerDir
 
 func (f freezer) set(frozen bool) error {
 	file, value := "freezer.state", "THAWED"
@@ -151,11 +151,11 @@ func (f freezer) frozen() (bool, error) {
 	return strings.TrimSpace(string(text)) == "FROZEN", err
 }
 
-// letDie thaws processes so that they notice SIGKILL. On version 1 a frozen process does not notice
+// reapKilled thaws processes so that they notice SIGKILL. On version 1 a frozen process does not notice
 // it, whether its own group is frozen, one below, or the run's group, which somebody may have
 // frozen by hand. Groups above tare's own stay as they are. A failure here shows up later, when
 // tare waits for the processes.
-func (h *Hierarchy) letDie(path string) {
+func (h *Hierarchy) reapKilled(path string) {
 	above := filepath.Dir(path)
 	if f, err := h.freezer(above); err == nil && !f.v2 && strings.Contains(above, "/tare") {
 		_ = f.set(false) // see above

@@ -127,11 +127,11 @@ func TestFreezeLive(t *testing.T) {
 		if err := h.Freeze(t.Context(), group); err != nil {
 			t.Fatal(err)
 		}
-		standsStill(t, ticks)
+		wantFrozen(t, ticks)
 		if err := h.Thaw(t.Context(), group); err != nil {
 			t.Fatal(err)
 		}
-		goesOn(t, ticks)
+		wantRunning(t, ticks)
 	}
 	if err := h.Freeze(t.Context(), group); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestKillFrozenByHand(t *testing.T) {
 // A hybrid machine shows the freezer of version 2 as well.
 func TestFreezeLiveVersion2(t *testing.T) {
 	h, group, ticks := spinning(t)
-	p, err := h.place(group, "")
+	p, err := h.controllerDir(group, "")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -214,14 +214,14 @@ func TestFreezeLiveVersion2(t *testing.T) {
 	if err := errors.Join(f.set(true), f.await(t.Context(), true)); err != nil {
 		t.Fatal(err)
 	}
-	standsStill(t, ticks)
+	wantFrozen(t, ticks)
 	if err := errors.Join(f.set(false), f.await(t.Context(), false)); err != nil {
 		t.Fatal(err)
 	}
-	goesOn(t, ticks)
+	wantRunning(t, ticks)
 }
 
-func standsStill(t *testing.T, ticks func() string) {
+func wantFrozen(t *testing.T, ticks func() string) {
 	t.Helper()
 	before := ticks()
 	time.Sleep(20 * time.Millisecond)
@@ -230,7 +230,7 @@ func standsStill(t *testing.T, ticks func() string) {
 	}
 }
 
-func goesOn(t *testing.T, ticks func() string) {
+func wantRunning(t *testing.T, ticks func() string) {
 	t.Helper()
 	before := ticks()
 	for range 1000 {

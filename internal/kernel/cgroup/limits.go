@@ -57,7 +57,7 @@ func (h *Hierarchy) Set(path string, l Limits) error {
 		return fmt.Errorf("limits out of range: %+v: use a CPU quota of 0.01 or more, and no negative limit", l)
 	}
 	for _, s := range l.settings() {
-		p, err := h.place(path, s.controller)
+		p, err := h.controllerDir(path, s.controller)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (h *Hierarchy) exists(path string) error {
 // read reads a controller's file of the group. The text is nil, without an error, if the controller
 // does not exist here or is not enabled for the group.
 func (h *Hierarchy) read(path, controller, v1, v2 string) ([]byte, bool, error) {
-	p, err := h.place(path, controller)
+	p, err := h.controllerDir(path, controller)
 	if err != nil {
 		return nil, false, nil // its only error is ErrController
 	}
@@ -152,9 +152,9 @@ func (h *Hierarchy) readCPUSet(path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// huge is the value from which a limit means none. Version 1 prints the largest number of whole
+// noLimit is the value from which a limit means none. Version 1 prints the largest number of whole
 // pages, and the size of a page differs between machines.
-const huge = 1 << 62
+const noLimit = 1 << 62
 
 func (h *Hierarchy) readLimit(path, controller, v1, v2 string) (int64, error) {
 	text, _, err := h.read(path, controller, v1, v2)
@@ -165,7 +165,7 @@ func (h *Hierarchy) readLimit(path, controller, v1, v2 string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s limit of %s: %w", controller, path, err)
 	}
-	if n >= huge {
+	if n >= noLimit {
 		return 0, nil
 	}
 	return n, nil

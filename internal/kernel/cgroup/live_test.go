@@ -211,7 +211,7 @@ func TestHoldAndPruneTogether(t *testing.T) {
 			var err error
 			for range 20 {
 				err = errors.Join(err,
-					h.Hold(run), h.Create(run+"/a", cgroup.Limits{CPUSet: "0"}), h.Prune(run+"/b"),
+					h.CreateEverywhere(run), h.Create(run+"/a", cgroup.Limits{CPUSet: "0"}), h.Prune(run+"/b"),
 					h.Remove(context.Background(), run+"/a"), h.Prune(run))
 			}
 			errs <- err
@@ -230,7 +230,7 @@ func TestHoldAndPruneTogether(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	h, path := cgrouptest.Live(t)
-	if err := errors.Join(h.Hold(path), h.Hold(path), h.Prune(path+"/none")); err != nil {
+	if err := errors.Join(h.CreateEverywhere(path), h.CreateEverywhere(path), h.Prune(path+"/none")); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := h.List("/"); err != nil || slices.Contains(got, path) {

@@ -16,9 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// patience limits how long Kill and Remove wait until processes have ended. A process that outlives
+// removeTimeout limits how long Kill and Remove wait until processes have ended. A process that outlives
 // SIGKILL by more than this hangs in the kernel.
-const patience = 10 * time.Second
+const removeTimeout = 10 * time.Second
 
 // ErrBusy means that processes are left in the group after 10 s or when the context ended. Kill and
 // Remove wrap it.
@@ -45,7 +45,7 @@ func (h *Hierarchy) Procs(path string) ([]int, error) {
 
 func procsBelow(dir string) ([]int, error) {
 	text, err := readFile(filepath.Join(dir, "cgroup.procs"))
-	if gone(err) {
+	if isGone(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	return retry(ctx, func() error {
 		pids, err := h.Procs(path)
@@ -87,7 +87,7 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 			if err := h.killEach(path, pids); err != nil {
 				return err
 			}
-			h.letDie(path)
+			h.reapKilled(path)
 		}
 		return fmt.Errorf("%w: %s: %d", ErrBusy, path, len(pids))
 	})
@@ -98,10 +98,10 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 // ones. If neither works, killing one by one still ends everything that does not fork endlessly. It
 // reports whether only waiting is left to do.
 func (h *Hierarchy) killAtOnce(path string) bool {
-	if p, err := h.place(path, "pids"); err == nil {
+	if p, err := h.controllerDir(path, "pids"); err == nil {
 		_ = writeFile(filepath.Join(p.dir, "pids.max"), "0") // see above
 	}
-	p, err := h.place(path, "")
+	p, err := h.controllerDir(path, "")
 	if err != nil {
 		return false
 	}
@@ -169,9 +169,9 @@ func (h *Hierarchy) Remove(ctx context.Context, path string) error {
 	if err := checkOwn(path); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	for _, dir := range h.every(path) {
+	for _, dir := range h.allDirs(path) {
 		if err := retry(ctx, func() error { return removeTree(dir) }); err != nil {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
@@ -187,7 +187,7 @@ func (h *Hierarchy) Prune(path string) error {
 		return err
 	}
 	for ; path != "/"; path = filepath.Dir(path) {
-		for _, dir := range h.every(path) {
+		for _, dir := range h.allDirs(path) {
 			if err := rmdir(dir); err != nil && !errors.Is(err, ErrBusy) {
 				return fmt.Errorf("prune cgroup: %w", err)
 			}
@@ -230,7 +230,7 @@ func rmdir(dir string) error {
 
 func subdirs(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if gone(err) {
+	if isGone(err) {
 		return nil, nil
 	}
 	var dirs []string
@@ -242,9 +242,9 @@ func subdirs(dir string) ([]string, error) {
 	return dirs, err
 }
 
-// gone reports whether a group has disappeared: opening its files gives ENOENT, and reading an open
+// isGone reports whether a group has disappeared: opening its files gives ENOENT, and reading an open
 // one gives ENODEV.
-func gone(err error) bool {
+func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV)
 }
 

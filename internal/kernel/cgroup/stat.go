@@ -68,18 +68,18 @@ func (h *Hierarchy) CPUStat(path string) (Stat, error) {
 // cpuTime reads the version 1 files in nanoseconds. cpuacct.stat counts ticks of 10 ms, which is
 // too coarse for a container that lives 20 ms.
 func (h *Hierarchy) cpuTime(path string) (total, user, system time.Duration) {
-	if p, err := h.place(path, "cpuacct"); err == nil && !p.v2 {
+	if p, err := h.controllerDir(path, "cpuacct"); err == nil && !p.v2 {
 		return time.Duration(fileInt(p.dir, "cpuacct.usage")),
 			time.Duration(fileInt(p.dir, "cpuacct.usage_user")),
 			time.Duration(fileInt(p.dir, "cpuacct.usage_sys"))
 	}
 	key := h.key(path, "cpuacct", "", "cpu.stat")
-	return micro(key("usage_usec")), micro(key("user_usec")), micro(key("system_usec"))
+	return microseconds(key("usage_usec")), microseconds(key("user_usec")), microseconds(key("system_usec"))
 }
 
 func (h *Hierarchy) throttling(path string) (periods, throttled int64, stopped time.Duration) {
 	key := h.key(path, "cpu", "cpu.stat", "cpu.stat")
-	stopped = micro(key("throttled_usec"))
+	stopped = microseconds(key("throttled_usec"))
 	if stopped == Absent {
 		stopped = time.Duration(key("throttled_time")) // version 1, in ns
 	}
@@ -88,7 +88,7 @@ func (h *Hierarchy) throttling(path string) (periods, throttled int64, stopped t
 
 func (h *Hierarchy) io(path string, s *Stat) {
 	s.ReadBytes, s.WriteBytes, s.Reads, s.Writes = Absent, Absent, Absent, Absent
-	p, err := h.place(path, "blkio")
+	p, err := h.controllerDir(path, "blkio")
 	if err != nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (h *Hierarchy) key(path, controller, v1, v2 string) func(string) int64 {
 }
 
 func (h *Hierarchy) count(path, controller, v1, v2 string) int64 {
-	p, err := h.place(path, controller)
+	p, err := h.controllerDir(path, controller)
 	if err != nil {
 		return Absent
 	}
@@ -145,8 +145,8 @@ func fileInt(dir, file string) int64 {
 	return n
 }
 
-// micro turns a count of microseconds into a duration, and keeps Absent.
-func micro(us int64) time.Duration {
+// microseconds turns a count of microseconds into a duration, and keeps Absent.
+func microseconds(us int64) time.Duration {
 	if us == Absent {
 		return Absent
 	}

@@ -81,10 +81,10 @@ func (m *machine) virtualization() Finding {
 }
 
 func (m *machine) steal() Finding {
-	stolen := m.during(proc.StealTime)
+	stolen := m.delta(proc.StealTime)
 	total := stolen
 	for f := range proc.StealTime {
-		total += m.during(f)
+		total += m.delta(f)
 	}
 	// The kernel counts in ticks of 10 ms, so one tick in a short time is noise.
 	share := stolen / total
@@ -116,29 +116,29 @@ func (m *machine) cpuPressure() Finding {
 		return note("pressure", "boot with psi=1, on a kernel with CONFIG_PSI",
 			"the kernel does not count pressure, so reports cannot show it as a reason")
 	}
-	return m.pressure(squeeze{"cpu", "some", 5, "at least one thread waited for a CPU",
+	return m.pressure(pressureCheck{"cpu", "some", 5, "at least one thread waited for a CPU",
 		"stop other work on this machine"})
 }
 
 func (m *machine) memoryPressure() Finding {
-	return m.pressure(squeeze{"memory", "full", 1, "every thread waited for memory", "reduce memory use: programs " +
+	return m.pressure(pressureCheck{"memory", "full", 1, "every thread waited for memory", "reduce memory use: programs " +
 		"wait while the kernel frees memory"})
 }
 
 func (m *machine) ioPressure() Finding {
-	return m.pressure(squeeze{"io", "full", 5, "every thread waited for a disk", "stop programs that use the disks, " +
+	return m.pressure(pressureCheck{"io", "full", 5, "every thread waited for a disk", "stop programs that use the disks, " +
 		"or put tare's files on another disk"})
 }
 
-// A squeeze is a kind of pressure, and the share of the last ten seconds, in per cent, from which
+// A pressureCheck is a kind of pressure, and the share of the last ten seconds, in per cent, from which
 // it disturbs.
-type squeeze struct {
+type pressureCheck struct {
 	resource, kind string // file and line
 	most           float64
 	text, hint     string
 }
 
-func (m *machine) pressure(s squeeze) Finding {
+func (m *machine) pressure(s pressureCheck) Finding {
 	name := s.resource + "-pressure"
 	share, ok := average10(m.text("proc/pressure/"+s.resource), s.kind)
 	switch {

@@ -28,15 +28,15 @@ func OpenCounters(root string) (*Counters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("counters of the host: %w", err)
 	}
-	c := &Counters{counters: counters, quantities: quantities(), levels: nothing()}
+	c := &Counters{counters: counters, quantities: quantities(), levels: unknownSnapshot()}
 	if s, err := proc.Open(root, proc.Meminfo, proc.Loadavg, proc.CPUFreq); err == nil {
 		c.state = s
 	} // otherwise these values are absent, as any other
 	return c, nil
 }
 
-// nothing is the snapshot of a machine that tells nothing.
-func nothing() (s proc.Snapshot) {
+// unknownSnapshot is the snapshot of a machine that tells nothing.
+func unknownSnapshot() (s proc.Snapshot) {
 	for i := range s {
 		s[i] = math.NaN()
 	}
@@ -143,7 +143,7 @@ func quantities() []quantity {
 		counter(proc.BlockSoftirqs, "softirqs.block", "software interrupts of disks", n, diff, "software interrupts that handled completed disk requests"),
 		counter(proc.TCPRetransmits, "tcp_retransmits", "TCP segments retransmitted", n, diff, "TCP segments that sockets of the host's network namespace retransmitted"),
 		counter(proc.UDPErrors, "udp_errors", "UDP datagrams lost in full buffers", n, diff, "UDP datagrams that were lost because a buffer was full, or that were damaged, at sockets of the host's network namespace"),
-		change(proc.Tracked, "tracked", "connections tracked", n, diff, "change in the number of connections that the kernel tracked in the host's network namespace, for its firewall and NAT; negative means fewer"),
+		levelChange(proc.Tracked, "tracked", "connections tracked", n, diff, "change in the number of connections that the kernel tracked in the host's network namespace, for its firewall and NAT; negative means fewer"),
 		counter(proc.TrackDrops, "track_drops", "packets dropped by connection tracking", n, diff, "packets that were dropped because their connection could not be tracked"),
 
 		state(proc.Load1, "load", "load average", n, diff, "load average over one minute"),
@@ -171,8 +171,8 @@ func counter(field proc.Field, name, title, unit string, scale bench.Scale, doc 
 	}, field: field}
 }
 
-// change is the change of a level during the trial, up or down.
-func change(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {
+// levelChange is the change of a level during the trial, up or down.
+func levelChange(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {
 	q := counter(field, name, title, unit, scale, doc)
 	q.level = true
 	return q

@@ -96,7 +96,7 @@ type machine struct {
 
 // watch takes the snapshots.
 func (m *machine) watch(ctx context.Context, d time.Duration) {
-	m.last = nothing()
+	m.last = unknownSnapshot()
 	s, err := proc.Open(m.root, proc.Stat, proc.Meminfo, proc.Loadavg)
 	if err != nil {
 		return
@@ -115,8 +115,8 @@ func (m *machine) watch(ctx context.Context, d time.Duration) {
 	m.since = fmt.Sprintf("in the last %v", d)
 }
 
-// during returns how much a count grew in the watched time.
-func (m *machine) during(f proc.Field) float64 { return m.last[f] - m.first[f] }
+// delta returns how much a count grew in the watched time.
+func (m *machine) delta(f proc.Field) float64 { return m.last[f] - m.first[f] }
 
 func good(name, format string, args ...any) Finding {
 	return Finding{Name: name, Status: Good, Text: fmt.Sprintf(format, args...)}

@@ -65,7 +65,7 @@ func TestVirtual(t *testing.T) {
 }
 
 func TestSteal(t *testing.T) {
-	m := machine{since: "in the last 1s", last: nothing()}
+	m := machine{since: "in the last 1s", last: unknownSnapshot()}
 	if got := m.steal(); got.Name != "" {
 		t.Errorf("without counts: %+v", got)
 	}

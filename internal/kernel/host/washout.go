@@ -26,10 +26,10 @@ type Washout struct {
 }
 
 const (
-	// slack is how many more bytes of unwritten data are allowed than when the run began. Engines,
+	// dirtySlack is how many more bytes of unwritten data are allowed than when the run began. Engines,
 	// logs and tare's own store always write a little, and writing it to disk takes hundreds of
 	// milliseconds, however little it is.
-	slack = 32 << 20
+	dirtySlack = 32 << 20
 	// firstPause is the time between the two checks that must both find the machine quiet. It grows
 	// up to longestPause while the machine is not quiet.
 	firstPause   = time.Millisecond
@@ -54,12 +54,12 @@ func OpenWashout(root string) (*Washout, error) {
 // costs 1 ms.
 func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.Duration, settled bool) {
 	begin := time.Now()
-	defer w.wake()
+	defer w.warmCgroupLock()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	quiet, pause := 0, firstPause
 	for synced := false; ctx.Err() == nil; {
-		if w.look() {
+		if w.isQuiet() {
 			quiet, pause = quiet+1, firstPause
 		} else {
 			quiet, pause = 0, min(2*pause, longestPause)
@@ -71,7 +71,7 @@ func (w *Washout) Settle(ctx context.Context, limit time.Duration) (waited time.
 			synced = true
 			w.write(ctx)
 		default:
-			rest(pause)
+			sleepInKernel(pause)
 		}
 	}
 	return time.Since(begin), false
@@ -92,14 +92,14 @@ func (w *Washout) write(ctx context.Context) {
 	}
 }
 
-// wake puts the kernel's lock on control groups into its state for frequent changes. About 20 ms
+// warmCgroupLock puts the kernel's lock on control groups into its state for frequent changes. About 20 ms
 // after the last change, the kernel gives that lock back to its readers, and the next change waits
 // for an RCU grace period: 6 to 15 ms, as much as a whole start of a container. Whether a trial
 // pays that would depend only on how long ago the previous trial ended, and not on what is
 // compared. So wake pays it here, by moving tare to the group that it is already in. It does so
 // twice, because a second change within the grace period makes the kernel keep the lock ready for
 // longer: more than 20 ms instead of 12, as measured.
-func (w *Washout) wake() {
+func (w *Washout) warmCgroupLock() {
 	if w.cgroup == nil {
 		return
 	}
@@ -131,28 +131,28 @@ func ownGroup(root string) *os.File {
 	return nil
 }
 
-// rest sleeps in the kernel. A timer of Go's runtime would also wake other threads of tare, and
+// sleepInKernel sleeps in the kernel. A timer of Go's runtime would also wake other threads of tare, and
 // they would look like work of other programs.
-func rest(d time.Duration) {
+func sleepInKernel(d time.Duration) {
 	t := unix.NsecToTimespec(d.Nanoseconds())
 	_ = unix.Nanosleep(&t, nil) // a signal may shorten it, which does no harm
 }
 
 const (
-	// looks is how many checks must find the machine busy before that is believed.
-	looks = 8
-	// blink is the time between these checks. A thread of tare's own runtime may need the checking
+	// quietChecks is how many checks must find the machine busy before that is believed.
+	quietChecks = 8
+	// quietInterval is the time between these checks. A thread of tare's own runtime may need the checking
 	// CPU for a few microseconds.
-	blink = 50 * time.Microsecond
+	quietInterval = 50 * time.Microsecond
 )
 
-func (w *Washout) look() bool {
-	for range looks {
+func (w *Washout) isQuiet() bool {
+	for range quietChecks {
 		w.sampler.Read(&w.now)
 		if w.quiet() {
 			return true
 		}
-		rest(blink)
+		sleepInKernel(quietInterval)
 	}
 	return false
 }
@@ -164,7 +164,7 @@ func (w *Washout) quiet() bool {
 	return !(w.now[proc.Running] > own) && !(w.now[proc.Blocked] > 0) && !(w.now[proc.Writeback] > 0) && !w.unwritten()
 }
 
-func (w *Washout) unwritten() bool { return w.now[proc.Dirty] > w.dirty+slack }
+func (w *Washout) unwritten() bool { return w.now[proc.Dirty] > w.dirty+dirtySlack }
 
 // Close closes the files.
 func (w *Washout) Close() error {

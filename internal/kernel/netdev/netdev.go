@@ -40,8 +40,8 @@ func parseAlias(alias string) (run, driver string, ok bool) {
 	return run, driver, ours && ok && bench.ValidRunID(run) == nil && bench.ValidRunID(driver) == nil
 }
 
-// Ours reports whether an alias belongs to a device that a run of tare has made.
-func Ours(alias string) bool {
+// IsOwn reports whether an alias belongs to a device that a run of tare has made.
+func IsOwn(alias string) bool {
 	_, _, ok := parseAlias(alias)
 	return ok
 }
@@ -113,7 +113,7 @@ func (d Device) add(link netlink.Link, others ...string) error {
 	}
 	err := netlink.LinkSetAlias(link, d.alias())
 	for _, name := range append(others, d.Name) {
-		err = errors.Join(err, up(name))
+		err = errors.Join(err, linkUp(name))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("interface %s: %w", d.Name, err), netlink.LinkDel(link))
@@ -121,7 +121,7 @@ func (d Device) add(link netlink.Link, others ...string) error {
 	return nil
 }
 
-func up(name string) error {
+func linkUp(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func up(name string) error {
 
 // List returns the devices of every run that a driver has made.
 func List(driver string) ([]Device, error) {
-	links, err := Whole(netlink.LinkList)
+	links, err := ReadConsistent(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -145,10 +145,10 @@ func List(driver string) ([]Device, error) {
 	return all, nil
 }
 
-// Whole reads a table of the kernel, and reads it again if it changed meanwhile, because other
+// ReadConsistent reads a table of the kernel, and reads it again if it changed meanwhile, because other
 // programs make interfaces and routes at any time. After a hundred attempts it returns read's
 // error, netlink.ErrDumpInterrupted.
-func Whole[T any](read func() ([]T, error)) (all []T, err error) {
+func ReadConsistent[T any](read func() ([]T, error)) (all []T, err error) {
 	for range 100 {
 		if all, err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break

@@ -100,7 +100,7 @@ func TestSubnet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := taken()
+	taken, err := usedPrefixes()
 	if err != nil || len(taken) == 0 {
 		t.Fatalf("no networks, not even loopback's: %v", err)
 	}

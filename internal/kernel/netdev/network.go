@@ -40,7 +40,7 @@ func Check(spec bench.Spec) error {
 		why = "network published: without an engine there is neither a proxy nor NAT: use --network bridge"
 	case os.Geteuid() != 0:
 		why = "network bridge: only root can make a bridge: run tare with sudo"
-	case spec.Reach == bench.ReachPeer && filtered():
+	case spec.Reach == bench.ReachPeer && bridgeFiltered():
 		why = "reach peer: this host's firewall filters packets between containers on a bridge " +
 			"(net.bridge.bridge-nf-call-iptables is 1), and tare adds no rules: use network bridge, or an engine that " +
 			"adds its own rules"
@@ -64,9 +64,9 @@ func Address(spec bench.Spec, own netip.Addr, p bench.Port) (netip.AddrPort, err
 	return netip.AddrPortFrom(own, p.Container), nil
 }
 
-// filtered reports whether packets between ports of a bridge go through the firewall's rules for
+// bridgeFiltered reports whether packets between ports of a bridge go through the firewall's rules for
 // forwarding. With Docker's rules, they would be dropped.
-func filtered() bool {
+func bridgeFiltered() bool {
 	text, err := proc.ReadFile("/proc/sys/net/bridge/bridge-nf-call-iptables", 64)
 	return err == nil && len(text) > 0 && text[0] == '1'
 }
@@ -105,22 +105,22 @@ func (n *Network) Join(pid int) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	if err := n.cable(pid, address); err != nil {
+	if err := n.connect(pid, address); err != nil {
 		n.Leave(address)
 		return netip.Addr{}, fmt.Errorf("put process %d on bridge %s: %w", pid, n.bridge.Name, err)
 	}
 	return address, nil
 }
 
-// cable connects a process's network namespace with the bridge.
-func (n *Network) cable(pid int, address netip.Addr) error {
+// connect connects a process's network namespace with the bridge.
+func (n *Network) connect(pid int, address netip.Addr) error {
 	pair := netlink.NewVeth(netlink.LinkAttrs{Name: newName(), MasterIndex: n.index, Flags: net.FlagUp})
-	pair.PeerName, pair.PeerNamespace, pair.PeerHardwareAddr = inner, netlink.NsPid(pid), hardware(address)
+	pair.PeerName, pair.PeerNamespace, pair.PeerHardwareAddr = containerInterface, netlink.NsPid(pid), macAddress(address)
 	if err := netlink.LinkAdd(pair); err != nil {
 		return err
 	}
 	return netns.In(pid, func() error {
-		link, err := netlink.LinkByName(inner)
+		link, err := netlink.LinkByName(containerInterface)
 		if err != nil {
 			return err
 		}
@@ -131,12 +131,12 @@ func (n *Network) cable(pid int, address netip.Addr) error {
 	})
 }
 
-// inner is the name of the interface inside a container.
-const inner = "eth0"
+// containerInterface is the name of the interface inside a container.
+const containerInterface = "eth0"
 
-// hardware is always the same for an address, so that neighbours' caches stay right for the next
+// macAddress is always the same for an address, so that neighbours' caches stay right for the next
 // container with that address.
-func hardware(address netip.Addr) net.HardwareAddr {
+func macAddress(address netip.Addr) net.HardwareAddr {
 	b := address.As4()
 	return append(net.HardwareAddr{0x02, 0x42}, b[:]...)
 }
@@ -153,7 +153,7 @@ func (n *Network) take() (netip.Addr, error) {
 	defer n.mu.Unlock()
 	a := n.last
 	for range 1 << (32 - n.subnet.Bits()) {
-		if a = n.after(a); !n.taken[a] {
+		if a = n.nextAddress(a); !n.taken[a] {
 			n.taken[a], n.last = true, a
 			return a, nil
 		}
@@ -161,9 +161,9 @@ func (n *Network) take() (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("all addresses of %v are in use", n.subnet)
 }
 
-// after is the next address for a container, in a circle. The first of the subnet is the host's,
+// nextAddress is the next address for a container, in a circle. The first of the subnet is the host's,
 // and the last is the broadcast address.
-func (n *Network) after(a netip.Addr) netip.Addr {
+func (n *Network) nextAddress(a netip.Addr) netip.Addr {
 	if a = a.Next(); n.subnet.Contains(a.Next()) {
 		return a
 	}

@@ -140,7 +140,7 @@ func TestTake(t *testing.T) {
 }
 
 func TestHardware(t *testing.T) {
-	if got := hardware(netip.MustParseAddr("10.213.0.2")).String(); got != "02:42:0a:d5:00:02" {
+	if got := macAddress(netip.MustParseAddr("10.213.0.2")).String(); got != "02:42:0a:d5:00:02" {
 		t.Errorf("hardware address %s, want one made of the address", got)
 	}
 }

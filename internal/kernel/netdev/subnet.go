@@ -11,7 +11,7 @@ import (
 // Subnet returns 1022 private addresses, as many as a bridge has ports, that no
 // route or interface of this namespace has: the first free 22 bits of 10.213.0.0/16.
 func Subnet() (netip.Prefix, error) {
-	taken, err := taken()
+	taken, err := usedPrefixes()
 	if err != nil {
 		return netip.Prefix{}, err
 	}
@@ -33,10 +33,10 @@ next:
 		"10.213.0.0/16")
 }
 
-// taken lists the networks of all routes, except the default one, and of all addresses.
-func taken() ([]netip.Prefix, error) {
+// usedPrefixes lists the networks of all routes, except the default one, and of all addresses.
+func usedPrefixes() ([]netip.Prefix, error) {
 	var all []netip.Prefix
-	routes, err := Whole(func() ([]netlink.Route, error) {
+	routes, err := ReadConsistent(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, netlink.RT_FILTER_TABLE) // of every table
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func TestWhole(t *testing.T) {
 		{1000, nil, netlink.ErrDumpInterrupted, 100},
 	} {
 		reads := 0
-		all, err := netdev.Whole(func() ([]int, error) {
+		all, err := netdev.ReadConsistent(func() ([]int, error) {
 			if reads++; reads <= test.interrupted {
 				return []int{1}, netlink.ErrDumpInterrupted
 			}

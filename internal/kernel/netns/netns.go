@@ -29,7 +29,7 @@ func In(pid int, do func() error) error {
 		return err
 	}
 	defer func() { _ = ours.Close() }() // as above
-	if same(ours, theirs) {
+	if sameFile(ours, theirs) {
 		return do() // needs no right
 	}
 	return Elsewhere(func() (back bool, err error) {
@@ -42,7 +42,7 @@ func In(pid int, do func() error) error {
 	})
 }
 
-func same(a, b *os.File) bool {
+func sameFile(a, b *os.File) bool {
 	x, err := a.Stat()
 	y, too := b.Stat()
 	return err == nil && too == nil && os.SameFile(x, y)

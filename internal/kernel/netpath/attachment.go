@@ -19,9 +19,9 @@ import (
 
 // A Link is how a network namespace is connected to the outside.
 type Link struct {
-	Kind   string // of its interface: "veth", "macvlan", "tuntap" … ; empty if it has only loopback
-	Outer  string // the host's interface below it: "bridge docker0", "eth0"; empty if there is none
-	Holder string // the program that holds a TAP device, such as "slirp4netns"; empty if there is none
+	Kind    string // of its interface: "veth", "macvlan", "tuntap" … ; empty if it has only loopback
+	Outer   string // the host's interface below it: "bridge docker0", "eth0"; empty if there is none
+	Program string // the program that holds a TAP device, such as "slirp4netns"; empty if there is none
 }
 
 // Words are the parts that a packet from outside passes, the outermost first.
@@ -29,8 +29,8 @@ func (l Link) Words() []string {
 	switch {
 	case l.Kind == "":
 		return []string{Unknown}
-	case l.Holder != "":
-		return []string{l.Holder, l.Kind}
+	case l.Program != "":
+		return []string{l.Program, l.Kind}
 	case l.Outer == "":
 		return []string{l.Kind}
 	}
@@ -44,8 +44,8 @@ func (l Link) Network() string {
 	switch {
 	case l.Kind == "":
 		return "none"
-	case l.Kind == "tap" && l.Holder != Unknown:
-		return l.Holder
+	case l.Kind == "tap" && l.Program != Unknown:
+		return l.Program
 	case l.Kind == "tap", l.Kind == "veth" && l.Outer == "":
 		return ""
 	case l.Kind == "veth":
@@ -66,7 +66,7 @@ func Network(pid int, word string) (string, error) {
 	if err == nil {
 		l, err = Attachment(pid)
 	}
-	if unreadable(err) {
+	if isPermission(err) {
 		return word, nil
 	}
 	if n := l.Network(); n != "" {
@@ -76,59 +76,59 @@ func Network(pid int, word string) (string, error) {
 }
 
 // Attachment returns how the network namespace of a process is connected, by the interface that
-// wayOut finds.
+// defaultLink finds.
 func Attachment(pid int) (Link, error) {
-	inside, err := at(pid)
+	inside, err := openNetlink(pid)
 	if err != nil {
 		return Link{}, err
 	}
 	defer inside.Close()
-	link, err := wayOut(inside)
+	link, err := defaultLink(inside)
 	if err != nil || link == nil {
 		return Link{}, err
 	}
 	l := Link{Kind: link.Type()}
-	here := leadsHere(inside, link)
+	here := isInHostNamespace(inside, link)
 	switch {
 	case l.Kind == "veth" && here:
 		l.Outer, err = bridgeOf(link)
-	case l.Kind == "macvlan" && here && !among(link):
-		l.Outer, err = named(link.Attrs().ParentIndex)
+	case l.Kind == "macvlan" && here && !isBridgeMode(link):
+		l.Outer, err = linkName(link.Attrs().ParentIndex)
 	case l.Kind == "tuntap":
 		l.Kind = "tap"
-		l.Holder, err = holder(pid, link.Attrs().Name)
+		l.Program, err = tapHolder(pid, link.Attrs().Name)
 	}
 	return l, err
 }
 
-// among reports whether a macvlan itself passes packets to the other macvlans on its interface,
+// isBridgeMode reports whether a macvlan itself passes packets to the other macvlans on its interface,
 // without using the interface.
-func among(link netlink.Link) bool {
+func isBridgeMode(link netlink.Link) bool {
 	m, ok := link.(*netlink.Macvlan)
 	return ok && m.Mode == netlink.MACVLAN_MODE_BRIDGE
 }
 
-// leadsHere reports whether the parent or the other end of an interface in another namespace is in
+// isInHostNamespace reports whether the parent or the other end of an interface in another namespace is in
 // this namespace. Only then is its index valid here.
-func leadsHere(inside *netlink.Handle, link netlink.Link) bool {
+func isInHostNamespace(inside *netlink.Handle, link netlink.Link) bool {
 	here, err := inside.GetNetNsIdByPid(os.Getpid())
 	return err == nil && here >= 0 && here == link.Attrs().NetNsID
 }
 
-// at returns a socket in the network namespace of a process.
-func at(pid int) (h *netlink.Handle, err error) {
+// openNetlink returns a socket in the network namespace of a process.
+func openNetlink(pid int) (h *netlink.Handle, err error) {
 	return h, netns.In(pid, func() error {
 		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
 	})
 }
 
-// wayOut returns the interface by which packets come; nil if there is none. It is the first one
+// defaultLink returns the interface by which packets come; nil if there is none. It is the first one
 // with an address, otherwise one without an address that is up: gVisor takes the address away for
 // its own network stack. Interfaces that the kernel puts into every namespace, such as tunl0, have
 // no address and are down.
-func wayOut(h *netlink.Handle) (netlink.Link, error) {
-	links, err := netdev.Whole(h.LinkList)
+func defaultLink(h *netlink.Handle) (netlink.Link, error) {
+	links, err := netdev.ReadConsistent(h.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -137,7 +137,7 @@ func wayOut(h *netlink.Handle) (netlink.Link, error) {
 		if link.Attrs().Name == "lo" {
 			continue
 		}
-		addresses, err := netdev.Whole(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
+		addresses, err := netdev.ReadConsistent(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
 		if err != nil {
 			return nil, fmt.Errorf("addresses of %s: %w", link.Attrs().Name, err)
 		}
@@ -161,10 +161,10 @@ func bridgeOf(inner netlink.Link) (string, error) {
 	if outer.Attrs().MasterIndex == 0 {
 		return "", nil
 	}
-	return named(outer.Attrs().MasterIndex)
+	return linkName(outer.Attrs().MasterIndex)
 }
 
-func named(index int) (string, error) {
+func linkName(index int) (string, error) {
 	link, err := linkByIndex(index)
 	if err != nil || link == nil {
 		return "", err
@@ -181,16 +181,16 @@ func linkByIndex(index int) (netlink.Link, error) {
 	return link, err
 }
 
-// holder returns the name of the program that holds the TAP device of a process's network
+// tapHolder returns the name of the program that holds the TAP device of a process's network
 // namespace: it has the device open, and its arguments name the namespace.
-func holder(pid int, device string) (string, error) {
+func tapHolder(pid int, device string) (string, error) {
 	ns, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
 	if err != nil {
 		return "", err
 	}
 	found := Unknown
 	err = eachProcess(func(other int) bool {
-		if !holds(other, device) || !nameIn(other, ns) {
+		if !holdsTap(other, device) || !nameIn(other, ns) {
 			return true
 		}
 		found = nameOf(other)

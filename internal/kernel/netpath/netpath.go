@@ -33,14 +33,14 @@ const (
 // An Engine tells the process and the address of a container.
 type Engine interface {
 	bench.Addresser
-	bench.Overseer
+	bench.ProcessReporter
 }
 
-// Of implements Addresser.Path for an engine's container; reach is its Spec's Reach.
+// PathTo implements Addresser.Path for an engine's container; reach is its Spec's Reach.
 //
 // For a published port it sends a packet of its own: a TCP connection that it closes at once, or an
 // empty UDP datagram. So it must not be called during a measurement.
-func Of(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach string) ([]string, error) {
+func PathTo(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach string) ([]string, error) {
 	address, err := e.Address(ctx, c, p)
 	if err != nil {
 		return nil, err
@@ -48,19 +48,19 @@ func Of(ctx context.Context, e Engine, c bench.Container, p bench.Port, reach st
 	pid, err := e.Pid(ctx, c)
 	if err == nil {
 		var path []string
-		if path, err = way(ctx, pid, target{p.Protocol, outward(address)}, reach); err == nil {
+		if path, err = pathInto(ctx, pid, target{p.Protocol, reachableAddress(address)}, reach); err == nil {
 			return path, nil
 		}
 	}
-	if unreadable(err) && ctx.Err() == nil {
+	if isPermission(err) && ctx.Err() == nil {
 		return []string{Unknown}, nil
 	}
 	return nil, fmt.Errorf("path to port %d of %.12s: %w", p.Container, c.ID(), err)
 }
 
-// outward replaces the unspecified address by the one at which other machines reach this host:
+// reachableAddress replaces the unspecified address by the one at which other machines reach this host:
 // ports for clients outside are published there.
-func outward(to netip.AddrPort) netip.AddrPort {
+func reachableAddress(to netip.AddrPort) netip.AddrPort {
 	if !to.Addr().IsUnspecified() {
 		return to
 	}
@@ -72,8 +72,8 @@ func outward(to netip.AddrPort) netip.AddrPort {
 	return tuple(routes[0].Src, to.Port())
 }
 
-// unreadable reports whether an error means that something is not visible to this process.
-func unreadable(err error) bool {
+// isPermission reports whether an error means that something is not visible to this process.
+func isPermission(err error) bool {
 	return errors.Is(err, bench.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
@@ -83,15 +83,15 @@ type target struct {
 	address  netip.AddrPort
 }
 
-// way is the path to the container whose first process is pid.
-func way(ctx context.Context, pid int, t target, reach string) ([]string, error) {
+// pathInto is the path to the container whose first process is pid.
+func pathInto(ctx context.Context, pid int, t target, reach string) ([]string, error) {
 	same, err := readback.SameNamespace("net", pid, readback.Self)
 	if err != nil {
 		return nil, err
 	}
 	var first []string
 	if same || reach != bench.ReachPeer { // a peer's packets do not enter from this host
-		if first, err = entry(t.address.Addr()); err != nil || same {
+		if first, err = outgoingInterface(t.address.Addr()); err != nil || same {
 			return first, err
 		}
 	}
@@ -106,7 +106,7 @@ func way(ctx context.Context, pid int, t target, reach string) ([]string, error)
 	case reach == bench.ReachPeer: // the peer is connected like this container
 		return own.Words(), nil
 	case reach == bench.ReachPublished:
-		over, err := t.handover(ctx, pid, own)
+		over, err := t.publishedPath(ctx, pid, own)
 		return append(first, over...), err
 	case len(first) > 0 && first[0] == own.Words()[0]: // the bridge is also where the host's packets enter
 		return own.Words(), nil
@@ -114,8 +114,8 @@ func way(ctx context.Context, pid int, t target, reach string) ([]string, error)
 	return append(first, own.Words()...), nil
 }
 
-// entry is the interface by which the host sends packets to an address.
-func entry(to netip.Addr) ([]string, error) {
+// outgoingInterface is the interface by which the host sends packets to an address.
+func outgoingInterface(to netip.Addr) ([]string, error) {
 	routes, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {
 		return nil, fmt.Errorf("route to %v: %w", to, err)
@@ -139,7 +139,7 @@ func describe(link netlink.Link) string {
 		return Loopback
 	case kind == "device":
 		return name
-	case netdev.Ours(link.Attrs().Alias):
+	case netdev.IsOwn(link.Attrs().Alias):
 		return kind
 	default:
 		return kind + " " + name

@@ -70,8 +70,8 @@ func ownsSocket(pid int, inode uint64) bool {
 	return false
 }
 
-// holds reports whether a process has a TAP device of that name open.
-func holds(pid int, device string) bool {
+// holdsTap reports whether a process has a TAP device of that name open.
+func holdsTap(pid int, device string) bool {
 	for fd, to := range links(pid) {
 		if !strings.HasSuffix(to, "/net/tun") {
 			continue

@@ -18,7 +18,7 @@ type Queue struct {
 // network namespace. For a veth, it adds the queue of the other end, if that is in this namespace.
 // Packets that the process sends wait in the former, packets that it receives in the latter.
 func Queues(pid int) (Queue, error) {
-	inside, err := at(pid)
+	inside, err := openNetlink(pid)
 	if err != nil {
 		return Queue{}, err
 	}
@@ -27,12 +27,12 @@ func Queues(pid int) (Queue, error) {
 	if err := sum.add(inside, nil); err != nil {
 		return Queue{}, err
 	}
-	links, err := netdev.Whole(inside.LinkList)
+	links, err := netdev.ReadConsistent(inside.LinkList)
 	if err != nil {
 		return Queue{}, fmt.Errorf("list interfaces: %w", err)
 	}
 	for _, inner := range links {
-		if inner.Type() != "veth" || !leadsHere(inside, inner) {
+		if inner.Type() != "veth" || !isInHostNamespace(inside, inner) {
 			continue
 		}
 		if err := sum.addOuter(inner); err != nil {
@@ -59,7 +59,7 @@ func (q *Queue) addOuter(inner netlink.Link) error {
 // add adds the queues of an interface, or all. A queue that contains others already includes their
 // counts.
 func (q *Queue) add(h *netlink.Handle, of netlink.Link) error {
-	queues, err := netdev.Whole(func() ([]netlink.Qdisc, error) { return h.QdiscList(of) })
+	queues, err := netdev.ReadConsistent(func() ([]netlink.Qdisc, error) { return h.QdiscList(of) })
 	if err != nil {
 		return fmt.Errorf("list queues: %w", err)
 	}

@@ -23,7 +23,7 @@ func TestWhileInterfacesCome(t *testing.T) {
 		t.Skip("making a network namespace takes root")
 	}
 	pid := other(t)
-	h, err := at(pid)
+	h, err := openNetlink(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestPeerWithoutRoute(t *testing.T) {
 	}
 	to := target{"tcp", netip.MustParseAddrPort("192.0.2.7:80")}
 	err = netns.In(outside, func() error {
-		if _, err := way(t.Context(), inside, to, ""); !errors.Is(err, unix.ENETUNREACH) {
+		if _, err := pathInto(t.Context(), inside, to, ""); !errors.Is(err, unix.ENETUNREACH) {
 			t.Errorf("from this host there is no route, and its way is: %v", err)
 		}
-		got, err := way(t.Context(), inside, to, bench.ReachPeer)
+		got, err := pathInto(t.Context(), inside, to, bench.ReachPeer)
 		if err == nil && len(got) == 0 {
 			err = errors.New("no word")
 		}
@@ -119,7 +119,7 @@ func TestInterfaceWithoutAddress(t *testing.T) {
 		t.Skip("only root makes network namespaces")
 	}
 	pid := other(t)
-	h, err := at(pid)
+	h, err := openNetlink(pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,12 +66,12 @@ func FuzzSockets(f *testing.F) {
 func TestOutward(t *testing.T) {
 	at := netip.MustParseAddrPort
 	for _, named := range []string{"127.0.0.1:80", "192.0.2.7:80", "[::1]:80"} {
-		if got := outward(at(named)); got != at(named) {
+		if got := reachableAddress(at(named)); got != at(named) {
 			t.Errorf("outward(%s) = %v, want it as it is", named, got)
 		}
 	}
 	for _, all := range []string{"0.0.0.0:80", "[::]:80"} {
-		if got := outward(at(all)); got.Port() != 80 || !got.Addr().Is4() || got.Addr().IsUnspecified() {
+		if got := reachableAddress(at(all)); got.Port() != 80 || !got.Addr().Is4() || got.Addr().IsUnspecified() {
 			t.Errorf("outward(%s) = %v, want an address of this host", all, got)
 		}
 	}

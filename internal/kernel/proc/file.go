@@ -16,14 +16,14 @@ const maxFile = 8 << 20
 // makes only the four necessary system calls, because tare reads dozens of such files in each
 // trial. os.ReadFile also asks for the size, which is always 0, and whether the file can be polled.
 func ReadFile(name string, limit int) ([]byte, error) {
-	fd, err := retried(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := retryEINTR(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only read
 	text := make([]byte, 0, 4096)
 	for {
-		n, err := retried(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
+		n, err := retryEINTR(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: name, Err: err}
 		}
@@ -39,8 +39,8 @@ func ReadFile(name string, limit int) ([]byte, error) {
 	}
 }
 
-// retried repeats a system call that a signal has interrupted.
-func retried(call func() (int, error)) (int, error) {
+// retryEINTR repeats a system call that a signal has interrupted.
+func retryEINTR(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); !errors.Is(err, unix.EINTR) {
 			return n, err

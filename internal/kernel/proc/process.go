@@ -40,8 +40,8 @@ func Find(root string, pid int) (Process, error) {
 	return p, nil
 }
 
-// Runs reports whether a process with that number exists and has not ended. A zombie does not run.
-func Runs(root string, pid int) bool {
+// IsRunning reports whether a process with that number exists and has not ended. A zombie does not run.
+func IsRunning(root string, pid int) bool {
 	p, err := Find(root, pid)
 	return err == nil && p.State != 'Z'
 }
@@ -139,7 +139,7 @@ func Marked(root, key string) ([]MarkedProcess, error) {
 	}
 	var found []MarkedProcess
 	for _, p := range all {
-		if value, ok := mark(root, p.PID, key); ok {
+		if value, ok := environMark(root, p.PID, key); ok {
 			found = append(found, MarkedProcess{p, value})
 		}
 	}
@@ -153,13 +153,13 @@ func FindMarked(root string, pid int, key string) (p MarkedProcess, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	value, ok := mark(root, pid, key)
+	value, ok := environMark(root, pid, key)
 	return MarkedProcess{found, value}, ok
 }
 
-// mark reads the variable key of a process. It returns false too if the process has ended or this
+// environMark reads the variable key of a process. It returns false too if the process has ended or this
 // user may not inspect it.
-func mark(root string, pid int, key string) (string, bool) {
+func environMark(root string, pid int, key string) (string, bool) {
 	text, err := readFile(filepath.Join(root, "proc", strconv.Itoa(pid), "environ"))
 	if err != nil {
 		return "", false

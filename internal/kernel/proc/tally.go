@@ -58,9 +58,9 @@ func (t *Tally) ofThreads() []*float64 {
 	return []*float64{&t.WaitTime, &t.DiskTime, &t.Waits, &t.Preemptions, &t.Migrations}
 }
 
-// Count returns the tally of a process.
+// TallyOf returns the tally of a process.
 // errors.Is(err, fs.ErrNotExist) if there is no such process.
-func Count(root string, pid int) (Tally, error) {
+func TallyOf(root string, pid int) (Tally, error) {
 	var t Tally
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
 	stat, err := readFile(filepath.Join(dir, "stat"))

@@ -14,7 +14,7 @@ import (
 
 // What this process does is counted for it.
 func TestCount(t *testing.T) {
-	before, err := proc.Count("/", os.Getpid())
+	before, err := proc.TallyOf("/", os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	after, err := proc.Count("/", os.Getpid())
+	after, err := proc.TallyOf("/", os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestCount(t *testing.T) {
 	if err := exec.Command("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=5000").Run(); err != nil {
 		t.Fatal(err)
 	}
-	waited, err := proc.Count("/", os.Getpid())
+	waited, err := proc.TallyOf("/", os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestCount(t *testing.T) {
 	if !(after.WaitTime >= before.WaitTime) || !(after.Waits >= before.Waits) || !(after.Preemptions >= before.Preemptions) || math.IsNaN(after.Filters) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	if _, err := proc.Count("/", 1<<30); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := proc.TallyOf("/", 1<<30); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of no process: %v", err)
 	}
 }

@@ -18,9 +18,9 @@ type Usage struct {
 // Plus adds two usages.
 func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.PSS + v.PSS} }
 
-// Use returns what a process uses now. Kernel threads and zombies have no memory. errors.Is(err,
+// UsageOf returns what a process uses now. Kernel threads and zombies have no memory. errors.Is(err,
 // fs.ErrNotExist) if there is no such process.
-func Use(root string, pid int) (Usage, error) {
+func UsageOf(root string, pid int) (Usage, error) {
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
 	stat, err := readFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -84,8 +84,8 @@ type Tree struct {
 	children map[int][]int
 }
 
-// Plant makes a tree of processes.
-func Plant(all []Process) Tree {
+// NewTree makes a tree of processes.
+func NewTree(all []Process) Tree {
 	t := Tree{map[int]int{}, map[int][]int{}}
 	for _, p := range all {
 		t.parent[p.PID] = p.Parent
@@ -94,9 +94,9 @@ func Plant(all []Process) Tree {
 	return t
 }
 
-// Below returns a process and all its descendants, without the processes in but and their
+// Descendants returns a process and all its descendants, without the processes in but and their
 // descendants.
-func (t Tree) Below(pid int, but map[int]bool) []int {
+func (t Tree) Descendants(pid int, but map[int]bool) []int {
 	if _, ok := t.parent[pid]; !ok || but[pid] {
 		return nil
 	}
@@ -112,9 +112,9 @@ func (t Tree) Below(pid int, but map[int]bool) []int {
 	return all
 }
 
-// Above returns the ancestors of a process, nearest first. It stops before a process in but, and
+// Ancestors returns the ancestors of a process, nearest first. It stops before a process in but, and
 // before the machine's first process.
-func (t Tree) Above(pid int, but map[int]bool) []int {
+func (t Tree) Ancestors(pid int, but map[int]bool) []int {
 	var all []int
 	for p := t.parent[pid]; p > 1 && !but[p] && len(all) < len(t.parent); p = t.parent[p] {
 		all = append(all, p)

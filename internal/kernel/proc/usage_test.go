@@ -14,7 +14,7 @@ import (
 
 // This process uses at least what it just used, and has memory.
 func TestUse(t *testing.T) {
-	before, err := proc.Use("/", os.Getpid())
+	before, err := proc.UsageOf("/", os.Getpid())
 	if err != nil || before.PSS < 1<<20 {
 		t.Fatalf("Use = %+v, %v, want at least 1 MiB", before, err)
 	}
@@ -24,11 +24,11 @@ func TestUse(t *testing.T) {
 			block[i]++
 		}
 	}
-	after, err := proc.Use("/", os.Getpid())
+	after, err := proc.UsageOf("/", os.Getpid())
 	if err != nil || after.PSS-before.PSS < 30<<20 || after.CPU-before.CPU < 20*time.Millisecond {
 		t.Errorf("after 32 MiB and some 60 ms of work: %+v, %v, before %+v", after, err, before)
 	}
-	if _, err := proc.Use(tree, 99); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := proc.UsageOf(tree, 99); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Use of no process: %v, want fs.ErrNotExist", err)
 	}
 }
@@ -39,24 +39,24 @@ func TestTree(t *testing.T) {
 	for pid, parent := range map[int]int{1: 0, 10: 1, 11: 10, 20: 1, 21: 20, 22: 21, 30: 1, 31: 30} {
 		all = append(all, proc.Process{PID: pid, Parent: parent})
 	}
-	tree := proc.Plant(all)
-	if diff := cmp.Diff([]int{20, 21, 22}, tree.Below(20, nil)); diff != "" {
+	tree := proc.NewTree(all)
+	if diff := cmp.Diff([]int{20, 21, 22}, tree.Descendants(20, nil)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]int{20}, tree.Below(20, map[int]bool{21: true})); diff != "" {
+	if diff := cmp.Diff([]int{20}, tree.Descendants(20, map[int]bool{21: true})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]int{21, 20}, tree.Above(22, nil)); diff != "" {
+	if diff := cmp.Diff([]int{21, 20}, tree.Ancestors(22, nil)); diff != "" {
 		t.Error(diff)
 	}
-	if got := tree.Above(31, map[int]bool{30: true}); len(got) != 0 {
+	if got := tree.Ancestors(31, map[int]bool{30: true}); len(got) != 0 {
 		t.Errorf("above 31 is %d, want nothing but what is in the way", got)
 	}
-	if got := tree.Below(99, nil); len(got) != 0 {
+	if got := tree.Descendants(99, nil); len(got) != 0 {
 		t.Errorf("below no process is %d", got)
 	}
-	loop := proc.Plant([]proc.Process{{PID: 5, Parent: 6}, {PID: 6, Parent: 5}})
-	if above, below := loop.Above(5, nil), loop.Below(5, nil); len(above) > 2 || len(below) > 4 {
+	loop := proc.NewTree([]proc.Process{{PID: 5, Parent: 6}, {PID: 6, Parent: 5}})
+	if above, below := loop.Ancestors(5, nil), loop.Descendants(5, nil); len(above) > 2 || len(below) > 4 {
 		t.Errorf("a loop of parents gives %d above and %d below", above, below)
 	}
 }

@@ -29,22 +29,22 @@ func Data(pid int, kind, source string) (string, error) {
 	} else if !info.IsDir() {
 		return "", fmt.Errorf("%s in the container is not a directory", bench.DataDir)
 	}
-	at := covering(mounts, bench.DataDir)
+	at := coveringMount(mounts, bench.DataDir)
 	return dataOn(at, kind, source != "" && SameFile(inside, source)) + " " + at.Type, nil
 }
 
-// DataSeen is Data for drivers whose engine's processes may not be visible from here. Then pid is
-// 0, and the engine's statement counts, see DataSaid.
-func DataSeen(pid int, kind, source string) (string, error) {
+// DataOr is Data for drivers whose engine's processes may not be visible from here. Then pid is
+// 0, and the engine's statement counts, see DataByEngine.
+func DataOr(pid int, kind, source string) (string, error) {
 	if pid == 0 {
-		return DataSaid(kind, source), nil
+		return DataByEngine(kind, source), nil
 	}
 	return Data(pid, kind, source)
 }
 
-// DataSaid is Data for a process that does not exist yet, according to the engine. source is the
+// DataByEngine is Data for a process that does not exist yet, according to the engine. source is the
 // directory on this host, if there is one.
-func DataSaid(kind, source string) string {
+func DataByEngine(kind, source string) string {
 	switch {
 	case kind == "tmpfs":
 		return "tmpfs tmpfs"
@@ -78,12 +78,12 @@ func FileSystem(path string) string {
 	if err != nil {
 		return ""
 	}
-	return covering(mounts, real).Type
+	return coveringMount(mounts, real).Type
 }
 
-// covering returns the mount that an absolute path lies on. Of several mounts in the same place the
+// coveringMount returns the mount that an absolute path lies on. Of several mounts in the same place the
 // last one counts.
-func covering(mounts []proc.Mount, path string) (found proc.Mount) {
+func coveringMount(mounts []proc.Mount, path string) (found proc.Mount) {
 	for _, m := range mounts {
 		below := m.Point == path || strings.HasPrefix(path, strings.TrimSuffix(m.Point, "/")+"/")
 		if below && len(m.Point) >= len(found.Point) {

@@ -11,9 +11,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-// rooted starts a shell with a root of its own, in which script has run, and
+// shellInRoot starts a shell with a root of its own, in which script has run, and
 // returns its number. Its root is a tmpfs with the directory of data, $data.
-func rooted(t *testing.T, script string, args ...string) int {
+func shellInRoot(t *testing.T, script string, args ...string) int {
 	t.Helper()
 	const enter = `
 		PATH=$PATH:/usr/sbin:/sbin root=$1; data=$root` + bench.DataDir + `
@@ -23,7 +23,7 @@ func rooted(t *testing.T, script string, args ...string) int {
 	`
 	const pivot = `
 		cd "$root"; pivot_root . old; cd /`
-	return isolated(t, enter+script+pivot, append([]string{t.TempDir()}, args...)...)
+	return shellInNamespaces(t, enter+script+pivot, append([]string{t.TempDir()}, args...)...)
 }
 
 func TestData(t *testing.T) {
@@ -41,11 +41,11 @@ func TestData(t *testing.T) {
 		"hidden by another":          {`mount --bind "$1" "$data"; mount --bind "$2" "$data"`, "bind", ours, "other " + readback.FileSystem(other)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pid := rooted(t, test.script, ours, other)
+			pid := shellInRoot(t, test.script, ours, other)
 			if got, err := readback.Data(pid, test.kind, test.source); err != nil || got != test.want {
 				t.Errorf("Data = %q, %v; want %q", got, err, test.want)
 			}
-			if got, err := readback.DataSeen(pid, test.kind, test.source); err != nil || got != test.want {
+			if got, err := readback.DataOr(pid, test.kind, test.source); err != nil || got != test.want {
 				t.Errorf("DataSeen = %q, %v; want %q", got, err, test.want)
 			}
 		})
@@ -54,7 +54,7 @@ func TestData(t *testing.T) {
 
 func TestNoData(t *testing.T) {
 	for name, script := range map[string]string{"nothing": `rmdir "$data"`, "a link": `rmdir "$data"; ln -s /old "$data"`} {
-		pid := rooted(t, script)
+		pid := shellInRoot(t, script)
 		if got, err := readback.Data(pid, "bind", ""); err == nil || name == "nothing" && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Data where there is %s = %q, %v", name, got, err)
 		}
@@ -89,10 +89,10 @@ func TestDataSaid(t *testing.T) {
 		{"volume", "/no/such/directory", "volume"},
 		{"bind", "/proc", "bind proc"},
 	} {
-		if got := readback.DataSaid(test.kind, test.source); got != test.want {
+		if got := readback.DataByEngine(test.kind, test.source); got != test.want {
 			t.Errorf("DataSaid(%q, %q) = %q, want %q", test.kind, test.source, got, test.want)
 		}
-		if got, err := readback.DataSeen(0, test.kind, test.source); err != nil || got != test.want {
+		if got, err := readback.DataOr(0, test.kind, test.source); err != nil || got != test.want {
 			t.Errorf("DataSeen(0, %q, %q) = %q, %v; want %q", test.kind, test.source, got, err, test.want)
 		}
 	}

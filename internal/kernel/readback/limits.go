@@ -17,7 +17,7 @@ import (
 // that group, the error wraps bench.ErrMismatch. The kernel rounds memory down to whole pages;
 // Memory is want.Memory if it rounds to the same value.
 func Limits(h *cgroup.Hierarchy, pid int, group string, want bench.Limits) (bench.Limits, error) {
-	got, err := Group(h, pid)
+	got, err := CgroupPath(h, pid)
 	if err != nil {
 		return bench.Limits{}, err
 	}
@@ -25,7 +25,7 @@ func Limits(h *cgroup.Hierarchy, pid int, group string, want bench.Limits) (benc
 		return bench.Limits{}, fmt.Errorf("%w: process %d is in cgroup %q, not in %s", bench.ErrMismatch, pid, got,
 			group)
 	}
-	return held(h, group, want)
+	return readLimits(h, group, want)
 }
 
 // LimitsSeen is Limits for drivers whose engine chooses the group; the group's path must contain
@@ -40,26 +40,26 @@ func LimitsSeen(pid int, id string, want, word bench.Limits) (bench.Limits, erro
 		return bench.Limits{}, err
 	}
 	l := word
-	group, err := Group(h, pid)
+	group, err := CgroupPath(h, pid)
 	if err == nil && strings.Contains(group, id) {
-		l, err = held(h, group, want)
+		l, err = readLimits(h, group, want)
 	}
-	if unseen(err) {
+	if isHidden(err) {
 		return word, nil
 	}
 	return l, err
 }
 
-// unseen reports whether an error means that a process or its group does not exist, or is outside
+// isHidden reports whether an error means that a process or its group does not exist, or is outside
 // what is mounted here. Reading an open file in /proc gives ESRCH after its process has ended.
-func unseen(err error) bool {
+func isHidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, cgroup.ErrPath) || errors.Is(err, unix.ESRCH)
 }
 
-// Group returns the path of the control group that limits a process, for the methods of h. On
+// CgroupPath returns the path of the control group that limits a process, for the methods of h. On
 // version 1 it is the memory controller's group, or that of another limiting controller if the
 // kernel has no memory controller.
-func Group(h *cgroup.Hierarchy, pid int) (string, error) {
+func CgroupPath(h *cgroup.Hierarchy, pid int) (string, error) {
 	if pid <= 0 { // for PathOf it would be this process
 		return "", &fs.PathError{Op: "open", Path: file(pid, "cgroup"), Err: fs.ErrNotExist}
 	}
@@ -97,8 +97,8 @@ func InGroupOf(h *cgroup.Hierarchy, pid int, id string) bool {
 	return false
 }
 
-// held returns the limits of a group, see Limits for want.
-func held(h *cgroup.Hierarchy, group string, want bench.Limits) (bench.Limits, error) {
+// readLimits returns the limits of a group, see Limits for want.
+func readLimits(h *cgroup.Hierarchy, group string, want bench.Limits) (bench.Limits, error) {
 	l, err := h.Limits(group)
 	if err != nil {
 		return bench.Limits{}, err

@@ -18,8 +18,8 @@ import (
 // asked is not a whole number of pages of any size, as people's megabytes are not.
 var asked = bench.Limits{CPUs: 0.5, CPUSet: "0", Memory: 50_000_001, Pids: 20}
 
-// member starts a process in a group of its own, with the limits asked for.
-func member(t *testing.T) (h *cgroup.Hierarchy, cmd *exec.Cmd, group string) {
+// processInGroup starts a process in a group of its own, with the limits asked for.
+func processInGroup(t *testing.T) (h *cgroup.Hierarchy, cmd *exec.Cmd, group string) {
 	t.Helper()
 	h, group = cgrouptest.Live(t)
 	l := cgroup.Limits{CPUs: asked.CPUs, CPUSet: asked.CPUSet, Memory: asked.Memory, Pids: asked.Pids}
@@ -44,7 +44,7 @@ func end(cmd *exec.Cmd) {
 }
 
 func TestLimits(t *testing.T) {
-	h, cmd, group := member(t)
+	h, cmd, group := processInGroup(t)
 	pid := cmd.Process.Pid
 	got, err := readback.Limits(h, pid, group, asked)
 	if diff := cmp.Diff(asked, got); err != nil || diff != "" {
@@ -69,7 +69,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestLimitsSeen(t *testing.T) {
-	_, cmd, group := member(t)
+	_, cmd, group := processInGroup(t)
 	pid, word := cmd.Process.Pid, bench.Limits{Memory: 1, Pids: 2}
 	check := func(name string, pid int, id string, want bench.Limits) {
 		t.Helper()
@@ -88,9 +88,9 @@ func TestLimitsSeen(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	h, cmd, group := member(t)
+	h, cmd, group := processInGroup(t)
 	pid := cmd.Process.Pid
-	if got, err := readback.Group(h, pid); err != nil || got != group {
+	if got, err := readback.CgroupPath(h, pid); err != nil || got != group {
 		t.Errorf("Group = %q, %v; want %q", got, err, group)
 	}
 	if !readback.InGroupOf(h, pid, group[1:]) || readback.InGroupOf(h, pid, group+"-of-another") || readback.InGroupOf(h, os.Getpid(), group) {
@@ -98,7 +98,7 @@ func TestGroup(t *testing.T) {
 	}
 	end(cmd)
 	for _, pid := range []int{0, pid} {
-		if got, err := readback.Group(h, pid); !errors.Is(err, fs.ErrNotExist) || readback.InGroupOf(h, pid, "") {
+		if got, err := readback.CgroupPath(h, pid); !errors.Is(err, fs.ErrNotExist) || readback.InGroupOf(h, pid, "") {
 			t.Errorf("Group of process %d, which is not there, = %q, %v", pid, got, err)
 		}
 	}

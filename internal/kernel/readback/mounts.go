@@ -30,15 +30,15 @@ func FileSystems(pid int, asked []bench.Mount) (root proc.Mount, found []bench.M
 	}
 	for _, want := range asked {
 		if got, ok := visible[filepath.Clean(want.Target)]; ok {
-			found = append(found, asApplied(want, got, filepath.Join(file(pid, "root"), want.Target)))
+			found = append(found, describeMount(want, got, filepath.Join(file(pid, "root"), want.Target)))
 		}
 	}
 	return visible["/"], found, nil
 }
 
-// asApplied returns want if the kernel says that the mount is the same, and otherwise describes the
+// describeMount returns want if the kernel says that the mount is the same, and otherwise describes the
 // mount as it is. inside is its path from here.
-func asApplied(want bench.Mount, got proc.Mount, inside string) bench.Mount {
+func describeMount(want bench.Mount, got proc.Mount, inside string) bench.Mount {
 	m := bench.Mount{Type: got.Type, Target: want.Target, ReadOnly: got.ReadOnly()}
 	if want.Type == "bind" {
 		if SameFile(inside, want.Source) {

@@ -126,7 +126,7 @@ func TestAsAppliedTmpfs(t *testing.T) {
 	} {
 		asked := bench.Mount{Type: "tmpfs", Target: "/t", Size: test.asked}
 		want := bench.Mount{Type: "tmpfs", Target: "/t", Size: test.size, ReadOnly: test.readOnly}
-		got := asApplied(asked, proc.Mount{Point: "/t", Options: test.options, Type: "tmpfs", Super: test.super}, "/nowhere")
+		got := describeMount(asked, proc.Mount{Point: "/t", Options: test.options, Type: "tmpfs", Super: test.super}, "/nowhere")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -158,7 +158,7 @@ func TestAsAppliedBind(t *testing.T) {
 		if test.same {
 			want = asked
 		}
-		if diff := cmp.Diff(want, asApplied(asked, ext4, test.inside)); diff != "" {
+		if diff := cmp.Diff(want, describeMount(asked, ext4, test.inside)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -50,9 +50,9 @@ func TestProcessOfThisOne(t *testing.T) {
 	}
 }
 
-// isolated starts a shell in namespaces of its own, where it runs script, and
+// shellInNamespaces starts a shell in namespaces of its own, where it runs script, and
 // returns its number when that is done. The shell then waits for the test's end.
-func isolated(t *testing.T, script string, args ...string) int {
+func shellInNamespaces(t *testing.T, script string, args ...string) int {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-ec", script + "\necho ready; read -r line", "sh"}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -99,7 +99,7 @@ func TestProcess(t *testing.T) {
 		asked("bind", "other", bench.Mount{Source: source}),
 		asked("bind", "nothing", bench.Mount{Source: source}),
 	}
-	pid := isolated(t, `
+	pid := shellInNamespaces(t, `
 		mount -t tmpfs -o size=1000k,ro none "$3/tmpfs"
 		mount --bind "$1" "$3/bind"
 		mount --bind "$2" "$3/shown"
@@ -131,7 +131,7 @@ func TestSecuritySeen(t *testing.T) {
 	if ours.Seccomp != 0 {
 		filter = bench.SeccompDocker // as it was said: there is one
 	}
-	for pid, apart := range map[int]bool{os.Getpid(): false, isolated(t, ""): true} {
+	for pid, apart := range map[int]bool{os.Getpid(): false, shellInNamespaces(t, ""): true} {
 		word := bench.Security{Seccomp: bench.SeccompDocker, UserNS: !apart, Privileged: true, ReadOnly: true, NoNewPrivileges: true}
 		want := word
 		want.Seccomp, want.UserNS = filter, apart
@@ -158,13 +158,13 @@ func TestInterfaces(t *testing.T) {
 	if got, err := readback.Interfaces(readback.Self); err != nil || got != want {
 		t.Errorf("Interfaces = %d, %v; want %d, as in /sys/class/net", got, err, want)
 	}
-	if got, err := readback.Interfaces(isolated(t, "")); err != nil || got != 0 {
+	if got, err := readback.Interfaces(shellInNamespaces(t, "")); err != nil || got != 0 {
 		t.Errorf("Interfaces of a new namespace = %d, %v", got, err)
 	}
 }
 
 func TestSameNamespace(t *testing.T) {
-	pid := isolated(t, "")
+	pid := shellInNamespaces(t, "")
 	for kind, want := range map[string]bool{"net": false, "user": false, "mnt": false, "ipc": true} {
 		got, err := readback.SameNamespace(kind, pid, readback.Self)
 		if err != nil || got != want {
@@ -180,7 +180,7 @@ func TestNumbers(t *testing.T) {
 	if !readback.SameNumbers(readback.Self) || !readback.SameNumbers(os.Getpid()) {
 		t.Error("this process is numbered otherwise than by itself")
 	}
-	pid := isolated(t, "")
+	pid := shellInNamespaces(t, "")
 	if readback.SameNumbers(pid) {
 		t.Error("a process in a PID namespace below has the numbers of this one")
 	}
@@ -206,7 +206,7 @@ func TestWithheld(t *testing.T) {
 			want |= 1 << c
 		}
 	}
-	if got, err := readback.Withheld(readback.Self); err != nil || got != want {
+	if got, err := readback.Unavailable(readback.Self); err != nil || got != want {
 		t.Errorf("Withheld = %#x, %v; want %#x", uint64(got), err, uint64(want))
 	}
 }
@@ -219,7 +219,7 @@ func TestNoProcess(t *testing.T) {
 		_, _, mounts := readback.FileSystems(pid, nil)
 		_, interfaces := readback.Interfaces(pid)
 		_, same := readback.SameNamespace("net", readback.Self, pid)
-		_, withheld := readback.Withheld(pid)
+		_, withheld := readback.Unavailable(pid)
 		for name, err := range map[string]error{
 			"StatusOf": status, "Process": process, "FileSystems": mounts,
 			"Interfaces": interfaces, "SameNamespace": same, "Withheld": withheld,

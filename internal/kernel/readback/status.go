@@ -132,9 +132,9 @@ func filter(pid int, word string) string {
 	return word
 }
 
-// Withheld returns the kernel's capabilities that a process can never get. For root it is 0 on most
+// Unavailable returns the kernel's capabilities that a process can never get. For root it is 0 on most
 // machines, but not in a container. An engine that lacks some cannot start a privileged container.
-func Withheld(pid int) (Capabilities, error) {
+func Unavailable(pid int) (Capabilities, error) {
 	s, err := StatusOf(pid)
 	if err != nil {
 		return 0, err

@@ -24,21 +24,21 @@ func newCounts() (*ebpf.Map, error) {
 	})
 }
 
-// A hook is a program and the tracepoint at which the kernel runs it. Raw
+// A program is a program and the tracepoint at which the kernel runs it. Raw
 // tracepoints need no tracefs.
-type hook struct {
+type program struct {
 	name, tracepoint string
 	code             asm.Instructions
 }
 
-// hooks count each system call. They forget a process when it ends, so that the next process with
+// programs count each system call. They forget a process when it ends, so that the next process with
 // its number starts at none. They also forget it when it executes a program, because the calls that
 // an engine's own program made before, in the same process, are not the new program's.
-func hooks(counts *ebpf.Map) []hook {
-	return []hook{
+func programs(counts *ebpf.Map) []program {
+	return []program{
 		{"count", "sys_enter", count(counts.FD())},
-		{"exec", "sched_process_exec", forget(counts.FD())},
-		{"exit", "sched_process_exit", forget(counts.FD())},
+		{"exec", "sched_process_exec", deleteProcess(counts.FD())},
+		{"exit", "sched_process_exit", deleteProcess(counts.FD())},
 	}
 }
 
@@ -53,7 +53,7 @@ const (
 // program on this CPU can be about to add too.
 func count(counts int) asm.Instructions {
 	return join(
-		current(),
+		loadProcess(),
 		lookup(counts), asm.Instructions{asm.JNE.Imm(asm.R0, 0, "add")},
 		insert(counts), lookup(counts),
 		asm.Instructions{
@@ -65,19 +65,19 @@ func count(counts int) asm.Instructions {
 	)
 }
 
-// forget drops the current process, unless only one of several threads ends.
-func forget(counts int) asm.Instructions {
+// deleteProcess drops the current process, unless only one of several threads ends.
+func deleteProcess(counts int) asm.Instructions {
 	return join(
-		current(),
+		loadProcess(),
 		asm.Instructions{asm.JNE.Reg(asm.R6, asm.R7, "end")},
 		onMap(counts), asm.Instructions{asm.FnMapDeleteElem.Call()},
 		end(),
 	)
 }
 
-// current puts the numbers of thread and process into R6 and R7, and the process's number also into
+// loadProcess puts the numbers of thread and process into R6 and R7, and the process's number also into
 // the key.
-func current() asm.Instructions {
+func loadProcess() asm.Instructions {
 	return asm.Instructions{
 		asm.FnGetCurrentPidTgid.Call(),
 		asm.Mov.Reg32(asm.R6, asm.R0),

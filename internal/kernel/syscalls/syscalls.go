@@ -41,7 +41,7 @@ func Open() (*Counter, error) {
 	c := &Counter{}
 	before := callTime()
 	if err := c.attach(); err != nil {
-		return nil, errors.Join(refusal(err), c.Close())
+		return nil, errors.Join(kernelError(err), c.Close())
 	}
 	c.cost = max(0, callTime()-before)
 	return c, nil
@@ -88,20 +88,20 @@ func (c *Counter) Close() error {
 
 // attach loads the programs and attaches them to their tracepoints.
 func (c *Counter) attach() (err error) {
-	defer lockFreely()()
+	defer unlimitMemlock()()
 	if c.counts, err = newCounts(); err != nil {
 		return err
 	}
 	c.close = append(c.close, c.counts.Close)
-	for _, hook := range hooks(c.counts) {
-		if err := c.run(hook); err != nil {
-			return fmt.Errorf("tracepoint %s: %w", hook.tracepoint, err)
+	for _, program := range programs(c.counts) {
+		if err := c.run(program); err != nil {
+			return fmt.Errorf("tracepoint %s: %w", program.tracepoint, err)
 		}
 	}
 	return nil
 }
 
-func (c *Counter) run(h hook) error {
+func (c *Counter) run(h program) error {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_" + h.name, Type: ebpf.RawTracepoint, Instructions: h.code})
 	if err != nil {
 		return err
@@ -115,10 +115,10 @@ func (c *Counter) run(h hook) error {
 	return nil
 }
 
-// lockFreely lifts the limit of locked memory until restore is called, because before Linux 5.11
+// unlimitMemlock lifts the limit of locked memory until restore is called, because before Linux 5.11
 // maps counted as locked memory. The limit must be restored because processes that tare starts
 // inherit it.
-func lockFreely() (restore func()) {
+func unlimitMemlock() (restore func()) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
 		return func() {}
@@ -140,8 +140,8 @@ func inFirstNamespace() error {
 	return nil
 }
 
-// refusal explains an error of the kernel.
-func refusal(err error) error {
+// kernelError explains an error of the kernel.
+func kernelError(err error) error {
 	switch lock, _ := os.ReadFile("/sys/kernel/security/lockdown"); {
 	case strings.Contains(string(lock), "[confidentiality]"):
 		return fmt.Errorf("%w: this kernel is locked down (confidentiality) and refuses programs that observe "+

@@ -69,16 +69,16 @@ func failed(op, path string, err error) error {
 	return err
 }
 
-// Admit lets only the root of the namespace, besides the owner, pass through a directory: it gives
+// AllowTraverse lets only the root of the namespace, besides the owner, pass through a directory: it gives
 // the directory a group that no user of the host has.
-func Admit(dir string) error {
+func AllowTraverse(dir string) error {
 	return errors.Join(os.Chown(dir, -1, First), os.Chmod(dir, 0o710))
 }
 
-// Passable checks that everybody may pass through a directory and those above it, because a process
+// Traversable checks that everybody may pass through a directory and those above it, because a process
 // that sets up a container in a user namespace has no rights of its own there. The error wraps
 // bench.ErrUnsupported.
-func Passable(dir string) error {
+func Traversable(dir string) error {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if err != nil {

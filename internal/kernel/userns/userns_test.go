@@ -100,16 +100,16 @@ func TestPassable(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := userns.Passable("/usr"); err != nil {
+	if err := userns.Traversable("/usr"); err != nil {
 		t.Errorf("/usr: %v", err)
 	}
 	if err := os.Chmod(filepath.Dir(dir), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := userns.Passable(dir); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Dir(dir)+":") {
+	if err := userns.Traversable(dir); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Dir(dir)+":") {
 		t.Errorf("below a directory of root's: %v, want bench.ErrUnsupported, and which it is", err)
 	}
-	if err := userns.Passable(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+	if err := userns.Traversable(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a directory that is missing: %v", err)
 	}
 }

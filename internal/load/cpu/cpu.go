@@ -58,33 +58,33 @@ func Check(args *load.Args) error {
 }
 
 // Run measures the kernels in turns, first on one thread and then on several. With
-// threads=1 one spell, which has all of the time, gives both scores. The first tenth of
+// threads=1 one segment, which has all of the time, gives both scores. The first tenth of
 // the time is warm-up.
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err != nil {
 		return nil, err
 	}
-	defer load.Quiet(o.threads)()
-	c, warmUp := newCrew(o.kernels, o.threads), o.time/10
+	defer load.SetThreads(o.threads)()
+	c, warmUp := newPool(o.kernels, o.threads), o.time/10
 	if err := c.warm(warmUp); err != nil {
 		return nil, err
 	}
-	one, all, err := c.spells(o.threads, o.time-warmUp)
+	one, all, err := c.segments(o.threads, o.time-warmUp)
 	if err != nil {
 		return nil, err
 	}
 	r := load.NewReport(Name)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
-	score(r.Values, Single, o.kernels, rates(one, spell.had))
-	score(r.Values, All, o.kernels, rates(all, spell.done))
-	r.Values[SingleDone] = mean(rates(one, spell.done))
+	addScores(r.Values, Single, o.kernels, rates(one, segment.cpuShare))
+	addScores(r.Values, All, o.kernels, rates(all, segment.computeShare))
+	r.Values[SingleDone] = mean(rates(one, segment.computeShare))
 	return r, nil
 }
 
-// spells returns the spells of one thread by itself, and those of all threads at once.
-func (c *crew) spells(threads int, share time.Duration) (one, all []spell, err error) {
+// segments returns the segments of one thread by itself, and those of all threads at once.
+func (c *pool) segments(threads int, share time.Duration) (one, all []segment, err error) {
 	if threads == 1 {
 		one, err = c.work(1, share)
 		return one, one, err
@@ -96,8 +96,8 @@ func (c *crew) spells(threads int, share time.Duration) (one, all []spell, err e
 	return one, all, err
 }
 
-// score stores the rates of the kernels and their geometric mean.
-func score(values map[string]float64, name string, kernels []kernel, rates []float64) {
+// addScores stores the rates of the kernels and their geometric mean.
+func addScores(values map[string]float64, name string, kernels []kernel, rates []float64) {
 	for i, rate := range rates {
 		values[name+"."+kernels[i].name] = rate
 	}

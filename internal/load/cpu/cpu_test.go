@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Where there is one thread, both scores are of its one spell: they differ only in
+// Where there is one thread, both scores are of its one segment: they differ only in
 // what delayed it while it had its CPU.
 func TestOneThread(t *testing.T) {
 	r, err := Run(loadtest.Args("time=20ms", "threads=1", "kernels=sort prime"))
@@ -52,7 +52,7 @@ func TestBursts(t *testing.T) {
 	chunks := 0
 	disturbed := kernel{"disturbed", func() func() uint64 {
 		return func() uint64 {
-			spin := turn / 10
+			spin := sliceTime / 10
 			if chunks++; chunks%30 == 0 {
 				spin = 10 * spin
 			}
@@ -61,14 +61,14 @@ func TestBursts(t *testing.T) {
 			return 1
 		}
 	}, 1}
-	c := newCrew([]kernel{disturbed}, 1)
-	c.quick[0] = turn
-	spells, err := c.work(1, 100*turn)
+	c := newPool([]kernel{disturbed}, 1)
+	c.shortest[0] = sliceTime
+	segments, err := c.work(1, 100*sliceTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	undisturbed, done := mean(rates(spells, spell.had)), mean(rates(spells, spell.done))
-	had := spells[0].had()
+	undisturbed, done := mean(rates(segments, segment.cpuShare)), mean(rates(segments, segment.computeShare))
+	had := segments[0].cpuShare()
 	if speed := undisturbed / had; speed < 8e3 || speed > 10.1e3 {
 		t.Errorf("the speed is %v operations per second, want some 10,000", speed)
 	}
@@ -99,38 +99,38 @@ func TestOptions(t *testing.T) {
 // A wrong answer is told, with what and how.
 func TestWrongAnswer(t *testing.T) {
 	k := kernel{"adding", func() func() uint64 { return func() uint64 { return 3 } }, 4}
-	c := newCrew([]kernel{k}, 1)
+	c := newPool([]kernel{k}, 1)
 	if err := c.warm(time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding: the answer is 3 but should be 4") {
 		t.Errorf("warm-up: %v", err)
 	}
-	c.quick[0] = time.Millisecond
+	c.shortest[0] = time.Millisecond
 	if _, err := c.work(1, time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding") {
 		t.Errorf("work: %v", err)
 	}
 }
 
 // A thread that waits loses the time by both accounts, and the work of each kernel
-// is spread over the whole spell.
+// is spread over the whole segment.
 func TestSpell(t *testing.T) {
 	naps := 0
 	nap := kernel{"nap", func() func() uint64 {
 		return func() uint64 { naps++; time.Sleep(2 * time.Millisecond); return 1 }
 	}, 1}
-	c := newCrew(append(kernels()[:2:2], nap), 1)
-	for i := range c.quick {
-		c.quick[i] = time.Millisecond
+	c := newPool(append(kernels()[:2:2], nap), 1)
+	for i := range c.shortest {
+		c.shortest[i] = time.Millisecond
 	}
-	spells, err := c.work(1, 40*time.Millisecond)
+	segments, err := c.work(1, 40*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := spells[0]
-	for i, p := range s.paces {
-		if p.chunks < 2 || p.operations != 1 || p.smooth <= 0 {
+	s := segments[0]
+	for i, p := range s.rates {
+		if p.chunks < 2 || p.operations != 1 || p.undisturbed <= 0 {
 			t.Errorf("kernel %d: %+v", i, p)
 		}
 	}
-	if s.wall < 40*time.Millisecond || s.paces[2].chunks != naps || s.paces[2].smooth < 2*time.Millisecond {
+	if s.wall < 40*time.Millisecond || s.rates[2].chunks != naps || s.rates[2].undisturbed < 2*time.Millisecond {
 		t.Errorf("%+v after %d naps", s, naps)
 	}
 	if slept := time.Duration(naps) * 2 * time.Millisecond; s.cpu <= 0 || s.cpu > s.wall-slept {
@@ -140,7 +140,7 @@ func TestSpell(t *testing.T) {
 
 // A thread that stood still does not make up for it by turns of one chunk.
 func TestStoodStill(t *testing.T) {
-	const still = 20 * turn
+	const still = 20 * sliceTime
 	turns, last := 0, -1
 	var all []kernel
 	for i := range 2 {
@@ -152,20 +152,20 @@ func TestStoodStill(t *testing.T) {
 				if turns == 1 {
 					time.Sleep(still)
 				}
-				for began := time.Now(); time.Since(began) < turn/50; {
+				for began := time.Now(); time.Since(began) < sliceTime/50; {
 				}
 				return 1
 			}
 		}, 1})
 	}
-	c := newCrew(all, 1)
-	c.quick[0], c.quick[1] = turn, turn
-	spells, err := c.work(1, 2*still)
+	c := newPool(all, 1)
+	c.shortest[0], c.shortest[1] = sliceTime, sliceTime
+	segments, err := c.work(1, 2*still)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most := int((spells[0].wall-still)/turn) + 1 + len(all); turns > most {
-		t.Errorf("%d turns in %v, of which it stood still for %v: want at most %d", turns, spells[0].wall, still, most)
+	if most := int((segments[0].wall-still)/sliceTime) + 1 + len(all); turns > most {
+		t.Errorf("%d turns in %v, of which it stood still for %v: want at most %d", turns, segments[0].wall, still, most)
 	}
 }
 
@@ -173,22 +173,22 @@ func TestStoodStill(t *testing.T) {
 // the CPU was slow counts only for what got done.
 func TestRates(t *testing.T) {
 	const ms = time.Millisecond
-	paces := []pace{{2, 10, ms}, {1, 10, ms}}
+	kernelRates := []kernelRate{{2, 10, ms}, {1, 10, ms}}
 	for _, test := range []struct {
 		name      string
-		spells    []spell
+		segments  []segment
 		had, done []float64
 	}{
-		{"nothing lost", []spell{{paces, 20 * ms, 20 * ms}}, []float64{2000, 1000}, []float64{2000, 1000}},
-		{"stopped for half of the time", []spell{{paces, 40 * ms, 20 * ms}}, []float64{1000, 500}, []float64{1000, 500}},
-		{"a slow CPU", []spell{{paces, 40 * ms, 40 * ms}}, []float64{2000, 1000}, []float64{1000, 500}},
-		{"two threads, one stopped", []spell{{paces, 20 * ms, 20 * ms}, {paces, 40 * ms, 20 * ms}}, []float64{3000, 1500}, []float64{3000, 1500}},
-		{"clocks that differ a little", []spell{{paces, 20 * ms, 21 * ms}}, []float64{2000, 1000}, []float64{2000, 1000}},
+		{"nothing lost", []segment{{kernelRates, 20 * ms, 20 * ms}}, []float64{2000, 1000}, []float64{2000, 1000}},
+		{"stopped for half of the time", []segment{{kernelRates, 40 * ms, 20 * ms}}, []float64{1000, 500}, []float64{1000, 500}},
+		{"a slow CPU", []segment{{kernelRates, 40 * ms, 40 * ms}}, []float64{2000, 1000}, []float64{1000, 500}},
+		{"two threads, one stopped", []segment{{kernelRates, 20 * ms, 20 * ms}, {kernelRates, 40 * ms, 20 * ms}}, []float64{3000, 1500}, []float64{3000, 1500}},
+		{"clocks that differ a little", []segment{{kernelRates, 20 * ms, 21 * ms}}, []float64{2000, 1000}, []float64{2000, 1000}},
 	} {
-		if diff := cmp.Diff(test.had, rates(test.spells, spell.had), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		if diff := cmp.Diff(test.had, rates(test.segments, segment.cpuShare), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("%s: with a CPU (-want +got):\n%s", test.name, diff)
 		}
-		if diff := cmp.Diff(test.done, rates(test.spells, spell.done), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		if diff := cmp.Diff(test.done, rates(test.segments, segment.computeShare), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("%s: done (-want +got):\n%s", test.name, diff)
 		}
 	}

@@ -12,34 +12,34 @@ import (
 )
 
 const (
-	// turn is how long a kernel runs, at least for one chunk, before the next one has its
+	// sliceTime is how long a kernel runs, at least for one chunk, before the next one has its
 	// turn. Short turns spread what happens to the CPU over all kernels.
-	turn = time.Millisecond
-	// chunks is the number of parts of a kernel's time. The clock is read once for each.
-	chunks = 512
+	sliceTime = time.Millisecond
+	// chunkCount is the number of parts of a kernel's time. The clock is read once for each.
+	chunkCount = 512
 	// maxChunks is the room for chunks: they may be shorter than planned.
-	maxChunks = 4 * chunks
+	maxChunks = 4 * chunkCount
 )
 
-// A crew is a set of kernels with the data of the threads that run them.
-type crew struct {
-	kernels []kernel
-	quick   []time.Duration // by kernel: the shortest operation seen
-	hands   []hand
+// A pool is a set of kernels with the data of the threads that run them.
+type pool struct {
+	kernels  []kernel
+	shortest []time.Duration // by kernel: the shortest operation seen
+	workers  []worker
 }
 
-// A hand is the data of one thread, made before anything is timed.
-type hand struct {
+// A worker is the data of one thread, made before anything is timed.
+type worker struct {
 	operations []func() uint64   // by kernel
-	took       [][]time.Duration // by kernel: the time of each chunk; empty, with room for maxChunks
+	chunkTimes [][]time.Duration // by kernel: the time of each chunk; empty, with room for maxChunks
 }
 
-func newCrew(kernels []kernel, threads int) *crew {
-	c := &crew{kernels: kernels, quick: make([]time.Duration, len(kernels)), hands: make([]hand, threads)}
-	for i := range c.hands {
+func newPool(kernels []kernel, threads int) *pool {
+	c := &pool{kernels: kernels, shortest: make([]time.Duration, len(kernels)), workers: make([]worker, threads)}
+	for i := range c.workers {
 		for _, k := range kernels {
-			c.hands[i].operations = append(c.hands[i].operations, k.prepare())
-			c.hands[i].took = append(c.hands[i].took, make([]time.Duration, 0, maxChunks))
+			c.workers[i].operations = append(c.workers[i].operations, k.prepare())
+			c.workers[i].chunkTimes = append(c.workers[i].chunkTimes, make([]time.Duration, 0, maxChunks))
 		}
 	}
 	return c
@@ -47,18 +47,18 @@ func newCrew(kernels []kernel, threads int) *crew {
 
 // warm runs each kernel on one thread, and measures how long its operation takes
 // undisturbed.
-func (c *crew) warm(share time.Duration) error {
+func (c *pool) warm(share time.Duration) error {
 	for i, k := range c.kernels {
-		quick, err := k.warm(c.hands[0].operations[i], share/time.Duration(len(c.kernels)))
+		quick, err := k.measureShortest(c.workers[0].operations[i], share/time.Duration(len(c.kernels)))
 		if err != nil {
 			return err
 		}
-		c.quick[i] = quick
+		c.shortest[i] = quick
 	}
 	return nil
 }
 
-func (k kernel) warm(operation func() uint64, share time.Duration) (quick time.Duration, err error) {
+func (k kernel) measureShortest(operation func() uint64, share time.Duration) (quick time.Duration, err error) {
 	began := time.Now()
 	for elapsed := time.Duration(0); quick == 0 || elapsed < share; {
 		if err := k.check(operation()); err != nil {
@@ -83,18 +83,18 @@ func (k kernel) check(answer uint64) error {
 }
 
 // work runs the kernels in turns for a share of the time, on that many threads at once.
-func (c *crew) work(threads int, share time.Duration) ([]spell, error) {
-	spells, errs := make([]spell, threads), make([]error, threads)
+func (c *pool) work(threads int, share time.Duration) ([]segment, error) {
+	segments, errs := make([]segment, threads), make([]error, threads)
 	operations := make([]int, len(c.kernels))
-	for i, quick := range c.quick {
-		operations[i] = max(int(share/time.Duration(len(c.kernels))/chunks/quick), 1)
+	for i, quick := range c.shortest {
+		operations[i] = max(int(share/time.Duration(len(c.kernels))/chunkCount/quick), 1)
 	}
-	load.Together(threads, func(i int, began time.Time) {
+	load.RunThreads(threads, func(i int, began time.Time) {
 		runtime.LockOSThread() // its CPU time is read
 		defer runtime.UnlockOSThread()
-		spells[i], errs[i] = c.hands[i].spell(c.kernels, operations, began, share)
+		segments[i], errs[i] = c.workers[i].run(c.kernels, operations, began, share)
 	})
-	return spells, firstOf(errs)
+	return segments, firstOf(errs)
 }
 
 func firstOf(errs []error) error {
@@ -106,43 +106,43 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// A spell is one thread's work.
-type spell struct {
-	paces []pace        // by kernel
+// A segment is one thread's work.
+type segment struct {
+	rates []kernelRate  // by kernel
 	wall  time.Duration // from the beginning to the end of the last chunk
 	cpu   time.Duration // the part of it during which the thread had a CPU
 }
 
-// A pace is the speed of one kernel.
-type pace struct {
+// A kernelRate is the speed of one kernel.
+type kernelRate struct {
 	operations int // per chunk
 	chunks     int // number of chunks
-	// smooth is the time of an undisturbed chunk: only one in a hundred is faster.
+	// undisturbed is the time of an undisturbed chunk: only one in a hundred is faster.
 	// Disturbances can only delay fixed work, so its shortest times show its real cost
 	// (Chen & Revels, Robust benchmarking in noisy environments, 2016).
-	smooth time.Duration
+	undisturbed time.Duration
 }
 
-// spell lets the kernels take turns until the share of time is over, each at least once.
+// run lets the kernels take turns until the share of time is over, each at least once.
 // Turns begin at fixed times, so that threads stay together as long as a chunk is shorter
 // than a turn. A thread that stood still would make up missed turns with one chunk each,
 // with caches and branch predictors full of another kernel. So it skips whole rounds.
-func (h hand) spell(kernels []kernel, operations []int, began time.Time, share time.Duration) (spell, error) {
+func (h worker) run(kernels []kernel, operations []int, began time.Time, share time.Duration) (segment, error) {
 	cpu, now, missed := threadTime(), time.Duration(0), time.Duration(0)
 	for turns := 0; turns < len(kernels) || now < share; turns++ {
-		late := max(now-missed-time.Duration(turns)*turn, 0)
-		missed += late.Truncate(time.Duration(len(kernels)) * turn)
-		i, until := turns%len(kernels), missed+time.Duration(turns+1)*turn
-		for more := true; more; more = now < until && len(h.took[i]) < maxChunks {
+		late := max(now-missed-time.Duration(turns)*sliceTime, 0)
+		missed += late.Truncate(time.Duration(len(kernels)) * sliceTime)
+		i, until := turns%len(kernels), missed+time.Duration(turns+1)*sliceTime
+		for more := true; more; more = now < until && len(h.chunkTimes[i]) < maxChunks {
 			if err := kernels[i].repeat(h.operations[i], operations[i]); err != nil {
-				return spell{}, err
+				return segment{}, err
 			}
 			last := now
 			now = time.Since(began)
-			h.took[i] = append(h.took[i], now-last)
+			h.chunkTimes[i] = append(h.chunkTimes[i], now-last)
 		}
 	}
-	return spell{h.paces(operations), now, threadTime() - cpu}, nil
+	return segment{h.kernelRates(operations), now, threadTime() - cpu}, nil
 }
 
 func (k kernel) repeat(operation func() uint64, times int) error {
@@ -154,12 +154,12 @@ func (k kernel) repeat(operation func() uint64, times int) error {
 	return nil
 }
 
-// paces computes the paces from the times of the chunks, and resets those.
-func (h hand) paces(operations []int) (all []pace) {
-	for i, took := range h.took {
+// kernelRates computes the paces from the times of the chunks, and resets those.
+func (h worker) kernelRates(operations []int) (all []kernelRate) {
+	for i, took := range h.chunkTimes {
 		slices.Sort(took)
-		all = append(all, pace{operations[i], len(took), max(took[len(took)/100], 1)})
-		h.took[i] = took[:0]
+		all = append(all, kernelRate{operations[i], len(took), max(took[len(took)/100], 1)})
+		h.chunkTimes[i] = took[:0]
 	}
 	return all
 }
@@ -174,27 +174,27 @@ func threadTime() time.Duration {
 // rates returns the operations per second of each kernel, summed over all threads: the
 // rate of its smooth chunks, times share. A CPU quota or another process stops a thread
 // in one kernel or another by chance; this way the loss counts for all kernels alike.
-func rates(spells []spell, share func(spell) float64) []float64 {
-	sums := make([]float64, len(spells[0].paces))
-	for _, s := range spells {
+func rates(segments []segment, share func(segment) float64) []float64 {
+	sums := make([]float64, len(segments[0].rates))
+	for _, s := range segments {
 		spent := share(s)
-		for i, p := range s.paces {
-			sums[i] += float64(p.operations) / p.smooth.Seconds() * spent
+		for i, p := range s.rates {
+			sums[i] += float64(p.operations) / p.undisturbed.Seconds() * spent
 		}
 	}
 	return sums
 }
 
-// had is the share of the time for which the thread had a CPU. It does not count
+// cpuShare is the share of the time for which the thread had a CPU. It does not count
 // temporary slowdowns of that CPU, such as by a neighbour on the same core.
-func (s spell) had() float64 { return min(s.cpu.Seconds()/s.wall.Seconds(), 1) }
+func (s segment) cpuShare() float64 { return min(s.cpu.Seconds()/s.wall.Seconds(), 1) }
 
-// done is the share of the time that the thread's work would take undisturbed: it counts
+// computeShare is the share of the time that the thread's work would take undisturbed: it counts
 // every delay.
-func (s spell) done() float64 {
+func (s segment) computeShare() float64 {
 	smooth := 0.0
-	for _, p := range s.paces {
-		smooth += float64(p.chunks) * p.smooth.Seconds()
+	for _, p := range s.rates {
+		smooth += float64(p.chunks) * p.undisturbed.Seconds()
 	}
 	return smooth / s.wall.Seconds()
 }

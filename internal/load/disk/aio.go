@@ -43,7 +43,7 @@ func openAIO(w work) (*aio, error) {
 	n := len(w.slots)
 	a := &aio{requests: make([]iocb, n), events: make([]ioEvent, n)}
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_SETUP, uintptr(n), uintptr(unsafe.Pointer(&a.context)), 0); errno != 0 {
-		return nil, refused("io_setup", errno)
+		return nil, syscallError("io_setup", errno)
 	}
 	for i := range a.requests {
 		a.requests[i] = iocb{
@@ -71,7 +71,7 @@ func (a *aio) submit(slot int, offset int64) error {
 			return nil
 		case syscall.EINTR, syscall.EAGAIN:
 		default:
-			return refused("io_submit", errno)
+			return syscallError("io_submit", errno)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (a *aio) wait(done []completion) (int, error) {
 			continue
 		}
 		if errno != 0 {
-			return 0, refused("io_getevents", errno)
+			return 0, syscallError("io_getevents", errno)
 		}
 		for i, e := range a.events[:n] {
 			done[i] = completion{int(e.data), int(e.result)}
@@ -95,7 +95,7 @@ func (a *aio) wait(done []completion) (int, error) {
 // close waits for requests in flight.
 func (a *aio) close() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_DESTROY, a.context, 0, 0); errno != 0 {
-		return refused("io_destroy", errno)
+		return syscallError("io_destroy", errno)
 	}
 	return nil
 }

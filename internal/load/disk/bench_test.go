@@ -30,7 +30,7 @@ func BenchmarkBesideFIO(b *testing.B) {
 		b.Skip("install fio to compare with it")
 	}
 	for _, q := range queues() {
-		if q.name == Threads || q.allowed() != nil {
+		if q.name == Threads || q.check() != nil {
 			continue
 		}
 		for _, write := range []bool{true, false} {
@@ -38,12 +38,12 @@ func BenchmarkBesideFIO(b *testing.B) {
 			if write {
 				name = "randwrite"
 			}
-			b.Run(q.name+"/"+name, func(b *testing.B) { besideFIO(b, q, Pattern{Name: name, Random: true, Write: write}) })
+			b.Run(q.name+"/"+name, func(b *testing.B) { compareWithFIO(b, q, Pattern{Name: name, Random: true, Write: write}) })
 		}
 	}
 }
 
-func besideFIO(b *testing.B, q queue, p Pattern) {
+func compareWithFIO(b *testing.B, q queue, p Pattern) {
 	plan := Plan{Dir: b.TempDir(), Size: benchSize, Block: 4096, Depth: 32, Direct: Auto, Time: benchTime}
 	f, err := create(plan)
 	if err != nil {

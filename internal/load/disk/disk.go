@@ -55,7 +55,7 @@ func Run(a *load.Args) (*load.Report, error) {
 	}
 	// Each thread of method Threads needs a processor of Go's scheduler. Otherwise threads
 	// whose requests are done would wait for others.
-	defer load.Quiet(plan.Depth + 1)()
+	defer load.SetThreads(plan.Depth + 1)()
 	f, err := create(plan)
 	if err != nil {
 		return nil, err
@@ -80,15 +80,15 @@ func (f *file) measure(plan Plan) (*load.Report, error) {
 		return nil, err
 	}
 	for _, p := range plan.Patterns {
-		if err := f.one(p, plan, q, report); err != nil {
+		if err := f.measurePattern(p, plan, q, report); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
 	return report, nil
 }
 
-// one measures one pattern.
-func (f *file) one(p Pattern, plan Plan, q queue, r *load.Report) error {
+// measurePattern measures one pattern.
+func (f *file) measurePattern(p Pattern, plan Plan, q queue, r *load.Report) error {
 	if err := f.settle(); err != nil {
 		return err
 	}

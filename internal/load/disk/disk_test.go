@@ -79,7 +79,7 @@ func empty(t *testing.T, dir string) {
 // TestRun runs every pattern in every way, past the page cache and through it.
 func TestRun(t *testing.T) {
 	for _, q := range queues() {
-		if err := q.allowed(); err != nil {
+		if err := q.check(); err != nil {
 			t.Logf("without %s: %v", q.name, err)
 			continue
 		}
@@ -231,7 +231,7 @@ func TestTerminated(t *testing.T) {
 
 // TestChoose takes what is allowed.
 func TestChoose(t *testing.T) {
-	forbidden := func() error { return refused("io_uring_setup", syscall.EPERM) }
+	forbidden := func() error { return syscallError("io_uring_setup", syscall.EPERM) }
 	fine := func() error { return nil }
 	ways := []queue{{Uring, forbidden, nil}, {Libaio, fine, nil}, {Threads, fine, nil}}
 	for ask, want := range map[string]string{Auto: Libaio, Libaio: Libaio, Threads: Threads} {
@@ -247,7 +247,7 @@ func TestChoose(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	offsets := func(w work, i, of, n int) (all []int64) {
-		c := w.part(i, of)
+		c := w.threadCursor(i, of)
 		for range n {
 			all = append(all, c.next())
 		}
@@ -317,7 +317,7 @@ func TestTally(t *testing.T) {
 	if n := tally.latency.Count(); n != 3 || tally.rate() != 3 {
 		t.Errorf("%d requests, %v in a second; want 3 and 3", n, tally.rate())
 	}
-	if tally.over(1099*time.Millisecond) || !tally.over(1100*time.Millisecond) {
+	if tally.isOver(1099*time.Millisecond) || !tally.isOver(1100*time.Millisecond) {
 		t.Error("it does not end after ramp and time")
 	}
 }

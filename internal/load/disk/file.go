@@ -12,17 +12,17 @@ import (
 
 // A file is the test file, opened twice.
 type file struct {
-	path     string
-	system   string // of the file system, such as "ext4"
-	direct   bool   // whether the patterns bypass the page cache
-	buffered *os.File
-	straight *os.File // opened for direct I/O; nil if that is not used
-	release  func()
+	path       string
+	system     string // of the file system, such as "ext4"
+	direct     bool   // whether the patterns bypass the page cache
+	buffered   *os.File
+	unbuffered *os.File // opened for direct I/O; nil if that is not used
+	release    func()
 }
 
 // create checks that there is space for the whole file, and makes an empty one.
 func create(p Plan) (*file, error) {
-	system, err := room(p.Dir, p.Size)
+	system, err := checkSpace(p.Dir, p.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -30,16 +30,16 @@ func create(p Plan) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dir: %w", err)
 	}
-	f := &file{path: made.Name(), system: system, buffered: made, release: guard(made.Name())}
-	if err := f.straighten(p); err != nil {
+	f := &file{path: made.Name(), system: system, buffered: made, release: removeOnSignal(made.Name())}
+	if err := f.openDirect(p); err != nil {
 		f.remove()
 		return nil, err
 	}
 	return f, nil
 }
 
-// guard removes a file on SIGTERM or SIGINT and ends the process, until release is called.
-func guard(path string) (release func()) {
+// removeOnSignal removes a file on SIGTERM or SIGINT and ends the process, until release is called.
+func removeOnSignal(path string) (release func()) {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
@@ -54,8 +54,8 @@ func guard(path string) (release func()) {
 func (f *file) remove() {
 	_ = os.Remove(f.path) // its directory is removed next
 	_ = f.buffered.Close()
-	if f.straight != nil {
-		_ = f.straight.Close()
+	if f.unbuffered != nil {
+		_ = f.unbuffered.Close()
 	}
 	f.release()
 }
@@ -63,13 +63,13 @@ func (f *file) remove() {
 // fd returns the descriptor for the patterns.
 func (f *file) fd() int {
 	if f.direct {
-		return int(f.straight.Fd())
+		return int(f.unbuffered.Fd())
 	}
 	return int(f.buffered.Fd())
 }
 
-// straighten opens the file for direct I/O, if that is wanted and possible.
-func (f *file) straighten(p Plan) error {
+// openDirect opens the file for direct I/O, if that is wanted and possible.
+func (f *file) openDirect(p Plan) error {
 	if p.Direct == No {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (f *file) tryDirect(p Plan) (err error) {
 	if InMemory(f.system) {
 		return errMemory
 	}
-	if f.straight, err = os.OpenFile(f.path, os.O_RDWR|syscall.O_DIRECT, 0); err != nil {
+	if f.unbuffered, err = os.OpenFile(f.path, os.O_RDWR|syscall.O_DIRECT, 0); err != nil {
 		return err
 	}
 	for _, one := range p.Patterns {
@@ -105,7 +105,7 @@ func (f *file) tryBlock(block int) error {
 		return err
 	}
 	defer free()
-	_, err = f.straight.WriteAt(slots[0], 0)
+	_, err = f.unbuffered.WriteAt(slots[0], 0)
 	return err
 }
 
@@ -114,7 +114,7 @@ func (f *file) fill(size int64) error {
 	fd := int(f.buffered.Fd())
 	// Not every file system supports it.
 	if err := syscall.Fallocate(fd, 0, 0, size); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
-		return about(f.path, fmt.Errorf("reserve %d bytes: %w", size, err))
+		return fileError(f.path, fmt.Errorf("reserve %d bytes: %w", size, err))
 	}
 	slots, free, err := newSlots(1, fillBlock)
 	if err != nil {
@@ -132,18 +132,18 @@ func (f *file) fill(size int64) error {
 
 const fillBlock = 1 << 20
 
-// about adds the test file to an error.
-func about(path string, err error) error { return fmt.Errorf("test file %s: %w", path, err) }
+// fileError adds the test file to an error.
+func fileError(path string, err error) error { return fmt.Errorf("test file %s: %w", path, err) }
 
 // settle writes all data back to the disk and drops it from the page cache, so that
 // patterns do not affect one another.
 func (f *file) settle() error {
 	if err := syscall.Fdatasync(int(f.buffered.Fd())); err != nil {
-		return about(f.path, err)
+		return fileError(f.path, err)
 	}
 	const dontNeed = 4 // POSIX_FADV_DONTNEED
 	if _, _, errno := syscall.Syscall6(syscall.SYS_FADVISE64, f.buffered.Fd(), 0, 0, dontNeed, 0, 0); errno != 0 {
-		return about(f.path, fmt.Errorf("drop it from the page cache: %w", errno))
+		return fileError(f.path, fmt.Errorf("drop it from the page cache: %w", errno))
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (f *file) syncs(p Plan, t *tally) error {
 	w := work{fd: int(f.buffered.Fd()), write: true, size: p.Size, slots: slots}
 	next := w.cursor()
 	t.start()
-	for now := time.Duration(0); !t.over(now) || (t.latency.Count() < 2*beyond && now < 10*t.to); {
+	for now := time.Duration(0); !t.isOver(now) || (t.latency.Count() < 2*minTail && now < 10*t.to); {
 		if err := w.put(next.next()); err != nil {
 			return err
 		}

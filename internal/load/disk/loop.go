@@ -36,10 +36,10 @@ func (c completion) check(want int) error {
 	}
 }
 
-// turnover keeps a ring full until the tally's time is over: when a request is done, it
+// keepFull keeps a ring full until the tally's time is over: when a request is done, it
 // submits another one at once. Submitting several together would cost less, but leave the
 // disk with less to do while they are collected.
-func turnover(r ring, w work, t *tally) error {
+func keepFull(r ring, w work, t *tally) error {
 	next := w.cursor()
 	begun := make([]time.Duration, len(w.slots))
 	done := make([]completion, len(w.slots))
@@ -67,7 +67,7 @@ func turnover(r ring, w work, t *tally) error {
 				return err
 			}
 			t.add(now, now-begun[c.slot])
-			if t.over(now) {
+			if t.isOver(now) {
 				under--
 			} else if err := begin(c.slot); err != nil {
 				return err

@@ -89,11 +89,11 @@ type work struct {
 func (w *work) block() int64 { return int64(len(w.slots[0])) }
 
 // cursor returns the offsets of all requests.
-func (w *work) cursor() *cursor { return w.part(0, 1) }
+func (w *work) cursor() *cursor { return w.threadCursor(0, 1) }
 
-// part returns the offsets for one of several threads: anywhere if random, otherwise
+// threadCursor returns the offsets for one of several threads: anywhere if random, otherwise
 // within a section of its own.
-func (w *work) part(i, of int) *cursor {
+func (w *work) threadCursor(i, of int) *cursor {
 	c := &cursor{block: w.block(), blocks: uint64(w.size / w.block())}
 	if w.random {
 		c.random = rand.NewPCG(seed, uint64(i))

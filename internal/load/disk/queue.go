@@ -10,16 +10,16 @@ import (
 // A queue is one I/O method.
 type queue struct {
 	name string
-	// allowed returns why it cannot be used here.
-	allowed func() error
-	run     func(w work, t *tally) error
+	// check returns why it cannot be used here.
+	check func() error
+	run   func(w work, t *tally) error
 }
 
 // queues lists every I/O method, the cheapest first.
 func queues() []queue {
 	return []queue{
-		{Uring, allowed(openUring), looped(openUring)},
-		{Libaio, allowed(openAIO), looped(openAIO)},
+		{Uring, canOpen(openUring), looped(openUring)},
+		{Libaio, canOpen(openAIO), looped(openAIO)},
 		{Threads, func() error { return nil }, threads},
 	}
 }
@@ -31,7 +31,7 @@ func choose(all []queue, name string) (queue, error) {
 		if name != Auto && name != q.name {
 			continue
 		}
-		err := q.allowed()
+		err := q.check()
 		if err == nil {
 			return q, nil
 		}
@@ -40,8 +40,8 @@ func choose(all []queue, name string) (queue, error) {
 	return queue{}, errors.Join(errs...)
 }
 
-// allowed tries to open a ring.
-func allowed[R ring](open func(work) (R, error)) func() error {
+// canOpen tries to open a ring.
+func canOpen[R ring](open func(work) (R, error)) func() error {
 	return func() error {
 		r, err := open(work{fd: -1, slots: make([][]byte, 1)})
 		if err != nil {
@@ -60,12 +60,12 @@ func looped[R ring](open func(work) (R, error)) func(work, *tally) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(turnover(r, w, t), r.close())
+		return errors.Join(keepFull(r, w, t), r.close())
 	}
 }
 
-// refused is the error of a failed system call, with the probable reason.
-func refused(call string, errno syscall.Errno) error {
+// syscallError is the error of a failed system call, with the probable reason.
+func syscallError(call string, errno syscall.Errno) error {
 	var why string
 	switch errno {
 	case syscall.EPERM:

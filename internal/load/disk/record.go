@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// beyond is how many values must lie beyond a percentile for it to be reported: of a
+// minTail is how many values must lie beyond a percentile for it to be reported: of a
 // hundred values, the 99.9th percentile would be the largest one, by chance.
-const beyond = 10
+const minTail = 10
 
 // Percentiles lists the percentiles that are reported if there are enough values.
 func Percentiles() []float64 { return []float64{50, 90, 99, 99.9} }
@@ -27,7 +27,7 @@ func PercentileMetric(pattern string, percent float64) string {
 // block the bytes of each request.
 func Record(r *load.Report, p Pattern, rate float64, block int, latency *load.Histogram) error {
 	n := latency.Count()
-	if n < 2*beyond {
+	if n < 2*minTail {
 		return fmt.Errorf("%d requests completed in time, too few for a median: use a longer time", n)
 	}
 	switch {
@@ -38,7 +38,7 @@ func Record(r *load.Report, p Pattern, rate float64, block int, latency *load.Hi
 		r.Values[Metric(p.Name)+".rate"] = rate * float64(block)
 	}
 	for _, percent := range Percentiles() {
-		if n*(1000-int64(math.Round(10*percent)))/1000 >= beyond {
+		if n*(1000-int64(math.Round(10*percent)))/1000 >= minTail {
 			r.Values[PercentileMetric(p.Name, percent)] = latency.Percentile(percent)
 		}
 	}

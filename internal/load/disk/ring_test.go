@@ -43,7 +43,7 @@ func rings(t *testing.T) map[string]func(work) (ring, error) {
 		Uring:  func(w work) (ring, error) { return openUring(w) },
 		Libaio: func(w work) (ring, error) { return openAIO(w) },
 	}
-	if err := allowed(openUring)(); err != nil {
+	if err := canOpen(openUring)(); err != nil {
 		t.Logf("without io_uring: %v", err)
 		delete(all, Uring)
 	}
@@ -140,7 +140,7 @@ func sequence(n int) (s []int) {
 func TestWrites(t *testing.T) {
 	const blocks, block, depth = 256, 8192, 8
 	for _, q := range queues() {
-		if err := q.allowed(); err != nil {
+		if err := q.check(); err != nil {
 			t.Logf("without %s: %v", q.name, err)
 			continue
 		}
@@ -200,7 +200,7 @@ func unstamped(b []byte) string {
 func TestReads(t *testing.T) {
 	const block, depth = 4096, 4
 	for _, q := range queues() {
-		if err := q.allowed(); err != nil {
+		if err := q.check(); err != nil {
 			t.Logf("without %s: %v", q.name, err)
 			continue
 		}
@@ -225,7 +225,7 @@ func TestReads(t *testing.T) {
 // TestFailedRequest reads behind the end of a file and from none.
 func TestFailedRequest(t *testing.T) {
 	for _, q := range queues() {
-		if q.allowed() != nil {
+		if q.check() != nil {
 			continue
 		}
 		slots, free, err := newSlots(2, 4096)

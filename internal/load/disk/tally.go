@@ -23,8 +23,8 @@ func (t *tally) start() { t.base = time.Now() }
 // now is the time since start.
 func (t *tally) now() time.Duration { return time.Since(t.base) }
 
-// over reports whether no further request may begin.
-func (t *tally) over(now time.Duration) bool { return now >= t.to }
+// isOver reports whether no further request may begin.
+func (t *tally) isOver(now time.Duration) bool { return now >= t.to }
 
 // add counts a request that was completed now.
 func (t *tally) add(now, took time.Duration) {

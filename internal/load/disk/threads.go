@@ -20,7 +20,7 @@ func threads(w work, t *tally) error {
 		workers.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			errs[i] = w.one(i, parts[i])
+			errs[i] = w.threadLoop(i, parts[i])
 		})
 	}
 	workers.Wait()
@@ -30,15 +30,15 @@ func threads(w work, t *tally) error {
 	return errors.Join(errs...)
 }
 
-// one is the loop of one thread.
-func (w *work) one(i int, t *tally) error {
-	next, buffer := w.part(i, len(w.slots)), w.slots[i]
+// threadLoop is the loop of one thread.
+func (w *work) threadLoop(i int, t *tally) error {
+	next, buffer := w.threadCursor(i, len(w.slots)), w.slots[i]
 	call := uintptr(syscall.SYS_PREAD64)
 	if w.write {
 		call = syscall.SYS_PWRITE64
 	}
 	begun := t.now()
-	for over := false; !over; over = t.over(begun) {
+	for over := false; !over; over = t.isOver(begun) {
 		if w.write {
 			stamp(buffer)
 		}

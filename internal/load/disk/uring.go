@@ -91,7 +91,7 @@ func openUring(w work) (*uring, error) {
 	if w.write {
 		u.opcode = opWrite
 	}
-	if err := u.share(p); err != nil {
+	if err := u.mapRings(p); err != nil {
 		return nil, errors.Join(err, u.close())
 	}
 	return u, nil
@@ -107,7 +107,7 @@ func setupUring(depth uint32) (uintptr, *uringParams, error) {
 			continue
 		}
 		if errno != 0 {
-			return 0, nil, refused("io_uring_setup", errno)
+			return 0, nil, syscallError("io_uring_setup", errno)
 		}
 		if want := uint32(featureSingleMmap | featureCurrentPos); p.features&want != want {
 			return 0, nil, errors.Join(errors.New("io_uring has no read and write in kernels before 5.6"), closeFD(fd))
@@ -117,8 +117,8 @@ func setupUring(depth uint32) (uintptr, *uringParams, error) {
 	panic("unreachable")
 }
 
-// share maps the rings.
-func (u *uring) share(p *uringParams) (err error) {
+// mapRings maps the rings.
+func (u *uring) mapRings(p *uringParams) (err error) {
 	size := max(int(p.sq.array)+int(p.sqEntries)*4, int(p.cq.cqes)+int(p.cqEntries)*int(unsafe.Sizeof(uringResult{})))
 	if u.rings, err = u.mmap(offsetRings, size); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (u *uring) enter(submit, complete, flags uintptr) (uintptr, error) {
 	case syscall.EINTR, syscall.EAGAIN, syscall.EBUSY:
 		return 0, nil
 	default:
-		return 0, refused("io_uring_enter", errno)
+		return 0, syscallError("io_uring_enter", errno)
 	}
 }
 

@@ -36,14 +36,14 @@ func BenchmarkBesideOthers(b *testing.B) {
 		}
 	}
 	addr, group := startNginx(b)
-	b.Run("small", func(b *testing.B) { beside(b, addr, "/small", "16") })
-	b.Run("large", func(b *testing.B) { beside(b, addr, "/large", "16") })
-	b.Run("one", func(b *testing.B) { beside(b, addr, "/small", "1") })
+	b.Run("small", func(b *testing.B) { compareWithAB(b, addr, "/small", "16") })
+	b.Run("large", func(b *testing.B) { compareWithAB(b, addr, "/large", "16") })
+	b.Run("one", func(b *testing.B) { compareWithAB(b, addr, "/small", "1") })
 	b.Run("open", func(b *testing.B) { openLoop(b, addr) })
 	b.Run("stall", func(b *testing.B) { stalls(b, addr, group) })
 }
 
-func beside(b *testing.B, addr, path, connections string) {
+func compareWithAB(b *testing.B, addr, path, connections string) {
 	ratios := map[string][]float64{}
 	add := func(name string, v float64) { ratios[name] = append(ratios[name], v) }
 	before := 0.0

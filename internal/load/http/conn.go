@@ -17,7 +17,7 @@ import (
 //	receiving   the answer is complete                 idle; closing without keep-alive
 //	closing     the server has closed, or closeTime    idle
 //	            is over
-//	resting     restTime is over                       idle
+//	resting     backoffTime is over                       idle
 //
 // An error or the timeout in connecting, sending or receiving closes the connection and
 // leads to resting. If the server closes an idle connection, it stays idle, and the next
@@ -35,16 +35,16 @@ const (
 	sending                 // the rest of a request that was not sent at once
 	receiving               // an answer
 	closing                 // until the server has closed it
-	resting                 // after a failure
+	backoff                 // after a failure
 )
 
 // A conn is one connection, which is made again after it was closed.
 type conn struct {
-	key      int
-	fd       int // -1 = closed
-	phase    phase
-	deadline time.Duration // of the request, or the end of closing or resting
-	fresh    bool          // it was made for the current request
+	key           int
+	fd            int // -1 = closed
+	phase         phase
+	deadline      time.Duration // of the request, or the end of closing or resting
+	newForRequest bool          // it was made for the current request
 
 	// Of the current or last request.
 	origin   time.Duration // from when it is timed
@@ -58,8 +58,8 @@ type conn struct {
 
 // The lengths of phases without a request.
 const (
-	restTime  = 10 * time.Millisecond // after a failure: it limits the number of failures
-	closeTime = time.Second           // for the server to close
+	backoffTime = 10 * time.Millisecond // after a failure: it limits the number of failures
+	closeTime   = time.Second           // for the server to close
 )
 
 // begin sends a request.
@@ -72,7 +72,7 @@ func (w *worker) begin(c *conn, origin time.Duration) {
 	c.origin, c.deadline = origin, origin+w.plan.Timeout
 	c.first, c.got, c.unsent = 0, 0, len(w.request)
 	c.response.reset()
-	if c.fresh = c.fd < 0; !c.fresh {
+	if c.newForRequest = c.fd < 0; !c.newForRequest {
 		w.send(c)
 		return
 	}
@@ -174,7 +174,7 @@ func (w *worker) take(c *conn, p []byte) {
 	switch {
 	case err != nil:
 		w.fail(c, FailedRead, err)
-	case c.response.stage != whole:
+	case c.response.state != complete:
 	case used < len(p):
 		w.fail(c, FailedLength, errMore)
 	default:
@@ -193,7 +193,7 @@ func (w *worker) ended(c *conn) {
 
 // answered handles a complete answer.
 func (w *worker) answered(c *conn) {
-	if k, err := verdict(c.response.status, c.response.body, w.expect); err != nil {
+	if k, err := checkAnswer(c.response.status, c.response.body, w.expect); err != nil {
 		if k != FailedStatus {
 			w.fail(c, k, err)
 			return
@@ -228,9 +228,9 @@ func (w *worker) fail(c *conn, k Kind, why error) {
 	w.count(k, c.origin, why)
 	w.busy--
 	w.drop(c)
-	w.gaveUp = w.gaveUp || w.failing && w.impatient() // a server can refuse at once, so that w.busy is always 0
+	w.gaveUp = w.gaveUp || w.failing && w.shouldGiveUp() // a server can refuse at once, so that w.busy is always 0
 	w.failing = true
-	c.phase, c.deadline = resting, w.now+restTime
+	c.phase, c.deadline = backoff, w.now+backoffTime
 }
 
 // drop closes a connection.

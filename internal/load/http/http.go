@@ -36,11 +36,11 @@ func RunWith(a *load.Args, client func(*Plan, *Target) Client) (*load.Report, er
 	if err = errors.Join(err, a.Err(), p.Check()); err != nil {
 		return nil, err
 	}
-	if err := roomFor(p.Connections); err != nil {
+	if err := raiseFileLimit(p.Connections); err != nil {
 		return nil, err
 	}
 	if client == nil {
-		defer load.Quiet(max(1, len(t.cpus)) + room)()
+		defer load.SetThreads(max(1, len(t.cpus)) + runtimeThreads)()
 	}
 	l := &loader{&t, client}
 	if err := l.await(p); err != nil {
@@ -64,21 +64,21 @@ type loader struct {
 
 // observe sends the requests of a plan.
 func (l *loader) observe(p *Plan) (*outcome, error) {
-	c, err := l.crew(p)
+	c, err := l.newPool(p)
 	if err != nil {
 		return nil, err
 	}
 	o := &outcome{plan: *p}
 	o.observe(c)
-	return o, o.fatal()
+	return o, o.failure()
 }
 
-// crew returns the crew that sends the requests of a plan.
-func (l *loader) crew(p *Plan) (crew, error) {
+// newPool returns the pool that sends the requests of a plan.
+func (l *loader) newPool(p *Plan) (pool, error) {
 	if l.client == nil {
 		return newWorkers(p, l.Target)
 	}
-	return newLanes(p, l.Target, l.client(p, l.Target)), nil
+	return newClientPool(p, l.Target, l.client(p, l.Target)), nil
 }
 
 // await sends requests until there is a good answer.
@@ -94,20 +94,20 @@ func (l *loader) await(p Plan) error {
 	return nil
 }
 
-// room is the number of processors that Go's runtime needs besides the threads that keep
+// runtimeThreads is the number of processors that Go's runtime needs besides the threads that keep
 // one to themselves.
-const room = 4
+const runtimeThreads = 4
 
-// spareFiles is the number of files that a process has open besides its connections.
-const spareFiles = 64
+// extraFiles is the number of files that a process has open besides its connections.
+const extraFiles = 64
 
-// roomFor raises the limit of open files for a number of connections.
-func roomFor(connections int) error {
+// raiseFileLimit raises the limit of open files for a number of connections.
+func raiseFileLimit(connections int) error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("limit of open files: %w", err)
 	}
-	need := uint64(connections + spareFiles)
+	need := uint64(connections + extraFiles)
 	if l.Cur >= need {
 		return nil
 	}

@@ -21,13 +21,13 @@ import (
 	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
-// A script is how a server answers the nth request of a connection, from 0; false
+// An answerScript is how a server answers the nth request of a connection, from 0; false
 // closes it.
-type script func(c net.Conn, n int) bool
+type answerScript func(c net.Conn, n int) bool
 
 const page = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-func says(text string) script {
+func always(text string) answerScript {
 	return func(c net.Conn, _ int) bool {
 		_, err := io.WriteString(c, text)
 		return err == nil
@@ -35,13 +35,13 @@ func says(text string) script {
 }
 
 // serve answers by a script, and returns where.
-func serve(t testing.TB, answer script) string {
+func serve(t testing.TB, answer answerScript) string {
 	t.Helper()
 	return serveOn(t, new(net.Listener), answer)
 }
 
 // serveOn is serve, and tells what it listens on.
-func serveOn(t testing.TB, on *net.Listener, answer script) string {
+func serveOn(t testing.TB, on *net.Listener, answer answerScript) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,13 +55,13 @@ func serveOn(t testing.TB, on *net.Listener, answer script) string {
 			if err != nil {
 				return
 			}
-			go converse(c, answer)
+			go serveScript(c, answer)
 		}
 	}()
 	return l.Addr().String()
 }
 
-func converse(c net.Conn, answer script) {
+func serveScript(c net.Conn, answer answerScript) {
 	defer func() { _ = c.Close() }()
 	in := bufio.NewReader(c)
 	for n := 0; ; n++ {
@@ -207,7 +207,7 @@ func TestServerThatGoesAway(t *testing.T) {
 
 // Connections are timed one by one, and not all together.
 func TestConnectTimes(t *testing.T) {
-	addr := serve(t, says(page))
+	addr := serve(t, always(page))
 	const connections = 200
 	began := time.Now()
 	r := mustRun(t, addr, fmt.Sprint("connections=", connections), "requests=200")
@@ -249,7 +249,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addr := serve(t, func(c net.Conn, n int) bool {
 				if n%2 == 0 {
-					return says(page)(c, n)
+					return always(page)(c, n)
 				}
 				_, err := io.WriteString(c, test.bad)
 				return err == nil && test.kind == "status"
@@ -276,7 +276,7 @@ func TestUselessServer(t *testing.T) {
 	for name, test := range map[string]struct{ addr, says string }{
 		"nobody listens": {closed.Addr().String(), "connection refused"},
 		"never answers":  {serve(t, func(net.Conn, int) bool { time.Sleep(time.Second); return false }), "timeout: "},
-		"always fails":   {serve(t, says("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")), "status 404"},
+		"always fails":   {serve(t, always("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")), "status 404"},
 	} {
 		_, err := run(t, test.addr, "connections=2", "time=200ms", "timeout=50ms")
 		if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), test.says) {
@@ -297,7 +297,7 @@ func TestTimeout(t *testing.T) {
 	} {
 		addr := serve(t, func(c net.Conn, n int) bool {
 			if n == 0 {
-				return says(page)(c, n)
+				return always(page)(c, n)
 			}
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
 			for {
@@ -323,7 +323,7 @@ func TestLengthOfAllThreads(t *testing.T) {
 			lengths.Store(c, connections.Add(1)%2+1)
 		}
 		length, _ := lengths.Load(c)
-		return says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", length, strings.Repeat("x", int(length.(int64)))))(c, n)
+		return always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", length, strings.Repeat("x", int(length.(int64)))))(c, n)
 	})
 	r := mustRun(t, addr, "connections=2", "cpus=0,0", "requests=200")
 	if n := r.Values["http.failed.length"]; n == 0 || n == 200 {
@@ -334,7 +334,7 @@ func TestLengthOfAllThreads(t *testing.T) {
 // Who is asked seldom is not given up meanwhile.
 func TestSeldom(t *testing.T) {
 	t.Parallel() // it waits
-	r := mustRun(t, serve(t, says(page)), "connections=4", "cpus=0,0,0,0", "rate=1", "time=5s", "timeout=1s")
+	r := mustRun(t, serve(t, always(page)), "connections=4", "cpus=0,0,0,0", "rate=1", "time=5s", "timeout=1s")
 	if r.Values["http.requests"] != 5 || r.Values["http.failed"] != 0 {
 		t.Errorf("%v", r.Values)
 	}
@@ -353,7 +353,7 @@ func TestStall(t *testing.T) {
 		if left := until.Load() - now; left > 0 && left < int64(stall) {
 			time.Sleep(time.Duration(left))
 		}
-		return says(page)(c, n)
+		return always(page)(c, n)
 	})
 	open := mustRun(t, addr, "connections=4", "time=1s", "rate=2000")
 	// 30 % of the requests are due while nothing answers, evenly spread.
@@ -377,7 +377,7 @@ func TestStall(t *testing.T) {
 func TestRamp(t *testing.T) {
 	addr := serve(t, func(c net.Conn, n int) bool {
 		time.Sleep(4 * time.Millisecond) // two connections: at most 500 per second
-		return says(page)(c, n)
+		return always(page)(c, n)
 	})
 	missed := mustRun(t, addr, "connections=2", "rate=2000", "time=300ms", "timeout=300ms")
 	if !strings.Contains(strings.Join(missed.Notes, " "), http.NoteRateMissed) || missed.Values["http.rate"] > 600 || missed.Values["http.offered"] != 2000 {

@@ -21,7 +21,7 @@ func TestRounds(t *testing.T) {
 		{[]time.Duration{20 * time.Second, time.Second, time.Second}, 1, 5, 25, 20 * time.Second}, // no more time
 	} {
 		o := &outcome{plan: Plan{Requests: 100, Repeat: len(test.took), Time: 20 * time.Second}}
-		o.observe(&pretended{took: test.took})
+		o.observe(&fakePool{took: test.took})
 		r, err := o.report()
 		if err != nil {
 			t.Fatal(err)
@@ -30,32 +30,32 @@ func TestRounds(t *testing.T) {
 		if v["http.rate"] != test.rate || v["http.transfer"] != test.transfer || v["http.elapsed"] != test.elapsed.Seconds() {
 			t.Errorf("%v: %v", test.took, v)
 		}
-		if o.sent != int64(110*test.rounds) || o.span != test.elapsed || v["http.client_cpu"] != 0.5 {
-			t.Errorf("%v: %d sent in %v, client %v", test.took, o.sent, o.span, v["http.client_cpu"])
+		if o.sent != int64(110*test.rounds) || o.sendTime != test.elapsed || v["http.client_cpu"] != 0.5 {
+			t.Errorf("%v: %d sent in %v, client %v", test.took, o.sent, o.sendTime, v["http.client_cpu"])
 		}
 	}
 }
 
-// pretended is a crew whose rounds take what they are told to.
-type pretended struct {
+// fakePool is a pool whose rounds take what they are told to.
+type fakePool struct {
 	took []time.Duration
 	done counts
 	sent int64
 	now  time.Duration
 }
 
-func (p *pretended) round(plan *Plan) round {
+func (p *fakePool) round(plan *Plan) round {
 	from := p.now
 	p.now += p.took[0]
 	p.done.add(counts{good: 100, timely: 100, bytes: 500, last: p.now})
 	p.sent += 110
-	r := round{from: from, span: p.took[0], cpu: p.took[0] / 2, all: p.done, sent: p.sent}
+	r := round{countFrom: from, sendTime: p.took[0], cpu: p.took[0] / 2, all: p.done, sent: p.sent}
 	p.took = p.took[1:]
 	p.now += time.Hour // until the next
 	return r
 }
 
-func (p *pretended) leave() tally {
+func (p *fakePool) close() tally {
 	t := newTally()
 	t.counts = p.done
 	return t

@@ -19,12 +19,12 @@ const (
 func (l *loader) ramp(p Plan) (*load.Report, error) {
 	var sent int64 // at all rates
 	var span time.Duration
-	best, err := climb(&p, func(rate int64) (*outcome, error) {
+	best, err := findRate(&p, func(rate int64) (*outcome, error) {
 		p.Rate = rate
 		o, err := l.observe(&p)
 		if o != nil {
 			sent += o.sent
-			span += o.span
+			span += o.sendTime
 		}
 		if o != nil && o.tally.good > 0 && errors.Is(err, ErrNoAnswer) {
 			err = nil // a server that stops answering ends the ramp, which is no error
@@ -42,13 +42,13 @@ func (l *loader) ramp(p Plan) (*load.Report, error) {
 	return r, err
 }
 
-// A trier observes one rate.
-type trier func(rate int64) (*outcome, error)
+// A rateProbe observes one rate.
+type rateProbe func(rate int64) (*outcome, error)
 
-// climb doubles the rate until it no longer holds, and then finds the highest rate that
+// findRate doubles the rate until it no longer holds, and then finds the highest rate that
 // holds between the last two.
-func climb(p *Plan, at trier) (*outcome, error) {
-	best, high, err := double(p, at)
+func findRate(p *Plan, at rateProbe) (*outcome, error) {
+	best, high, err := doubleRate(p, at)
 	for range steps {
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func climb(p *Plan, at trier) (*outcome, error) {
 			break
 		}
 		var o *outcome
-		if o, err = at(middle); err == nil && o.holds() {
+		if o, err = at(middle); err == nil && o.meetsObjective() {
 			best = o
 		} else {
 			high = middle
@@ -67,18 +67,18 @@ func climb(p *Plan, at trier) (*outcome, error) {
 	return best, err
 }
 
-// double returns the highest rate that held, and the lowest that did not.
-func double(p *Plan, at trier) (best *outcome, high int64, err error) {
+// doubleRate returns the highest rate that held, and the lowest that did not.
+func doubleRate(p *Plan, at rateProbe) (best *outcome, high int64, err error) {
 	for high = cmp.Or(p.Rate, firstRate); ; high = min(2*high, maxRate) {
 		o, err := at(high)
 		switch {
 		case err != nil:
 			return nil, 0, err
-		case !o.holds() && best == nil:
+		case !o.meetsObjective() && best == nil:
 			return nil, 0, fmt.Errorf("even %d requests per second did not hold: p%v was %v, the objective is %v, "+
 				"and %.1f %% of the requests had no good answer in time: start at a lower rate",
-				high, p.Percentile, time.Duration(o.percentile()*float64(time.Second)), p.Objective, 100*o.missed(p.Objective.Seconds()))
-		case !o.holds():
+				high, p.Percentile, time.Duration(o.percentile()*float64(time.Second)), p.Objective, 100*o.missedShare(p.Objective.Seconds()))
+		case !o.meetsObjective():
 			return best, high, nil
 		case high == maxRate:
 			return o, high, nil
@@ -87,11 +87,11 @@ func double(p *Plan, at trier) (best *outcome, high int64, err error) {
 	}
 }
 
-// holds reports whether the answers met the objective and kept up with the rate. The share
+// meetsObjective reports whether the answers met the objective and kept up with the rate. The share
 // of requests without a good answer may not exceed what the percentile leaves out.
-func (o *outcome) holds() bool {
+func (o *outcome) meetsObjective() bool {
 	objective := o.plan.Objective.Seconds()
-	return !o.gaveUp && o.percentile() <= objective && o.missed(objective) <= min(missed, 1-o.plan.Percentile/100)
+	return !o.gaveUp && o.percentile() <= objective && o.missedShare(objective) <= min(maxMissed, 1-o.plan.Percentile/100)
 }
 
 func (o *outcome) percentile() float64 { return o.tally.total.Percentile(o.plan.Percentile) }

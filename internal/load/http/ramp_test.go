@@ -9,7 +9,7 @@ import (
 
 // limited is a server that can do so many requests per second, and after that
 // answers late.
-func limited(p *Plan, most int64, tried *[]int64) trier {
+func limited(p *Plan, most int64, tried *[]int64) rateProbe {
 	return func(rate int64) (*outcome, error) {
 		*tried = append(*tried, rate)
 		o := &outcome{plan: *p, tally: newTally()}
@@ -30,7 +30,7 @@ func TestHolds(t *testing.T) {
 		o := &outcome{plan: Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: percentile}, tally: newTally()}
 		o.plan.Rate, o.tally.timely = 1000, 985 // of 990 that were due early enough
 		o.tally.total.AddMany(time.Millisecond, 985)
-		if o.holds() != want {
+		if o.meetsObjective() != want {
 			t.Errorf("p%v, 5 of 1000 requests without an answer: holds is %t", percentile, !want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestClimb(t *testing.T) {
 	p := &Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: 99}
 	for _, most := range []int64{1000, 1001, 5000, 123_456, 2 * maxRate} {
 		var tried []int64
-		best, err := climb(p, limited(p, most, &tried))
+		best, err := findRate(p, limited(p, most, &tried))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +53,11 @@ func TestClimb(t *testing.T) {
 		}
 	}
 	var tried []int64
-	if _, err := climb(p, limited(p, 900, &tried)); err == nil || !strings.Contains(err.Error(), "even 1000 requests per second did not hold: p99 was 20") {
+	if _, err := findRate(p, limited(p, 900, &tried)); err == nil || !strings.Contains(err.Error(), "even 1000 requests per second did not hold: p99 was 20") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("broken")
-	if _, err := climb(p, func(int64) (*outcome, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := findRate(p, func(int64) (*outcome, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,9 +15,9 @@ const (
 	NoteFailed     = "failed-requests" // some requests failed
 )
 
-// missed is the share of the due requests without a good answer above which the rate
+// maxMissed is the share of the due requests without a good answer above which the rate
 // counts as missed.
-const missed = 0.01
+const maxMissed = 0.01
 
 func (o *outcome) report() (*load.Report, error) {
 	r := load.NewReport(Name)
@@ -30,7 +30,7 @@ func (o *outcome) report() (*load.Report, error) {
 		"http.document":   float64(t.length),
 		"http.elapsed":    o.elapsed.Seconds(),
 		"http.failed":     float64(t.failures()),
-		"http.client_cpu": o.cpu.Seconds() / max(o.span, 1).Seconds(),
+		"http.client_cpu": o.cpu.Seconds() / max(o.sendTime, 1).Seconds(),
 	})
 	for k := range kinds {
 		r.Values["http.failed."+k.String()] = float64(t.failed[k])
@@ -41,7 +41,7 @@ func (o *outcome) report() (*load.Report, error) {
 			return nil, err
 		}
 	}
-	o.facts(r, o.sent, o.span)
+	o.facts(r, o.sent, o.sendTime)
 	return r, nil
 }
 
@@ -54,7 +54,7 @@ func (*outcome) facts(r *load.Report, sent int64, span time.Duration) {
 func (o *outcome) notes(r *load.Report) {
 	if o.plan.open() {
 		r.Values["http.offered"] = float64(o.plan.Rate)
-		if o.missed(o.tally.total.Min()) > missed {
+		if o.missedShare(o.tally.total.Min()) > maxMissed {
 			r.Notes = append(r.Notes, NoteRateMissed)
 		}
 	} else {
@@ -65,16 +65,16 @@ func (o *outcome) notes(r *load.Report) {
 	}
 }
 
-// missed is the share of the due requests that got no good answer before the end of the
+// missedShare is the share of the due requests that got no good answer before the end of the
 // time. Requests of the last grace seconds do not count: grace is what an answer may take.
-func (o *outcome) missed(grace float64) float64 {
+func (o *outcome) missedShare(grace float64) float64 {
 	seconds := o.plan.Time.Seconds()
 	due := float64(o.plan.Rate) * (seconds - min(grace, seconds/2))
 	return max(0, 1-float64(o.tally.timely)/due)
 }
 
-// Beyond is how many observations must lie beyond a percentile for it to be reported.
-const Beyond = 10
+// MinTail is how many observations must lie beyond a percentile for it to be reported.
+const MinTail = 10
 
 // spread reports the distribution of times.
 func spread(r *load.Report, name string, h *load.Histogram) error {
@@ -85,7 +85,7 @@ func spread(r *load.Report, name string, h *load.Histogram) error {
 		r.Values[name+".min"], r.Values[name+".max"] = h.Min(), h.Percentile(100)
 		r.Values[name+".mean"], r.Values[name+".sd"] = h.Mean(), h.StdDev()
 		for _, p := range Percentiles() {
-			if float64(h.Count())*(100-p)/100 >= Beyond {
+			if float64(h.Count())*(100-p)/100 >= MinTail {
 				r.Values[PercentileName(name, p)] = h.Percentile(p)
 			}
 		}

@@ -17,11 +17,11 @@ var (
 	errEarly   = errors.New("the server closed before the answer was complete")
 )
 
-// stage says which part of an answer comes next.
-type stage int
+// parseState says which part of an answer comes next.
+type parseState int
 
 const (
-	atStatus stage = iota
+	atStatus parseState = iota
 	atHeader
 	inBody     // of known length
 	untilClose // a body that ends with the connection
@@ -29,13 +29,13 @@ const (
 	inChunk
 	afterChunk // the end of its line
 	atTrailer
-	whole
+	complete
 )
 
 // A response parses one answer in pieces of any size. It keeps only the beginning of an
 // unfinished line, and the length of the body. reset makes it ready for the next answer.
 type response struct {
-	stage   stage
+	state   parseState
 	line    []byte // the beginning of an unfinished line
 	head    int    // bytes of the head, chunk line or trailer so far
 	status  int
@@ -52,8 +52,8 @@ func (r *response) reset() { *r = response{line: r.line[:0], length: -1} }
 
 // feed parses p up to the end of the answer, and returns how many bytes it used.
 func (r *response) feed(p []byte) (used int, err error) {
-	for used < len(p) && r.stage != whole && err == nil {
-		switch r.stage {
+	for used < len(p) && r.state != complete && err == nil {
+		switch r.state {
 		case inBody, inChunk:
 			n := min(int64(len(p)-used), r.left)
 			used += int(n)
@@ -76,19 +76,19 @@ func (r *response) took(n int64) {
 	r.left -= n
 	switch {
 	case r.left > 0:
-	case r.stage == inChunk:
-		r.stage = afterChunk
+	case r.state == inChunk:
+		r.state = afterChunk
 	default:
-		r.stage = whole
+		r.state = complete
 	}
 }
 
 // end handles the end of the connection.
 func (r *response) end() error {
-	if r.stage != untilClose {
+	if r.state != untilClose {
 		return errEarly
 	}
-	r.stage = whole
+	r.state = complete
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (r *response) lines(p []byte) (used int, err error) {
 
 // take parses one line.
 func (r *response) take(line []byte) error {
-	switch r.stage {
+	switch r.state {
 	case atStatus:
 		return r.takeStatus(line)
 	case atHeader:
@@ -131,10 +131,10 @@ func (r *response) take(line []byte) error {
 		if len(line) > 0 {
 			return errNotHTTP
 		}
-		r.stage, r.head = atChunk, 0
+		r.state, r.head = atChunk, 0
 	case atTrailer:
 		if len(line) == 0 {
-			r.stage = whole
+			r.state = complete
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func (r *response) takeStatus(line []byte) error {
 	if !ok || status < 100 || len(code) > 3 && code[3] != ' ' {
 		return errNotHTTP
 	}
-	r.status, r.stage = int(status), atHeader
+	r.status, r.state = int(status), atHeader
 	return nil
 }
 
@@ -228,15 +228,15 @@ func (r *response) headEnds() error {
 		r.reset()
 		r.head = head
 	case r.status == 204 || r.status == 304:
-		r.stage = whole
+		r.state = complete
 	case r.chunked:
-		r.stage, r.head = atChunk, 0
+		r.state, r.head = atChunk, 0
 	case r.length > 0:
-		r.stage, r.left = inBody, r.length
+		r.state, r.left = inBody, r.length
 	case r.length == 0:
-		r.stage = whole
+		r.state = complete
 	default:
-		r.stage, r.closes = untilClose, true
+		r.state, r.closes = untilClose, true
 	}
 	return nil
 }
@@ -251,9 +251,9 @@ func (r *response) takeSize(line []byte) error {
 	case !ok:
 		return errNotHTTP
 	case n == 0:
-		r.stage, r.head = atTrailer, 0
+		r.state, r.head = atTrailer, 0
 	default:
-		r.stage, r.left = inChunk, n
+		r.state, r.left = inChunk, n
 	}
 	return nil
 }

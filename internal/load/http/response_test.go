@@ -9,7 +9,7 @@ import (
 // read feeds an answer in pieces of a size, and then the end of the connection.
 func read(text string, piece int) (r response, rest string, err error) {
 	r = newResponse()
-	for len(text) > 0 && r.stage != whole {
+	for len(text) > 0 && r.state != complete {
 		n := min(piece, len(text))
 		used, err := r.feed([]byte(text[:n]))
 		text = text[used:]
@@ -17,7 +17,7 @@ func read(text string, piece int) (r response, rest string, err error) {
 			return r, text, err
 		}
 	}
-	if r.stage != whole {
+	if r.state != complete {
 		err = r.end()
 	}
 	return r, text, err
@@ -50,8 +50,8 @@ func TestResponse(t *testing.T) {
 	} {
 		for _, piece := range []int{1, 2, 7, 1 << 20} {
 			r, rest, err := read(test.text, piece)
-			if err != nil || r.stage != whole || r.status != test.status || r.body != test.body || r.closes != test.closes || rest != test.rest {
-				t.Errorf("%s in pieces of %d: status %d, body %d, closes %v, rest %q, stage %d: %v", name, piece, r.status, r.body, r.closes, rest, r.stage, err)
+			if err != nil || r.state != complete || r.status != test.status || r.body != test.body || r.closes != test.closes || rest != test.rest {
+				t.Errorf("%s in pieces of %d: status %d, body %d, closes %v, rest %q, stage %d: %v", name, piece, r.status, r.body, r.closes, rest, r.state, err)
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func TestBadResponse(t *testing.T) {
 	} {
 		for _, piece := range []int{1, 1000, 1 << 20} {
 			if r, _, err := read(test.text, piece); !errors.Is(err, test.want) {
-				t.Errorf("%s in pieces of %d: %v, want %v; %+v", name, piece, err, test.want, r.stage)
+				t.Errorf("%s in pieces of %d: %v, want %v; %+v", name, piece, err, test.want, r.state)
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func TestResponseAllocatesNothing(t *testing.T) {
 		r.reset()
 		_, err1 := r.feed(text[:20])
 		_, err2 := r.feed(text[20:])
-		if err1 != nil || err2 != nil || r.stage != whole {
+		if err1 != nil || err2 != nil || r.state != complete {
 			t.Error(err1, err2)
 		}
 	})

@@ -36,9 +36,9 @@ func Serve(a *load.Args) (*load.Report, error) {
 		return nil, err
 	}
 	threads := max(1, len(cpus))
-	load.Quiet(threads + room) // until the process ends
+	load.SetThreads(threads + runtimeThreads) // until the process ends
 	for i := range threads {
-		w, err := s.newWaiter()
+		w, err := s.newServerThread()
 		if err != nil {
 			return nil, err
 		}
@@ -145,18 +145,18 @@ type server struct {
 	files map[string]*file
 }
 
-// A waiter is one thread of the server with its connections.
-type waiter struct {
+// A serverThread is one thread of the server with its connections.
+type serverThread struct {
 	*server
-	poll   *poll
-	guests map[int]*guest // by socket
-	lost   *file          // the answer for a missing file
+	poll     *poll
+	conns    map[int]*serverConn // by socket
+	notFound *file               // the answer for a missing file
 }
 
 // listener is the key of the listening socket in the poll.
 const listener = -1
 
-func (s *server) newWaiter() (*waiter, error) {
+func (s *server) newServerThread() (*serverThread, error) {
 	p, err := newPoll()
 	if err != nil {
 		return nil, err
@@ -165,24 +165,24 @@ func (s *server) newWaiter() (*waiter, error) {
 		return nil, fmt.Errorf("epoll: %w", errno)
 	}
 	none := &file{head: headOf(404, "Not Found", 0)}
-	return &waiter{server: s, poll: p, guests: map[int]*guest{}, lost: none}, nil
+	return &serverThread{server: s, poll: p, conns: map[int]*serverConn{}, notFound: none}, nil
 }
 
 // run serves without end.
-func (w *waiter) run() {
+func (w *serverThread) run() {
 	for {
-		for _, e := range w.poll.wait(lookEvery) {
+		for _, e := range w.poll.wait(deadlineInterval) {
 			if e.Fd == listener {
 				w.accept()
-			} else if g := w.guests[int(e.Fd)]; g != nil && !g.serve(w) {
+			} else if g := w.conns[int(e.Fd)]; g != nil && !g.serve(w) {
 				closeFD(g.fd)
-				delete(w.guests, g.fd)
+				delete(w.conns, g.fd)
 			}
 		}
 	}
 }
 
-func (w *waiter) accept() {
+func (w *serverThread) accept() {
 	for {
 		fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(w.fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		if errno != 0 {
@@ -193,6 +193,6 @@ func (w *waiter) accept() {
 			closeFD(int(fd))
 			continue
 		}
-		w.guests[int(fd)] = &guest{fd: int(fd)}
+		w.conns[int(fd)] = &serverConn{fd: int(fd)}
 	}
 }

@@ -74,7 +74,7 @@ func (t *tally) add(o *tally) {
 
 // times are those of one answer: from when the request is timed, from when the server
 // has it, and the first and the last byte of the answer.
-type times struct{ origin, began, first, last time.Duration }
+type times struct{ due, began, first, last time.Duration }
 
 // answer counts a good answer. fresh says that it used a new connection, and timely that
 // it came before the end of the time.
@@ -85,16 +85,16 @@ func (t *tally) answer(at times, fresh bool, bytes, body int64, timely bool) {
 		t.timely++
 		t.bytes += bytes
 	}
-	t.total.Add(at.last - at.origin)
+	t.total.Add(at.last - at.due)
 	t.first.Add(at.first - at.began)
 	if fresh {
 		t.process.Add(at.last - at.began)
 	}
 }
 
-// carried counts a good answer within the measured time to a request from the warm-up:
+// addOverlap counts a good answer within the measured time to a request from the warm-up:
 // the rate counts answers, not requests.
-func (t *tally) carried(at time.Duration, bytes int64) {
+func (t *tally) addOverlap(at time.Duration, bytes int64) {
 	t.timely++
 	t.bytes += bytes
 	t.last = at

@@ -18,21 +18,21 @@ type worker struct {
 	expect  *atomic.Int64 // bytes of a body, for all threads; -1 until the first answer
 	origin  time.Time
 
-	poll   *poll
-	conns  []conn
-	free   queue // idle connections
-	busy   int   // number of connections with a request
-	buffer []byte
-	pace   pace
-	tally  tally
+	poll     *poll
+	conns    []conn
+	free     queue // idle connections
+	busy     int   // number of connections with a request
+	buffer   []byte
+	schedule schedule
+	tally    tally
 
-	sent     int64         // requests, with those that do not count
-	now      time.Duration // since origin, at the last reading of the clock
-	looked   time.Duration // when look last checked the deadlines
-	lastGood time.Duration
-	failing  bool          // a request has failed since lastGood
-	vain     time.Duration // time of polling without an event
-	gaveUp   bool
+	sent      int64         // requests, with those that do not count
+	now       time.Duration // since origin, at the last reading of the clock
+	checkedAt time.Duration // when look last checked the deadlines
+	lastGood  time.Duration
+	failing   bool          // a request has failed since lastGood
+	busyWait  time.Duration // time of polling without an event
+	gaveUp    bool
 }
 
 // bufferBytes is how much is read at once: what fits into the first-level cache of a CPU.
@@ -57,29 +57,29 @@ func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, conne
 func (w *worker) clock() time.Duration { return time.Since(w.origin) }
 
 // run sends requests until there are no more, and each was answered or has failed.
-func (w *worker) run(p pace) {
-	w.pace, w.lastGood = p, p.begin
-	catchUp := w.catchUp // made once
+func (w *worker) run(p schedule) {
+	w.schedule, w.lastGood = p, p.begin
+	catchUp := w.handleEvents // made once
 	for w.now = w.clock(); !w.over(); w.now = w.clock() {
-		w.hand(catchUp)
+		w.dispatch(catchUp)
 		events := w.await()
 		w.now = w.clock()
 		for i := range events {
 			w.handle(&w.conns[events[i].Fd], events[i].Events)
-			w.hand(nil)
+			w.dispatch(nil)
 		}
-		w.look()
+		w.checkDeadlines()
 	}
 }
 
-func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.pace.ended(w.now) }
+func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.schedule.ended(w.now) }
 
-// hand gives requests to idle connections. A request that has waited for a connection
+// dispatch gives requests to idle connections. A request that has waited for a connection
 // until its timeout has failed. After each connection that it begins to make, hand calls
 // between, which may be nil.
-func (w *worker) hand(between func()) {
+func (w *worker) dispatch(between func()) {
 	for range w.free.len() { // connections that become idle in between wait for the next call
-		origin, ok := w.pace.next(w.now)
+		origin, ok := w.schedule.next(w.now)
 		if !ok {
 			return
 		}
@@ -94,9 +94,9 @@ func (w *worker) hand(between func()) {
 	}
 }
 
-// catchUp handles pending events. If many connections are made, one that is established
+// handleEvents handles pending events. If many connections are made, one that is established
 // must not wait until all others have begun: its time would include theirs.
-func (w *worker) catchUp() {
+func (w *worker) handleEvents() {
 	events := w.poll.wait(0)
 	w.now = w.clock()
 	for i := range events {
@@ -109,64 +109,64 @@ var (
 	errMore   = errors.New("the server sent more than the answer")
 )
 
-// lookEvery is the interval at which look checks the deadlines of connections.
-const lookEvery = 10 * time.Millisecond
+// deadlineInterval is the interval at which look checks the deadlines of connections.
+const deadlineInterval = 10 * time.Millisecond
 
-// awake is about the cost of going to sleep and waking up.
-const awake = 10 * time.Microsecond
+// spinTime is about the cost of going to sleep and waking up.
+const spinTime = 10 * time.Microsecond
 
 // await waits for events, or until there is something to do.
 func (w *worker) await() []unix.EpollEvent {
-	if w.pace.each > 0 {
+	if w.schedule.interval > 0 {
 		w.now = w.clock() // sending took a while
 	}
 	began := w.now
-	for w.stays(began) {
+	for w.shouldSpin(began) {
 		if events := w.poll.wait(0); len(events) > 0 {
-			w.vain += w.now - began
+			w.busyWait += w.now - began
 			return events
 		}
 		w.now = w.clock()
 	}
-	w.vain += min(w.now-began, awake)
-	return w.poll.wait(w.nap())
+	w.busyWait += min(w.now-began, spinTime)
+	return w.poll.wait(w.sleepTime())
 }
 
-// stays reports whether to poll again rather than to sleep. In a closed loop, everything
+// shouldSpin reports whether to poll again rather than to sleep. In a closed loop, everything
 // that the worker waits for comes from the server, which would pay for a part of the
 // wake-up, so it polls for a moment. In an open loop, it polls if the next request is due
 // soon.
-func (w *worker) stays(began time.Duration) bool {
-	if w.pace.each == 0 {
-		return w.now < began+awake
+func (w *worker) shouldSpin(began time.Duration) bool {
+	if w.schedule.interval == 0 {
+		return w.now < began+spinTime
 	}
-	nap := w.nap()
-	return 0 < nap && nap < awake
+	nap := w.sleepTime()
+	return 0 < nap && nap < spinTime
 }
 
-// nap is how long the worker may sleep if there are no events.
-func (w *worker) nap() time.Duration {
-	limit := w.looked + lookEvery - w.now
-	if w.pace.each > 0 && w.free.len() > 0 && !w.pace.ended(w.now) {
-		limit = min(limit, w.pace.due()-w.now)
+// sleepTime is how long the worker may sleep if there are no events.
+func (w *worker) sleepTime() time.Duration {
+	limit := w.checkedAt + deadlineInterval - w.now
+	if w.schedule.interval > 0 && w.free.len() > 0 && !w.schedule.ended(w.now) {
+		limit = min(limit, w.schedule.due()-w.now)
 	}
 	return limit
 }
 
-// look handles deadlines: connections that closed or rested become idle, and requests
+// checkDeadlines handles deadlines: connections that closed or rested become idle, and requests
 // past their timeout fail.
-func (w *worker) look() {
-	if w.now-w.looked < lookEvery {
+func (w *worker) checkDeadlines() {
+	if w.now-w.checkedAt < deadlineInterval {
 		return
 	}
-	w.looked = w.now
+	w.checkedAt = w.now
 	for i := range w.conns {
 		c := &w.conns[i]
 		if c.phase == idle || c.deadline > w.now {
 			continue
 		}
 		switch c.phase {
-		case resting:
+		case backoff:
 			w.release(c)
 		case closing:
 			w.drop(c)
@@ -175,19 +175,19 @@ func (w *worker) look() {
 			w.fail(c, FailedTime, unix.ETIMEDOUT)
 		}
 	}
-	w.gaveUp = w.gaveUp || w.busy > 0 && w.impatient()
+	w.gaveUp = w.gaveUp || w.busy > 0 && w.shouldGiveUp()
 }
 
-// impatient reports whether there was no good answer for too long.
-func (w *worker) impatient() bool {
-	return w.now-w.lastGood > max(patience*w.plan.Timeout, leastPatience)
+// shouldGiveUp reports whether there was no good answer for too long.
+func (w *worker) shouldGiveUp() bool {
+	return w.now-w.lastGood > max(maxTimeouts*w.plan.Timeout, minGiveUpTime)
 }
 
-// patience is the number of timeouts without a good answer after which the client gives
-// up, but not before leastPatience.
+// maxTimeouts is the number of timeouts without a good answer after which the client gives
+// up, but not before minGiveUpTime.
 const (
-	patience      = 3
-	leastPatience = 3 * time.Second
+	maxTimeouts   = 3
+	minGiveUpTime = 3 * time.Second
 )
 
 // end closes everything. Requests in flight count as failed.
@@ -208,28 +208,28 @@ func (w *worker) end() {
 
 // count counts a failure.
 func (w *worker) count(k Kind, origin time.Duration, why error) {
-	w.tally.fail(k, why, origin >= w.pace.from)
+	w.tally.fail(k, why, origin >= w.schedule.countFrom)
 }
 
 // record counts a complete answer, with its times.
 func (w *worker) record(c *conn) {
 	w.lastGood, w.failing = w.now, false
-	if c.origin < w.pace.from {
-		if w.pace.carries(w.now) {
-			w.tally.carried(w.now, c.got)
+	if c.origin < w.schedule.countFrom {
+		if w.schedule.overlaps(w.now) {
+			w.tally.addOverlap(w.now, c.got)
 		}
 		return
 	}
 	began := c.sent
-	if w.pace.each > 0 {
+	if w.schedule.interval > 0 {
 		began = c.origin
 	}
-	w.tally.answer(times{c.origin, began, c.first, w.now}, c.fresh, c.got, c.response.body, w.now <= w.pace.until)
+	w.tally.answer(times{c.origin, began, c.first, w.now}, c.newForRequest, c.got, c.response.body, w.now <= w.schedule.until)
 }
 
-// verdict returns why a complete answer is not a good one. expect is the length of the
+// checkAnswer returns why a complete answer is not a good one. expect is the length of the
 // body; -1 = take that of the first answer.
-func verdict(status int, body int64, expect *atomic.Int64) (Kind, error) {
+func checkAnswer(status int, body int64, expect *atomic.Int64) (Kind, error) {
 	if status < 200 || status > 299 {
 		return FailedStatus, statusError(status)
 	}

@@ -22,9 +22,9 @@ func newWorkers(p *Plan, t *Target) (*workers, error) {
 	expect := &atomic.Int64{}
 	expect.Store(t.expect)
 	for i := range threads {
-		w, err := newWorker(p, t, expect, ws.origin, int(share(int64(p.Connections), i, threads)))
+		w, err := newWorker(p, t, expect, ws.origin, int(threadShare(int64(p.Connections), i, threads)))
 		if err != nil {
-			ws.leave()
+			ws.close()
 			return nil, err
 		}
 		ws.all = append(ws.all, w)
@@ -32,13 +32,13 @@ func newWorkers(p *Plan, t *Target) (*workers, error) {
 	return ws, nil
 }
 
-// lead is how long threads may take to start.
-const lead = 5 * time.Millisecond
+// startDelay is how long threads may take to start.
+const startDelay = 5 * time.Millisecond
 
-// round implements crew.
+// round implements pool.
 func (ws *workers) round(p *Plan) round {
-	begin := time.Since(ws.origin) + lead
-	cpu, vain := affinity.CPUTime(), ws.vain()
+	begin := time.Since(ws.origin) + startDelay
+	cpu, busyWait := affinity.CPUTime(), ws.busyWait()
 	var all sync.WaitGroup
 	for i, w := range ws.all {
 		all.Go(func() {
@@ -48,12 +48,12 @@ func (ws *workers) round(p *Plan) round {
 				affinity.Pin(ws.cpus[i])
 			}
 			time.Sleep(begin - w.clock())
-			w.run(p.paceOf(i, len(ws.all), begin))
+			w.run(p.scheduleOf(i, len(ws.all), begin))
 		})
 	}
 	all.Wait()
-	r := round{from: begin + p.Warmup, span: time.Since(ws.origin) - begin}
-	r.cpu = (affinity.CPUTime() - cpu - (ws.vain() - vain)) / time.Duration(len(ws.all))
+	r := round{countFrom: begin + p.Warmup, sendTime: time.Since(ws.origin) - begin}
+	r.cpu = (affinity.CPUTime() - cpu - (ws.busyWait() - busyWait)) / time.Duration(len(ws.all))
 	for _, w := range ws.all {
 		r.all.add(w.tally.counts)
 		r.sent += w.sent
@@ -62,16 +62,16 @@ func (ws *workers) round(p *Plan) round {
 	return r
 }
 
-// vain is the CPU time of polling without an event.
-func (ws *workers) vain() (sum time.Duration) {
+// busyWait is the CPU time of polling without an event.
+func (ws *workers) busyWait() (sum time.Duration) {
 	for _, w := range ws.all {
-		sum += w.vain
+		sum += w.busyWait
 	}
 	return sum
 }
 
-// leave implements crew.
-func (ws *workers) leave() (t tally) {
+// close implements pool.
+func (ws *workers) close() (t tally) {
 	for i, w := range ws.all {
 		if w.end(); i == 0 {
 			t = w.tally

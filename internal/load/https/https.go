@@ -33,29 +33,29 @@ func Run(a *load.Args) (*load.Report, error) {
 
 // A client has a transport, and so a connection, for each lane.
 type client struct {
-	url    string
-	host   string
-	major  int // of the version of HTTP
-	lanes  []*stdhttp.Transport
-	buffer [][]byte
+	url         string
+	host        string
+	httpVersion int // of the version of HTTP
+	transports  []*stdhttp.Transport
+	buffer      [][]byte
 }
 
 // bufferBytes is how much of a body is read at once, in bytes.
 const bufferBytes = 64 << 10
 
 func newClient(p *http.Plan, t *http.Target, secure, second bool) *client {
-	c := &client{host: t.Host, major: 1, url: "http://" + t.At.String() + t.Path}
+	c := &client{host: t.Host, httpVersion: 1, url: "http://" + t.At.String() + t.Path}
 	if secure {
 		c.url = "https://" + t.At.String() + t.Path
 	}
 	if second {
-		c.major = 2
+		c.httpVersion = 2
 	}
 	for range p.Connections {
 		c.buffer = append(c.buffer, make([]byte, bufferBytes))
 		lane := newTransport(second)
 		lane.DisableKeepAlives = !p.KeepAlive
-		c.lanes = append(c.lanes, lane)
+		c.transports = append(c.transports, lane)
 	}
 	return c
 }
@@ -120,13 +120,13 @@ const maxHead = 64 << 10
 
 // Ask implements http.Client.
 func (c *client) Ask(ctx context.Context, lane int) http.Answer {
-	var n notes
+	var n requestTimes
 	request, err := stdhttp.NewRequestWithContext(httptrace.WithClientTrace(ctx, n.trace()), stdhttp.MethodGet, c.url, nil)
 	if err != nil {
 		return http.Answer{Err: err, Kind: http.FailedConnect}
 	}
 	request.Host = c.host
-	response, err := c.lanes[lane].RoundTrip(request)
+	response, err := c.transports[lane].RoundTrip(request)
 	var body int64
 	if err == nil {
 		body, err = c.read(response, lane)
@@ -134,7 +134,7 @@ func (c *client) Ask(ctx context.Context, lane int) http.Answer {
 	a := n.answer()
 	if err != nil {
 		a.Err, a.Kind = err, kindOf(ctx, &a)
-		c.lanes[lane].CloseIdleConnections()
+		c.transports[lane].CloseIdleConnections()
 		return a
 	}
 	a.Status, a.Length = response.StatusCode, body
@@ -151,8 +151,8 @@ func (c *client) read(r *stdhttp.Response, lane int) (body int64, err error) {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	if err == nil && r.ProtoMajor != c.major {
-		err = fmt.Errorf("the server answers with %s instead of HTTP/%d", r.Proto, c.major)
+	if err == nil && r.ProtoMajor != c.httpVersion {
+		err = fmt.Errorf("the server answers with %s instead of HTTP/%d", r.Proto, c.httpVersion)
 	}
 	return body, errors.Join(err, r.Body.Close())
 }
@@ -170,14 +170,14 @@ func kindOf(ctx context.Context, a *http.Answer) http.Kind {
 	}
 }
 
-// notes are the times of one request. They need a lock because the transport may continue
+// requestTimes are the times of one request. They need a lock because the transport may continue
 // to connect after the request has ended.
-type notes struct {
+type requestTimes struct {
 	mu sync.Mutex
 	at http.Answer
 }
 
-func (n *notes) note(do func(a *http.Answer, now time.Time)) {
+func (n *requestTimes) record(do func(a *http.Answer, now time.Time)) {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,22 +185,22 @@ func (n *notes) note(do func(a *http.Answer, now time.Time)) {
 }
 
 // trace notes times. TLS is part of a connection.
-func (n *notes) trace() *httptrace.ClientTrace {
+func (n *requestTimes) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		ConnectStart: func(string, string) { n.note(func(a *http.Answer, now time.Time) { a.Opened = now }) },
+		ConnectStart: func(string, string) { n.record(func(a *http.Answer, now time.Time) { a.Opened = now }) },
 		GotConn: func(info httptrace.GotConnInfo) {
-			n.note(func(a *http.Answer, now time.Time) {
+			n.record(func(a *http.Answer, now time.Time) {
 				if a.Sent = now; info.Reused {
 					a.Opened = time.Time{}
 				}
 				a.Connected = now
 			})
 		},
-		GotFirstResponseByte: func() { n.note(func(a *http.Answer, now time.Time) { a.First = now }) },
+		GotFirstResponseByte: func() { n.record(func(a *http.Answer, now time.Time) { a.First = now }) },
 	}
 }
 
-func (n *notes) answer() http.Answer {
+func (n *requestTimes) answer() http.Answer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.at
@@ -208,7 +208,7 @@ func (n *notes) answer() http.Answer {
 
 // CloseAll implements http.Client.
 func (c *client) CloseAll() {
-	for _, lane := range c.lanes {
+	for _, lane := range c.transports {
 		lane.CloseIdleConnections()
 	}
 	runtime.GC() // so that no collection from one rate of a ramp falls into the next

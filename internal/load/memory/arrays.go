@@ -49,7 +49,7 @@ func newArrays(o options) (*arrays, error) {
 		first := (*uint64)(unsafe.Pointer(&memory[i*stride]))
 		a.words[i] = unsafe.Slice(first, o.size/wordSize)
 	}
-	err = errors.Join(a.touch(o.threads), a.check())
+	err = errors.Join(a.fillAll(o.threads), a.check())
 	if err != nil {
 		return nil, errors.Join(err, syscall.Munmap(memory))
 	}
@@ -72,7 +72,7 @@ func mapped(size int, pages string) ([]byte, error) {
 	case pages == Huge:
 		return memory, nil
 	}
-	err = syscall.Madvise(memory, advice(pages))
+	err = syscall.Madvise(memory, madviseFor(pages))
 	if err != nil && pages == Transparent {
 		return nil, errors.Join(fmt.Errorf("pages=transparent: the kernel has no transparent huge pages: %w", err), syscall.Munmap(memory))
 	}
@@ -90,18 +90,18 @@ const (
 	adviseNoHuge = 15
 )
 
-func advice(pages string) int {
+func madviseFor(pages string) int {
 	if pages == Transparent {
 		return adviseHuge
 	}
 	return adviseNoHuge
 }
 
-// touch fills the arrays. If a control group limits huge pages, the process only notices
+// fillAll fills the arrays. If a control group limits huge pages, the process only notices
 // it here, by a signal.
-func (a *arrays) touch(threads int) error {
+func (a *arrays) fillAll(threads int) error {
 	errs := make([]error, threads)
-	load.Together(threads, func(i int, _ time.Time) {
+	load.RunThreads(threads, func(i int, _ time.Time) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		defer func() {
 			if fault := recover(); fault != nil {

@@ -10,8 +10,8 @@ import (
 // block is the number of words between two readings of the clock: 256 KiB.
 const block = 32 << 10
 
-// A move is one kind of access to the arrays.
-type move struct {
+// A kernel is one kind of access to the arrays.
+type kernel struct {
 	name  string
 	bytes int // read and written for each word
 	// do processes a block. Read returns the sum of the words, the others 0.
@@ -20,10 +20,10 @@ type move struct {
 	want uint64
 }
 
-// moves lists the moves in an order in which each finds the values that it expects: every
+// kernels lists the moves in an order in which each finds the values that it expects: every
 // word of a, and then of b, is 1.
-func moves() []move {
-	return []move{
+func kernels() []kernel {
+	return []kernel{
 		{Write, wordSize, func(a, _, _ []uint64) uint64 { fill(a, 1); return 0 }, 0},
 		{Read, wordSize, func(a, _, _ []uint64) uint64 { return total(a) }, block},
 		{Copy, 2 * wordSize, func(a, b, _ []uint64) uint64 { duplicate(b, a); return 0 }, 0},
@@ -33,11 +33,11 @@ func moves() []move {
 
 // bandwidths measures every move on all threads at once.
 func bandwidths(values map[string]float64, a *arrays, threads int, share time.Duration) error {
-	for _, m := range moves() {
+	for _, m := range kernels() {
 		rates, errs := make([]float64, threads), make([]error, threads)
-		load.Together(threads, func(i int, began time.Time) {
-			w := walk{move: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads)}
-			rates[i], errs[i] = w.rate(began, share/time.Duration(len(moves())))
+		load.RunThreads(threads, func(i int, began time.Time) {
+			w := pass{kernel: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads)}
+			rates[i], errs[i] = w.rate(began, share/time.Duration(len(kernels())))
 		})
 		for i, rate := range rates {
 			if errs[i] != nil {
@@ -49,14 +49,14 @@ func bandwidths(values map[string]float64, a *arrays, threads int, share time.Du
 	return a.verify()
 }
 
-// walk is one thread's repeated pass through its parts of the arrays.
-type walk struct {
-	move
+// pass is one thread's repeated pass through its parts of the arrays.
+type pass struct {
+	kernel
 	a, b, c []uint64
 	at      int
 }
 
-func (w *walk) step() error {
+func (w *pass) step() error {
 	from, to := w.at, w.at+block
 	if got := w.do(w.a[from:to], w.b[from:to], w.c[from:to]); got != w.want {
 		return fmt.Errorf("%s: %d words of 1 add up to %d: this machine's memory is broken", w.name, block, got)
@@ -69,7 +69,7 @@ func (w *walk) step() error {
 
 // rate returns the bytes per second in a share of the time since began; the first tenth
 // is warm-up.
-func (w *walk) rate(began time.Time, share time.Duration) (float64, error) {
+func (w *pass) rate(began time.Time, share time.Duration) (float64, error) {
 	blocks, start, now := 0, time.Duration(0), time.Duration(0)
 	for blocks == 0 || now < share {
 		if err := w.step(); err != nil {

@@ -58,19 +58,19 @@ type chase struct {
 // newChase writes the chain into words, whose number is a power of two.
 func newChase(words []uint64) *chase {
 	lines := len(words) / lineWords
-	from := place(0, lines)
+	from := linePosition(0, lines)
 	for i := range lines {
-		to := place(i+1, lines)
+		to := linePosition(i+1, lines)
 		words[from] = to
 		from = to
 	}
-	return &chase{words: words, at: place(0, lines)}
+	return &chase{words: words, at: linePosition(0, lines)}
 }
 
-// place returns the index of the word of the i-th line in the chain. It is a permutation
+// linePosition returns the index of the word of the i-th line in the chain. It is a permutation
 // of all lines, whose number is a power of two, and looks random. Unlike a shuffle, it
 // needs no extra memory, and making the chain does not wait for memory at each line.
-func place(i, lines int) uint64 {
+func linePosition(i, lines int) uint64 {
 	mask := uint64(lines - 1)
 	half := (bits.Len64(mask) + 1) / 2
 	z := uint64(i) & mask
@@ -120,16 +120,16 @@ func (c *chase) measure(share time.Duration) (float64, error) {
 		took = append(took, now-last)
 	}
 	lines := len(c.words) / lineWords
-	if want := place(c.steps, lines); c.at != want {
+	if want := linePosition(c.steps, lines); c.at != want {
 		return 0, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
 			"this machine's memory is broken", c.steps, lines, c.at, want)
 	}
-	return quickest(took, steps), nil
+	return medianOfFastest(took, steps), nil
 }
 
-// quickest returns the seconds for each step in the first percentile of the chunks:
+// medianOfFastest returns the seconds for each step in the first percentile of the chunks:
 // disturbances can only delay a chunk. It sorts took.
-func quickest(took []time.Duration, steps int) float64 {
+func medianOfFastest(took []time.Duration, steps int) float64 {
 	slices.Sort(took)
 	return took[len(took)/100].Seconds() / float64(steps)
 }

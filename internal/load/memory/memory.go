@@ -67,11 +67,11 @@ func Check(args *load.Args) error {
 	if err != nil {
 		return err
 	}
-	return o.fit()
+	return o.raiseSize()
 }
 
-// fit checks that every thread has at least a block.
-func (o options) fit() error {
+// raiseSize checks that every thread has at least a block.
+func (o options) raiseSize() error {
 	if least := o.threads * block * wordSize; o.size < least {
 		return fmt.Errorf("size=%d: want at least %d bytes for %d threads", o.size, least, o.threads)
 	}
@@ -83,12 +83,12 @@ func (o options) fit() error {
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err == nil {
-		err = o.fit()
+		err = o.raiseSize()
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer load.Quiet(o.threads)()
+	defer load.SetThreads(o.threads)()
 	a, err := newArrays(o)
 	if err != nil {
 		return nil, err

@@ -111,10 +111,10 @@ func TestChase(t *testing.T) {
 func TestChaseKnowsWhereItIs(t *testing.T) {
 	c := newChase(make([]uint64, 1<<12))
 	c.walk(1000)
-	if want := place(1000, 1<<12/lineWords); c.at != want {
+	if want := linePosition(1000, 1<<12/lineWords); c.at != want {
 		t.Errorf("after 1000 steps at %d, want %d", c.at, want)
 	}
-	c.words[place(3, 1<<12/lineWords)] = 0 // a bit that fell over
+	c.words[linePosition(3, 1<<12/lineWords)] = 0 // a bit that fell over
 	if _, err := c.measure(time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
 		t.Errorf("of a broken memory: %v", err)
 	}
@@ -122,7 +122,7 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 
 func TestBrokenMemory(t *testing.T) {
 	words := make([]uint64, block)
-	w := walk{move: moves()[1], a: words, b: words, c: words}
+	w := pass{kernel: kernels()[1], a: words, b: words, c: words}
 	if _, err := w.rate(time.Now(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "add up to 0: this machine's memory is broken") {
 		t.Errorf("%v", err)
 	}
@@ -197,7 +197,7 @@ func TestQuickest(t *testing.T) {
 		{"a hundred: the second", append([]time.Duration{200 * us, 100 * us}, slow...), 100, 2 * us},
 		{"disturbed all but twice", append(slices.Clone(slow), 200*us, 200*us), 200, us},
 	} {
-		if got := quickest(test.took, test.steps); math.Abs(got/test.want.Seconds()-1) > 1e-9 {
+		if got := medianOfFastest(test.took, test.steps); math.Abs(got/test.want.Seconds()-1) > 1e-9 {
 			t.Errorf("%s: %v s for each step, want %v", test.name, got, test.want)
 		}
 	}

@@ -47,10 +47,10 @@ func address(option, text string) (netip.AddrPort, error) {
 // A client is a control connection to a server.
 type client struct {
 	target
-	wire    *wire
-	answers chan answer
-	gone    atomic.Bool // the server has closed the connection
-	why     error       // set before answers is closed
+	jsonConn *jsonConn
+	answers  chan answer
+	gone     atomic.Bool // the server has closed the connection
+	why      error       // set before answers is closed
 }
 
 // connect opens a control connection. The caller closes it.
@@ -59,18 +59,18 @@ func connect(t target) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{target: t, wire: w, answers: make(chan answer, 2*maxStreams)}
-	go c.listen()
+	c := &client{target: t, jsonConn: w, answers: make(chan answer, 2*maxStreams)}
+	go c.readAnswers()
 	return c, nil
 }
 
 // greet opens a connection for a stream, or for control if stream is nil.
-func greet(t target, stream *streamID) (*wire, error) {
+func greet(t target, stream *streamID) (*jsonConn, error) {
 	fd, err := dial(t.tcp, unix.SOCK_STREAM, replyLimit)
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWire(fd)
+	w, err := newJSONConn(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +81,12 @@ func greet(t target, stream *streamID) (*wire, error) {
 	return w, nil
 }
 
-func (w *wire) greeted(h hello) error {
-	if err := errors.Join(w.say(h.String()), w.within(replyLimit)); err != nil {
+func (w *jsonConn) greeted(h hello) error {
+	if err := errors.Join(w.writeLine(h.String()), w.setReadLimit(replyLimit)); err != nil {
 		return err
 	}
 	line, err := w.line(maxHello)
-	if ended(err) {
+	if isClosed(err) {
 		return fmt.Errorf("%w: it closed the connection without an answer", ErrForeign)
 	}
 	if err != nil {
@@ -95,16 +95,16 @@ func (w *wire) greeted(h hello) error {
 	return parseReply(line)
 }
 
-// listen passes on the server's answers until the connection ends.
-func (c *client) listen() {
+// readAnswers passes on the server's answers until the connection ends.
+func (c *client) readAnswers() {
 	defer close(c.answers)
 	defer c.gone.Store(true)
-	if c.why = c.wire.within(0); c.why != nil {
+	if c.why = c.jsonConn.setReadLimit(0); c.why != nil {
 		return
 	}
 	for {
 		var a answer
-		if c.why = c.wire.hear(&a); c.why != nil {
+		if c.why = c.jsonConn.read(&a); c.why != nil {
 			return
 		}
 		select {
@@ -116,14 +116,14 @@ func (c *client) listen() {
 	}
 }
 
-func (c *client) close() { c.wire.close() }
+func (c *client) close() { c.jsonConn.close() }
 
 // answer waits for the server's next answer.
 func (c *client) answer(limit time.Duration) (answer, error) {
 	select {
 	case a, ok := <-c.answers:
 		switch {
-		case !ok && ended(c.why):
+		case !ok && isClosed(c.why):
 			return a, fmt.Errorf("%v: %w", c.tcp, ErrGone)
 		case !ok:
 			return a, fmt.Errorf("%v: %w", c.tcp, c.why)
@@ -140,28 +140,28 @@ func (c *client) answer(limit time.Duration) (answer, error) {
 // A session is the client's side of a session.
 type session struct {
 	*side
-	client *client
-	alone  bool // no CPU is shared with the server, or the plan does not pin
+	client      *client
+	noSharedCPU bool // no CPU is shared with the server, or the plan does not pin
 }
 
 // open opens a session and joins its streams. The caller halts it.
 func (c *client) open(p plan) (*session, error) {
-	if err := c.wire.tell(request{Op: opOpen, Plan: &p}); err != nil {
+	if err := c.jsonConn.write(request{Op: opOpen, Plan: &p}); err != nil {
 		return nil, fmt.Errorf("%v: %w: %w", c.tcp, ErrGone, err)
 	}
 	a, err := c.answer(replyLimit)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{client: c, alone: true}
+	s := &session{client: c, noSharedCPU: true}
 	var cpus []int
 	if p.Pin {
-		cpus, s.alone = clientCPUs(affinity.Allowed(), a.CPUs, p.count())
+		cpus, s.noSharedCPU = clientCPUs(affinity.Allowed(), a.CPUs, p.count())
 	}
 	s.side = newSide(p, a.Key, false, cpus)
 	for i := range s.flows {
 		if err := s.joinStream(i); err != nil {
-			s.halt()
+			s.endSession()
 			return nil, err
 		}
 	}
@@ -204,7 +204,7 @@ func (s *session) knock(i int) error {
 		select {
 		case a, ok := <-s.client.answers:
 			return s.joined(i, a, ok)
-		case <-time.After(wakeEvery):
+		case <-time.After(wakeInterval):
 		}
 	}
 	return fmt.Errorf(
@@ -226,7 +226,7 @@ func (s *session) joined(i int, a answer, ok bool) error {
 
 // begin starts both sides.
 func (s *session) begin() error {
-	if err := s.client.wire.tell(request{Op: opBegin}); err != nil {
+	if err := s.client.jsonConn.write(request{Op: opBegin}); err != nil {
 		return fmt.Errorf("%v: %w: %w", s.client.tcp, ErrGone, err)
 	}
 	if !s.plan.Echo {
@@ -237,8 +237,8 @@ func (s *session) begin() error {
 
 // finish ends both sides, and returns the server's results.
 func (s *session) finish() (final, error) {
-	s.hush()
-	if err := s.client.wire.tell(request{Op: opEnd, Sent: s.sent()}); err != nil {
+	s.stopSending()
+	if err := s.client.jsonConn.write(request{Op: opEnd, Sent: s.sent()}); err != nil {
 		return final{}, fmt.Errorf("%v: %w: %w", s.client.tcp, ErrGone, err)
 	}
 	a, err := s.client.answer(replyLimit)
@@ -248,7 +248,7 @@ func (s *session) finish() (final, error) {
 	if a.Final == nil {
 		return final{}, fmt.Errorf("%v: %w: it did not end the session", s.client.tcp, ErrForeign)
 	}
-	s.settle(a.Final.Sent)
-	s.halt()
-	return *a.Final, s.trouble()
+	s.awaitArrival(a.Final.Sent)
+	s.endSession()
+	return *a.Final, s.err()
 }

@@ -14,30 +14,30 @@ const maxBatch = 64
 
 // A batch is a number of datagrams of one size, side by side in one buffer.
 type batch struct {
-	fd     int
-	size   int // of a datagram
-	most   int // largest number of datagrams at once
-	buffer []byte
-	cuts   bool // the kernel splits the buffer into datagrams (UDP_SEGMENT)
-	vector *vector
+	fd       int
+	size     int // of a datagram
+	capacity int // largest number of datagrams at once
+	buffer   []byte
+	segments bool // the kernel splits the buffer into datagrams (UDP_SEGMENT)
+	vector   *vector
 }
 
 func newBatch(fd int, p *plan) *batch {
-	b := &batch{fd: fd, size: p.Size, most: maxBatch}
+	b := &batch{fd: fd, size: p.Size, capacity: maxBatch}
 	if p.Single {
-		b.most = 1
+		b.capacity = 1
 	}
-	b.cuts = b.most > 1 && unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, p.Size) == nil
-	b.buffer = make([]byte, b.most*p.Size)
-	b.vector = newVector(b.buffer, b.most, p.Size)
+	b.segments = b.capacity > 1 && unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, p.Size) == nil
+	b.buffer = make([]byte, b.capacity*p.Size)
+	b.vector = newVector(b.buffer, b.capacity, p.Size)
 	b.limit()
 	return b
 }
 
 // limit reduces most to the number of datagrams that the kernel takes in one buffer.
 func (b *batch) limit() {
-	if b.cuts {
-		b.most = max(1, min(b.most, maxDatagram/b.size))
+	if b.segments {
+		b.capacity = max(1, min(b.capacity, maxDatagram/b.size))
 	}
 }
 
@@ -50,13 +50,13 @@ func (b *batch) fill(n int, key, number uint64, now time.Duration) {
 
 // send sends the first n datagrams and returns how many it has sent.
 func (b *batch) send(n int) (int, syscall.Errno) {
-	if b.cuts {
+	if b.segments {
 		_, errno := send(b.fd, b.buffer[:n*b.size])
 		switch errno {
 		case 0:
 			return n, 0
 		case unix.EINVAL, unix.EMSGSIZE, unix.EIO, unix.EOPNOTSUPP: // for example larger than the device's packets
-			b.cuts = false
+			b.segments = false
 			_ = unix.SetsockoptInt(b.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) // cannot fail: setting it worked
 		default:
 			return 0, errno
@@ -64,41 +64,41 @@ func (b *batch) send(n int) (int, syscall.Errno) {
 	}
 	if n == 1 {
 		_, errno := send(b.fd, b.buffer[:b.size])
-		return one(errno), errno
+		return firstErrno(errno), errno
 	}
 	return b.vector.send(b.fd, n)
 }
 
-func one(errno syscall.Errno) int {
+func firstErrno(errno syscall.Errno) int {
 	if errno == 0 {
 		return 1
 	}
 	return 0
 }
 
-// shower sends datagrams until s.quiet is set.
-func (s *side) shower(f *flow) {
+// sendDatagrams sends datagrams until s.quiet is set.
+func (s *side) sendDatagrams(f *flow) {
 	b := newBatch(f.fd, &s.plan)
-	t := newTempo(s.plan.Rate, s.plan.Size)
+	t := newSendRate(s.plan.Rate, s.plan.Size)
 	begin := s.now()
-	for number := uint64(0); !s.quiet.Load(); {
-		n := t.batch(b.most)
-		if !s.until(begin + t.due(number)) {
+	for number := uint64(0); !s.sendingOver.Load(); {
+		n := t.batch(b.capacity)
+		if !s.until(begin + t.dueTime(number)) {
 			return
 		}
 		b.fill(n, s.key, number, s.now())
 		sent, errno := b.send(n)
 		number += uint64(sent)
 		f.datagrams.Store(number)
-		if errno != 0 && !again(errno) && errno != unix.ENOBUFS {
-			f.err = s.fault(errno)
+		if errno != 0 && !isRetryable(errno) && errno != unix.ENOBUFS {
+			f.err = s.threadError(errno)
 			return
 		}
 	}
 }
 
-// catch receives datagrams until s.stop is set.
-func (s *side) catch(f *flow) {
+// receiveDatagrams receives datagrams until s.stop is set.
+func (s *side) receiveDatagrams(f *flow) {
 	largest := s.plan.Size
 	if !s.plan.Single && unix.SetsockoptInt(f.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil {
 		largest = 64 << 10 // the kernel delivers several datagrams in one buffer
@@ -108,8 +108,8 @@ func (s *side) catch(f *flow) {
 	v := newVector(buffer, count, largest)
 	for !s.stop.Load() {
 		n, errno := v.receive(f.fd, s.plan.Single)
-		if errno != 0 && !again(errno) && errno != unix.ECONNREFUSED {
-			f.err = s.fault(errno)
+		if errno != 0 && !isRetryable(errno) && errno != unix.ECONNREFUSED {
+			f.err = s.threadError(errno)
 			return
 		}
 		now := int64(s.now())

@@ -18,35 +18,35 @@ type flow struct {
 	err      error
 }
 
-// pour sends a stream of bytes until s.quiet is set.
-func (s *side) pour(f *flow) {
+// sendStream sends a stream of bytes until s.quiet is set.
+func (s *side) sendStream(f *flow) {
 	buffer := make([]byte, s.plan.Size)
-	for !s.quiet.Load() {
-		if _, errno := send(f.fd, buffer); errno != 0 && !again(errno) {
-			f.err = s.fault(errno)
+	for !s.sendingOver.Load() {
+		if _, errno := send(f.fd, buffer); errno != 0 && !isRetryable(errno) {
+			f.err = s.threadError(errno)
 			return
 		}
 	}
 }
 
-// drain receives a stream of bytes until it ends.
-func (s *side) drain(f *flow) {
-	buffer := make([]byte, max(s.plan.Size, leastRead))
+// receiveStream receives a stream of bytes until it ends.
+func (s *side) receiveStream(f *flow) {
+	buffer := make([]byte, max(s.plan.Size, minRead))
 	for !s.stop.Load() {
 		n, errno := receive(f.fd, buffer)
 		switch {
 		case errno == 0 && n == 0:
-			f.err = s.fault(unix.ECONNRESET)
+			f.err = s.threadError(unix.ECONNRESET)
 			return
 		case errno == 0:
 			f.bytes.Add(int64(n))
-		case !again(errno):
-			f.err = s.fault(errno)
+		case !isRetryable(errno):
+			f.err = s.threadError(errno)
 			return
 		}
 	}
 }
 
-// leastRead is the smallest size of a receiver's buffer: one read can take several small
+// minRead is the smallest size of a receiver's buffer: one read can take several small
 // writes.
-const leastRead = 128 << 10
+const minRead = 128 << 10

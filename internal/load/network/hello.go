@@ -72,8 +72,8 @@ func parseHello(line string) (hello, error) {
 	return h, nil
 }
 
-// admit returns why a client is refused, or nil.
-func (h hello) admit(token string) error {
+// check returns why a client is refused, or nil.
+func (h hello) check(token string) error {
 	switch {
 	case h.version != Version:
 		return fmt.Errorf("this server speaks version %d, the client %d: use the same version of tare on both sides", Version, h.version)

@@ -92,9 +92,9 @@ func (p *plan) count() int {
 	return p.Streams
 }
 
-// goesUp reports whether the client sends on a stream. With both directions, the even
+// clientSends reports whether the client sends on a stream. With both directions, the even
 // streams go up.
-func (p *plan) goesUp(index int) bool {
+func (p *plan) clientSends(index int) bool {
 	return p.Direction == up || p.Direction == both && index%2 == 0
 }
 

@@ -323,8 +323,8 @@ func TestLossAndReorderingAreFound(t *testing.T) {
 	}
 }
 
-// bounded runs a client that must fail, soon, with an error of that kind.
-func bounded(t *testing.T, want error, says string, run func() error) {
+// wantError runs a client that must fail, soon, with an error of that kind.
+func wantError(t *testing.T, want error, says string, run func() error) {
 	t.Helper()
 	const limit = 20 * time.Second
 	failed := make(chan error, 1)
@@ -355,7 +355,7 @@ func TestServerThatIsKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, addr := start(t)
 			time.AfterFunc(300*time.Millisecond, func() { _ = server.Process.Kill() })
-			bounded(t, network.ErrGone, addr.String(), func() error { _, err := measure(t, test.run, addr, test.o); return err })
+			wantError(t, network.ErrGone, addr.String(), func() error { _, err := measure(t, test.run, addr, test.o); return err })
 		})
 	}
 }
@@ -367,7 +367,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 	addr := free.Addr().(*net.TCPAddr).AddrPort()
 	_ = free.Close()
-	bounded(t, network.ErrUnreachable, addr.String(), func() error { _, err := measure(t, network.RTT, addr, nil); return err })
+	wantError(t, network.ErrUnreachable, addr.String(), func() error { _, err := measure(t, network.RTT, addr, nil); return err })
 }
 
 // A port behind which UDP goes nowhere, though TCP gets through.
@@ -378,7 +378,7 @@ func TestNoWayForDatagrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = hole.Close() }()
-	bounded(t, network.ErrUnreachable, "though TCP works", func() error {
+	wantError(t, network.ErrUnreachable, "though TCP works", func() error {
 		_, err := measure(t, network.RTT, addr, options{"udp": hole.LocalAddr().String()})
 		return err
 	})
@@ -386,15 +386,15 @@ func TestNoWayForDatagrams(t *testing.T) {
 
 func TestWrongToken(t *testing.T) {
 	s := listen(t)
-	bounded(t, network.ErrRefused, "token", func() error {
+	wantError(t, network.ErrRefused, "token", func() error {
 		t.Setenv(network.TokenVariable, "another-token-0123456789")
 		_, err := network.RTT(loadtest.Args("addr=" + s.Address().String()))
 		return err
 	})
 }
 
-// say sends text to an address and returns what is said to it.
-func say(t *testing.T, addr netip.AddrPort, text string) string {
+// exchangeText sends text to an address and returns what is said to it.
+func exchangeText(t *testing.T, addr netip.AddrPort, text string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr.String())
 	if err != nil {
@@ -414,11 +414,11 @@ func TestStrangers(t *testing.T) {
 		"too much":         strings.Repeat("x", 1<<20) + "\n",
 		"nothing":          "\n",
 	} {
-		if answer := say(t, s.Address(), text); answer != "" {
+		if answer := exchangeText(t, s.Address(), text); answer != "" {
 			t.Errorf("%s: it was answered: %q", name, answer)
 		}
 	}
-	if answer := say(t, s.Address(), network.AtVersion(network.Version+1, token)+"\n"); !strings.Contains(answer, "same version") {
+	if answer := exchangeText(t, s.Address(), network.AtVersion(network.Version+1, token)+"\n"); !strings.Contains(answer, "same version") {
 		t.Errorf("another version: %q", answer)
 	}
 	for name, text := range map[string]string{
@@ -430,7 +430,7 @@ func TestStrangers(t *testing.T) {
 		"a long line":  strings.Repeat("x", 1<<20) + "\n",
 		"a deep value": `{"op":` + strings.Repeat("[", 1<<15) + "\n",
 	} {
-		if answer := say(t, s.Address(), network.AtVersion(network.Version, token)+"\n"+text); !strings.Contains(answer, `"error"`) {
+		if answer := exchangeText(t, s.Address(), network.AtVersion(network.Version, token)+"\n"+text); !strings.Contains(answer, `"error"`) {
 			t.Errorf("%s: %q is no refusal", name, answer)
 		}
 	}
@@ -481,7 +481,7 @@ func TestOneSessionAtATime(t *testing.T) {
 		}
 		n += more
 	}
-	if answer := say(t, s.Address(), open); !strings.Contains(answer, "another client") {
+	if answer := exchangeText(t, s.Address(), open); !strings.Contains(answer, "another client") {
 		t.Errorf("the second was told %q", answer)
 	}
 }
@@ -512,7 +512,7 @@ func TestOtherServers(t *testing.T) {
 				_ = c.Close()
 			}()
 			addr := l.Addr().(*net.TCPAddr).AddrPort()
-			bounded(t, test.want, addr.String(), func() error { _, err := measure(t, network.RTT, addr, nil); return err })
+			wantError(t, test.want, addr.String(), func() error { _, err := measure(t, network.RTT, addr, nil); return err })
 		})
 	}
 }

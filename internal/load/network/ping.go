@@ -10,46 +10,46 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A pinger sends requests and waits for the answer of each.
-type pinger struct {
+// A latencyTest sends requests and waits for the answer of each.
+type latencyTest struct {
 	plan          plan
 	pings, warmup int64
 	rate          int64 // per second; 0 = each follows the last answer
 	timeout       time.Duration
 
-	side    *side
-	client  *client
-	fd      int
-	request []byte
-	buffer  []byte
-	inRow   int // lost requests in a row
+	side       *side
+	client     *client
+	fd         int
+	request    []byte
+	buffer     []byte
+	lostInARow int // lost requests in a row
 
 	times *load.Histogram
 	lost  int64 // requests without an answer in time; they have no time
 }
 
-// mostInRow is the number of lost requests in a row after which the server counts as gone.
-const mostInRow = 10
+// maxLostInARow is the number of lost requests in a row after which the server counts as gone.
+const maxLostInARow = 10
 
-func (p *pinger) prepare(s *session) {
+func (p *latencyTest) prepare(s *session) {
 	p.side, p.client, p.fd = s.side, s.client, s.flows[0].fd
 	p.request, p.buffer = make([]byte, p.plan.Size), make([]byte, p.plan.Size)
 	p.times = load.NewHistogram()
 }
 
 // pingAll sends the requests of the warm-up, and then those that count.
-func (p *pinger) pingAll() error {
-	if err := p.series(0, p.warmup); err != nil {
+func (p *latencyTest) pingAll() error {
+	if err := p.sendSeries(0, p.warmup); err != nil {
 		return err
 	}
 	p.times.Reset()
 	p.lost = 0
-	return p.series(p.warmup, p.pings)
+	return p.sendSeries(p.warmup, p.pings)
 }
 
-// series sends count requests, numbered from first. With a rate, a request is timed from
+// sendSeries sends count requests, numbered from first. With a rate, a request is timed from
 // when it is due, even if it is sent later because the answer to the last one was late.
-func (p *pinger) series(first, count int64) error {
+func (p *latencyTest) sendSeries(first, count int64) error {
 	begin := p.side.now()
 	for i := range count {
 		due := p.side.now()
@@ -67,34 +67,34 @@ func (p *pinger) series(first, count int64) error {
 }
 
 // ping sends one request and waits for its answer.
-func (p *pinger) ping(number uint64, due time.Duration) error {
+func (p *latencyTest) ping(number uint64, due time.Duration) error {
 	putHeader(p.request, p.side.key, number, uint64(due))
 	errno := p.exchange(number)
 	took := p.side.now() - due
 	switch {
 	case errno == 0:
 		p.times.Add(took)
-		p.inRow = 0
+		p.lostInARow = 0
 		return nil
 	case errno != unix.EAGAIN:
 		return fmt.Errorf("%w: ping %d: %w", ErrGone, number, errno)
 	}
 	p.lost++
-	p.inRow++
+	p.lostInARow++
 	switch {
 	case p.plan.Protocol == tcp:
 		return fmt.Errorf("%w: ping %d had no answer within %v, though TCP loses nothing", ErrGone, number, replyLimit)
 	case p.client.gone.Load():
 		return fmt.Errorf("%w: it has closed the control connection", ErrGone)
-	case p.inRow >= mostInRow:
-		return fmt.Errorf("%w: %d pings in a row had no answer within %v", ErrGone, p.inRow, p.timeout)
+	case p.lostInARow >= maxLostInARow:
+		return fmt.Errorf("%w: %d pings in a row had no answer within %v", ErrGone, p.lostInARow, p.timeout)
 	default:
 		return nil
 	}
 }
 
 // exchange sends the request and receives the answer; EAGAIN if it does not come in time.
-func (p *pinger) exchange(number uint64) syscall.Errno {
+func (p *latencyTest) exchange(number uint64) syscall.Errno {
 	for sent := 0; sent < len(p.request); {
 		n, errno := send(p.fd, p.request[sent:])
 		if errno != 0 && errno != unix.EINTR {
@@ -103,13 +103,13 @@ func (p *pinger) exchange(number uint64) syscall.Errno {
 		sent += max(n, 0)
 	}
 	if p.plan.Protocol == tcp {
-		return p.whole()
+		return p.readAll()
 	}
 	return p.datagram(number)
 }
 
 // datagram receives an answer in one datagram.
-func (p *pinger) datagram(number uint64) syscall.Errno {
+func (p *latencyTest) datagram(number uint64) syscall.Errno {
 	begin := p.side.now()
 	for {
 		n, errno := receive(p.fd, p.buffer)
@@ -128,13 +128,13 @@ func (p *pinger) datagram(number uint64) syscall.Errno {
 	}
 }
 
-// whole receives an answer in pieces. It waits long enough for TCP to retransmit.
-func (p *pinger) whole() syscall.Errno {
+// readAll receives an answer in pieces. It waits long enough for TCP to retransmit.
+func (p *latencyTest) readAll() syscall.Errno {
 	begin := p.side.now()
 	for got := 0; got < len(p.buffer); {
 		n, errno := receive(p.fd, p.buffer[got:])
 		switch {
-		case errno != 0 && again(errno) && !p.client.gone.Load() && p.side.now()-begin < replyLimit:
+		case errno != 0 && isRetryable(errno) && !p.client.gone.Load() && p.side.now()-begin < replyLimit:
 		case errno != 0:
 			return errno
 		case n == 0:

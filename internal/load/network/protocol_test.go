@@ -52,7 +52,7 @@ func TestAdmit(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		err = h.admit(testToken)
+		err = h.check(testToken)
 		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
@@ -76,7 +76,7 @@ func TestReply(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", line, err, want)
 		}
-		if err != nil && strings.ContainsFunc(err.Error(), plain.Hidden) {
+		if err != nil && strings.ContainsFunc(err.Error(), plain.IsHidden) {
 			t.Errorf("%q: a terminal would obey %q", line, err)
 		}
 	}
@@ -87,7 +87,7 @@ func FuzzHello(f *testing.F) {
 	f.Add("tare-net 1 refused: \u202egnp.exe\u200b\u2066\x1b[2J")
 	f.Add("tare-net 1 T stream 00000000000000ff 7")
 	f.Fuzz(func(t *testing.T, line string) {
-		if err := parseReply(line); errors.Is(err, ErrRefused) && strings.ContainsFunc(err.Error(), plain.Hidden) {
+		if err := parseReply(line); errors.Is(err, ErrRefused) && strings.ContainsFunc(err.Error(), plain.IsHidden) {
 			t.Errorf("%q: a terminal would obey %q", line, err)
 		}
 		if parseReply(line) == nil && line != replyTo(nil) && !strings.HasSuffix(line, " "+helloOK) {
@@ -136,7 +136,7 @@ func TestDirections(t *testing.T) {
 		p := plan{Streams: 2, Direction: direction}
 		var got []bool
 		for i := range p.count() {
-			got = append(got, p.goesUp(i))
+			got = append(got, p.clientSends(i))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", direction, diff)
@@ -193,8 +193,8 @@ func FuzzDatagrams(f *testing.F) {
 }
 
 func TestTempo(t *testing.T) {
-	slow, fast := newTempo(1000, 100), newTempo(144_000_000, 1440)
-	if got := slow.due(30); got != 3*time.Second {
+	slow, fast := newSendRate(1000, 100), newSendRate(144_000_000, 1440)
+	if got := slow.dueTime(30); got != 3*time.Second {
 		t.Errorf("the 30th of ten a second is due after %v", got)
 	}
 	if got := slow.batch(64); got != 1 {
@@ -203,7 +203,7 @@ func TestTempo(t *testing.T) {
 	if got := fast.batch(64); got != 64 {
 		t.Errorf("a hundred in a millisecond are sent %d at once", got)
 	}
-	if got := newTempo(0, 1440); got.due(1<<40) != 0 || got.batch(7) != 7 {
+	if got := newSendRate(0, 1440); got.dueTime(1<<40) != 0 || got.batch(7) != 7 {
 		t.Errorf("as fast as possible: %v", got)
 	}
 }
@@ -264,7 +264,7 @@ func TestClientThatGoesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{}
-	gone := &talk{server: s, wire: &wire{file: w}}
+	gone := &serverSession{server: s, jsonConn: &jsonConn{file: w}}
 	if _, err := gone.open(plan{Protocol: tcp, Streams: 1, Direction: up}); err == nil {
 		t.Fatal("told of a session on a connection that is closed")
 	}
@@ -280,8 +280,8 @@ func TestThreadsStay(t *testing.T) {
 	if len(all) == 0 {
 		t.Skip("nobody tells on which CPUs this process may run")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // which a crew switches off
-	c := &crew{cpus: all[:1]}
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // which a pool switches off
+	c := &pool{cpus: all[:1]}
 	threads := make([]int, 3)
 	var here sync.WaitGroup
 	here.Add(len(threads))

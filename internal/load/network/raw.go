@@ -10,7 +10,7 @@ import (
 // The calls below do not tell Go's scheduler that they may block. Otherwise it would take
 // the thread's processor (GOMAXPROCS) away and give it back later, which takes several
 // times as long as a datagram. So a thread that uses them keeps a processor to itself; see
-// crew.
+// pool.
 
 // send sends p, which is not empty, on a connected socket.
 func send(fd int, p []byte) (int, syscall.Errno) {
@@ -24,5 +24,5 @@ func receive(fd int, p []byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// again reports whether a call timed out or was interrupted.
-func again(errno syscall.Errno) bool { return errno == unix.EAGAIN || errno == unix.EINTR }
+// isRetryable reports whether a call timed out or was interrupted.
+func isRetryable(errno syscall.Errno) bool { return errno == unix.EAGAIN || errno == unix.EINTR }

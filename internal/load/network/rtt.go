@@ -11,7 +11,7 @@ import (
 // the same bytes.
 func RTT(a *load.Args) (*load.Report, error) {
 	where := targetOf(a)
-	p := &pinger{
+	p := &latencyTest{
 		plan: plan{
 			Echo: true, Streams: 1,
 			Protocol: a.Word("protocol", udp, udp, tcp),
@@ -33,7 +33,7 @@ func RTT(a *load.Args) (*load.Report, error) {
 	return p.measure(t)
 }
 
-func (p *pinger) measure(t target) (*load.Report, error) {
+func (p *latencyTest) measure(t target) (*load.Report, error) {
 	c, err := connect(t)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (p *pinger) measure(t target) (*load.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.halt()
+	defer s.endSession()
 	if err := p.run(s); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (p *pinger) measure(t target) (*load.Report, error) {
 }
 
 // run pings on a thread of its own.
-func (p *pinger) run(s *session) error {
+func (p *latencyTest) run(s *session) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (p *pinger) run(s *session) error {
 	p.prepare(s)
 	var err error
 	s.start(func() { err = p.pingAll() })
-	s.busy.Wait()
+	s.running.Wait()
 	if err != nil {
 		return fmt.Errorf("%v: %w", s.client.tcp, err)
 	}
@@ -85,14 +85,14 @@ func percentiles() []struct {
 	}{{"rtt.p50", 50}, {"rtt.p90", 90}, {"rtt.p99", 99}, {"rtt.p99.9", 99.9}}
 }
 
-// beyond is how many observations must lie beyond a percentile for it to be reported.
-const beyond = 10
+// minTail is how many observations must lie beyond a percentile for it to be reported.
+const minTail = 10
 
-func (p *pinger) report(s *session) (*load.Report, error) {
+func (p *latencyTest) report(s *session) (*load.Report, error) {
 	r := load.NewReport("net-rtt")
 	r.Values["rtt.lost"] = float64(p.lost)
 	for _, q := range percentiles() {
-		if float64(p.times.Count())*(100-q.p)/100 >= beyond {
+		if float64(p.times.Count())*(100-q.p)/100 >= minTail {
 			r.Values[q.name] = p.times.Percentile(q.p)
 		}
 	}
@@ -104,7 +104,7 @@ func (p *pinger) report(s *session) (*load.Report, error) {
 		}
 		r.Distributions["rtt"] = d
 	}
-	if !s.alone {
+	if !s.noSharedCPU {
 		r.Notes = append(r.Notes, NoteSameCPU)
 	}
 	return r, nil

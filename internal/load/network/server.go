@@ -60,8 +60,8 @@ func Listen(addr netip.AddrPort, token string) (*Server, error) {
 	if s.tcp, s.udp, s.bound, err = listen(addr); err != nil {
 		return nil, err
 	}
-	wake := unix.NsecToTimeval(int64(wakeEvery))
-	err = errors.Join(shareable(s.udp), unix.SetsockoptTimeval(s.udp, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wake))
+	wake := unix.NsecToTimeval(int64(wakeInterval))
+	err = errors.Join(reusePort(s.udp), unix.SetsockoptTimeval(s.udp, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wake))
 	if err != nil {
 		closeAll(s.tcp, s.udp)
 		return nil, err
@@ -86,7 +86,7 @@ func (s *Server) Run() {
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EBADF): // closed
 			return
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
-			nap(wakeEvery) // a connection may end meanwhile
+			sleepUntimed(wakeInterval) // a connection may end meanwhile
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (s *Server) Close() error {
 
 // serve answers one connection.
 func (s *Server) serve(fd int) {
-	w, err := newWire(fd)
+	w, err := newJSONConn(fd)
 	if err != nil {
 		return
 	}
@@ -112,14 +112,14 @@ func (s *Server) serve(fd int) {
 		return
 	}
 	defer w.close()
-	if w.say(replyTo(nil)) == nil {
-		(&talk{server: s, wire: w}).run()
+	if w.writeLine(replyTo(nil)) == nil {
+		(&serverSession{server: s, jsonConn: w}).run()
 	}
 }
 
 // greet reads the first line. A client that is refused gets the reason.
-func (s *Server) greet(w *wire) (hello, error) {
-	if err := w.within(replyLimit); err != nil {
+func (s *Server) greet(w *jsonConn) (hello, error) {
+	if err := w.setReadLimit(replyLimit); err != nil {
 		return hello{}, err
 	}
 	line, err := w.line(maxHello)
@@ -130,18 +130,18 @@ func (s *Server) greet(w *wire) (hello, error) {
 	if err != nil {
 		return hello{}, err
 	}
-	if err := h.admit(s.token); err != nil {
-		return hello{}, errors.Join(err, w.say(replyTo(err)))
+	if err := h.check(s.token); err != nil {
+		return hello{}, errors.Join(err, w.writeLine(replyTo(err)))
 	}
 	return h, nil
 }
 
 // stream joins a connection to its session, which then owns the socket.
-func (s *Server) stream(w *wire, id *streamID) {
+func (s *Server) stream(w *jsonConn, id *streamID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == nil || s.session.key != id.key || s.session.plan.Protocol != tcp {
-		_ = w.say(replyTo(errors.New("there is no such session"))) // the client may have gone
+		_ = w.writeLine(replyTo(errors.New("there is no such session"))) // the client may have gone
 		w.close()
 		return
 	}

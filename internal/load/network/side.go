@@ -14,22 +14,22 @@ import (
 
 // A side is one end of a session: its sockets, and the threads that work on them.
 type side struct {
-	crew
+	pool
 	plan   plan
 	key    uint64
 	server bool
 	flows  []*flow
 	origin time.Time // of this side's clock
 
-	quiet    atomic.Bool    // tells the threads to stop sending
-	sending  sync.WaitGroup // threads that send
-	stopping sync.Once
-	stopped  chan struct{} // closed when the session must end
+	sendingOver atomic.Bool    // tells the threads to stop sending
+	sending     sync.WaitGroup // threads that send
+	stopping    sync.Once
+	stopped     chan struct{} // closed when the session must end
 }
 
 func newSide(p plan, key uint64, server bool, cpus []int) *side {
 	return &side{
-		crew: crew{cpus: cpus}, plan: p, key: key, server: server,
+		pool: pool{cpus: cpus}, plan: p, key: key, server: server,
 		flows: make([]*flow, p.count()), origin: time.Now(), stopped: make(chan struct{}),
 	}
 }
@@ -41,15 +41,15 @@ func (s *side) join(index, fd int) error {
 	if index < 0 || index >= len(s.flows) || s.flows[index] != nil {
 		return fmt.Errorf("stream %d: no such stream is missing", index)
 	}
-	if err := ready(fd, s.plan.Protocol, wakeEvery); err != nil {
+	if err := ready(fd, s.plan.Protocol, wakeInterval); err != nil {
 		return fmt.Errorf("stream %d: %w", index, err)
 	}
-	s.flows[index] = &flow{fd: fd, sends: !s.plan.Echo && s.plan.goesUp(index) != s.server}
+	s.flows[index] = &flow{fd: fd, sends: !s.plan.Echo && s.plan.clientSends(index) != s.server}
 	return nil
 }
 
-// missing returns the first stream that has not joined; -1 if all have.
-func (s *side) missing() int {
+// unjoinedStream returns the first stream that has not joined; -1 if all have.
+func (s *side) unjoinedStream() int {
 	for i, f := range s.flows {
 		if f == nil {
 			return i
@@ -75,15 +75,15 @@ func (s *side) work(f *flow) {
 	case s.plan.Echo:
 		s.echo(f.fd, make([]byte, max(s.plan.Size, headerBytes)))
 	case datagrams && f.sends:
-		s.shower(f)
+		s.sendDatagrams(f)
 		s.sending.Done()
 	case datagrams:
-		s.catch(f)
+		s.receiveDatagrams(f)
 	case f.sends:
-		s.pour(f)
+		s.sendStream(f)
 		s.sending.Done()
 	default:
-		s.drain(f)
+		s.receiveStream(f)
 	}
 }
 
@@ -119,16 +119,16 @@ func (s *side) sleep(d time.Duration) bool {
 	}
 }
 
-// hush stops sending, and waits until the sending threads have ended.
-func (s *side) hush() {
-	s.quiet.Store(true)
+// stopSending stops sending, and waits until the sending threads have ended.
+func (s *side) stopSending() {
+	s.sendingOver.Store(true)
 	s.sending.Wait()
 }
 
-// fault is the error of a thread; nil once this side has stopped sending, because the
+// threadError is the error of a thread; nil once this side has stopped sending, because the
 // other side may then close its sockets.
-func (s *side) fault(errno syscall.Errno) error {
-	if s.quiet.Load() {
+func (s *side) threadError(errno syscall.Errno) error {
+	if s.sendingOver.Load() {
 		return nil
 	}
 	return errno
@@ -145,8 +145,8 @@ func (s *side) sent() []uint64 {
 	return all
 }
 
-// settle waits until all sent datagrams have come, or no more come.
-func (s *side) settle(sent []uint64) {
+// awaitArrival waits until all sent datagrams have come, or no more come.
+func (s *side) awaitArrival(sent []uint64) {
 	const look = 5 * time.Millisecond
 	var want uint64
 	for _, n := range sent {
@@ -173,11 +173,11 @@ func (s *side) received() uint64 {
 	return n
 }
 
-// halt ends the session: its threads, and then its sockets. It may be called twice.
-func (s *side) halt() {
+// endSession ends the session: its threads, and then its sockets. It may be called twice.
+func (s *side) endSession() {
 	s.stopping.Do(func() {
 		close(s.stopped)
-		s.quiet.Store(true)
+		s.sendingOver.Store(true)
 		s.stop.Store(true)
 		for _, f := range s.flows {
 			if f != nil {
@@ -193,8 +193,8 @@ func (s *side) halt() {
 	})
 }
 
-// trouble returns the first error of a thread, after the threads have ended.
-func (s *side) trouble() error {
+// err returns the first error of a thread, after the threads have ended.
+func (s *side) err() error {
 	for i, f := range s.flows {
 		if f.err != nil {
 			return fmt.Errorf("stream %d: %w", i, f.err)

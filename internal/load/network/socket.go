@@ -16,7 +16,7 @@ func listen(addr netip.AddrPort) (tcpFD, udpFD int, bound netip.AddrPort, err er
 	const tries = 20 // a port that is free for TCP may be in use for UDP
 	for range tries {
 		if tcpFD, err = bind(addr, unix.SOCK_STREAM); err != nil {
-			return 0, 0, bound, taken(addr, tcp, err)
+			return 0, 0, bound, listenError(addr, tcp, err)
 		}
 		if bound, err = boundTo(tcpFD); err == nil {
 			udpFD, err = bind(bound, unix.SOCK_DGRAM)
@@ -29,13 +29,13 @@ func listen(addr netip.AddrPort) (tcpFD, udpFD int, bound netip.AddrPort, err er
 		}
 		closeAll(tcpFD)
 		if addr.Port() != 0 || !errors.Is(err, unix.EADDRINUSE) {
-			return 0, 0, bound, taken(addr, udp, err)
+			return 0, 0, bound, listenError(addr, udp, err)
 		}
 	}
-	return 0, 0, bound, taken(addr, udp, err)
+	return 0, 0, bound, listenError(addr, udp, err)
 }
 
-func taken(addr netip.AddrPort, protocol string, err error) error {
+func listenError(addr netip.AddrPort, protocol string, err error) error {
 	if errors.Is(err, unix.EADDRINUSE) {
 		return fmt.Errorf(
 			"%s port %d is in use by another program: choose another port with port=", protocol, addr.Port())
@@ -93,7 +93,7 @@ func peerSocket(bound netip.AddrPort, peer unix.Sockaddr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	err = errors.Join(shareable(fd), unix.Bind(fd, sockaddr(bound)), unix.Connect(fd, peer))
+	err = errors.Join(reusePort(fd), unix.Bind(fd, sockaddr(bound)), unix.Connect(fd, peer))
 	if err != nil {
 		closeAll(fd)
 		return 0, fmt.Errorf("a socket for a peer: %w", err)
@@ -101,9 +101,9 @@ func peerSocket(bound netip.AddrPort, peer unix.Sockaddr) (int, error) {
 	return fd, nil
 }
 
-// shareable lets several sockets of this user have the same port. It is set after the
+// reusePort lets several sockets of this user have the same port. It is set after the
 // first one was bound, so that its bind fails if the port is in use.
-func shareable(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
+func reusePort(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
 
 // dial connects within a time limit. With UDP nothing is sent.
 func dial(addr netip.AddrPort, kind int, limit time.Duration) (int, error) {
@@ -143,9 +143,9 @@ func connected(fd int, limit time.Duration) error {
 	}
 }
 
-// wakeEvery is the longest time that a thread blocks on the network before it checks
+// wakeInterval is the longest time that a thread blocks on the network before it checks
 // whether it must stop.
-const wakeEvery = 100 * time.Millisecond
+const wakeInterval = 100 * time.Millisecond
 
 // ready sets up a socket for data: no call on it blocks longer than wake.
 func ready(fd int, protocol string, wake time.Duration) error {

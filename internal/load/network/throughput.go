@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A rater measures throughput.
-type rater struct {
+// A throughputTest measures throughput.
+type throughputTest struct {
 	plan plan
 	knee bool
 }
@@ -23,7 +23,7 @@ func Throughput(a *load.Args) (*load.Report, error) {
 	if protocol == udp {
 		size, most = 1440, maxDatagram
 	}
-	r := &rater{
+	r := &throughputTest{
 		plan: plan{
 			Protocol:  protocol,
 			Streams:   int(a.Int("streams", 1, 1, maxStreams)),
@@ -47,7 +47,7 @@ func Throughput(a *load.Args) (*load.Report, error) {
 	return r.measure(t)
 }
 
-func (r *rater) measure(t target) (*load.Report, error) {
+func (r *throughputTest) measure(t target) (*load.Report, error) {
 	c, err := connect(t)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ type outcome struct {
 	sent           uint64 // datagrams of both sides
 	tally          tally  // of both
 	duration       time.Duration
-	alone          bool
+	noSharedCPU    bool
 	threads        int // number of the client's threads that can be busy at once
 }
 
@@ -93,12 +93,12 @@ func (c *client) observe(p plan) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	defer s.halt()
+	defer s.endSession()
 	begin := s.now()
 	if err := s.begin(); err != nil {
 		return outcome{}, err
 	}
-	o := outcome{alone: s.alone, threads: max(1, len(s.cpus))}
+	o := outcome{noSharedCPU: s.noSharedCPU, threads: max(1, len(s.cpus))}
 	if o.client, o.server, err = s.windows(); err != nil {
 		return outcome{}, err
 	}
@@ -107,7 +107,7 @@ func (c *client) observe(p plan) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	o.tally = sum(s.flows).with(end.Tally)
+	o.tally = sum(s.flows).merge(end.Tally)
 	for _, n := range append(s.sent(), end.Sent...) {
 		o.sent += n
 	}
@@ -124,18 +124,18 @@ func (s *session) windows() (here, there window, err error) {
 	a, err := s.client.answer(s.plan.Warmup + s.plan.Time + replyLimit)
 	switch {
 	case err != nil:
-		s.halt()
+		s.endSession()
 	case a.Window == nil:
 		err = ErrForeign
-		s.halt()
+		s.endSession()
 	default:
 		there = *a.Window
 	}
 	return <-measured, there, err
 }
 
-// with merges the tallies of two sides.
-func (t tally) with(o tally) tally {
+// merge merges the tallies of two sides.
+func (t tally) merge(o tally) tally {
 	jitter := max(t.Jitter, o.Jitter)
 	if t.Received > 0 && o.Received > 0 {
 		jitter = (t.Jitter + o.Jitter) / 2
@@ -157,7 +157,7 @@ func (o *outcome) loss() float64 {
 	return float64(o.sent-o.tally.Received) / float64(o.sent)
 }
 
-func (r *rater) report(o outcome) *load.Report {
+func (r *throughputTest) report(o outcome) *load.Report {
 	out := load.NewReport("net-throughput")
 	out.Values["throughput.rate"] = o.client.rate() + o.server.rate()
 	out.Values["throughput.client_cpu"] = o.client.cpu()
@@ -171,7 +171,7 @@ func (r *rater) report(o outcome) *load.Report {
 		}
 	}
 	out.Facts["streams"] = strconv.Itoa(r.plan.Streams)
-	if !o.alone {
+	if !o.noSharedCPU {
 		out.Notes = append(out.Notes, NoteSameCPU)
 	}
 	if o.clientBound() {
@@ -206,7 +206,7 @@ const (
 
 // findKnee finds the highest rate at which at most kneeLoss is lost, between 0 and the
 // rate that was sent as fast as possible. It returns 0 if there is no such rate.
-func (r *rater) findKnee(c *client, first outcome) (float64, error) {
+func (r *throughputTest) findKnee(c *client, first outcome) (float64, error) {
 	if r.plan.Rate == 0 && first.loss() <= kneeLoss {
 		return first.offered(r.plan.Size), nil
 	}

@@ -34,7 +34,7 @@ func unitOf(m bench.Metric) string {
 func part(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r == '/' || r == '%' || unicode.IsSpace(r) || plain.Hidden(r) {
+		if r == '/' || r == '%' || unicode.IsSpace(r) || plain.IsHidden(r) {
 			for _, c := range []byte(string(r)) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}

@@ -25,18 +25,18 @@ func Write(w io.Writer, d *report.Document) error {
 	for _, t := range d.Tables {
 		p.table(&t)
 	}
-	p.lines("In words", d.Words.Answers)
+	p.lines("In words", d.View.Answers)
 	if d.Legend != "" {
 		p.paragraph("_" + escape(d.Legend) + "_")
 	}
 	for _, t := range d.Details {
 		p.table(&t)
 	}
-	p.lines("Also different (correlation, not cause)", d.Words.Reasons)
-	p.lines("Network and storage paths, as the kernel sees them", d.Words.Ways)
-	p.lines("Not supported", d.Words.Absent)
-	p.lines("Failures (excluded from all numbers above)", d.Words.Failures)
-	p.lines("Notes on this run", d.Words.Written)
+	p.lines("Also different (correlation, not cause)", d.View.Reasons)
+	p.lines("Network and storage paths, as the kernel sees them", d.View.DataPaths)
+	p.lines("Not supported", d.View.Absent)
+	p.lines("Failures (excluded from all numbers above)", d.View.Failures)
+	p.lines("Notes on this run", d.View.Written)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {
 		p.paragraph(escape(plain.Line(s)))
@@ -71,8 +71,8 @@ func (p *printer) paragraph(s string) {
 // table writes a table. A title of rows becomes a row of its own.
 func (p *printer) table(t *report.Table) {
 	p.paragraph("### " + escape(t.Title) + marks(t.Marks))
-	if t.Aside != "" {
-		p.paragraph(escape(t.Aside))
+	if t.Subtitle != "" {
+		p.paragraph(escape(t.Subtitle))
 	}
 	p.rows(t)
 }

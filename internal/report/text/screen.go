@@ -29,8 +29,8 @@ func (p *printer) screen(d *report.Document) {
 		p.line("")
 		p.findings(&d.Screen.Tables[i])
 	}
-	p.lines("not supported", d.Words.Absent)
-	p.lines("failed", d.Words.Failures)
+	p.lines("not supported", d.View.Absent)
+	p.lines("failed", d.View.Failures)
 	p.line("")
 	p.wrap("", indent, d.Screen.Trust, trustStyle(d.Trust))
 	p.steps(d.Next)
@@ -159,7 +159,7 @@ func (p *printer) findingsPart(t *report.Table, cols, widths []int) {
 			p.wrap(indent, indent, g.Title, bold)
 		}
 		for _, r := range g.Lines {
-			p.folded(t, cols, widths, r.Cells, func(c int) style { return tone(r.Tones[c]) })
+			p.folded(t, cols, widths, r.Cells, func(c int) style { return toneStyle(r.Tones[c]) })
 		}
 	}
 }
@@ -199,7 +199,7 @@ func foldFinding(s string, width int) []string {
 		return append(foldFinding(s[:at], width), foldFinding(s[at+1:], width)...)
 	}
 	const kept = "\u00a0" // a number and its unit stay together
-	lines := term.Fold(strings.ReplaceAll(s, " %", kept+"%"), width)
+	lines := term.WrapBreaking(strings.ReplaceAll(s, " %", kept+"%"), width)
 	for i, line := range lines {
 		lines[i] = strings.ReplaceAll(line, kept, " ")
 	}

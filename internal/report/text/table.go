@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	gap       = 2  // columns between columns
-	leastHead = 14 // how much of a column's name is on one line, where there is no room for more
+	gap        = 2  // columns between columns
+	minHeading = 14 // how much of a column's name is on one line, where there is no room for more
 )
 
 // table writes one table. Where its columns are too many for the width, they
@@ -17,8 +17,8 @@ const (
 func (p *printer) table(t *report.Table) {
 	p.line("")
 	p.title(t)
-	for _, part := range p.parts(t) {
-		p.part(t, part)
+	for _, part := range p.columnSets(t) {
+		p.columnSet(t, part)
 	}
 }
 
@@ -28,7 +28,7 @@ func (p *printer) title(t *report.Table) {
 	if m := marks(t.Marks); m != "" {
 		title += " " + m
 	}
-	aside := t.Aside
+	aside := t.Subtitle
 	if room := p.Width - len(indent) - term.Width(title) - 3; term.Width(aside) <= room {
 		p.line(indent + p.paint(title, bold) + strings.Repeat(" ", room-term.Width(aside)+3) + p.paint(aside, dim))
 		return
@@ -54,8 +54,8 @@ func measure(t *report.Table, most int) []column {
 			head += " " + m
 		}
 		col := column{index: i, right: c.Right}
-		if t.Headed && i > 0 {
-			col.head = term.Fold(head, most)
+		if t.HasHeadings && i > 0 {
+			col.head = term.WrapBreaking(head, most)
 			for _, line := range col.head {
 				col.width = max(col.width, term.Width(line))
 			}
@@ -70,10 +70,10 @@ func measure(t *report.Table, most int) []column {
 	return out
 }
 
-// parts divides the columns into sets that fit. The first column is in every
+// columnSets divides the columns into sets that fit. The first column is in every
 // one; where its names are too long, they get lines of their own.
-func (p *printer) parts(t *report.Table) [][]column {
-	all, sum := p.fitting(t)
+func (p *printer) columnSets(t *report.Table) [][]column {
+	all, sum := p.fittingColumns(t)
 	name := all[0]
 	name.width = min(name.width, max(12, p.Width-sum))
 	if sum+name.width <= p.Width {
@@ -93,10 +93,10 @@ func (p *printer) parts(t *report.Table) [][]column {
 	return append(parts, part)
 }
 
-// fitting are the columns, with names in as few lines as there is room for, and what
+// fittingColumns are the columns, with names in as few lines as there is room for, and what
 // all but the first take.
-func (p *printer) fitting(t *report.Table) (all []column, sum int) {
-	for head := max(p.Width/2, leastHead); head >= leastHead; head-- {
+func (p *printer) fittingColumns(t *report.Table) (all []column, sum int) {
+	for head := max(p.Width/2, minHeading); head >= minHeading; head-- {
 		all, sum = measure(t, head), 2*len(indent)+markWidth(t)
 		for _, c := range all[1:] {
 			sum += gap + c.width
@@ -121,8 +121,8 @@ func markWidth(t *report.Table) int {
 	return widest
 }
 
-// part writes some columns of every row.
-func (p *printer) part(t *report.Table, cols []column) {
+// columnSet writes some columns of every row.
+func (p *printer) columnSet(t *report.Table, cols []column) {
 	p.headings(cols)
 	last := cols[len(cols)-1].index == len(t.Columns)-1
 	for _, g := range t.Groups {
@@ -173,7 +173,7 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 	}
 	switch {
 	case r.Tones != nil:
-		p.toned(cols, r, name)
+		p.coloredRow(cols, r, name)
 		return
 	case !last:
 		p.line(p.cells(cols, func(c column) string { return cell(r, c, name) }))
@@ -186,7 +186,7 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 	if verdict.right {
 		word = term.Pad(word, verdict.width, true)
 	}
-	tail := strings.Repeat(" ", gap) + p.paint(word, tone(r.Tone))
+	tail := strings.Repeat(" ", gap) + p.paint(word, toneStyle(r.Tone))
 	width := gap + term.Width(word)
 	if m := marks(r.Marks); m != "" {
 		fill := max(0, gap+verdict.width-width) + gap
@@ -199,15 +199,15 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 	p.line(line + tail)
 }
 
-// toned writes a row in which each cell has its own colour.
-func (p *printer) toned(cols []column, r *report.TableRow, name string) {
+// coloredRow writes a row in which each cell has its own colour.
+func (p *printer) coloredRow(cols []column, r *report.TableRow, name string) {
 	var line strings.Builder
 	line.WriteString(indent + indent)
 	for i, c := range cols {
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", gap))
 		}
-		line.WriteString(p.paint(term.Pad(cell(r, c, name), c.width, c.right), tone(r.Tones[c.index])))
+		line.WriteString(p.paint(term.Pad(cell(r, c, name), c.width, c.right), toneStyle(r.Tones[c.index])))
 	}
 	if m := marks(r.Marks); m != "" {
 		line.WriteString(strings.Repeat(" ", gap) + m)
@@ -222,13 +222,13 @@ func cell(r *report.TableRow, c column, name string) string {
 	return r.Cells[c.index]
 }
 
-func tone(t report.Tone) style {
+func toneStyle(t report.Tone) style {
 	switch t {
 	case report.Good:
 		return green
 	case report.Bad:
 		return red
-	case report.Doubtful:
+	case report.Uncertain:
 		return yellow
 	default:
 		return normal
@@ -238,7 +238,7 @@ func tone(t report.Tone) style {
 // bar draws an interval on the axis, if there is room.
 func (p *printer) bar(b *report.Bar, room int) string {
 	const least, most = 16, 40
-	if b == nil || p.Width < barFrom || room < least {
+	if b == nil || p.Width < barMinWidth || room < least {
 		return ""
 	}
 	n := min(room, most)

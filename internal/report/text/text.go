@@ -23,8 +23,8 @@ type Options struct {
 
 const (
 	defaultWidth = 80
-	leastWidth   = 40
-	barFrom      = 100 // columns from which on bars are drawn
+	minWidth     = 40
+	barMinWidth  = 100 // columns from which on bars are drawn
 	indent       = "  "
 )
 
@@ -40,17 +40,17 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	for _, t := range d.Tables {
 		p.table(&t)
 	}
-	p.lines("in words", d.Words.Answers)
+	p.lines("in words", d.View.Answers)
 	if d.Legend != "" {
 		p.line("")
 		p.wrap(indent, indent, d.Legend, dim)
 	}
 	p.details(d)
-	p.lines("also different (correlation, not cause)", d.Words.Reasons)
-	p.lines("network and storage paths, as the kernel sees them", d.Words.Ways)
-	p.lines("not supported", d.Words.Absent)
-	p.lines("failures (excluded from all numbers above)", d.Words.Failures)
-	p.lines("notes on this run", d.Words.Written)
+	p.lines("also different (correlation, not cause)", d.View.Reasons)
+	p.lines("network and storage paths, as the kernel sees them", d.View.DataPaths)
+	p.lines("not supported", d.View.Absent)
+	p.lines("failures (excluded from all numbers above)", d.View.Failures)
+	p.lines("notes on this run", d.View.Written)
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()
@@ -61,7 +61,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 func (p *printer) details(d *report.Document) {
 	tables := d.Details
 	if p.All {
-		tables = d.Every
+		tables = d.DetailTables
 	}
 	for _, t := range tables {
 		p.table(&t)
@@ -78,7 +78,7 @@ func newPrinter(w io.Writer, opt Options) *printer {
 	if opt.Width <= 0 {
 		opt.Width = defaultWidth
 	}
-	opt.Width = max(opt.Width, leastWidth)
+	opt.Width = max(opt.Width, minWidth)
 	return &printer{Writer: bufio.NewWriter(w), Options: opt}
 }
 
@@ -162,7 +162,7 @@ func (p *printer) flush(line string, how style) {
 // line, in it.
 func (p *printer) wrap(first, next, text string, how style) {
 	prefix := first
-	for _, s := range term.Fold(text, p.Width-max(term.Width(first), term.Width(next))) {
+	for _, s := range term.WrapBreaking(text, p.Width-max(term.Width(first), term.Width(next))) {
 		p.line(prefix + p.paint(s, how))
 		prefix = next
 	}

@@ -22,14 +22,14 @@ type Event struct {
 // A Decoder reads a stream line by line, so that a run can be followed while
 // it is written. It never holds more than one line.
 type Decoder struct {
-	r       *bufio.Reader
-	line    int
-	header  *bench.Header // of the current run; nil before the first and after an End
-	metrics metrics
-	next    int  // the Seq of the next sample
-	summed  bool // the lines of the current run have checksums
-	torn    bool
-	err     error
+	r         *bufio.Reader
+	line      int
+	header    *bench.Header // of the current run; nil before the first and after an End
+	metrics   metrics
+	next      int  // the Seq of the next sample
+	summed    bool // the lines of the current run have checksums
+	truncated bool
+	err       error
 }
 
 // NewDecoder returns a Decoder for r.
@@ -50,8 +50,8 @@ func (d *Decoder) Next() (Event, error) {
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		if !whole && cutOff(text) {
-			d.err = d.tear()
+		if !whole && isTruncated(text) {
+			d.err = d.checkTruncated()
 			break
 		}
 		event, err := d.parse(text)
@@ -66,16 +66,16 @@ func (d *Decoder) Next() (Event, error) {
 	return Event{}, d.err
 }
 
-// Torn reports whether the stream ended within a line, as when its writer was killed. No data is
+// Truncated reports whether the stream ended within a line, as when its writer was killed. No data is
 // lost then, because the trial of that line was never finished.
-func (d *Decoder) Torn() bool { return d.torn }
+func (d *Decoder) Truncated() bool { return d.truncated }
 
-// tear decides what to do with a line that the end of the stream cuts off.
-func (d *Decoder) tear() error {
+// checkTruncated decides what to do with a line that the end of the stream cuts off.
+func (d *Decoder) checkTruncated() error {
 	if d.header == nil {
 		return &Error{d.line, fmt.Errorf("the header of a run is cut off: %w", io.ErrUnexpectedEOF)}
 	}
-	d.torn = true
+	d.truncated = true
 	return io.EOF
 }
 

@@ -270,8 +270,8 @@ func TestTornIsReported(t *testing.T) {
 		for err == nil {
 			_, err = d.Next()
 		}
-		if !errors.Is(err, io.EOF) || d.Torn() != tt.torn {
-			t.Errorf("%s: Torn = %v after %v, want %v", tt.name, d.Torn(), err, tt.torn)
+		if !errors.Is(err, io.EOF) || d.Truncated() != tt.torn {
+			t.Errorf("%s: Torn = %v after %v, want %v", tt.name, d.Truncated(), err, tt.torn)
 		}
 	}
 }
@@ -511,13 +511,13 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// brittle is a writer that takes n bytes and then fails.
-type brittle struct {
+// failingWriter is a writer that takes n bytes and then fails.
+type failingWriter struct {
 	n      int
 	writes [][]byte
 }
 
-func (b *brittle) Write(p []byte) (int, error) {
+func (b *failingWriter) Write(p []byte) (int, error) {
 	if len(p) > b.n {
 		return b.n, io.ErrShortWrite
 	}
@@ -527,7 +527,7 @@ func (b *brittle) Write(p []byte) (int, error) {
 }
 
 func TestWriterWritesWholeLines(t *testing.T) {
-	b := &brittle{n: 1 << 20}
+	b := &failingWriter{n: 1 << 20}
 	if err := record.Write(b, example()); err != nil {
 		t.Fatal(err)
 	}
@@ -544,7 +544,7 @@ func TestWriterWritesWholeLines(t *testing.T) {
 func TestWriterStopsAfterAnError(t *testing.T) {
 	run := example()
 	text := encode(t, run)
-	b := &brittle{n: strings.Index(text, "\n") + 1}
+	b := &failingWriter{n: strings.Index(text, "\n") + 1}
 	w, err := record.NewWriter(b, run.Header)
 	if err != nil {
 		t.Fatal(err)
@@ -679,7 +679,7 @@ func FuzzRead(f *testing.F) {
 			if err := record.Write(&b, run); err != nil {
 				t.Fatalf("what was read cannot be written: %v", err)
 			}
-			hides := func(r rune) bool { return r != '\n' && r != '\ufffd' && plain.Hidden(r) }
+			hides := func(r rune) bool { return r != '\n' && r != '\ufffd' && plain.IsHidden(r) }
 			if bytes.ContainsFunc(b.Bytes(), hides) {
 				t.Fatalf("a terminal would obey %q", b.Bytes())
 			}

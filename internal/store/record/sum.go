@@ -34,8 +34,8 @@ func Sum(text []byte) uint32 { return crc32.Checksum(text, castagnoli) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal adds the checksum to a line, which is a JSON object and a newline.
-func seal(line []byte) []byte {
+// addSum adds the checksum to a line, which is a JSON object and a newline.
+func addSum(line []byte) []byte {
 	front := line[:len(line)-len("}\n")]
 	return fmt.Appendf(front, "%s%08x%s\n", sumKey, Sum(front), sumEnd)
 }
@@ -53,9 +53,9 @@ func verify(line []byte) (summed bool, err error) {
 	return true, nil
 }
 
-// cutOff reports whether a line is an incomplete JSON value, as when its writer was killed. A power
+// isTruncated reports whether a line is an incomplete JSON value, as when its writer was killed. A power
 // cut may also leave zeros.
-func cutOff(line []byte) bool {
+func isTruncated(line []byte) bool {
 	line = bytes.TrimRight(line, "\x00")
 	var v json.RawMessage
 	err := json.NewDecoder(bytes.NewReader(line)).Decode(&v)

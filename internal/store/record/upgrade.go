@@ -58,11 +58,11 @@ func partsIn(note string) []bench.PartOutcome {
 func partsApart(names []string, where string) (all []bench.PartOutcome) {
 	now, usual, _ := strings.Cut(strings.TrimPrefix(where, "in containers for "), ", usually for ")
 	for _, name := range names {
-		apart := &bench.Apart{With: containerOf(name, now), Usual: containerOf(name, usual)}
+		apart := &bench.Regrouping{With: containerOf(name, now), Usual: containerOf(name, usual)}
 		if apart.With == nil || apart.Usual == nil {
 			return nil // not a note that tare wrote
 		}
-		all = append(all, bench.PartOutcome{Part: name, Outcome: bench.OK, Apart: apart})
+		all = append(all, bench.PartOutcome{Part: name, Outcome: bench.OK, Regrouped: apart})
 	}
 	return all
 }

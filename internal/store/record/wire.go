@@ -161,7 +161,7 @@ func (m metrics) decode(text []byte) ([]float64, error) {
 	for i := range values {
 		values[i] = math.NaN()
 	}
-	for rest := blank(text[1:]); rest[0] != '}'; {
+	for rest := skipSpace(text[1:]); rest[0] != '}'; {
 		key, behind := token(rest)
 		name, err := unquote(key)
 		if err != nil {
@@ -171,7 +171,7 @@ func (m metrics) decode(text []byte) ([]float64, error) {
 		if !ok {
 			return nil, fmt.Errorf("it has a value of %.80q, which the header does not declare", name)
 		}
-		value, behind := token(blank(blank(behind)[1:])) // after the colon
+		value, behind := token(skipSpace(skipSpace(behind)[1:])) // after the colon
 		v, err := number(value)
 		if err != nil {
 			return nil, fmt.Errorf("value of %q: %w", name, err)
@@ -180,15 +180,15 @@ func (m metrics) decode(text []byte) ([]float64, error) {
 			return nil, fmt.Errorf("it has two values of %q", name)
 		}
 		values[i] = v
-		if rest = blank(behind); rest[0] == ',' {
-			rest = blank(rest[1:])
+		if rest = skipSpace(behind); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
 		}
 	}
 	return values, nil
 }
 
-// blank returns valid JSON from its next token on.
-func blank(text []byte) []byte {
+// skipSpace returns valid JSON from its next token on.
+func skipSpace(text []byte) []byte {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t' || text[0] == '\r' || text[0] == '\n') {
 		text = text[1:]
 	}
@@ -241,15 +241,15 @@ func (n *numbers) UnmarshalJSON(text []byte) error {
 		return errors.New(`"values" of a series is not an array`)
 	}
 	*n = nil
-	for rest := blank(text[1:]); rest[0] != ']'; {
+	for rest := skipSpace(text[1:]); rest[0] != ']'; {
 		value, behind := token(rest)
 		v, err := number(value)
 		if err != nil {
 			return fmt.Errorf("value %d of a series: %w", len(*n), err)
 		}
 		*n = append(*n, v)
-		if rest = blank(behind); rest[0] == ',' {
-			rest = blank(rest[1:])
+		if rest = skipSpace(behind); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
 		}
 	}
 	return nil
@@ -279,10 +279,10 @@ func number(text []byte) (float64, error) {
 }
 
 // decode is json.Unmarshal with errors about the format instead of Go types.
-func decode(text []byte, to any) error { return inWords(json.Unmarshal(text, to)) }
+func decode(text []byte, to any) error { return formatError(json.Unmarshal(text, to)) }
 
-// inWords rewrites an error of encoding/json in the terms of the format.
-func inWords(err error) error {
+// formatError rewrites an error of encoding/json in the terms of the format.
+func formatError(err error) error {
 	var typeError *json.UnmarshalTypeError
 	var syntaxError *json.SyntaxError
 	switch {

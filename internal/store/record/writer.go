@@ -108,7 +108,7 @@ func (w *Writer) write(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
-	text := seal(plain.JSON(b.Bytes()))
+	text := addSum(plain.JSON(b.Bytes()))
 	if len(text) > MaxLine {
 		return fmt.Errorf("run %s: %w", w.header.ID, errLongLine)
 	}

@@ -34,14 +34,14 @@ func wide(id string, n int) *bench.Run {
 // BenchmarkAppend is what storing one sample costs.
 func BenchmarkAppend(b *testing.B) {
 	s := open(b, filepath.Join(b.TempDir(), "tare.db"))
-	defer shut(b, s)
+	defer closeOrFail(b, s)
 	run := wide("a", 7)
 	run.Header.Schedule = nil
 	w, err := s.Create(b.Context(), run.Header)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer shut(b, w)
+	defer closeOrFail(b, w)
 	sample := run.Samples[0]
 	for b.Loop() {
 		if err := w.Append(b.Context(), sample); err != nil {
@@ -58,7 +58,7 @@ func BenchmarkAppendToFile(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer shut(b, f)
+	defer closeOrFail(b, f)
 	run := wide("a", 7)
 	run.Header.Schedule = nil
 	w, err := record.NewWriter(f, run.Header)
@@ -77,7 +77,7 @@ func BenchmarkAppendToFile(b *testing.B) {
 // BenchmarkOpenMillionValues reads a run of 20,000 samples with 50 values each.
 func BenchmarkOpenMillionValues(b *testing.B) {
 	s := open(b, filepath.Join(b.TempDir(), "tare.db"))
-	defer shut(b, s)
+	defer closeOrFail(b, s)
 	if err := record.Copy(b.Context(), s, wide("a", 20_000)); err != nil {
 		b.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func BenchmarkOpenMillionValues(b *testing.B) {
 // BenchmarkListThousandRuns lists 1000 runs of 100 samples with 50 values each.
 func BenchmarkListThousandRuns(b *testing.B) {
 	s := open(b, filepath.Join(b.TempDir(), "tare.db"))
-	defer shut(b, s)
+	defer closeOrFail(b, s)
 	for i := range 1000 {
 		if err := record.Copy(b.Context(), s, wide(fmt.Sprintf("run-%d", i), 100)); err != nil {
 			b.Fatal(err)
@@ -113,7 +113,7 @@ func BenchmarkListThousandRuns(b *testing.B) {
 // BenchmarkFindLastOfThousandRuns finds the newest of 1000 runs with long headers.
 func BenchmarkFindLastOfThousandRuns(b *testing.B) {
 	s := open(b, filepath.Join(b.TempDir(), "tare.db"))
-	defer shut(b, s)
+	defer closeOrFail(b, s)
 	for i := range 1000 {
 		if err := record.Copy(b.Context(), s, wide(fmt.Sprintf("run-%d", i), 2)); err != nil {
 			b.Fatal(err)

@@ -48,10 +48,10 @@ func encodeSeries(all []bench.Series) (b []byte) {
 func decodeSeries(b []byte) (all []bench.Series, err error) {
 	for len(b) > 0 {
 		var name, values []byte
-		if name, b, err = cut(b, 1); err != nil {
+		if name, b, err = splitPieces(b, 1); err != nil {
 			return nil, err
 		}
-		if values, b, err = cut(b, 8); err != nil {
+		if values, b, err = splitPieces(b, 8); err != nil {
 			return nil, err
 		}
 		s := bench.Series{Metric: string(name), Values: make([]float64, len(values)/8)}
@@ -63,9 +63,9 @@ func decodeSeries(b []byte) (all []bench.Series, err error) {
 	return all, nil
 }
 
-// cut reads a number n at the front of b, and returns the next n pieces of the given size, and the
+// splitPieces reads a number n at the front of b, and returns the next n pieces of the given size, and the
 // rest.
-func cut(b []byte, size uint64) (front, rest []byte, err error) {
+func splitPieces(b []byte, size uint64) (front, rest []byte, err error) {
 	n, width := binary.Uvarint(b)
 	if width <= 0 || n > uint64(len(b)-width)/size {
 		return nil, nil, errors.New("the series are cut off")

@@ -12,7 +12,7 @@ import (
 
 // Check reads the whole store. It calls each for every run, newest first, and returns a limited
 // number of errors in the file itself.
-func (s *Store) Check(ctx context.Context, each func(bench.Checked) error) (file []string, err error) {
+func (s *Store) Check(ctx context.Context, each func(bench.CheckResult) error) (file []string, err error) {
 	if file, err = s.checkFile(ctx); err != nil {
 		return nil, err
 	}
@@ -32,19 +32,19 @@ func (s *Store) Check(ctx context.Context, each func(bench.Checked) error) (file
 }
 
 // CheckRun reads one run.
-func (s *Store) CheckRun(ctx context.Context, id string) bench.Checked {
+func (s *Store) CheckRun(ctx context.Context, id string) bench.CheckResult {
 	number, err := s.numberOf(ctx, s.db, id)
 	if err != nil {
-		return bench.Checked{ID: id, Err: err}
+		return bench.CheckResult{ID: id, Err: err}
 	}
 	c := s.checkRun(ctx, number)
 	c.ID = cmp.Or(c.ID, id)
 	return c
 }
 
-func (s *Store) checkRun(ctx context.Context, number int64) (c bench.Checked) {
+func (s *Store) checkRun(ctx context.Context, number int64) (c bench.CheckResult) {
 	run, err := s.selectRun(ctx, s.db, "WHERE number = ?", number)
-	c = bench.Checked{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err, Written: run.written}
+	c = bench.CheckResult{ID: run.header.ID, Samples: run.samples, Summed: run.summed, Err: err, Written: run.written}
 	if err != nil {
 		return c
 	}
@@ -78,7 +78,7 @@ func (s *Store) checkFile(ctx context.Context) (wrong []string, err error) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case err != nil && meaning(err) == ErrDamaged:
+		case err != nil && errorOfCode(err) == ErrDamaged:
 			wrong = append(wrong, fmt.Sprint(err))
 		case err != nil:
 			return nil, s.wrap(err)

@@ -37,21 +37,21 @@ func (s *Store) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	if kind := meaning(err); kind != nil {
+	if kind := errorOfCode(err); kind != nil {
 		return fmt.Errorf("store %s: %w (%w)", s.path, kind, err)
 	}
 	return fmt.Errorf("store %s: %w", s.path, err)
 }
 
-// damage reports whether an error of reading a row is about the row itself, and not about a machine
+// isRowDamage reports whether an error of reading a row is about the row itself, and not about a machine
 // that could not read it at this moment.
-func damage(err error) bool {
+func isRowDamage(err error) bool {
 	var e *sqlite.Error
 	return !errors.As(err, &e) || e.Code()&0xff == lib.SQLITE_CORRUPT
 }
 
-// meaning returns the error for a result code of SQLite, or nil.
-func meaning(err error) error {
+// errorOfCode returns the error for a result code of SQLite, or nil.
+func errorOfCode(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return nil

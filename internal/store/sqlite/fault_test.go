@@ -34,11 +34,11 @@ func fill(t *testing.T, n int) (path string) {
 	if err := record.Copy(t.Context(), s, storetest.Example("a", n)); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, s)
+	closeOrFail(t, s)
 	return path
 }
 
-func shut(tb testing.TB, c io.Closer) {
+func closeOrFail(tb testing.TB, c io.Closer) {
 	tb.Helper()
 	if err := c.Close(); err != nil {
 		tb.Error(err)
@@ -75,7 +75,7 @@ func wantPrefix(t *testing.T, s *sqlite.Store, whole *bench.Run) int {
 func TestOnlyTheOwnerCanRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "dir", "tare.db")
 	s := open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	if _, err := s.Create(t.Context(), storetest.Example("a", 1).Header); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPathIsTakenLiterally(t *testing.T) {
 		if err := record.Copy(t.Context(), s, storetest.Example("a", 1)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		shut(t, s)
+		closeOrFail(t, s)
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
@@ -135,11 +135,11 @@ func TestWhatIsNoStoreIsRefusedAndKept(t *testing.T) {
 		{"another program's empty database", func(t *testing.T, path string) { foreign(t, path, "PRAGMA application_id = 7") }, sqlite.ErrNotStore},
 		{"newer store", func(t *testing.T, path string) {
 			s := open(t, path)
-			shut(t, s)
+			closeOrFail(t, s)
 			foreign(t, path, "PRAGMA user_version = 99")
 		}, sqlite.ErrVersion},
 		{"older store", func(t *testing.T, path string) {
-			shut(t, open(t, path))
+			closeOrFail(t, open(t, path))
 			foreign(t, path, "PRAGMA user_version = 4")
 		}, sqlite.ErrOlder},
 	} {
@@ -149,7 +149,7 @@ func TestWhatIsNoStoreIsRefusedAndKept(t *testing.T) {
 			before, _ := os.ReadFile(path) // a directory has no text to compare
 			s, err := sqlite.Open(t.Context(), path)
 			if err == nil {
-				shut(t, s)
+				closeOrFail(t, s)
 			}
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("error %v, want one that is %v and names the file", err, tt.want)
@@ -219,7 +219,7 @@ func readAll(ctx context.Context, path string) (err error) {
 func TestDamagedRunDoesNotHideOthers(t *testing.T) {
 	path := fill(t, 5)
 	s := open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	if err := record.Copy(t.Context(), s, storetest.Example("b", 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestDamagedRunDoesNotHideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, db)
+	defer closeOrFail(t, db)
 	for _, change := range []string{
 		"UPDATE runs SET header = '{' WHERE id = 'b'",
 		"UPDATE runs SET header = '{}' WHERE id = 'b'",
@@ -259,15 +259,15 @@ func TestDamagedRunDoesNotHideOthers(t *testing.T) {
 	}
 }
 
-// damage changes a fresh store of one run with n samples behind tare's back.
-func damage(t *testing.T, n int, change string) (path string) {
+// isRowDamage changes a fresh store of one run with n samples behind tare's back.
+func isRowDamage(t *testing.T, n int, change string) (path string) {
 	t.Helper()
 	path = fill(t, n)
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, db)
+	defer closeOrFail(t, db)
 	if _, err := db.Exec(change); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestDamagedSampleIsNamed(t *testing.T) {
 		{"DELETE FROM samples WHERE seq >= 3", []int{3, 4}},
 		{"DELETE FROM samples", []int{0, 1, 2, 3, 4}},
 	} {
-		s := open(t, damage(t, 5, tt.change))
+		s := open(t, isRowDamage(t, 5, tt.change))
 		got, err := s.Open(t.Context(), "a")
 		if err != nil {
 			t.Errorf("%s: %v", tt.change, err)
@@ -314,14 +314,14 @@ func TestDamagedSampleIsNamed(t *testing.T) {
 		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), imported()); d != "" {
 			t.Errorf("%s (-want +got):\n%.2000s", tt.change, d)
 		}
-		shut(t, s)
+		closeOrFail(t, s)
 	}
 }
 
 // A trace that is gone is missed.
 func TestLostTraceIsMissed(t *testing.T) {
-	s := open(t, damage(t, 7, "UPDATE samples SET trace = NULL"))
-	defer shut(t, s)
+	s := open(t, isRowDamage(t, 7, "UPDATE samples SET trace = NULL"))
+	defer closeOrFail(t, s)
 	got, err := s.Open(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func TestDamagedRunIsRefused(t *testing.T) {
 		"UPDATE runs SET header = replace(header, '2026', '2025')", "UPDATE runs SET began = '2025'", "UPDATE runs SET sum = NULL",
 		"UPDATE counts SET samples = 4", "UPDATE counts SET samples = 0; UPDATE runs SET ended = NULL, ended_sum = NULL", "DELETE FROM counts", "PRAGMA foreign_keys = 0; DELETE FROM runs",
 	} {
-		if err := readAll(t.Context(), damage(t, 5, change)); !errors.Is(err, sqlite.ErrDamaged) {
+		if err := readAll(t.Context(), isRowDamage(t, 5, change)); !errors.Is(err, sqlite.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrDamaged", change, err)
 		}
 	}
@@ -365,7 +365,7 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 	if err := record.Copy(t.Context(), s, incomplete); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, s)
+	closeOrFail(t, s)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -475,26 +475,26 @@ func TestFullDisk(t *testing.T) {
 	check("on the full disk", s)
 	other := open(t, path)
 	check("for another process", other)
-	shut(t, other)
+	closeOrFail(t, other)
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	shut(t, s)
+	closeOrFail(t, s)
 	s = open(t, path)
 	check("opened again", s)
-	shut(t, s)
+	closeOrFail(t, s)
 
 	// With room again, the run goes on.
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	w, err = s.Resume(t.Context(), "a", bench.Resumption{Time: whole.Header.Began, Seq: stored})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, w)
+	defer closeOrFail(t, w)
 	if err := w.Append(t.Context(), whole.Samples[stored]); err != nil {
 		t.Error(err)
 	}
@@ -513,10 +513,10 @@ func TestReadingNeedsNoRoom(t *testing.T) {
 			}
 			files := []string{"", "-wal"}
 			if state == "closed" {
-				shut(t, s)
+				closeOrFail(t, s)
 				files = files[:1]
 			} else {
-				defer shut(t, s)
+				defer closeOrFail(t, s)
 			}
 			dir := mountTmpfs(t, "size=512k")
 			path := filepath.Join(dir, "tare.db")
@@ -543,7 +543,7 @@ func fillUp(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, f)
+	defer closeOrFail(t, f)
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}
@@ -561,7 +561,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	if err := record.Copy(t.Context(), s, whole); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, s)
+	closeOrFail(t, s)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -575,7 +575,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 func wantOnlyReading(t *testing.T, path string, whole *bench.Run, why error) {
 	t.Helper()
 	s := open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	wantRun(t, s, whole)
 	n := 0
 	for _, err := range s.Runs(t.Context()) {

@@ -126,7 +126,7 @@ func TestKilledWriterLeavesAPrefix(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
-		shut(t, s)
+		closeOrFail(t, s)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestProcessesShareAStore(t *testing.T) {
 		}
 	}
 	s := open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	for i := range children {
 		wantRun(t, s, storetest.Example("run-"+strconv.Itoa(i), 100))
 	}
@@ -209,12 +209,12 @@ func TestAnotherUsersStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.writing {
-				defer shut(t, s)
+				defer closeOrFail(t, s)
 				for _, name := range []string{path + "-wal", path + "-shm"} {
 					chmod(t, name, tt.file)
 				}
 			} else {
-				shut(t, s)
+				closeOrFail(t, s)
 			}
 			chmod(t, path, tt.file)
 			chmod(t, root, tt.dir)

@@ -118,7 +118,7 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 		}
 		for _, n := range numbers {
 			r, err := s.selectRun(ctx, s.db, "WHERE number = ?", n)
-			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, Partly: r.partly, End: r.end}, err) {
+			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, PartFailed: r.partly, End: r.end}, err) {
 				return
 			}
 		}

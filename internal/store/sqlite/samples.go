@@ -32,12 +32,12 @@ func newSampleReader(s *Store, q querier, run storedRun, send func(bench.Sample)
 	return &sampleReader{store: s, q: q, run: run, send: send, applied: map[int64]applied{0: {}}}
 }
 
-// errGone means that a sample is missing.
-var errGone = errors.New("it is missing")
+// errMissingSample means that a sample is missing.
+var errMissingSample = errors.New("it is missing")
 
-// maxGone limits how many consecutive missing samples are replaced. If more are missing, a number
+// maxMissing limits how many consecutive missing samples are replaced. If more are missing, a number
 // or the run itself is damaged.
-const maxGone = 10_000
+const maxMissing = 10_000
 
 // all reads the samples. An unreadable page hides only its own samples, because all continues after
 // it.
@@ -45,18 +45,18 @@ func (r *sampleReader) all(ctx context.Context) error {
 	for {
 		err := r.rest(ctx)
 		switch {
-		case err != nil && !errors.Is(meaning(err), ErrDamaged), ctx.Err() != nil:
+		case err != nil && !errors.Is(errorOfCode(err), ErrDamaged), ctx.Err() != nil:
 			return r.store.wrap(err)
 		case r.next >= r.run.samples:
 			return nil // the unreadable part belongs to another run
 		case err == nil:
-			err = errGone
+			err = errMissingSample
 		}
-		if r.run.samples-r.next > maxGone {
+		if r.run.samples-r.next > maxMissing {
 			return r.store.wrap(damaged("samples of run %s from number %d on, of %d: %w", r.run.header.ID, r.next,
 				r.run.samples, err))
 		}
-		if err := r.lost(err); err != nil {
+		if err := r.sendDamaged(err); err != nil {
 			return err
 		}
 	}
@@ -74,21 +74,21 @@ func (r *sampleReader) rest(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && !damage(err):
+		case err != nil && !isRowDamage(err):
 			return err
 		case err != nil && r.next < r.run.samples:
-			return r.lost(err)
+			return r.sendDamaged(err)
 		case err != nil:
 			return nil // its number was changed; it will be missing elsewhere
 		case s.Trial.Seq >= r.run.samples:
 			return damaged("run %s has more samples than its count, %d", r.run.header.ID, r.run.samples)
 		case s.Trial.Seq < r.next:
 			return nil // it was already replaced
-		case s.Trial.Seq-r.next > maxGone:
+		case s.Trial.Seq-r.next > maxMissing:
 			return damaged("sample %d of run %s is followed by sample %d", r.next-1, r.run.header.ID, s.Trial.Seq)
 		}
 		for r.next < s.Trial.Seq {
-			if err := r.lost(errGone); err != nil {
+			if err := r.sendDamaged(errMissingSample); err != nil {
 				return err
 			}
 		}
@@ -97,8 +97,8 @@ func (r *sampleReader) rest(ctx context.Context) error {
 	})
 }
 
-// lost sends the replacement for the next sample, which cannot be read.
-func (r *sampleReader) lost(why error) error {
+// sendDamaged sends the replacement for the next sample, which cannot be read.
+func (r *sampleReader) sendDamaged(why error) error {
 	why = fmt.Errorf("its stored data is damaged (samples of run number %d, row %d): %w", r.run.number, r.next, why)
 	s := bench.Sample{
 		Trial: r.planned(), Outcome: bench.Failed, Reason: bench.Reason(why.Error()), Notes: []string{bench.NoteDamaged},
@@ -156,7 +156,7 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 		return s, err
 	}
 	if s.Outcome == bench.OK {
-		s.Values = r.room()
+		s.Values = r.valueSlots()
 		if err := decodeValues(s.Values, values); err != nil {
 			return s, err
 		}
@@ -173,8 +173,8 @@ func decodeJSON(text sql.RawBytes, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// room returns space for the values of one sample.
-func (r *sampleReader) room() []float64 {
+// valueSlots returns space for the values of one sample.
+func (r *sampleReader) valueSlots() []float64 {
 	const batch = 1024
 	n := len(r.run.header.Metrics)
 	if len(r.values) < n {

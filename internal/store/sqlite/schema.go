@@ -90,9 +90,9 @@ CREATE TRIGGER resumption_counted AFTER INSERT ON resumptions BEGIN
 END;
 `
 
-// fromFive converts a file of format 5, in which parts were sentences in the notes, to this format.
+// migrateFormat5 converts a file of format 5, in which parts were sentences in the notes, to this format.
 // The sentences stay; reading a sample converts them to parts.
-const fromFive = `
+const migrateFormat5 = `
 ALTER TABLE samples ADD COLUMN parts TEXT;
 ALTER TABLE samples ADD COLUMN trace TEXT;
 ALTER TABLE samples ADD COLUMN part_failed INTEGER NOT NULL DEFAULT 0;
@@ -116,7 +116,7 @@ const timeLayout = "2006-01-02T15:04:05.000000000Z"
 // prepare turns an empty file into a store, and a file of an older format into one of this format.
 // It returns an error if the file is not a store.
 func (s *Store) prepare(ctx context.Context) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(busyTimeout)
 	for {
 		err := s.tryPrepare(ctx)
 		// SQLite does not wait for its busy timeout if that could be a deadlock, as when two
@@ -130,7 +130,7 @@ func (s *Store) prepare(ctx context.Context) error {
 
 func (s *Store) tryPrepare(ctx context.Context) error {
 	err := s.check(ctx)
-	if errors.Is(err, errFive) || err == nil && s.format < format {
+	if errors.Is(err, errFormat5) || err == nil && s.format < format {
 		return s.upgrade(ctx)
 	}
 	if !errors.Is(err, errEmpty) {
@@ -162,7 +162,7 @@ func (s *Store) upgrade(ctx context.Context) error {
 		change := ""
 		switch version {
 		case 5:
-			change = fromFive + fromSix
+			change = migrateFormat5 + fromSix
 		case formatSix:
 			change = fromSix
 		default: // another process was faster
@@ -177,8 +177,8 @@ func (s *Store) upgrade(ctx context.Context) error {
 	return err
 }
 
-// errFive is check's error for a file of a format that must be converted before it is read.
-var errFive = errors.New("its format is 5: open it once where tare may write to it, which converts it")
+// errFormat5 is check's error for a file of a format that must be converted before it is read.
+var errFormat5 = errors.New("its format is 5: open it once where tare may write to it, which converts it")
 
 // errEmpty is check's error for an empty file.
 var errEmpty = errors.New("the file is empty and cannot be written")
@@ -192,7 +192,7 @@ func (s *Store) check(ctx context.Context) error {
 	case version == 0:
 		return s.wrap(errEmpty)
 	case version == 5:
-		return s.wrap(errFive)
+		return s.wrap(errFormat5)
 	case version < formatSix:
 		return s.wrap(fmt.Errorf("%w (its format is %d, this tare reads %d)", ErrOlder, version, format))
 	case version > format:

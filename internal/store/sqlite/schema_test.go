@@ -27,7 +27,7 @@ func oldStore(t *testing.T, changes ...string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, db)
+	defer closeOrFail(t, db)
 	for _, statements := range append([]string{string(dump)}, changes...) {
 		if _, err := db.Exec(statements); err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func oldStore(t *testing.T, changes ...string) (path string) {
 // what is new.
 func TestOldStoreIsRead(t *testing.T) {
 	s := open(t, oldStore(t))
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	wantRun(t, s, storetest.Example("a", 5))
 	last := storetest.Example("c", 8)
 	for i := range last.Samples {
@@ -69,7 +69,7 @@ func TestOldStoreIsRead(t *testing.T) {
 	if err := w.Finish(t.Context(), *whole.End); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, w)
+	closeOrFail(t, w)
 	wantRun(t, s, whole)
 	if whole.Samples[6].Series == nil || whole.Samples[6].Counted == 0 {
 		t.Error("nothing new was stored")
@@ -97,14 +97,14 @@ func TestStoreOfFormatSix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, older)
+	defer closeOrFail(t, older)
 	insert, err := older.Prepare("INSERT INTO runs (id, began, header, sum) SELECT ?, began, header, NULL FROM runs WHERE id = 'b'")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, insert)
+	defer closeOrFail(t, insert)
 	s := open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	wantRun(t, s, storetest.Example("a", 5))
 	if _, err := insert.Exec("older"); err != nil {
 		t.Error(err)
@@ -149,7 +149,7 @@ func TestOldSentencesOfParts(t *testing.T) {
 		`UPDATE samples SET notes = '["part-failed: few (http): \"refused\"","same-cpu"]' WHERE run = 1 AND seq = 0`,
 		`UPDATE samples SET notes = '["odd: \"part-failed: few: not this"]' WHERE run = 1 AND seq = 1`,
 	))
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	want := storetest.Example("a", 5)
 	want.Samples[0].Notes = []string{"same-cpu"}
 	want.Samples[0].Parts = []bench.PartOutcome{{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: `"refused"`}}
@@ -160,7 +160,7 @@ func TestOldSentencesOfParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		partly[r.Header.ID] = r.Partly
+		partly[r.Header.ID] = r.PartFailed
 	}
 	if partly["a"] != 1 || partly["b"] != 0 {
 		t.Errorf("partly failed are %v, want one in a", partly)

@@ -34,9 +34,9 @@ var (
 	_ bench.Compacter = (*Store)(nil)
 )
 
-// patience is how long a write waits for other writing processes. Each of them holds the lock for
+// busyTimeout is how long a write waits for other writing processes. Each of them holds the lock for
 // about a millisecond.
-const patience = 10 * time.Second
+const busyTimeout = 10 * time.Second
 
 // A Store is an open file with runs.
 type Store struct {
@@ -128,7 +128,7 @@ func openReadOnly(ctx context.Context, path string, why error) (*Store, error) {
 // connect returns a Store that has not touched the file yet.
 func connect(path string, options url.Values) (*Store, error) {
 	options["_pragma"] = []string{
-		"busy_timeout(" + strconv.FormatInt(patience.Milliseconds(), 10) + ")",
+		"busy_timeout(" + strconv.FormatInt(busyTimeout.Milliseconds(), 10) + ")",
 		"foreign_keys(1)",
 		"synchronous(NORMAL)",
 		// The log is merged into the file and forced to the disk when it has this many pages (64

@@ -188,7 +188,7 @@ func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 		}
 		res, err = w.insert.ExecContext(ctx, row...)
 	}
-	if err := w.changed(ctx, res, err); err != nil {
+	if err := w.requireChanged(ctx, res, err); err != nil {
 		return err
 	}
 	w.next++
@@ -229,7 +229,7 @@ func (w *writer) AppendAll(ctx context.Context, all []bench.Sample) error {
 	})
 	switch {
 	case refused != nil:
-		return w.refusal(ctx)
+		return w.unchangedReason(ctx)
 	case err != nil:
 		return err
 	}
@@ -345,22 +345,22 @@ func (w *writer) Finish(ctx context.Context, e bench.End) error {
 	res, err := w.store.db.ExecContext(ctx, `UPDATE runs SET ended = ?3, ended_sum = ?4
 		WHERE number = ?1 AND id = ?5 AND ended IS NULL AND ?2 = `+storedSamples,
 		w.number, w.next, string(text), sum(w.header.ID, text, w.next), w.header.ID)
-	return w.changed(ctx, res, err)
+	return w.requireChanged(ctx, res, err)
 }
 
-// changed returns an error if a statement changed no row.
-func (w *writer) changed(ctx context.Context, res sql.Result, err error) error {
+// requireChanged returns an error if a statement changed no row.
+func (w *writer) requireChanged(ctx context.Context, res sql.Result, err error) error {
 	if err != nil {
 		return w.store.wrap(err)
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
 		return w.store.wrap(err)
 	}
-	return w.refusal(ctx)
+	return w.unchangedReason(ctx)
 }
 
-// refusal returns why a statement changed nothing.
-func (w *writer) refusal(ctx context.Context) error {
+// unchangedReason returns why a statement changed nothing.
+func (w *writer) unchangedReason(ctx context.Context) error {
 	run, err := w.store.readRun(ctx, w.store.db, w.header.ID)
 	switch {
 	case err != nil:

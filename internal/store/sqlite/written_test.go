@@ -41,7 +41,7 @@ func TestDamagedWritingIsTold(t *testing.T) {
 		if _, err := db.Exec(change); err != nil {
 			t.Fatal(err)
 		}
-		shut(t, db)
+		closeOrFail(t, db)
 		if c := s.CheckRun(t.Context(), "a"); c.Err != nil || !errors.Is(c.Written, sqlite.ErrDamaged) {
 			t.Errorf("%s: checked: %+v", change, c)
 		}
@@ -59,7 +59,7 @@ func TestDamagedWritingIsTold(t *testing.T) {
 		if err := s.Remove(t.Context(), "a"); err != nil {
 			t.Errorf("%s: %v", change, err)
 		}
-		shut(t, s)
+		closeOrFail(t, s)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestRemovedGivesRoomBack(t *testing.T) {
 	if err := record.Copy(t.Context(), s, wide("large", 3000)); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, s) // which merges the log into the file
+	closeOrFail(t, s) // which merges the log into the file
 	before := size(t, path)
 	s = open(t, path)
 	small := storetest.Example("small", 6)
@@ -96,9 +96,9 @@ func TestRemovedGivesRoomBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(small.Samples[2:]...)
-	shut(t, w)
+	closeOrFail(t, w)
 	wantRun(t, s, small)
-	shut(t, s)
+	closeOrFail(t, s)
 	if after := size(t, path); after > before/10 {
 		t.Errorf("%d bytes of %d are left", after, before)
 	}
@@ -106,7 +106,7 @@ func TestRemovedGivesRoomBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, db)
+	defer closeOrFail(t, db)
 	n := 0
 	if err := db.QueryRow("SELECT count(*) FROM applied").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows of what was applied (%v), want the one that is used", n, err)
@@ -117,14 +117,14 @@ func TestRemovedGivesRoomBack(t *testing.T) {
 func TestAppliedIsStoredAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tare.db")
 	s := open(t, path)
-	defer shut(t, s)
+	defer closeOrFail(t, s)
 	run := storetest.Example("a", 4)
 	run.Resumptions, run.End = nil, nil
 	w, err := s.Create(t.Context(), run.Header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, w)
+	defer closeOrFail(t, w)
 	if err := w.Append(t.Context(), run.Samples[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestAppliedIsStoredAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shut(t, db)
+	defer closeOrFail(t, db)
 	// As if another process had removed it between its row and the sample's.
 	if _, err := db.Exec("UPDATE samples SET applied = NULL; DELETE FROM applied"); err != nil {
 		t.Fatal(err)

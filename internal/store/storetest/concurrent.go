@@ -15,10 +15,10 @@ import (
 func testTwoWriters(t *testing.T, s *suite) {
 	run := Example("a", 8)
 	first := s.create(run.Header, run.Samples[:2]...)
-	defer s.shut(first)
+	defer s.close(first)
 	second, err := s.Resume(s.ctx, "a", run.Resumptions[0])
 	s.must(err)
-	defer s.shut(second)
+	defer s.close(second)
 	s.must(first.Append(s.ctx, run.Samples[2]))
 	if err := second.Append(s.ctx, run.Samples[2]); err == nil {
 		t.Error("both writers appended trial 2")
@@ -76,7 +76,7 @@ func testConcurrent(t *testing.T, s *suite) {
 func testContext(t *testing.T, s *suite) {
 	run := Example("a", 3)
 	w := s.create(run.Header, run.Samples[0])
-	defer s.shut(w)
+	defer s.close(w)
 	gone, cancel := context.WithCancel(s.ctx)
 	cancel()
 	_, err := s.Create(gone, Example("b", 1).Header)

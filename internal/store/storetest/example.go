@@ -55,7 +55,7 @@ func exampleSample(began time.Time, i int) bench.Sample {
 		s.Notes = []string{bench.NoteHostClock}
 		s.Parts = []bench.PartOutcome{
 			{Part: "日本", Workload: "http", Outcome: bench.Unsupported, Reason: `no "port"`},
-			{Part: "disk", Outcome: bench.OK, Apart: &bench.Apart{With: []string{"disk"}, Usual: []string{"cpu", "disk"}}},
+			{Part: "disk", Outcome: bench.OK, Regrouped: &bench.Regrouping{With: []string{"disk"}, Usual: []string{"cpu", "disk"}}},
 		}
 	case 6:
 		s.Counted = time.Duration(i) * time.Microsecond

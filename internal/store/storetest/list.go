@@ -25,7 +25,7 @@ func testRuns(t *testing.T, s *suite) {
 		run := Example(r.id, 11)
 		run.Header.Began = began.Add(-r.age).In(time.FixedZone("far", -11*3600)) // a zone must not change the order
 		part := bench.PartOutcome{Part: "disk", Outcome: bench.Failed, Reason: "no space"}
-		run.Samples[0].Parts = []bench.PartOutcome{{Part: "cpu", Outcome: bench.OK, Apart: &bench.Apart{}}, part}
+		run.Samples[0].Parts = []bench.PartOutcome{{Part: "cpu", Outcome: bench.OK, Regrouped: &bench.Regrouping{}}, part}
 		run.Samples[1].Parts = []bench.PartOutcome{part, part} // counts once
 		run.Samples[2].Parts = []bench.PartOutcome{{Part: "disk", Outcome: bench.Unsupported, Reason: `"failed"`}}
 		run.Samples[3].Parts = []bench.PartOutcome{part} // failed as a whole
@@ -41,7 +41,7 @@ func testRuns(t *testing.T, s *suite) {
 	var got []string
 	for r, err := range s.Runs(s.ctx) {
 		s.must(err)
-		got = append(got, fmt.Sprintf("%s %d %d %d %v", r.Header.ID, r.Samples, r.Failed, r.Partly, r.End != nil))
+		got = append(got, fmt.Sprintf("%s %d %d %d %v", r.Header.ID, r.Samples, r.Failed, r.PartFailed, r.End != nil))
 	}
 	want := []string{"newest 11 2 2 false", "middle-by-a-nanosecond 11 2 2 false", "middle 11 2 2 true", "empty 0 0 0 false", "oldest 11 2 2 true"}
 	if d := cmp.Diff(want, got); d != "" {

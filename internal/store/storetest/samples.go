@@ -14,7 +14,7 @@ import (
 func testInvalidSamples(t *testing.T, s *suite) {
 	run := Example("a", 1)
 	w := s.create(run.Header)
-	defer s.shut(w)
+	defer s.close(w)
 	for name, spoil := range map[string]func(*bench.Sample){
 		"cell out of range":  func(s *bench.Sample) { s.Trial.Cell = 2 },
 		"unknown outcome":    func(s *bench.Sample) { s.Outcome = "fine" },

@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &suite{Store: open(t), t: t, ctx: t.Context()}
-			defer s.shut(s)
+			defer s.close(s)
 			tt.test(t, s)
 		})
 	}
@@ -82,7 +82,7 @@ func (s *suite) must(err error) {
 	}
 }
 
-func (s *suite) shut(c io.Closer) {
+func (s *suite) close(c io.Closer) {
 	s.t.Helper()
 	if err := c.Close(); err != nil {
 		s.t.Errorf("Close: %v", err)
@@ -112,10 +112,10 @@ func (s *suite) wantRun(want *bench.Run) {
 	s.t.Helper()
 	got, err := s.Open(s.ctx, want.Header.ID)
 	s.must(err)
-	if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), whereFrom()); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), ignoreImported()); d != "" {
 		s.t.Errorf("run %s (-want +got):\n%.4000s", want.Header.ID, d)
 	}
 }
 
-// whereFrom lets runs be compared that differ only in that one was imported.
-func whereFrom() cmp.Option { return cmpopts.IgnoreFields(bench.Header{}, "Imported") }
+// ignoreImported lets runs be compared that differ only in that one was imported.
+func ignoreImported() cmp.Option { return cmpopts.IgnoreFields(bench.Header{}, "Imported") }

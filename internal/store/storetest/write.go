@@ -33,7 +33,7 @@ func testPrefix(_ *testing.T, s *suite) {
 			if closed {
 				s.must(w.Close())
 			} else {
-				defer s.shut(w)
+				defer s.close(w)
 			}
 			s.wantRun(want)
 		}
@@ -43,7 +43,7 @@ func testPrefix(_ *testing.T, s *suite) {
 func testReadWhileWriting(_ *testing.T, s *suite) {
 	want := Example("a", 8)
 	w := s.create(want.Header)
-	defer s.shut(w)
+	defer s.close(w)
 	for i, sample := range want.Samples {
 		s.must(w.Append(s.ctx, sample))
 		s.wantRun(&bench.Run{Header: want.Header, Samples: want.Samples[:i+1]})

@@ -32,7 +32,7 @@ const (
 
 // A Condition says when a service is ready.
 type Condition struct {
-	how     string
+	kind    string
 	port    uint16
 	path    string
 	line    *regexp.Regexp
@@ -66,7 +66,7 @@ func Params(first string) []bench.Param {
 
 // Parse reads the options. Without option ready, the Condition holds at once.
 func Parse(params map[string]string) (Condition, error) {
-	c := Condition{how: params["ready"], path: params["path"]}
+	c := Condition{kind: params["ready"], path: params["path"]}
 	var errs [3]error
 	if text := params["port"]; text != "" {
 		c.port, errs[0] = parsePort(text)
@@ -96,10 +96,10 @@ func (c Condition) WithCommand(argv []string) Condition {
 }
 
 // Connects reports whether the Condition needs a connection to the service's port.
-func (c Condition) Connects() bool { return c.how == Port || c.how == HTTP }
+func (c Condition) Connects() bool { return c.kind == Port || c.kind == HTTP }
 
-// Holds reports whether the Condition is empty, so that every service meets it.
-func (c Condition) Holds() bool { return c.how == "" }
+// IsNone reports whether the Condition is empty, so that every service meets it.
+func (c Condition) IsNone() bool { return c.kind == "" }
 
 // Port returns the port on which the service listens inside; 0 = unknown.
 func (c Condition) Port() uint16 { return c.port }
@@ -111,19 +111,19 @@ func (c Condition) Check(e bench.Engine, spec bench.Spec) error {
 	_, reachable := bench.As[bench.Addresser](e)
 	_, execer := bench.As[bench.Execer](e)
 	switch {
-	case c.how == Log && c.line.String() == "":
+	case c.kind == Log && c.line.String() == "":
 		why = "ready: log: no line to wait for: give a regular expression with option text"
-	case c.how == Health && !execer:
+	case c.kind == Health && !execer:
 		why = fmt.Sprintf("ready: health: engine %s cannot run another program in a container", e.Name())
 	case !c.Connects():
 	case !reachable:
-		why = fmt.Sprintf("ready: %s: engine %s does not tell the addresses of its containers", c.how, e.Name())
+		why = fmt.Sprintf("ready: %s: engine %s does not tell the addresses of its containers", c.kind, e.Name())
 	case spec.Network == "none":
-		why = fmt.Sprintf("ready: %s: a container on network none cannot be reached: use network host or bridge", c.how)
+		why = fmt.Sprintf("ready: %s: a container on network none cannot be reached: use network host or bridge", c.kind)
 	case spec.Reach == bench.ReachPeer:
 		why = fmt.Sprintf(
 			"ready: %s: the client is a process of this host, not a container: use network bridge or published",
-			c.how)
+			c.kind)
 	}
 	if why == "" {
 		return nil
@@ -137,8 +137,8 @@ func (c Condition) Known() error {
 	switch {
 	case c.Connects() && c.port == 0:
 		return fmt.Errorf(
-			"%w: ready: %s: the image names no port: give it with option port", bench.ErrUnsupported, c.how)
-	case c.how == Health && len(c.command) == 0:
+			"%w: ready: %s: the image names no port: give it with option port", bench.ErrUnsupported, c.kind)
+	case c.kind == Health && len(c.command) == 0:
 		return fmt.Errorf(
 			"%w: ready: health: the image has no HEALTHCHECK: give program and arguments with option command",
 			bench.ErrUnsupported)

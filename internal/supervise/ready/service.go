@@ -16,12 +16,12 @@ import (
 // A Service is a container that was started, with its Condition.
 type Service struct {
 	*supervise.Process
-	condition Condition
-	engine    bench.Engine
-	clock     bench.Clock
-	ear       *ear // nil unless the Condition is Log
-	at        netip.AddrPort
-	proxied   bool // a proxy may accept connections in front of the service
+	condition  Condition
+	engine     bench.Engine
+	clock      bench.Clock
+	logWatcher *logWatcher // nil unless the Condition is Log
+	at         netip.AddrPort
+	proxied    bool // a proxy may accept connections in front of the service
 }
 
 // Start makes and starts the container of spec, which Publish has returned. If it fails,
@@ -29,12 +29,12 @@ type Service struct {
 func (c Condition) Start(ctx context.Context, e bench.Engine, spec bench.Spec, clock bench.Clock) (*Service, error) {
 	s := &Service{condition: c, engine: e, clock: clock, proxied: spec.Reach == bench.ReachPublished}
 	var hear func() io.Writer
-	if c.how == Log {
-		s.ear = newEar(c.line.Match, clock.Now)
-		hear = s.ear.output
+	if c.kind == Log {
+		s.logWatcher = newLogWatcher(c.line.Match, clock.Now)
+		hear = s.logWatcher.output
 	}
 	var err error
-	s.Process, err = supervise.StartHeard(ctx, e, spec, clock, "", hear)
+	s.Process, err = supervise.StartListening(ctx, e, spec, clock, "", hear)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ type Moments struct {
 func (s *Service) Await(ctx context.Context) (Moments, error) {
 	var seen Moments
 	_, err := s.clock.Step("ready", func() error {
-		return s.While(ctx, func(ctx context.Context) error {
+		return s.WhileRunning(ctx, func(ctx context.Context) error {
 			limited, cancel := context.WithTimeoutCause(ctx, s.condition.timeout, errTimeout)
 			defer cancel()
 			return s.await(limited, &seen)
@@ -95,7 +95,7 @@ var (
 )
 
 func (s *Service) await(ctx context.Context, seen *Moments) error {
-	switch s.condition.how {
+	switch s.condition.kind {
 	case Log:
 		return s.listen(ctx, seen)
 	case Health:
@@ -112,16 +112,16 @@ func (s *Service) await(ctx context.Context, seen *Moments) error {
 
 func (s *Service) listen(ctx context.Context, seen *Moments) error {
 	select {
-	case <-s.ear.heard:
-		seen.Ready = s.ear.at
+	case <-s.logWatcher.seen:
+		seen.Ready = s.logWatcher.at
 		return nil
 	case <-ctx.Done():
-		return s.late(ctx, fmt.Errorf("no line of its output matches %.80q", s.condition.line))
+		return s.timeoutError(ctx, fmt.Errorf("no line of its output matches %.80q", s.condition.line))
 	}
 }
 
-// late returns the error of a service whose time is over, with advice.
-func (s *Service) late(ctx context.Context, why error) error {
+// timeoutError returns the error of a service whose time is over, with advice.
+func (s *Service) timeoutError(ctx context.Context, why error) error {
 	cause := context.Cause(ctx)
 	timeout := errors.Is(cause, errTimeout)
 	if timeout {
@@ -138,9 +138,9 @@ func (s *Service) late(ctx context.Context, why error) error {
 
 // The intervals of polling.
 const (
-	soonest = 500 * time.Microsecond
-	latest  = 50 * time.Millisecond
-	part    = 100 // one hundredth of the time waited
+	minInterval   = 500 * time.Microsecond
+	maxInterval   = 50 * time.Millisecond
+	intervalShare = 100 // one hundredth of the time waited
 )
 
 // poll calls look until it succeeds.
@@ -153,16 +153,16 @@ func (s *Service) poll(ctx context.Context, look func(context.Context) error) er
 			return nil
 		}
 		if ctx.Err() != nil { // err comes from the canceled look and says nothing
-			return s.late(ctx, last)
+			return s.timeoutError(ctx, last)
 		}
 		if late, ok := errors.AsType[net.Error](err); last == nil || !ok || !late.Timeout() {
 			last = err // a look that timed out says less than an earlier one
 		}
 		// At least as long as the look itself took, so that polling leaves half of the CPU.
-		pause := max(soonest, min(latest, time.Since(began)/part), time.Since(before))
+		pause := max(minInterval, min(maxInterval, time.Since(began)/intervalShare), time.Since(before))
 		select {
 		case <-ctx.Done():
-			return s.late(ctx, last)
+			return s.timeoutError(ctx, last)
 		case <-time.After(pause):
 		}
 	}

@@ -16,16 +16,16 @@ import (
 
 // Line is text for one line: what could move the cursor, colour the text, break the
 // line, turn its direction or hide is written as an escape, and so is what is not UTF-8.
-func Line(s string) string { return escaped(s, Hidden) }
+func Line(s string) string { return escaped(s, IsHidden) }
 
 // Text is Line for what may have several lines, and tabs.
 func Text(s string) string {
-	return escaped(s, func(r rune) bool { return r != '\n' && r != '\t' && Hidden(r) })
+	return escaped(s, func(r rune) bool { return r != '\n' && r != '\t' && IsHidden(r) })
 }
 
-// Hidden reports whether r does anything but show itself: controls, line separators, and
+// IsHidden reports whether r does anything but show itself: controls, line separators, and
 // what is invisible, with which text can be turned around or told apart only by programs.
-func Hidden(r rune) bool {
+func IsHidden(r rune) bool {
 	return r == unicode.ReplacementChar || unicode.IsControl(r) ||
 		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs,
 			unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
@@ -105,7 +105,7 @@ func (l *List) Close(after string) error {
 // JSON is a JSON text of the same meaning in which every hidden character that
 // encoding/json lets pass is an escape. Such characters only occur in strings.
 func JSON(text []byte) []byte {
-	hidden := func(r rune) bool { return r >= 0x7f && r != unicode.ReplacementChar && Hidden(r) }
+	hidden := func(r rune) bool { return r >= 0x7f && r != unicode.ReplacementChar && IsHidden(r) }
 	if !bytes.ContainsFunc(text, hidden) {
 		return text
 	}

@@ -46,7 +46,7 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		line := plain.Line(s)
-		if !utf8.ValidString(line) || strings.ContainsFunc(line, plain.Hidden) {
+		if !utf8.ValidString(line) || strings.ContainsFunc(line, plain.IsHidden) {
 			t.Errorf("Line(%q) = %q", s, line)
 		}
 		if again := plain.Line(line); again != line {
@@ -61,7 +61,7 @@ func FuzzLine(f *testing.F) {
 			t.Fatal(err)
 		}
 		safe := plain.JSON(encoded)
-		if hidden := bytes.ReplaceAll(safe, []byte("\ufffd"), nil); bytes.ContainsFunc(hidden, plain.Hidden) {
+		if hidden := bytes.ReplaceAll(safe, []byte("\ufffd"), nil); bytes.ContainsFunc(hidden, plain.IsHidden) {
 			t.Errorf("JSON(%q) = %q", encoded, safe)
 		}
 		var before, after string

@@ -30,7 +30,7 @@ func WriteTable(w io.Writer, rows [][]string, columns int) {
 		shrink(widths, columns)
 	}
 	for _, row := range rows {
-		for _, line := range folded(row, widths) {
+		for _, line := range wrapRow(row, widths) {
 			fmt.Fprint(w, line)
 		}
 	}
@@ -80,13 +80,13 @@ func shrink(widths []int, columns int) {
 	}
 }
 
-// folded is a row as lines: as many as its longest cell takes.
-func folded(row []string, widths []int) (lines []string) {
+// wrapRow is a row as lines: as many as its longest cell takes.
+func wrapRow(row []string, widths []int) (lines []string) {
 	cells := make([][]string, len(row))
 	count := 1
 	for i, text := range row {
 		if cells[i] = []string{text}; Width(text) > widths[i] {
-			cells[i] = Fold(text, widths[i])
+			cells[i] = WrapBreaking(text, widths[i])
 		}
 		count = max(count, len(cells[i]))
 	}

@@ -72,27 +72,27 @@ func prefix(s string, n int) string {
 // Wrap breaks a text between words into lines of at most n columns. A word that is longer
 // stays whole. An empty text has no lines.
 func Wrap(text string, n int) []string {
-	return filled(strings.Fields(text), n)
+	return fillLines(strings.Fields(text), n)
 }
 
-// Fold is Wrap for lines that must fit: a word that is longer is broken too, in a path
+// WrapBreaking is Wrap for lines that must fit: a word that is longer is broken too, in a path
 // where one of its names ends.
-func Fold(text string, n int) []string {
+func WrapBreaking(text string, n int) []string {
 	n = max(n, 2) // a wide character must fit
 	var lines, words []string
 	for word := range strings.FieldsSeq(text) {
 		for Width(word) > n {
-			head := afterSlash(prefix(word, n))
-			lines, words = append(append(lines, filled(words, n)...), head), nil
+			head := breakPath(prefix(word, n))
+			lines, words = append(append(lines, fillLines(words, n)...), head), nil
 			word = word[len(head):]
 		}
 		words = append(words, word)
 	}
-	return append(lines, filled(words, n)...)
+	return append(lines, fillLines(words, n)...)
 }
 
-// filled puts words into as few lines as they take.
-func filled(words []string, n int) (lines []string) {
+// fillLines puts words into as few lines as they take.
+func fillLines(words []string, n int) (lines []string) {
 	used := 0
 	for i, word := range words {
 		w := Width(word)
@@ -106,9 +106,9 @@ func filled(words []string, n int) (lines []string) {
 	return lines
 }
 
-// afterSlash ends a part of a path where one of its names does, unless that leaves
+// breakPath ends a part of a path where one of its names does, unless that leaves
 // less than half.
-func afterSlash(s string) string {
+func breakPath(s string) string {
 	if i := strings.LastIndexByte(s, '/') + 1; 2*i >= len(s) {
 		return s[:i]
 	}

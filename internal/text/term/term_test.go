@@ -44,15 +44,15 @@ func TestLines(t *testing.T) {
 		want []string
 	}{
 		"words stay whole":       {term.Wrap, 10, []string{"see", "/var/lib/containers/overlay", "容器容器 a", "b"}},
-		"paths break at a name":  {term.Fold, 10, []string{"see", "/var/lib/", "containers", "/overlay", "容器容器 a", "b"}},
-		"what is broken goes on": {term.Fold, 12, []string{"see", "/var/lib/", "containers/", "overlay", "容器容器 a b"}},
+		"paths break at a name":  {term.WrapBreaking, 10, []string{"see", "/var/lib/", "containers", "/overlay", "容器容器 a", "b"}},
+		"what is broken goes on": {term.WrapBreaking, 12, []string{"see", "/var/lib/", "containers/", "overlay", "容器容器 a b"}},
 		"wide characters do not": {
-			term.Fold, 5,
+			term.WrapBreaking, 5,
 			[]string{"see", "/var/", "lib/", "conta", "iners", "/over", "lay", "容器", "容器", "a b"},
 		},
-		"narrower than can be":    {term.Fold, 0, nil},
+		"narrower than can be":    {term.WrapBreaking, 0, nil},
 		"all of it in one line":   {term.Wrap, 100, []string{strings.Join(strings.Fields(text), " ")}},
-		"all of it in one, again": {term.Fold, 100, []string{strings.Join(strings.Fields(text), " ")}},
+		"all of it in one, again": {term.WrapBreaking, 100, []string{strings.Join(strings.Fields(text), " ")}},
 	} {
 		got := test.lay(text, test.n)
 		if test.want == nil {
@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if got := append(term.Wrap(" ", 10), term.Fold("", 10)...); len(got) != 0 {
+	if got := append(term.Wrap(" ", 10), term.WrapBreaking("", 10)...); len(got) != 0 {
 		t.Errorf("no words have lines: %q", got)
 	}
 }

@@ -26,16 +26,16 @@ func FormatDuration(d time.Duration) string {
 		s := strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64)
 		return s + "s"
 	case d.Round(time.Second) < time.Hour:
-		return two(d.Round(time.Second), time.Minute, "m", time.Second, "s")
+		return formatTwoUnits(d.Round(time.Second), time.Minute, "m", time.Second, "s")
 	case d.Round(time.Minute) < day:
-		return two(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
+		return formatTwoUnits(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
 	default:
-		return two(d.Round(time.Hour), day, "d", time.Hour, "h")
+		return formatTwoUnits(d.Round(time.Hour), day, "d", time.Hour, "h")
 	}
 }
 
-// two writes d in two units, and leaves out the one that is zero.
-func two(d, large time.Duration, largeName string, small time.Duration, smallName string) string {
+// formatTwoUnits writes d in two units, and leaves out the one that is zero.
+func formatTwoUnits(d, large time.Duration, largeName string, small time.Duration, smallName string) string {
 	var parts []string
 	if n := d / large; n > 0 {
 		parts = append(parts, strconv.FormatInt(int64(n), 10)+largeName)

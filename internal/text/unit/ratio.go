@@ -16,9 +16,9 @@ func FormatRatio(r float64) string { return FormatRatios(r)[0] }
 // FormatRatios writes several ratios in the form that suits the first, so that
 // an estimate and the ends of its interval can be compared.
 func FormatRatios(first float64, others ...float64) []string {
-	form := times
+	form := formatFactor
 	if math.Abs(first-1) < nearOne {
-		form = change
+		form = formatChange
 	}
 	out := []string{form(first)}
 	for _, r := range others {
@@ -27,8 +27,8 @@ func FormatRatios(first float64, others ...float64) []string {
 	return out
 }
 
-// times writes a ratio as a factor. No ratio is negative.
-func times(r float64) string {
+// formatFactor writes a ratio as a factor. No ratio is negative.
+func formatFactor(r float64) string {
 	switch {
 	case math.IsNaN(r) || r < 0:
 		return None
@@ -39,9 +39,9 @@ func times(r float64) string {
 	}
 }
 
-// change writes a ratio as a signed change in percent, with one decimal, and
+// formatChange writes a ratio as a signed change in percent, with one decimal, and
 // with two where one would show nothing.
-func change(r float64) string {
+func formatChange(r float64) string {
 	percent := (r - 1) * 100
 	size := math.Abs(percent)
 	switch {
@@ -58,7 +58,7 @@ func change(r float64) string {
 	} else if size >= 99.95 {
 		digits = 0
 	}
-	s := group(strconv.FormatFloat(size, 'f', digits, 64)) + " %"
+	s := groupThousands(strconv.FormatFloat(size, 'f', digits, 64)) + " %"
 	if percent < 0 {
 		return minus + s
 	}

@@ -50,7 +50,7 @@ func Scale(unit string, values ...float64) Scaler {
 		// By what is shown: 999.6 µs is written as 1.00 ms. And never so that
 		// the largest value overflows.
 		step := math.Round(s.divisor / best.divisor)
-		if shown(middle/best.divisor) < step && high/best.divisor <= math.MaxFloat64 {
+		if roundShown(middle/best.divisor) < step && high/best.divisor <= math.MaxFloat64 {
 			break
 		}
 		best = s
@@ -150,7 +150,7 @@ func number(v float64) string {
 		// Beyond every prefix: more zeros than anybody counts.
 		return strings.Replace(strconv.FormatFloat(v, 'e', 2, 64), "e-", "e"+minus, 1)
 	default:
-		return group(strconv.FormatFloat(v, 'f', decimals(v), 64))
+		return groupThousands(strconv.FormatFloat(v, 'f', decimals(v), 64))
 	}
 }
 
@@ -175,9 +175,9 @@ func exponent(v float64) int {
 	return n
 }
 
-// shown returns v as it will be read: rounded to three significant digits, or
+// roundShown returns v as it will be read: rounded to three significant digits, or
 // to a whole number where that has more.
-func shown(v float64) float64 {
+func roundShown(v float64) float64 {
 	if exponent(v) >= 2 {
 		return math.Round(v)
 	}
@@ -188,8 +188,8 @@ func shown(v float64) float64 {
 	return r
 }
 
-// group puts commas between thousands of a number without a sign.
-func group(s string) string {
+// groupThousands puts commas between thousands of a number without a sign.
+func groupThousands(s string) string {
 	whole, rest, point := strings.Cut(s, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]

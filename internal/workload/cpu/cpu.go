@@ -87,16 +87,16 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if name := t.Params["tool"]; name != "" {
-		return toolNamed(name).stage(t)
+		return toolNamed(name).setUp(t)
 	}
 	options := map[string]string{}
 	for _, key := range []string{"time", "threads", "kernels"} {
 		options[key] = t.Params[key]
 	}
-	return supervise.Stage(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(cpu.Name, options)}), nil
+	return supervise.NewJobs(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(cpu.Name, options)}), nil
 }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	return supervise.Work(ctx, t, m)
+	return supervise.RunTrial(ctx, t, m)
 }

@@ -64,7 +64,7 @@ func host(t *testing.T, name, says string) (env []string) {
 // engines are one without isolation, one without a runtime, and one with it.
 func engines(t *testing.T) []bench.Engine {
 	t.Helper()
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	all := []bench.Engine{
 		native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images}),
 		floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images}),

@@ -121,7 +121,7 @@ func FuzzTools(f *testing.F) {
 // killed.
 func TestWorkshopIsTheRuns(t *testing.T) {
 	dir := t.TempDir()
-	f, err := newWorkshop(bench.Task{Dir: dir})
+	f, err := newWorkDir(bench.Task{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

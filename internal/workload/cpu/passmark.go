@@ -44,28 +44,28 @@ const passMarkName = "pt_linux"
 // resultsFile is the file that PassMark writes to its working directory.
 const resultsFile = "results_cpu.yml"
 
-// A workshop is a directory of the host in which the cell's containers leave
+// A workDir is a directory of the host in which the cell's containers leave
 // their results.
-type workshop struct {
+type workDir struct {
 	*supervise.Jobs
 	dir string
 }
 
-func newWorkshop(t bench.Task) (bench.Fixture, error) {
+func newWorkDir(t bench.Task) (bench.Fixture, error) {
 	dir, err := os.MkdirTemp(t.Dir, "passmark-")
 	if err != nil {
 		return nil, err
 	}
-	w := &workshop{dir: dir}
-	w.Jobs = supervise.Stage(t.Engine, w.job(t))
+	w := &workDir{dir: dir}
+	w.Jobs = supervise.NewJobs(t.Engine, w.job(t))
 	return w, nil
 }
 
 // job runs the CPU tests once, with their shortest length, which cannot be set more
 // precisely. The terminal output is a picture, so the numbers come from the results file.
-func (w *workshop) job(t bench.Task) supervise.Job {
+func (w *workDir) job(t bench.Task) supervise.Job {
 	p, _ := passMark() // Check made sure of it
-	spec := w.place(t)
+	spec := w.specFor(t)
 	spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
 	args := []string{"-r", "1", "-d", "1", "-i", "1", "-p", supervise.Threads(t)}
 	return p.Job(spec, args, func([]byte) (*load.Report, error) {
@@ -75,15 +75,15 @@ func (w *workshop) job(t bench.Task) supervise.Job {
 		}
 		values, missing := passMarkScores(text)
 		if missing != "" {
-			return nil, p.Foreign("number above zero for "+missing, text)
+			return nil, p.UnknownOutput("number above zero for "+missing, text)
 		}
 		return report(values), nil
 	})
 }
 
-// place lets a container write into the directory: a plain process directly, any other
+// specFor lets a container write into the directory: a plain process directly, any other
 // container into a subdirectory that the engine makes.
-func (w *workshop) place(t bench.Task) bench.Spec {
+func (w *workDir) specFor(t bench.Task) bench.Spec {
 	spec := t.Spec
 	if _, ok := bench.As[bench.DataKeeper](t.Engine); ok {
 		spec.Dir = w.dir
@@ -94,7 +94,7 @@ func (w *workshop) place(t bench.Task) bench.Spec {
 }
 
 // Remove implements bench.Fixture.
-func (w *workshop) Remove(ctx context.Context) error {
+func (w *workDir) Remove(ctx context.Context) error {
 	return errors.Join(w.Jobs.Remove(ctx), os.RemoveAll(w.dir))
 }
 

@@ -18,12 +18,12 @@ var stressNG = supervise.Program{Name: "stress-ng", Package: "package stress-ng"
 // different methods differ too much in length to be counted together. The score is
 // the operations per second of real time.
 func stressJobs(t bench.Task) []supervise.Job {
-	return twice(t, func(threads, score string) supervise.Job {
+	return singleAndAll(t, func(threads, score string) supervise.Job {
 		args := []string{"--cpu", threads, "--cpu-method", "matrixprod", "--timeout", seconds(t) + "s", "--metrics-brief", "--stdout"}
 		return stressNG.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
 			rate, ok := stressRate(output)
 			if !ok {
-				return nil, stressNG.Foreign(`line "metrc: [PID] cpu" with operations, three times and two rates`, output)
+				return nil, stressNG.UnknownOutput(`line "metrc: [PID] cpu" with operations, three times and two rates`, output)
 			}
 			return report(map[string]float64{score: rate}), nil
 		})

@@ -16,12 +16,12 @@ var sysbench = supervise.Program{Name: "sysbench", Package: "package sysbench"}
 // sysbenchJobs search the primes below 20,000, as is usual. The score is the number of
 // searches per second.
 func sysbenchJobs(t bench.Task) []supervise.Job {
-	return twice(t, func(threads, score string) supervise.Job {
+	return singleAndAll(t, func(threads, score string) supervise.Job {
 		args := []string{"cpu", "--cpu-max-prime=20000", "--threads=" + threads, "--time=" + seconds(t), "--events=0", "run"}
 		return sysbench.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
 			rate, ok := sysbenchRate(output)
 			if !ok {
-				return nil, sysbench.Foreign(`line "events per second: NUMBER"`, output)
+				return nil, sysbench.UnknownOutput(`line "events per second: NUMBER"`, output)
 			}
 			return report(map[string]float64{score: rate}), nil
 		})

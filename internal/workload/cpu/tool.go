@@ -16,19 +16,19 @@ import (
 type tool struct {
 	name  string
 	find  func() error // wraps bench.ErrUnsupported if the host does not have it
-	stage func(bench.Task) (bench.Fixture, error)
+	setUp func(bench.Task) (bench.Fixture, error)
 }
 
 func tools() []tool {
 	return []tool{
-		{"sysbench", sysbench.Find, staged(sysbenchJobs)},
-		{"stress-ng", stressNG.Find, staged(stressJobs)},
-		{passMarkName, findPassMark, newWorkshop},
+		{"sysbench", sysbench.Find, jobsFixture(sysbenchJobs)},
+		{"stress-ng", stressNG.Find, jobsFixture(stressJobs)},
+		{passMarkName, findPassMark, newWorkDir},
 	}
 }
 
-func staged(jobs func(bench.Task) []supervise.Job) func(bench.Task) (bench.Fixture, error) {
-	return func(t bench.Task) (bench.Fixture, error) { return supervise.Stage(t.Engine, jobs(t)...), nil }
+func jobsFixture(jobs func(bench.Task) []supervise.Job) func(bench.Task) (bench.Fixture, error) {
+	return func(t bench.Task) (bench.Fixture, error) { return supervise.NewJobs(t.Engine, jobs(t)...), nil }
 }
 
 // toolNamed returns the tool of a valid name.
@@ -37,9 +37,9 @@ func toolNamed(name string) tool {
 	return all[slices.IndexFunc(all, func(t tool) bool { return t.name == name })]
 }
 
-// twice makes two jobs of a program, one for each score, which differ in the number of
+// singleAndAll makes two jobs of a program, one for each score, which differ in the number of
 // threads.
-func twice(t bench.Task, job func(threads, score string) supervise.Job) []supervise.Job {
+func singleAndAll(t bench.Task, job func(threads, score string) supervise.Job) []supervise.Job {
 	return []supervise.Job{job("1", cpu.Single), job(supervise.Threads(t), cpu.All)}
 }
 

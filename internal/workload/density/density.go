@@ -140,7 +140,7 @@ func validIdle(s string) error {
 
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {
-	if _, ok := bench.As[bench.Overseer](t.Engine); !ok {
+	if _, ok := bench.As[bench.ProcessReporter](t.Engine); !ok {
 		return fmt.Errorf("%w: engine %s does not tell which processes are its own", bench.ErrUnsupported, t.Engine.Name())
 	}
 	return nil
@@ -148,11 +148,13 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 
 // Setup implements bench.Fixturer. The engine prepares bundles and images before each
 // trial, so that no number includes them.
-func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) { return staging{t}, nil }
+func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+	return preparedFixture{t}, nil
+}
 
-type staging struct{ task bench.Task }
+type preparedFixture struct{ task bench.Task }
 
-func (s staging) Reset(ctx context.Context) error {
+func (s preparedFixture) Reset(ctx context.Context) error {
 	n, _ := strconv.Atoi(s.task.Params["count"]) // was validated
 	for range n {
 		if err := s.task.Engine.Prepare(ctx, holdSpec(s.task.Spec)); err != nil {
@@ -162,7 +164,7 @@ func (s staging) Reset(ctx context.Context) error {
 	return nil
 }
 
-func (staging) Remove(context.Context) error { return nil }
+func (preparedFixture) Remove(context.Context) error { return nil }
 
 // holdSpec returns spec with a process that does not end, if the image is tare's own.
 func holdSpec(spec bench.Spec) bench.Spec {
@@ -179,7 +181,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	defer f.empty()
-	before, err := f.look(ctx)
+	before, err := f.takeSnapshot(ctx)
 	if err != nil {
 		return err
 	}

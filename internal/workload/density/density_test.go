@@ -19,48 +19,48 @@ func TestPartsOf(t *testing.T) {
 		for pid, parent := range parents {
 			all = append(all, proc.Process{PID: pid, Parent: parent})
 		}
-		return proc.Plant(all)
+		return proc.NewTree(all)
 	}
 	tests := []struct {
 		name    string
 		parents map[int]int
 		daemons []int
 		firsts  []int
-		want    parts
+		want    engineProcesses
 	}{
 		{
 			"a daemon, its own daemon below it, shims beside them",
 			map[int]int{daemon: 1, 101: daemon, 102: 101, 200: 1, 201: 200, 202: 201, 300: 1, 301: 300, self: 1, 51: self},
 			[]int{daemon},
 			[]int{201, 301},
-			parts{daemons: []int{daemon, 101, 102}, helpers: []int{200, 300}, inside: []int{201, 202, 301}},
+			engineProcesses{daemons: []int{daemon, 101, 102}, helpers: []int{200, 300}, inside: []int{201, 202, 301}},
 		},
 		{
 			"shims below the daemon",
 			map[int]int{daemon: 1, 200: daemon, 201: 200, self: 1},
 			[]int{daemon},
 			[]int{201},
-			parts{daemons: []int{daemon}, helpers: []int{200}, inside: []int{201}},
+			engineProcesses{daemons: []int{daemon}, helpers: []int{200}, inside: []int{201}},
 		},
 		{
 			"no daemon, containers are tare's own children",
 			map[int]int{self: 1, 201: self, 202: self, 203: 202},
 			nil,
 			[]int{201, 202},
-			parts{inside: []int{201, 202, 203}},
+			engineProcesses{inside: []int{201, 202, 203}},
 		},
 		{
 			"a monitor that serves two, as in a pod",
 			map[int]int{200: 1, 201: 200, 202: 200, 203: 200, self: 1},
 			nil,
 			[]int{201, 202},
-			parts{helpers: []int{200, 203}, inside: []int{201, 202}},
+			engineProcesses{helpers: []int{200, 203}, inside: []int{201, 202}},
 		},
 	}
 	for _, tt := range tests {
-		got := partsOf(tree(tt.parents), tt.daemons, tt.firsts, self)
+		got := engineProcessesOf(tree(tt.parents), tt.daemons, tt.firsts, self)
 		sorted := cmpopts.SortSlices(func(a, b int) bool { return a < b })
-		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(parts{}), sorted, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(engineProcesses{}), sorted, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 type fill struct {
 	meter    bench.Meter
 	engine   bench.Engine
-	overseer bench.Overseer
+	reporter bench.ProcessReporter
 	spec     bench.Spec
 
 	count  int
@@ -44,15 +44,15 @@ func newFill(t bench.Task, m bench.Meter) (*fill, error) {
 	f.count, errs[0] = strconv.Atoi(t.Params["count"])
 	f.memory, errs[1] = strconv.ParseInt(t.Params["host_memory"], 10, 64)
 	f.idle, errs[2] = time.ParseDuration(t.Params["idle"])
-	f.overseer, _ = bench.As[bench.Overseer](t.Engine) // Check made sure of it
+	f.reporter, _ = bench.As[bench.ProcessReporter](t.Engine) // Check made sure of it
 	return f, errors.Join(errs[:]...)
 }
 
 // start starts containers until there are enough.
-func (f *fill) start(ctx context.Context, before sight) error {
+func (f *fill) start(ctx context.Context, before usageSnapshot) error {
 	for len(f.residents) < f.count {
-		if err := f.another(ctx); err != nil {
-			return f.full(ctx, err)
+		if err := f.startNext(ctx); err != nil {
+			return f.endFull(ctx, err)
 		}
 		if f.memory == 0 {
 			continue
@@ -68,9 +68,9 @@ func (f *fill) start(ctx context.Context, before sight) error {
 	return nil
 }
 
-// full handles a container that could not be started or ended by itself: with option
+// endFull handles a container that could not be started or ended by itself: with option
 // until=failure that is the result, otherwise the trial fails.
-func (f *fill) full(ctx context.Context, why error) error {
+func (f *fill) endFull(ctx context.Context, why error) error {
 	if f.until != untilFail || len(f.residents) == 0 || ctx.Err() != nil {
 		return why
 	}
@@ -81,16 +81,16 @@ func (f *fill) full(ctx context.Context, why error) error {
 	return nil
 }
 
-// another starts one more container. From time to time it checks that all are still
+// startNext starts one more container. From time to time it checks that all are still
 // running: checking each time would cost more than the containers if there are thousands.
-func (f *fill) another(ctx context.Context) error {
-	if err := f.one(ctx); err != nil {
+func (f *fill) startNext(ctx context.Context) error {
+	if err := f.startOne(ctx); err != nil {
 		return f.numbered(len(f.residents), err)
 	}
 	if last := f.residents[len(f.residents)-1]; last.runs() && len(f.residents)%lookEvery != 0 {
 		return nil
 	}
-	return f.losses(ctx)
+	return f.dropExited(ctx)
 }
 
 // lookEvery is the number of starts between two checks of all containers.
@@ -100,9 +100,9 @@ func (f *fill) numbered(i int, err error) error {
 	return fmt.Errorf("container %d of %d: %w", i+1, f.count, err)
 }
 
-// one starts one container. Only the first one is attested: the engine treats the others
+// startOne starts one container. Only the first one is attested: the engine treats the others
 // alike.
-func (f *fill) one(ctx context.Context) error {
+func (f *fill) startOne(ctx context.Context) error {
 	var c bench.Container
 	created, err := f.meter.Step("create", func() (err error) {
 		c, err = f.engine.Create(ctx, f.spec)
@@ -122,7 +122,7 @@ func (f *fill) one(ctx context.Context) error {
 		return err
 	}
 	var first proc.Process
-	_, err = f.meter.Step("look", func() (err error) { first, err = f.first(ctx, c); return err })
+	_, err = f.meter.Step("look", func() (err error) { first, err = f.firstProcess(ctx, c); return err })
 	if err != nil {
 		return err
 	}
@@ -130,9 +130,9 @@ func (f *fill) one(ctx context.Context) error {
 	return nil
 }
 
-// first returns the first process of a started container.
-func (f *fill) first(ctx context.Context, c bench.Container) (proc.Process, error) {
-	pid, err := f.overseer.Pid(ctx, c)
+// firstProcess returns the first process of a started container.
+func (f *fill) firstProcess(ctx context.Context, c bench.Container) (proc.Process, error) {
+	pid, err := f.reporter.Pid(ctx, c)
 	if errors.Is(err, bench.ErrUnsupported) {
 		return proc.Process{}, err
 	}
@@ -145,10 +145,10 @@ func (f *fill) first(ctx context.Context, c bench.Container) (proc.Process, erro
 	return proc.Process{}, howEnded(ctx, c)
 }
 
-// losses removes the containers that have ended by themselves from the list of running
+// dropExited removes the containers that have ended by themselves from the list of running
 // ones. Its error is that of the first one; if the host is out of memory, the kernel may
 // kill any of them.
-func (f *fill) losses(ctx context.Context) (err error) {
+func (f *fill) dropExited(ctx context.Context) (err error) {
 	var left []resident
 	for i, r := range f.residents {
 		switch {
@@ -189,8 +189,8 @@ func (f *fill) attest(ctx context.Context, c bench.Container) error {
 	return err
 }
 
-// A sight is one reading of the machine.
-type sight struct {
+// A usageSnapshot is one reading of the machine.
+type usageSnapshot struct {
 	daemons, helpers, inside proc.Usage
 	cgroups                  int64 // bytes in the cgroups of the containers
 	counted                  int   // containers with a cgroup of their own
@@ -200,10 +200,10 @@ type sight struct {
 // root is the directory that has the kernel's files.
 const root = "/"
 
-// look sums the usage of the daemons, the shims and the processes inside.
-func (f *fill) look(ctx context.Context) (sight, error) {
-	var s sight
-	daemons, err := f.overseer.Daemons(ctx)
+// takeSnapshot sums the usage of the daemons, the shims and the processes inside.
+func (f *fill) takeSnapshot(ctx context.Context) (usageSnapshot, error) {
+	var s usageSnapshot
+	daemons, err := f.reporter.Daemons(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -215,7 +215,7 @@ func (f *fill) look(ctx context.Context) (sight, error) {
 	if err != nil {
 		return s, err
 	}
-	p := partsOf(proc.Plant(all), daemons, firsts, os.Getpid())
+	p := engineProcessesOf(proc.NewTree(all), daemons, firsts, os.Getpid())
 	var errs [3]error
 	s.daemons, errs[0] = sum(p.daemons)
 	s.helpers, errs[1] = sum(p.helpers)
@@ -227,15 +227,15 @@ func (f *fill) look(ctx context.Context) (sight, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// parts are the processes that belong to an engine.
-type parts struct{ daemons, helpers, inside []int }
+// engineProcesses are the processes that belong to an engine.
+type engineProcesses struct{ daemons, helpers, inside []int }
 
-// partsOf sorts processes by what they serve. Descendants of a container's first process
+// engineProcessesOf sorts processes by what they serve. Descendants of a container's first process
 // are inside. Its ancestors, up to a daemon, to tare itself or to the machine's first
 // process, are helpers of that container. Other descendants of a daemon belong to the
 // daemons.
-func partsOf(t proc.Tree, daemons, firsts []int, self int) parts {
-	var p parts
+func engineProcessesOf(t proc.Tree, daemons, firsts []int, self int) engineProcesses {
+	var p engineProcesses
 	not := map[int]bool{self: true}
 	for _, d := range daemons {
 		not[d] = true
@@ -250,15 +250,15 @@ func partsOf(t proc.Tree, daemons, firsts []int, self int) parts {
 		}
 	}
 	for _, first := range firsts {
-		add(&p.inside, t.Below(first, nil))
+		add(&p.inside, t.Descendants(first, nil))
 	}
 	for _, first := range firsts {
-		for _, above := range t.Above(first, not) {
-			add(&p.helpers, t.Below(above, not))
+		for _, above := range t.Ancestors(first, not) {
+			add(&p.helpers, t.Descendants(above, not))
 		}
 	}
 	for _, d := range daemons {
-		add(&p.daemons, t.Below(d, nil))
+		add(&p.daemons, t.Descendants(d, nil))
 	}
 	return p
 }
@@ -267,7 +267,7 @@ func partsOf(t proc.Tree, daemons, firsts []int, self int) parts {
 func sum(pids []int) (proc.Usage, error) {
 	var total proc.Usage
 	for _, pid := range pids {
-		u, err := proc.Use(root, pid)
+		u, err := proc.UsageOf(root, pid)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !ended(err) {
 			return total, err
 		}

@@ -11,20 +11,20 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// calm is how long the containers may settle before the first reading.
-const calm = 500 * time.Millisecond
+// calmTime is how long the containers may settle before the first reading.
+const calmTime = 500 * time.Millisecond
 
 // report reads the machine twice, at the beginning and end of the idle time.
-func (f *fill) report(ctx context.Context, before sight) error {
-	if err := rest(ctx, calm); err != nil {
+func (f *fill) report(ctx context.Context, before usageSnapshot) error {
+	if err := sleep(ctx, calmTime); err != nil {
 		return err
 	}
-	if err := f.losses(ctx); err != nil {
-		if err := f.full(ctx, err); err != nil {
+	if err := f.dropExited(ctx); err != nil {
+		if err := f.endFull(ctx, err); err != nil {
 			return err
 		}
 	}
-	full, err := f.look(ctx)
+	full, err := f.takeSnapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -33,26 +33,26 @@ func (f *fill) report(ctx context.Context, before sight) error {
 		return err
 	}
 	began := f.meter.Now()
-	if err := rest(ctx, f.idle); err != nil {
+	if err := sleep(ctx, f.idle); err != nil {
 		return err
 	}
-	idle, err := f.look(ctx)
+	idle, err := f.takeSnapshot(ctx)
 	if err != nil {
 		return err
 	}
 	watched := f.meter.Now() - began
 	f.record(before, full)
-	engine := func(s sight) time.Duration { return s.daemons.CPU + s.helpers.CPU }
+	engine := func(s usageSnapshot) time.Duration { return s.daemons.CPU + s.helpers.CPU }
 	f.meter.Record(StartCPU, max(engine(full)-engine(before), 0).Seconds()/float64(len(f.residents)))
 	f.meter.Record(IdleCPU, max(engine(idle)-engine(full), 0).Seconds()/watched.Seconds())
 	f.meter.Record(Load, load)
-	if err := f.losses(ctx); err != nil {
-		return f.full(ctx, err) // the numbers cover those that ran at the time of the reading
+	if err := f.dropExited(ctx); err != nil {
+		return f.endFull(ctx, err) // the numbers cover those that ran at the time of the reading
 	}
 	return nil
 }
 
-func (f *fill) record(before, full sight) {
+func (f *fill) record(before, full usageSnapshot) {
 	n := float64(len(f.residents))
 	daemons := float64(full.daemons.PSS - before.daemons.PSS)
 	inside, helpers := float64(full.inside.PSS), float64(full.helpers.PSS)
@@ -74,8 +74,8 @@ func (f *fill) record(before, full sight) {
 	f.meter.Record(FillTime, all.Seconds())
 }
 
-// rest waits.
-func rest(ctx context.Context, d time.Duration) error {
+// sleep waits.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

@@ -55,7 +55,7 @@ func (r *residents) Pid(context.Context, bench.Container) (int, error) {
 		_ = cmd.Process.Kill() // one has ended
 		_ = cmd.Wait()         // it was killed
 	})
-	for r.count == r.ends && proc.Runs("/", cmd.Process.Pid) { // it is not collected before the end
+	for r.count == r.ends && proc.IsRunning("/", cmd.Process.Pid) { // it is not collected before the end
 		time.Sleep(time.Millisecond)
 	}
 	return cmd.Process.Pid, nil

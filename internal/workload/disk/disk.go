@@ -115,9 +115,9 @@ func planOf(t bench.Task, dir string) (disk.Plan, error) {
 	return disk.Read(args)
 }
 
-// stored returns the cell's Spec with a storage for the data: the container's own
+// specWithData returns the cell's Spec with a storage for the data: the container's own
 // writable layer, if the cell names none.
-func stored(t bench.Task) bench.Spec {
+func specWithData(t bench.Task) bench.Spec {
 	spec := t.Spec
 	if _, ok := bench.As[bench.DataKeeper](t.Engine); !ok && spec.Storage == "" {
 		spec.Storage = "layer"

@@ -24,7 +24,7 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err := tryFIO(ctx, t, m, facts); err != nil {
 		return err
 	}
-	spec := stored(t)
+	spec := specWithData(t)
 	dir, err := supervise.DataDir(t.Engine, spec)
 	if err != nil {
 		return err
@@ -45,18 +45,18 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	began := p.Applied(ctx, m) // while fio still fills its file
 	text, err := p.Output(ctx)
 	if err != nil {
-		return saying(text, err)
+		return withOutput(text, err)
 	}
 	report, err := parseFIO(text, plan)
 	if err != nil {
 		return err
 	}
-	supervise.Tell(m, report)
+	supervise.RecordReport(m, report)
 	supervise.Record(m, p.Count(ctx))
 	note(m, t, facts)
 	got := p.Applied(ctx, m)
-	got.Data = fuller(began.Data, got.Data)
-	spec.Argv, got.Argv = supervise.Renamed(spec.Argv, dir, bench.DataDir), supervise.Renamed(got.Argv, dir, bench.DataDir)
+	got.Data = moreSpecific(began.Data, got.Data)
+	spec.Argv, got.Argv = supervise.ReplaceDir(spec.Argv, dir, bench.DataDir), supervise.ReplaceDir(got.Argv, dir, bench.DataDir)
 	return m.Applied(spec, got)
 }
 
@@ -67,12 +67,12 @@ func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]s
 	if facts[disk.FactIO] == disk.Threads {
 		return nil
 	}
-	spec := stored(t)
+	spec := specWithData(t)
 	dir, err := supervise.DataDir(t.Engine, spec)
 	if err != nil {
 		return err
 	}
-	spec.Image, spec.Argv = "host:"+fio.Name, tryingArgv(dir, facts)
+	spec.Image, spec.Argv = "host:"+fio.Name, probeArgv(dir, facts)
 	if _, err := c.Step("prepare", func() error { return t.Engine.Prepare(ctx, spec) }); err != nil {
 		return err
 	}
@@ -85,12 +85,12 @@ func tryFIO(ctx context.Context, t bench.Task, c bench.Clock, facts map[string]s
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return fallBack(t.Params["io"], facts, saying(text, err))
+	return useThreads(t.Params["io"], facts, withOutput(text, err))
 }
 
-// fallBack makes fio use threads after the chosen I/O method failed, if the choice was
+// useThreads makes fio use threads after the chosen I/O method failed, if the choice was
 // tare's own.
-func fallBack(asked string, facts map[string]string, why error) error {
+func useThreads(asked string, facts map[string]string, why error) error {
 	if asked != disk.Auto {
 		return fmt.Errorf("%w: fio cannot use %s here: use --param io=threads, or --factor seccomp=unconfined: %w",
 			bench.ErrUnsupported, facts[disk.FactIO], why)
@@ -99,8 +99,8 @@ func fallBack(asked string, facts map[string]string, why error) error {
 	return nil
 }
 
-// tryingArgv is the command that makes a few requests in the same way as the patterns.
-func tryingArgv(dir string, facts map[string]string) []string {
+// probeArgv is the command that makes a few requests in the same way as the patterns.
+func probeArgv(dir string, facts map[string]string) []string {
 	direct := "--direct=0"
 	if facts[disk.FactDirect] == disk.Yes {
 		direct = "--direct=1"
@@ -111,9 +111,9 @@ func tryingArgv(dir string, facts map[string]string) []string {
 	}
 }
 
-// saying adds fio's own message to the error of a failed fio, which prints it in place of
+// withOutput adds fio's own message to the error of a failed fio, which prints it in place of
 // its report.
-func saying(text []byte, err error) error {
+func withOutput(text []byte, err error) error {
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "fio:") || strings.Contains(line, "err=") {
 			return fmt.Errorf("%w; it printed %.200q", err, strings.TrimSpace(line))
@@ -122,9 +122,9 @@ func saying(text []byte, err error) error {
 	return err
 }
 
-// fuller returns the storage of the data as it was known while the program ran, if the
+// moreSpecific returns the storage of the data as it was known while the program ran, if the
 // engine knows only its first word after the container has ended.
-func fuller(began, ended string) string {
+func moreSpecific(began, ended string) string {
 	if strings.HasPrefix(began, ended+" ") {
 		return began
 	}
@@ -133,7 +133,7 @@ func fuller(began, ended string) string {
 
 // check lets the load check the directory without writing anything.
 func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]string, err error) {
-	p, err := supervise.Start(ctx, t.Engine, checking(t), c, "check of the disk")
+	p, err := supervise.Start(ctx, t.Engine, checkSpec(t), c, "check of the disk")
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +145,8 @@ func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]s
 	return reports[0].Facts, nil
 }
 
-func checking(t bench.Task) bench.Spec {
-	spec, options := stored(t), optionsOf(t, bench.DataDir)
+func checkSpec(t bench.Task) bench.Spec {
+	spec, options := specWithData(t), optionsOf(t, bench.DataDir)
 	options["patterns"] = "none"
 	spec.Argv = supervise.Loads(supervise.LoadOf(disk.Name, options))
 	return spec

@@ -183,25 +183,25 @@ func FuzzParseFIO(f *testing.F) {
 func TestFIOThatIsRefused(t *testing.T) {
 	const words = "fio: pid=7, err=-1/file:ioengines.c:321, func=get_events, error=Operation not permitted"
 	failed := errors.New("the process inside ended with exit status 4")
-	why := saying([]byte("\n"+words+"\n{\"fio version\":\"fio-3.39\"}"), failed)
+	why := withOutput([]byte("\n"+words+"\n{\"fio version\":\"fio-3.39\"}"), failed)
 	if !errors.Is(why, failed) || !strings.Contains(why.Error(), "func=get_events") {
 		t.Errorf("the error is %v, want fio's own words in it", why)
 	}
-	if got := saying([]byte("{}"), failed); got != failed {
+	if got := withOutput([]byte("{}"), failed); got != failed {
 		t.Errorf("of one that says nothing the error is %v", got)
 	}
 	facts := map[string]string{disk.FactIO: disk.Libaio}
-	if err := fallBack(disk.Libaio, facts, why); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "io=threads") || facts[disk.FactIO] != disk.Libaio {
+	if err := useThreads(disk.Libaio, facts, why); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "io=threads") || facts[disk.FactIO] != disk.Libaio {
 		t.Errorf("libaio was asked for: %v, and it is %s; want a refusal", err, facts[disk.FactIO])
 	}
-	if err := fallBack(disk.Auto, facts, why); err != nil || facts[disk.FactIO] != disk.Threads {
+	if err := useThreads(disk.Auto, facts, why); err != nil || facts[disk.FactIO] != disk.Threads {
 		t.Errorf("nothing was asked for: %v, and it is %s; want threads", err, facts[disk.FactIO])
 	}
 }
 
 // The check uses the way that the patterns would, and leaves nothing.
 func TestTryingArgv(t *testing.T) {
-	got := tryingArgv("/data", map[string]string{disk.FactIO: disk.Uring, disk.FactDirect: disk.Yes})
+	got := probeArgv("/data", map[string]string{disk.FactIO: disk.Uring, disk.FactDirect: disk.Yes})
 	for _, want := range []string{"--ioengine=io_uring", "--direct=1", "--filename=/data/tare-fio-check", "--unlink=1"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)

@@ -12,12 +12,12 @@ import (
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == fio.Name {
-		return supervise.Stage(t.Engine, supervise.Job{Spec: checking(t)}), nil
+		return supervise.NewJobs(t.Engine, supervise.Job{Spec: checkSpec(t)}), nil
 	}
-	return supervise.Stage(t.Engine, supervise.Job{
-		Spec: stored(t), Load: supervise.LoadOf(disk.Name, optionsOf(t, bench.DataDir)),
+	return supervise.NewJobs(t.Engine, supervise.Job{
+		Spec: specWithData(t), Load: supervise.LoadOf(disk.Name, optionsOf(t, bench.DataDir)),
 		Finish: func(_ context.Context, _ *supervise.Process, m bench.Meter, r *load.Report) error {
-			supervise.Tell(m, r)
+			supervise.RecordReport(m, r)
 			note(m, t, r.Facts)
 			return nil
 		},
@@ -29,7 +29,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if t.Params["tool"] == fio.Name {
 		return runFIO(ctx, t, m)
 	}
-	return supervise.Work(ctx, t, m)
+	return supervise.RunTrial(ctx, t, m)
 }
 
 // The codes of notes. NoteIOUring, NoteIOLibaio and NoteIOThreads say how requests
@@ -54,7 +54,7 @@ func (workload) Notes() []bench.Note {
 	}
 	way := func(code, name string) bench.Note {
 		return bench.Note{
-			Code: code, Way: name, Ways: ways,
+			Code: code, Choice: name, MixedChoices: ways,
 			Text:   "{cells} used I/O method " + name + ", the first one that was allowed",
 			Advice: "to fix the method, set --param io=" + name,
 		}

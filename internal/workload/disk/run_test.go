@@ -73,8 +73,8 @@ func complete(t *testing.T, samples []bench.Sample, patterns ...string) {
 // which is to be empty at the end.
 func openNative(t *testing.T) (e bench.Engine, data string) {
 	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e = native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e = native.New(native.Config{Name: "native", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	data = t.TempDir()
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {

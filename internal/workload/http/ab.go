@@ -16,20 +16,20 @@ func ab() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "ab", Package: "package apache2-utils"},
 		unknown: []string{"rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
-		ask:     askAB,
-		parse:   func(output []byte, _ question) (*load.Report, error) { return parseAB(output) },
+		argv:    askAB,
+		parse:   func(output []byte, _ toolRequest) (*load.Report, error) { return parseAB(output) },
 	}
 }
 
-// abMost is the number of requests for which ab reserves memory if it is given a time.
-const abMost = "20000000"
+// abMaxRequests is the number of requests for which ab reserves memory if it is given a time.
+const abMaxRequests = "20000000"
 
-func askAB(q question) []string {
+func askAB(q toolRequest) []string {
 	args := []string{"-q", "-r", "-c", q.params["connections"], "-s", q.seconds("timeout"), "-e", "/dev/stdout"}
 	if n := q.params["requests"]; n != "0" {
 		args = append(args, "-n", n)
 	} else {
-		args = append(args, "-t", q.seconds("time"), "-n", abMost) // in this order: -t sets -n too
+		args = append(args, "-t", q.seconds("time"), "-n", abMaxRequests) // in this order: -t sets -n too
 	}
 	if q.keepAlive() {
 		args = append(args, "-k")
@@ -68,7 +68,7 @@ func parseAB(output []byte) (*load.Report, error) {
 		in.missing = "time above zero"
 	}
 	if in.missing != "" {
-		return nil, ab().Foreign(in.missing, output)
+		return nil, ab().UnknownOutput(in.missing, output)
 	}
 	// ab counts failed requests as complete too.
 	maps.Copy(r.Values, map[string]float64{
@@ -78,7 +78,7 @@ func parseAB(output []byte) (*load.Report, error) {
 		Bytes: bytes, Document: length, Time + ".mean": mean / 1000,
 	})
 	if !abTimes(r, output, complete) {
-		return nil, ab().Foreign("table of percentages", output)
+		return nil, ab().UnknownOutput("table of percentages", output)
 	}
 	return r, nil
 }
@@ -114,7 +114,7 @@ func abTimes(r *load.Report, output []byte, complete float64) bool {
 		switch {
 		case percent == 0:
 			r.Values[Time+".min"] = ms / 1000
-		case (percent == 50 || percent == 90 || percent == 99) && complete*(100-percent)/100 >= http.Beyond:
+		case (percent == 50 || percent == 90 || percent == 99) && complete*(100-percent)/100 >= http.MinTail:
 			r.Values[http.PercentileName(Time, percent)] = ms / 1000
 		}
 	}

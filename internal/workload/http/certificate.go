@@ -15,7 +15,7 @@ import (
 
 // certify makes a self-signed certificate and its key. Every user may read the key: it
 // protects nothing, and is removed with the site.
-func (s site) certify() (cert, key string, err error) {
+func (s contentDir) certify() (cert, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", "", err

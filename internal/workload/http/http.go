@@ -51,7 +51,7 @@ func (workload) Params() []bench.Param {
 		"0: each connection sends the next request after the answer (closed loop)")
 	absolute := rate.Valid
 	rate.Valid = func(v string) error {
-		if _, ok := shareOf(v); ok {
+		if _, ok := parseShare(v); ok {
 			return nil
 		}
 		return absolute(v)
@@ -137,7 +137,7 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 	}
 	_, plain := bench.As[bench.DataKeeper](t.Engine)
 	switch kind := kindOf(t); {
-	case kind != ownServer && len(t.Spec.Argv) > 0:
+	case kind != imageServer && len(t.Spec.Argv) > 0:
 		return fmt.Errorf("%w: %s has arguments of its own: leave argv out", bench.ErrUnsupported, kind)
 	case kind == builtIn && encrypted(t):
 		return fmt.Errorf(
@@ -148,7 +148,7 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 			"%w: the client for tls and http2 runs on this host, but reach peer needs one in a container: use "+
 				"another reach",
 			bench.ErrUnsupported)
-	case kind == ownServer && plain:
+	case kind == imageServer && plain:
 		return fmt.Errorf("%w: a plain process has no mounts for the content: use server=nginx", bench.ErrUnsupported)
 	}
 	if err := w.CheckParams(t.Params); err != nil {
@@ -174,14 +174,14 @@ func (w workload) CheckParams(params map[string]string) error {
 	if err := options(params); err != nil || tool == nil {
 		return err
 	}
-	return tool.Unknown(w.Params(), params, tool.unknown...)
+	return tool.UnknownOptions(w.Params(), params, tool.unknown...)
 }
 
 // encrypted reports whether the client needs TLS or HTTP/2.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
 
 func isShare(params map[string]string) bool {
-	_, ok := shareOf(params["rate"])
+	_, ok := parseShare(params["rate"])
 	return ok
 }
 
@@ -201,7 +201,7 @@ func clientOptions(params map[string]string) map[string]string {
 	for _, name := range append(serverOptions(), "tool", "path") {
 		delete(all, name)
 	}
-	if _, ok := shareOf(all["rate"]); ok {
+	if _, ok := parseShare(all["rate"]); ok {
 		all["rate"] = "1" // until the capacities of all cells are known
 	}
 	return all

@@ -253,7 +253,7 @@ func count(t *testing.T, dir string) int {
 // second in a trial of each; made is how many containers it took to set them up.
 func offered(t *testing.T, earlier float64, cells ...map[string]string) (rates []float64, made int) {
 	t.Helper()
-	w, e := workload(t), &counting{Engine: localtest.Native(t)}
+	w, e := workload(t), &countingEngine{Engine: localtest.Native(t)}
 	var tasks []bench.Task
 	common := new(bench.Common)
 	for _, given := range cells {
@@ -262,8 +262,8 @@ func offered(t *testing.T, earlier float64, cells ...map[string]string) (rates [
 		maps.Copy(task.Params, params(t, map[string]string{"rate": "50%", "connections": "4", "time": "500ms"}))
 		maps.Copy(task.Params, given)
 		task.Common = common
-		task.Earlier = func(metric string) (float64, bool) { return earlier, earlier > 0 && metric == http.Offered }
-		if err := w.(bench.Learner).Learn(t.Context(), task); err != nil {
+		task.EarlierValue = func(metric string) (float64, bool) { return earlier, earlier > 0 && metric == http.Offered }
+		if err := w.(bench.Calibrator).Calibrate(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
 		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
@@ -305,8 +305,8 @@ func TestResumedRunKeepsItsRate(t *testing.T) {
 	}
 }
 
-// unreachable is an engine without addresses.
-type unreachable struct{ bench.Engine }
+// engineWithoutAddress is an engine without addresses.
+type engineWithoutAddress struct{ bench.Engine }
 
 func TestCheck(t *testing.T) {
 	e := localtest.Native(t) // which is built first
@@ -319,7 +319,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"tare's own":   {e, bench.Spec{}, nil, ""},
 		"nginx":        {e, bench.Spec{Image: "host:nginx"}, nil, ""},
-		"no addresses": {unreachable{e}, bench.Spec{}, nil, "does not tell the addresses"},
+		"no addresses": {engineWithoutAddress{e}, bench.Spec{}, nil, "does not tell the addresses"},
 		"no network":   {e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
 		"argv":         {e, bench.Spec{Argv: []string{"x"}}, nil, "leave argv out"},
 		"own server":   {e, bench.Spec{Image: "host:caddy"}, nil, "use server=nginx"},

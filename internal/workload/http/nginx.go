@@ -16,7 +16,7 @@ const ofImage = "image"
 // nginx writes the configuration, and returns the arguments. The configuration is the
 // same in every cell: workers run as root because an image may lack other users, and
 // requests are not logged.
-func (s *stage) nginx() ([]string, error) {
+func (s *fixture) nginx() ([]string, error) {
 	connections, err := strconv.Atoi(s.task.Params["connections"])
 	if err != nil {
 		return nil, err
@@ -26,10 +26,10 @@ func (s *stage) nginx() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(s.site.config(), "nginx.conf")
-	text := fmt.Sprintf(nginxConfig, s.workers(), s.room, s.sendfile(), listen, certificate, s.site.content())
-	argv := []string{nginx, "-e", "stderr", "-p", s.site.state(), "-c", file}
-	return argv, s.site.write(file, text)
+	file := filepath.Join(s.contentDir.config(), "nginx.conf")
+	text := fmt.Sprintf(nginxConfig, s.workers(), s.room, s.sendfile(), listen, certificate, s.contentDir.content())
+	argv := []string{nginx, "-e", "stderr", "-p", s.contentDir.state(), "-c", file}
+	return argv, s.contentDir.write(file, text)
 }
 
 const leastConnections = 1024
@@ -61,7 +61,7 @@ http {
 `
 
 // workers configures one worker for each CPU of the server, pinned to it.
-func (s *stage) workers() string {
+func (s *fixture) workers() string {
 	if len(s.cpus.server) == 0 {
 		return "worker_processes 1;"
 	}
@@ -75,7 +75,7 @@ func (s *stage) workers() string {
 // sendfile is off for HTTP/2 without TLS: nginx would send the header and the file in
 // separate segments, and wait until the first is acknowledged, which the client's kernel
 // does after 40 ms.
-func (s *stage) sendfile() string {
+func (s *fixture) sendfile() string {
 	if s.task.Params["http2"] == "yes" && s.task.Params["tls"] != "yes" {
 		return "off"
 	}
@@ -84,10 +84,10 @@ func (s *stage) sendfile() string {
 
 // listen returns the options of the listen directive, and the directives for the
 // certificate, if TLS needs one.
-func (s *stage) listen() (listen, certificate string, err error) {
+func (s *fixture) listen() (listen, certificate string, err error) {
 	listen = strconv.Itoa(int(s.port))
 	if s.task.Params["tls"] == "yes" {
-		cert, key, err := s.site.certify()
+		cert, key, err := s.contentDir.certify()
 		if err != nil {
 			return "", "", err
 		}

@@ -21,7 +21,7 @@ func (workload) Notes() []bench.Note {
 				"that it can send (option rate)",
 		},
 		{
-			Code: http.NoteClosedLoop, Throughout: true,
+			Code: http.NoteClosedLoop, AllParts: true,
 			Text: "the client of {cells} waited for each answer before the next request (closed loop): " +
 				"while the server stalls, the client sends nothing, so few times include the stall",
 			Advice: "to include queueing delay, use an open loop: --param rate=N",

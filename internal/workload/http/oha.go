@@ -16,12 +16,12 @@ func oha() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "oha", Package: "oha (cargo install oha)"},
 		unknown: []string{"ramp", "objective", "percentile", "warmup", "repeat"},
-		ask:     askOha,
-		parse:   func(output []byte, _ question) (*load.Report, error) { return parseOha(output) },
+		argv:    askOha,
+		parse:   func(output []byte, _ toolRequest) (*load.Report, error) { return parseOha(output) },
 	}
 }
 
-func askOha(q question) []string {
+func askOha(q toolRequest) []string {
 	args := []string{"--no-tui", "--output-format", "json", "-c", q.params["connections"], "-t", q.params["timeout"], "--redirect", "0"}
 	if n := q.params["requests"]; n != "0" {
 		args = append(args, "-n", n)
@@ -74,11 +74,11 @@ type ohaOutput struct {
 func parseOha(output []byte) (*load.Report, error) {
 	var o ohaOutput
 	if err := json.Unmarshal(output, &o); err != nil {
-		return nil, oha().Foreign("JSON: "+err.Error(), output)
+		return nil, oha().UnknownOutput("JSON: "+err.Error(), output)
 	}
 	s := o.Summary
 	if s == nil || s.Total == nil || s.Data == nil || o.Statuses == nil || o.Percentiles == nil || *s.Total <= 0 {
-		return nil, oha().Foreign("summary, latencyPercentiles and statusCodeDistribution", output)
+		return nil, oha().UnknownOutput("summary, latencyPercentiles and statusCodeDistribution", output)
 	}
 	good, bad, lost, err := o.count()
 	if err != nil {
@@ -98,7 +98,7 @@ func parseOha(output []byte) (*load.Report, error) {
 		}
 	}
 	for _, p := range http.Percentiles() {
-		if v := o.Percentiles[fmt.Sprintf("p%v", p)]; v != nil && good*(100-p)/100 >= http.Beyond {
+		if v := o.Percentiles[fmt.Sprintf("p%v", p)]; v != nil && good*(100-p)/100 >= http.MinTail {
 			r.Values[http.PercentileName(Time, p)] = *v
 		}
 	}

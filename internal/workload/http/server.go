@@ -26,7 +26,7 @@ type server int
 const (
 	builtIn     server = iota // the agent
 	nginxServer               // nginx, with tare's configuration
-	ownServer                 // the image's own server
+	imageServer               // the image's own server
 )
 
 func (s server) String() string {
@@ -37,41 +37,41 @@ func kindOf(t bench.Task) server {
 	name, isHost := strings.CutPrefix(t.Spec.Image, "host:")
 	switch {
 	case t.Params["server"] == ofImage:
-		return ownServer
+		return imageServer
 	case t.Params["server"] == nginx || isHost && filepath.Base(name) == nginx:
 		return nginxServer
 	case t.Spec.Image == "" || t.Spec.Image == bench.AgentImage:
 		return builtIn
 	default:
-		return ownServer
+		return imageServer
 	}
 }
 
-// A stage is what the trials of one cell share.
-type stage struct {
-	task   bench.Task
-	site   site
-	kind   server
-	server bench.Spec   // of the server's container
-	port   uint16       // of the server; 0 = the server reports it
-	client bench.Engine // the engine that makes the client
-	beside bench.Spec   // of the client, without its arguments
-	cpus   struct{ client, server []int }
-	apart  bool // client and server run on separate CPUs
-	room   int  // connections that tare's nginx accepts; 0 = another server
+// A fixture is what the trials of one cell share.
+type fixture struct {
+	task       bench.Task
+	contentDir contentDir
+	kind       server
+	server     bench.Spec   // of the server's container
+	port       uint16       // of the server; 0 = the server reports it
+	client     bench.Engine // the engine that makes the client
+	clientSpec bench.Spec   // of the client, without its arguments
+	cpus       struct{ client, server []int }
+	separate   bool // client and server run on separate CPUs
+	room       int  // connections that tare's nginx accepts; 0 = another server
 }
 
 // Setup implements bench.Fixturer.
 func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	s, err := w.stage(ctx, t)
+	s, err := w.newFixture(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// stage makes the stage of a cell.
-func (w workload) stage(ctx context.Context, t bench.Task) (*stage, error) {
+// newFixture makes the stage of a cell.
+func (w workload) newFixture(ctx context.Context, t bench.Task) (*fixture, error) {
 	spec, err := onNetwork(ctx, t)
 	if err != nil {
 		return nil, err
@@ -80,28 +80,28 @@ func (w workload) stage(ctx context.Context, t bench.Task) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{task: t, kind: kindOf(t), server: spec, client: t.Client}
+	s := &fixture{task: t, kind: kindOf(t), server: spec, client: t.Client}
 	if spec.Reach == bench.ReachPeer {
-		s.client, s.beside = t.Engine, spec
-		s.beside.Limits, s.beside.Image, s.beside.Argv, s.beside.Mounts, s.beside.Env = bench.Limits{}, "", nil, nil, nil
+		s.client, s.clientSpec = t.Engine, spec
+		s.clientSpec.Limits, s.clientSpec.Image, s.clientSpec.Argv, s.clientSpec.Mounts, s.clientSpec.Env = bench.Limits{}, "", nil, nil, nil
 	}
 	if t.Params["pin"] == "yes" {
 		s.cpus.client, s.cpus.server = affinity.Apart(spec.Limits.CPUSet, runtime.NumCPU())
 	}
-	if s.site, err = newSite(t.Dir, size); err != nil {
+	if s.contentDir, err = newContentDir(t.Dir, size); err != nil {
 		return nil, err
 	}
 	if err = w.serve(ctx, s); err == nil {
-		err = s.keepApart(ctx)
+		err = s.separateCPUs(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.site.remove())
+		return nil, errors.Join(err, s.contentDir.remove())
 	}
 	return s, nil
 }
 
 // serve decides what the container runs.
-func (w workload) serve(ctx context.Context, s *stage) (err error) {
+func (w workload) serve(ctx context.Context, s *fixture) (err error) {
 	own := supervise.OwnNetwork(s.server.Network)
 	if s.port, err = s.portFor(s.task.Params["port"], own); err != nil {
 		return err
@@ -114,11 +114,11 @@ func (w workload) serve(ctx context.Context, s *stage) (err error) {
 	if own {
 		s.server.Ports = []bench.Port{{Container: s.port, Protocol: "tcp"}}
 	}
-	mounts := s.site.mounts(s.task.Engine)
+	mounts := s.contentDir.mounts(s.task.Engine)
 	switch s.kind {
 	case builtIn:
 		options := map[string]string{
-			"root": s.site.content(), "port": strconv.Itoa(int(s.port)), "cpus": affinity.Format(s.cpus.server),
+			"root": s.contentDir.content(), "port": strconv.Itoa(int(s.port)), "cpus": affinity.Format(s.cpus.server),
 		}
 		s.server.Argv = supervise.Loads(supervise.LoadOf(http.ServerName, options))
 	case nginxServer:
@@ -127,7 +127,7 @@ func (w workload) serve(ctx context.Context, s *stage) (err error) {
 		}
 		s.server.Argv, err = s.nginx()
 	default:
-		mounts = []bench.Mount{{Type: "bind", Source: s.site.content(), Target: s.task.Params["root"], ReadOnly: true}}
+		mounts = []bench.Mount{{Type: "bind", Source: s.contentDir.content(), Target: s.task.Params["root"], ReadOnly: true}}
 	}
 	s.server.Mounts = slices.Concat(s.server.Mounts, mounts)
 	return err
@@ -135,25 +135,25 @@ func (w workload) serve(ctx context.Context, s *stage) (err error) {
 
 // The ports of servers in a network of their own.
 const (
-	ourPort   = 8080
-	imagePort = 80
-	tlsPort   = 443
+	builtInPort = 8080
+	imagePort   = 80
+	tlsPort     = 443
 )
 
 // portFor returns the port of the server; 0 = the one that its image names.
-func (s *stage) portFor(asked string, own bool) (uint16, error) {
+func (s *fixture) portFor(asked string, own bool) (uint16, error) {
 	port, err := strconv.ParseUint(asked, 10, 16)
 	switch {
 	case err != nil:
 		return 0, err
 	case port != 0:
 		return uint16(port), nil
-	case s.kind == ownServer && s.task.Params["tls"] == "yes":
+	case s.kind == imageServer && s.task.Params["tls"] == "yes":
 		return tlsPort, nil
-	case s.kind == ownServer:
+	case s.kind == imageServer:
 		return 0, nil
 	case own:
-		return ourPort, nil
+		return builtInPort, nil
 	default:
 		return netpath.FreePort(netip.IPv4Unspecified(), "tcp")
 	}
@@ -189,13 +189,13 @@ func onNetwork(ctx context.Context, t bench.Task) (bench.Spec, error) {
 }
 
 // Reset implements bench.Fixture: it prepares the containers of the trial.
-func (s *stage) Reset(ctx context.Context) error { return turns{s}.Reset(ctx) }
+func (s *fixture) Reset(ctx context.Context) error { return batch{s}.Reset(ctx) }
 
 // Remove implements bench.Fixture.
-func (s *stage) Remove(context.Context) error { return s.site.remove() }
+func (s *fixture) Remove(context.Context) error { return s.contentDir.remove() }
 
 // path returns the path to request, and the length of the answer; -1 = unknown.
-func (s *stage) path() (string, int64) {
+func (s *fixture) path() (string, int64) {
 	if p := s.task.Params["path"]; p != "" {
 		return p, -1
 	}

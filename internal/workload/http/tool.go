@@ -19,19 +19,19 @@ import (
 type tool struct {
 	supervise.Program
 	unknown []string // options of the workload that it does not have
-	ask     func(o question) []string
-	parse   func(output []byte, o question) (*load.Report, error)
+	argv    func(o toolRequest) []string
+	parse   func(output []byte, o toolRequest) (*load.Report, error)
 }
 
-// A question is the task of a tool.
-type question struct {
+// A toolRequest is the task of a tool.
+type toolRequest struct {
 	params  map[string]string
 	server  netip.AddrPort
 	path    string
 	threads int
 }
 
-func (q question) url() string {
+func (q toolRequest) url() string {
 	if q.params["tls"] == "yes" {
 		return "https://" + q.server.String() + q.path
 	}
@@ -39,15 +39,15 @@ func (q question) url() string {
 }
 
 // seconds is an option that is a duration, in whole seconds, at least one.
-func (q question) seconds(name string) string {
+func (q toolRequest) seconds(name string) string {
 	d, _ := time.ParseDuration(q.params[name]) // was validated
 	return strconv.FormatInt(int64(max(1, math.Ceil(d.Seconds()))), 10)
 }
 
-func (q question) keepAlive() bool { return q.params["keepalive"] == "yes" }
+func (q toolRequest) keepAlive() bool { return q.params["keepalive"] == "yes" }
 
 // isOpen reports whether the loop is open: requests are sent when they are due.
-func (q question) isOpen() bool { return q.params["rate"] != "0" }
+func (q toolRequest) isOpen() bool { return q.params["rate"] != "0" }
 
 func tools() []*tool { return []*tool{ab(), wrk(), oha()} }
 
@@ -70,11 +70,11 @@ func toolOf(params map[string]string) *tool {
 }
 
 // askWith runs a tool until it has ended.
-func (v *visit) askWith(ctx context.Context, t *tool) (*load.Report, error) {
+func (v *loadRun) askWith(ctx context.Context, t *tool) (*load.Report, error) {
 	path, _ := v.path()
-	q := question{params: v.task.Params, server: v.at, path: path, threads: max(1, len(v.cpus.client))}
-	spec := v.beside
-	spec.Image, spec.Argv = "host:"+t.Name, append([]string{t.Name}, t.ask(q)...)
+	q := toolRequest{params: v.task.Params, server: v.at, path: path, threads: max(1, len(v.cpus.client))}
+	spec := v.clientSpec
+	spec.Image, spec.Argv = "host:"+t.Name, append([]string{t.Name}, t.argv(q)...)
 	client, err := supervise.Start(ctx, v.client, spec, v.clock, "client")
 	if err != nil {
 		return nil, err
@@ -88,14 +88,14 @@ func (v *visit) askWith(ctx context.Context, t *tool) (*load.Report, error) {
 }
 
 // read turns the output of a tool into a report.
-func (t *tool) read(output []byte, q question) (*load.Report, error) {
+func (t *tool) read(output []byte, q toolRequest) (*load.Report, error) {
 	r, err := t.parse(output, q)
 	if err != nil {
 		return nil, err
 	}
 	for name, v := range r.Values {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return nil, t.Foreign("possible "+name, output)
+			return nil, t.UnknownOutput("possible "+name, output)
 		}
 	}
 	if r.Values[Requests] <= r.Values[Failed] {

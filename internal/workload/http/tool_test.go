@@ -18,8 +18,8 @@ func read(tb testing.TB, name string) []byte {
 	return b
 }
 
-func questionOf(given ...string) question {
-	q := question{params: map[string]string{}, server: netip.MustParseAddrPort("127.0.0.1:8080"), path: "/document", threads: 2}
+func questionOf(given ...string) toolRequest {
+	q := toolRequest{params: map[string]string{}, server: netip.MustParseAddrPort("127.0.0.1:8080"), path: "/document", threads: 2}
 	for _, p := range (workload{}).Params() {
 		q.params[p.Name] = p.Default
 	}
@@ -44,7 +44,7 @@ func TestAsk(t *testing.T) {
 		{oha(), []string{"rate", "100", "keepalive", "no"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -z 2s -q 100 --latency-correction --disable-keepalive http://127.0.0.1:8080/document"},
 		{oha(), []string{"requests", "7"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -n 7 http://127.0.0.1:8080/document"},
 	} {
-		if got := strings.Join(test.tool.ask(questionOf(test.given...)), " "); got != test.want {
+		if got := strings.Join(test.tool.argv(questionOf(test.given...)), " "); got != test.want {
 			t.Errorf("%s %v:\n%s, want\n%s", test.tool.Name, test.given, got, test.want)
 		}
 	}

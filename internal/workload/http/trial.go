@@ -21,27 +21,27 @@ import (
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	s, ok := t.Fixture.(*stage)
+	s, ok := t.Fixture.(*fixture)
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
-	return turns{s}.Work(ctx, m, []supervise.Listener{{Recorder: m, Err: func(err error) error { return err }}})
+	return batch{s}.Work(ctx, m, []supervise.PartSink{{Recorder: m, Err: func(err error) error { return err }}})
 }
 
-// A visit is the load of one stage: a running server, and its address.
-type visit struct {
-	*stage
-	clock  bench.Clock
-	to     bench.Recorder // of the measured load; nil before there is one
-	server *supervise.Process
-	port   uint16
-	at     netip.AddrPort
-	rest   *proc.Usage // of the server after its first answer; nil = unknown
+// A loadRun is the load of one stage: a running server, and its address.
+type loadRun struct {
+	*fixture
+	clock     bench.Clock
+	to        bench.Recorder // of the measured load; nil before there is one
+	server    *supervise.Process
+	port      uint16
+	at        netip.AddrPort
+	restUsage *proc.Usage // of the server after its first answer; nil = unknown
 }
 
-// whileItRuns cancels do when the server ends, and returns how it ended: a client knows
+// whileServing cancels do when the server ends, and returns how it ended: a client knows
 // only that the server does not answer.
-func (v *visit) whileItRuns(ctx context.Context, do func(context.Context) error) error {
+func (v *loadRun) whileServing(ctx context.Context, do func(context.Context) error) error {
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	ended := make(chan struct{})
@@ -59,8 +59,8 @@ func (v *visit) whileItRuns(ctx context.Context, do func(context.Context) error)
 }
 
 // measure loads the server.
-func (v *visit) measure(ctx context.Context) error {
-	before, known := v.server.Use(ctx)
+func (v *loadRun) measure(ctx context.Context) error {
+	before, known := v.server.Usage(ctx)
 	w := v.watch(ctx)
 	report, err := v.load(ctx)
 	after, still := w.stop(ctx)
@@ -68,20 +68,20 @@ func (v *visit) measure(ctx context.Context) error {
 		return err
 	}
 	if known && still {
-		v.account(report, before, after)
+		v.recordUsage(report, before, after)
 	}
-	if v.rest != nil {
-		v.to.Record(memoryRest, float64(v.rest.PSS))
+	if v.restUsage != nil {
+		v.to.Record(memoryRest, float64(v.restUsage.PSS))
 	}
-	if v.task.Params["pin"] == "yes" && !v.apart {
+	if v.task.Params["pin"] == "yes" && !v.separate {
 		report.Notes = append(report.Notes, supervise.NoteSameCPU)
 	}
-	supervise.Tell(v.to, report)
+	supervise.RecordReport(v.to, report)
 	return nil
 }
 
-// find waits until the server answers, and reads the path to it.
-func (v *visit) find(ctx context.Context) (err error) {
+// awaitServer waits until the server answers, and reads the path to it.
+func (v *loadRun) awaitServer(ctx context.Context) (err error) {
 	if v.port == 0 {
 		reports, err := v.server.Reports(ctx, 1)
 		if err != nil {
@@ -99,11 +99,11 @@ func (v *visit) find(ctx context.Context) (err error) {
 	if err := v.ready(ctx); err != nil {
 		return err
 	}
-	if err := v.server.Look(ctx, v.clock, v.port); err != nil {
+	if err := v.server.ReadPath(ctx, v.clock, v.port); err != nil {
 		return err
 	}
-	if rest, known := v.server.Use(ctx); known {
-		v.rest = &rest
+	if rest, known := v.server.Usage(ctx); known {
+		v.restUsage = &rest
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ const readyTime = 20 * time.Second
 
 // ready waits for the first good answer. This host sends the request or, if it cannot
 // reach the server, a client that can.
-func (v *visit) ready(ctx context.Context) error {
-	if v.stage.server.Reach == bench.ReachPeer {
+func (v *loadRun) ready(ctx context.Context) error {
+	if v.fixture.server.Reach == bench.ReachPeer {
 		once := map[string]string{"requests": "1", "connections": "1", "warmup": "0s", "wait": readyTime.String(), "timeout": "1s"}
 		if _, err := v.ask(ctx, once); err != nil {
 			return fmt.Errorf("the server is not ready: %w", err)
@@ -146,23 +146,23 @@ func notReady(err error) error {
 }
 
 // load runs the client.
-func (v *visit) load(ctx context.Context) (*load.Report, error) {
+func (v *loadRun) load(ctx context.Context) (*load.Report, error) {
 	if tool := toolOf(v.task.Params); tool != nil {
 		return v.askWith(ctx, tool)
 	}
 	options := clientOptions(v.task.Params)
 	options["cpus"] = affinity.Format(v.cpus.client)
-	if share, ok := shareOf(v.task.Params["rate"]); ok {
+	if share, ok := parseShare(v.task.Params["rate"]); ok {
 		options["rate"] = capacitiesOf(v.task).rate(v.task.Condition, share)
 	}
 	return v.ask(ctx, options)
 }
 
 // ask runs the agent's client until it has reported.
-func (v *visit) ask(ctx context.Context, options map[string]string) (report *load.Report, err error) {
+func (v *loadRun) ask(ctx context.Context, options map[string]string) (report *load.Report, err error) {
 	path, size := v.path()
 	options["addr"], options["path"], options["expect"] = v.at.String(), path, strconv.FormatInt(size, 10)
-	spec := v.beside
+	spec := v.clientSpec
 	if spec.Argv, err = v.program(options); err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (v *visit) ask(ctx context.Context, options map[string]string) (report *loa
 }
 
 // program returns the argv of the client: the agent or, for TLS and HTTP/2, tare itself.
-func (v *visit) program(options map[string]string) ([]string, error) {
+func (v *loadRun) program(options map[string]string) ([]string, error) {
 	if !encrypted(v.task) {
 		return supervise.Loads(supervise.LoadOf(http.Name, options)), nil
 	}
@@ -188,8 +188,8 @@ func (v *visit) program(options map[string]string) ([]string, error) {
 	return append([]string{file, "agent", "load"}, supervise.LoadOf("https", options)...), err
 }
 
-// account reports the usage of the server.
-func (v *visit) account(r *load.Report, before, after proc.Usage) {
+// recordUsage reports the usage of the server.
+func (v *loadRun) recordUsage(r *load.Report, before, after proc.Usage) {
 	v.to.Record(memoryLoad, float64(after.PSS))
 	sent, err1 := strconv.ParseFloat(r.Facts["sent"], 64)
 	span, err2 := strconv.ParseFloat(r.Facts["span"], 64)
@@ -209,20 +209,20 @@ func (v *visit) account(r *load.Report, before, after proc.Usage) {
 	}
 }
 
-// A watch keeps the largest memory usage of a server.
-type watch struct {
+// A memoryWatch keeps the largest memory usage of a server.
+type memoryWatch struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	server *supervise.Process
-	most   int64 // bytes
+	peak   int64 // bytes
 }
 
 // watchEvery is the interval of the readings: each takes some 100 µs of CPU time.
 const watchEvery = 500 * time.Millisecond
 
-func (v *visit) watch(ctx context.Context) *watch {
+func (v *loadRun) watch(ctx context.Context) *memoryWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{cancel: cancel, ended: make(chan struct{}), server: v.server}
+	w := &memoryWatch{cancel: cancel, ended: make(chan struct{}), server: v.server}
 	go func() {
 		defer close(w.ended)
 		for tick := time.NewTicker(watchEvery); ; {
@@ -231,8 +231,8 @@ func (v *visit) watch(ctx context.Context) *watch {
 				tick.Stop()
 				return
 			case <-tick.C:
-				if u, ok := w.server.Use(ctx); ok {
-					w.most = max(w.most, u.PSS)
+				if u, ok := w.server.Usage(ctx); ok {
+					w.peak = max(w.peak, u.PSS)
 				}
 			}
 		}
@@ -241,10 +241,10 @@ func (v *visit) watch(ctx context.Context) *watch {
 }
 
 // stop returns the usage of the server, with its largest memory usage.
-func (w *watch) stop(ctx context.Context) (proc.Usage, bool) {
+func (w *memoryWatch) stop(ctx context.Context) (proc.Usage, bool) {
 	w.cancel()
 	<-w.ended
-	u, ok := w.server.Use(ctx)
-	u.PSS = max(u.PSS, w.most)
+	u, ok := w.server.Usage(ctx)
+	u.PSS = max(u.PSS, w.peak)
 	return u, ok
 }

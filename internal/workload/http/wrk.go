@@ -16,12 +16,12 @@ func wrk() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "wrk", Package: "package wrk"},
 		unknown: []string{"requests", "rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
-		ask:     askWrk,
-		parse:   func(output []byte, _ question) (*load.Report, error) { return parseWrk(output) },
+		argv:    askWrk,
+		parse:   func(output []byte, _ toolRequest) (*load.Report, error) { return parseWrk(output) },
 	}
 }
 
-func askWrk(q question) []string {
+func askWrk(q toolRequest) []string {
 	args := []string{
 		"--latency", "-t", strconv.Itoa(q.threads), "-c", q.params["connections"],
 		"-d", q.seconds("time") + "s", "--timeout", q.seconds("timeout") + "s",
@@ -52,16 +52,16 @@ func parseWrk(output []byte) (*load.Report, error) {
 	rate := in.number(`line "Requests/sec"`, wrkRate)
 	switch {
 	case total == nil:
-		return nil, wrk().Foreign(`line "N requests in"`, output)
+		return nil, wrk().UnknownOutput(`line "N requests in"`, output)
 	case latency == nil:
-		return nil, wrk().Foreign(`line "Latency"`, output)
+		return nil, wrk().UnknownOutput(`line "Latency"`, output)
 	case in.missing != "":
-		return nil, wrk().Foreign(in.missing, output)
+		return nil, wrk().UnknownOutput(in.missing, output)
 	}
 	r := load.NewReport("wrk")
 	answers, elapsed, bytes := float(total[1]), span(total[2], total[3]), size(total[4], total[5])
 	if elapsed <= 0 {
-		return nil, wrk().Foreign("time above zero", output)
+		return nil, wrk().UnknownOutput("time above zero", output)
 	}
 	status, _ := in.maybe(wrkStatus)
 	lost := wrkFailures(r, output)
@@ -72,7 +72,7 @@ func parseWrk(output []byte) (*load.Report, error) {
 		Time + ".mean": span(latency[1], latency[2]), Time + ".sd": span(latency[3], latency[4]), Time + ".max": span(latency[5], latency[6]),
 	})
 	for _, line := range wrkServed.FindAllSubmatch(output, -1) {
-		if p := float(line[1]); (p == 50 || p == 90 || p == 99) && answers*(100-p)/100 >= http.Beyond {
+		if p := float(line[1]); (p == 50 || p == 90 || p == 99) && answers*(100-p)/100 >= http.MinTail {
 			r.Values[http.PercentileName(Time, p)] = span(line[2], line[3])
 		}
 	}

@@ -23,7 +23,7 @@ func cgroupMetrics() []bench.Metric {
 // recordCgroup reports the counters of the container's cgroup, if the cgroup outlives
 // the process. It is no error if there is none: many engines remove the cgroup with the
 // process.
-func (l *life) recordCgroup(ctx context.Context) {
+func (l *lifecycleRun) recordCgroup(ctx context.Context) {
 	cgrouper, ok := bench.As[bench.Cgrouper](l.engine)
 	if !ok {
 		return
@@ -47,8 +47,8 @@ func (l *life) recordCgroup(ctx context.Context) {
 	l.count("cgroup.throttled_time", stat.ThrottledTime)
 }
 
-func (l *life) count(metric string, d time.Duration) {
+func (l *lifecycleRun) count(metric string, d time.Duration) {
 	if d != cgroup.Absent {
-		l.found[metric] = d.Seconds()
+		l.values[metric] = d.Seconds()
 	}
 }

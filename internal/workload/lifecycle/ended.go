@@ -16,22 +16,22 @@ import (
 // running process.
 var errEnded = errors.New("the process had already ended")
 
-// end does an operation that ends the process inside. If the process had already
+// awaitExit does an operation that ends the process inside. If the process had already
 // ended, that is a note and no failure, and the operation has no time.
-func (l *life) end(name string, op func() error) error {
+func (l *lifecycleRun) awaitExit(name string, op func() error) error {
 	err := l.timed(name, op)
 	if errors.Is(err, errEnded) {
-		l.early = true
+		l.exitedEarly = true
 		l.notes = append(l.notes, NoteEndedEarly)
 		return nil
 	}
 	return err
 }
 
-// hasEnded reports whether the process inside has ended by itself. It reports false if
+// hasExited reports whether the process inside has ended by itself. It reports false if
 // the engine does not tell its processes. The agent does not end by itself.
-func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
-	o, ok := bench.As[bench.Overseer](l.engine)
+func (l *lifecycleRun) hasExited(ctx context.Context) (ended bool, err error) {
+	o, ok := bench.As[bench.ProcessReporter](l.engine)
 	if !ok || l.marks {
 		return false, nil
 	}
@@ -40,7 +40,7 @@ func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
 		switch {
 		case errors.Is(err, bench.ErrUnsupported):
 			return nil
-		case err == nil && proc.Runs("/", pid):
+		case err == nil && proc.IsRunning("/", pid):
 			return nil
 		}
 		_, ended = l.exit(ctx)
@@ -50,17 +50,17 @@ func (l *life) hasEnded(ctx context.Context) (ended bool, err error) {
 }
 
 // exit asks the engine how the container has ended, and waits briefly if it has not.
-func (l *life) exit(ctx context.Context) (bench.Exit, bool) {
+func (l *lifecycleRun) exit(ctx context.Context) (bench.Exit, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	exit, err := l.container.Wait(ctx)
 	return exit, err == nil
 }
 
-// unlessEnded returns err, the error of a signal, or errEnded if the process had already
+// unlessExited returns err, the error of a signal, or errEnded if the process had already
 // ended by itself. If the signal ended the process, the engine did what was asked, and
 // failed nevertheless: then the error is err.
-func (l *life) unlessEnded(ctx context.Context, err error) error {
+func (l *lifecycleRun) unlessExited(ctx context.Context, err error) error {
 	exit, ended := l.exit(ctx)
 	if ended && !slices.Contains([]int{killed, terminated}, exit.Code) {
 		return errEnded

@@ -22,13 +22,13 @@ type lane struct {
 	steps map[string][]float64 // times of the current container's steps, by name
 	at    string               // the current step
 
-	times             map[string][]float64 // of containers that succeeded: one value each, by metric
-	series            map[string][]float64 // of containers that succeeded: every step
-	through, failures int
-	early             bool           // some process had already ended before stop or kill
-	failedAt          map[string]int // number of failed containers, by step
-	why               error          // the first failure
-	failed            error          // the first clean-up that failed
+	times               map[string][]float64 // of containers that succeeded: one value each, by metric
+	series              map[string][]float64 // of containers that succeeded: every step
+	completed, failures int
+	exitedEarly         bool           // some process had already ended before stop or kill
+	failedAt            map[string]int // number of failed containers, by step
+	why                 error          // the first failure
+	failed              error          // the first clean-up that failed
 }
 
 func newLane(trial bench.Clock, limit time.Duration) *lane {
@@ -42,12 +42,12 @@ func (l *lane) run(ctx context.Context, t bench.Task, iterations int) {
 			return
 		}
 		l.steps, l.at = map[string][]float64{}, ""
-		found, err := l.live(ctx, t, nil)
+		found, err := l.runOnce(ctx, t, nil)
 		if err != nil {
 			l.fail(err)
 			continue
 		}
-		l.keep(found)
+		l.addTimes(found)
 	}
 }
 
@@ -61,11 +61,11 @@ func (l *lane) fail(err error) {
 	}
 }
 
-// keep stores the times of a container that succeeded. A metric that spans several steps
+// addTimes stores the times of a container that succeeded. A metric that spans several steps
 // is a series of its own. First is dropped: the output was read only to know when the
 // container is ready, and the note about its clock is missing.
-func (l *lane) keep(found map[string]float64) {
-	l.through++
+func (l *lane) addTimes(found map[string]float64) {
+	l.completed++
 	delete(found, First)
 	for name, all := range l.steps {
 		l.series[name] = append(l.series[name], all...)
@@ -78,10 +78,10 @@ func (l *lane) keep(found map[string]float64) {
 	}
 }
 
-// live takes one container through its lifecycle, and returns the values by metric. If
+// runOnce takes one container through its lifecycle, and returns the values by metric. If
 // an operation reaches its time limit, this container fails, and the others of the trial
 // continue. attest is as in life.
-func (l *lane) live(
+func (l *lane) runOnce(
 	ctx context.Context, t bench.Task, attest func(bench.Spec, bench.Applied) error,
 ) (map[string]float64, error) {
 	ctx, end := context.WithCancelCause(ctx)
@@ -91,17 +91,17 @@ func (l *lane) live(
 		l.timer = time.AfterFunc(math.MaxInt64, func() { end(fmt.Errorf("%w of %v", bench.ErrOpTime, l.limit)) })
 		defer l.timer.Stop()
 	}
-	life, err := newLife(ctx, t)
+	life, err := newLifecycleRun(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	life.clock, life.attest, life.listens = l, attest, attest != nil || life.marks && life.sequence.holds()
 	err = life.run(ctx)
-	l.early = l.early || life.early
+	l.exitedEarly = l.exitedEarly || life.exitedEarly
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = &bench.OpError{Op: l.at, Err: cause} // replaces the engine's error about an ended context
 	}
-	return life.found, err
+	return life.values, err
 }
 
 // Step implements bench.Clock.

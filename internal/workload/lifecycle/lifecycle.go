@@ -44,10 +44,10 @@ func (workload) Doc() string {
 
 func (workload) Metrics() []bench.Metric {
 	metrics := []bench.Metric{
-		second(First, "time to first instruction", bench.Primary, bench.Ratio,
+		secondsMetric(First, "time to first instruction", bench.Primary, bench.Ratio,
 			"From the call that creates the container (or its sandbox) to the first instruction of the process inside, "+
 				"by that process's own mark, without the time between create and start."),
-		second(Total, "full lifecycle", bench.Primary, bench.Ratio,
+		secondsMetric(Total, "full lifecycle", bench.Primary, bench.Ratio,
 			"Sum of all operations; if the container ends by itself, with the time from the call of start "+
 				"until the engine reports the exit."),
 	}
@@ -55,7 +55,7 @@ func (workload) Metrics() []bench.Metric {
 	return append(metrics, cgroupMetrics()...)
 }
 
-func second(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
+func secondsMetric(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
 	return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}
 }
 
@@ -63,7 +63,7 @@ func second(name, title string, role bench.Role, scale bench.Scale, doc string) 
 func operationMetrics() []bench.Metric {
 	var all []bench.Metric
 	add := func(name, title, doc string) {
-		all = append(all, second(name, title, bench.Detail, bench.Difference, doc))
+		all = append(all, secondsMetric(name, title, bench.Detail, bench.Difference, doc))
 	}
 	add(Sandbox, "sandbox", "From the call that makes the sandbox (pod) to its return.")
 	add(Create, "create", "From the call that creates the container to its return.")
@@ -116,13 +116,13 @@ func (workload) Params() []bench.Param {
 
 // Check implements bench.Workload.
 func (workload) Check(ctx context.Context, t bench.Task) error {
-	_, err := newLife(ctx, t)
+	_, err := newLifecycleRun(ctx, t)
 	return err
 }
 
 // Run takes one container through its lifecycle.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	l, err := newLife(ctx, t)
+	l, err := newLifecycleRun(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	for _, code := range l.notes {
 		m.Note(code)
 	}
-	for metric, value := range l.found {
+	for metric, value := range l.values {
 		m.Record(metric, value)
 	}
 	return err
@@ -140,7 +140,7 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if n := number(t, "population"); n > 0 {
-		return &crowd{task: t, size: n}, nil
+		return &population{task: t, size: n}, nil
 	}
 	return nil, nil
 }
@@ -148,14 +148,14 @@ func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 // holdSpec returns spec with a process that stays until it gets SIGTERM, if the process
 // inside is tare's own choice.
 func holdSpec(spec bench.Spec) bench.Spec {
-	if isAgents(spec) {
+	if runsAgent(spec) {
 		spec.Argv = []string{agent.Path, "mark", "hold"}
 	}
 	return spec
 }
 
-// isAgents reports whether the process inside is tare's own choice.
-func isAgents(spec bench.Spec) bool {
+// runsAgent reports whether the process inside is tare's own choice.
+func runsAgent(spec bench.Spec) bool {
 	return len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
 }
 

@@ -27,8 +27,8 @@ func measure(t *testing.T, e bench.Engine, spec bench.Spec, clock func() time.Du
 	}.Run(t)
 }
 
-// takes are latencies in whole milliseconds, so that sums are exact to see.
-func takes() map[enginetest.Op]time.Duration {
+// latencies are latencies in whole milliseconds, so that sums are exact to see.
+func latencies() map[enginetest.Op]time.Duration {
 	return map[enginetest.Op]time.Duration{
 		enginetest.OpCreate: 10 * time.Millisecond,
 		enginetest.OpAttach: 500 * time.Millisecond, // must be in no metric
@@ -38,7 +38,7 @@ func takes() map[enginetest.Op]time.Duration {
 	}
 }
 
-func bubble(t *testing.T, f func(t *testing.T, clock func() time.Duration)) {
+func inSynctest(t *testing.T, f func(t *testing.T, clock func() time.Duration)) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		f(t, func() time.Duration { return 90*time.Second + time.Since(began) })
@@ -57,8 +57,8 @@ func values(s bench.Sample) map[string]float64 {
 
 // What each metric spans, with an engine whose every step takes a known time.
 func TestSpans(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
-		e := enginetest.NewFake(enginetest.FakeConfig{Takes: takes(), Now: clock})
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+		e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock})
 		s := measure(t, e, bench.Spec{}, clock, 1)[0]
 		if s.Outcome != bench.OK {
 			t.Fatalf("%s: %s", s.Outcome, s.Reason)
@@ -91,8 +91,8 @@ func TestSpans(t *testing.T) {
 func TestForeignClock(t *testing.T) {
 	for _, offset := range []time.Duration{-89 * time.Second, time.Hour} {
 		t.Run(offset.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T, clock func() time.Duration) {
-				e := enginetest.NewFake(enginetest.FakeConfig{Takes: takes(), Now: clock, ClockOffset: offset})
+			inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+				e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock, ClockOffset: offset})
 				s := measure(t, e, bench.Spec{}, clock, 1)[0]
 				if s.Outcome != bench.OK || !cmp.Equal(s.Notes, []string{bench.NoteHostClock}) {
 					t.Fatalf("%s %s, notes %v; want ok and %q", s.Outcome, s.Reason, s.Notes, bench.NoteHostClock)
@@ -139,8 +139,8 @@ func TestFailures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, clock func() time.Duration) {
-				e := enginetest.NewFake(enginetest.FakeConfig{Takes: takes(), Now: clock, Faults: tt.faults, Applied: tt.applied})
+			inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+				e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock, Faults: tt.faults, Applied: tt.applied})
 				s := measure(t, e, tt.spec, clock, 1)[0]
 				if s.Outcome != tt.outcome || s.Operation != tt.operation || !strings.Contains(s.Reason, tt.reason) || s.Values != nil {
 					t.Errorf("%s, operation %q, reason %q, values %v; want %s, %q, %q, none",
@@ -156,8 +156,8 @@ func TestFailures(t *testing.T) {
 
 // A program of one's own has no mark: what needs it is not reported, the rest is.
 func TestOwnProgram(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
-		e := enginetest.NewFake(enginetest.FakeConfig{Takes: takes(), Now: clock})
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+		e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock})
 		s := measure(t, e, bench.Spec{Argv: []string{"/tare-agent", "exit", "0"}}, clock, 1)[0]
 		got := values(s)
 		_, has := got[lifecycle.First]
@@ -173,7 +173,7 @@ func TestOwnProgram(t *testing.T) {
 func TestSimulation(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			bubble(t, func(t *testing.T, clock func() time.Duration) { simulate(t, seed, clock) })
+			inSynctest(t, func(t *testing.T, clock func() time.Duration) { simulate(t, seed, clock) })
 		})
 	}
 }
@@ -201,7 +201,7 @@ func simulate(t *testing.T, seed uint64, clock func() time.Duration) {
 		faults = append(faults, f)
 	}
 	const blocks = 40
-	e := enginetest.NewFake(enginetest.FakeConfig{Seed: seed, Takes: takes(), Jitter: 0.5, Faults: faults, Now: clock})
+	e := enginetest.NewFake(enginetest.FakeConfig{Seed: seed, Takes: latencies(), Jitter: 0.5, Faults: faults, Now: clock})
 	samples := measure(t, e, bench.Spec{}, clock, blocks)
 	if len(samples) > blocks || len(samples) == 0 {
 		t.Fatalf("%d samples for %d trials", len(samples), blocks)
@@ -216,18 +216,20 @@ func simulate(t *testing.T, seed uint64, clock func() time.Duration) {
 	}
 }
 
-// idle is an engine whose removals say that all is well and do nothing.
-type idle struct{ *enginetest.Fake }
+// idleRemover is an engine whose removals say that all is well and do nothing.
+type idleRemover struct{ *enginetest.Fake }
 
-func (idle) Gone(context.Context, bench.Container) error { return errors.New("it is still there") }
+func (idleRemover) Gone(context.Context, bench.Container) error {
+	return errors.New("it is still there")
+}
 
 // What an engine says it has removed, and has not, is a failed operation and no time;
 // in a lane too.
 func TestIdleRemove(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		for name, w := range map[string]bench.Workload{"lifecycle": lifecycle.New(), "throughput": lifecycle.NewThroughput()} {
-			e := enginetest.NewFake(enginetest.FakeConfig{Takes: takes(), Now: clock})
-			s := perform(t, w, idle{e}, clock, nil)
+			e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock})
+			s := runBlock(t, w, idleRemover{e}, clock, nil)
 			if s.Outcome != bench.Failed || s.Operation != "remove" || !strings.Contains(s.Reason, "it is still there") || s.Values != nil {
 				t.Errorf("%s: %s in %q: %q, values %v; want a failed remove", name, s.Outcome, s.Operation, s.Reason, s.Values)
 			}

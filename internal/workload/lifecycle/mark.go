@@ -12,13 +12,13 @@ import (
 // both times lie between the call of start and the end of the life so far. In a sandbox
 // or VM with a clock of its own they do not; then the host's time of the first output
 // stands for both.
-func (l *life) mark() error {
+func (l *lifecycleRun) mark() error {
 	if !l.marks {
 		return nil
 	}
 	mark, err := agent.ParseMark(l.out.text())
 	if err != nil {
-		return fmt.Errorf("%w%s", err, l.errOut.said())
+		return fmt.Errorf("%w%s", err, l.errOut.firstLineQuoted())
 	}
 	l.first, l.last = mark.First, mark.Last
 	end := l.exited
@@ -29,6 +29,6 @@ func (l *life) mark() error {
 		l.first, l.last = l.out.began, l.out.began
 		l.notes = append(l.notes, bench.NoteHostClock)
 	}
-	l.found[First] = (l.made + l.first - l.started.Begin).Seconds()
+	l.values[First] = (l.createdAfter + l.first - l.started.Begin).Seconds()
 	return nil
 }

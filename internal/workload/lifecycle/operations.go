@@ -41,27 +41,27 @@ type operation struct {
 	name string
 	from []state
 	to   state
-	do   func(l *life, ctx context.Context) error
-	// lacks returns why an engine does not support it; nil = every engine does.
-	lacks func(ctx context.Context, e bench.Engine) error
+	do   func(l *lifecycleRun, ctx context.Context) error
+	// unsupportedWhy returns why an engine does not support it; nil = every engine does.
+	unsupportedWhy func(ctx context.Context, e bench.Engine) error
 }
 
 // operations lists every operation.
 func operations() []operation {
 	run := []state{running}
 	return []operation{
-		{Create, []state{absent}, created, (*life).create, nil},
-		{Start, []state{created}, running, (*life).start, nil},
-		{Wait, run, exited, (*life).wait, nil},
+		{Create, []state{absent}, created, (*lifecycleRun).create, nil},
+		{Start, []state{created}, running, (*lifecycleRun).start, nil},
+		{Wait, run, exited, (*lifecycleRun).wait, nil},
 		{Pause, run, paused, by(Pause, bench.Pauser.Pause), capability[bench.Pauser]("pause")},
 		{Resume, []state{paused}, running, by(Resume, bench.Pauser.Resume), capability[bench.Pauser]("pause")},
-		{Exec, run, running, (*life).exec, capability[bench.Execer]("run another program in")},
-		{Signal, run, running, (*life).signal, capability[bench.Signaler]("send signals to")},
-		{Stop, run, exited, (*life).stop, cannotStop},
-		{Kill, run, exited, (*life).kill, capability[bench.Signaler]("send signals to")},
+		{Exec, run, running, (*lifecycleRun).exec, capability[bench.Execer]("run another program in")},
+		{Signal, run, running, (*lifecycleRun).signal, capability[bench.Signaler]("send signals to")},
+		{Stop, run, exited, (*lifecycleRun).stop, cannotStop},
+		{Kill, run, exited, (*lifecycleRun).kill, capability[bench.Signaler]("send signals to")},
 		{Checkpoint, run, checkpointed, by(Checkpoint, bench.Checkpointer.Checkpoint), cannotCheckpoint},
 		{Restore, []state{checkpointed}, running, by(Restore, bench.Checkpointer.Restore), cannotCheckpoint},
-		{Remove, []state{created, running, paused, checkpointed, exited}, removed, (*life).remove, nil},
+		{Remove, []state{created, running, paused, checkpointed, exited}, removed, (*lifecycleRun).remove, nil},
 	}
 }
 
@@ -93,10 +93,10 @@ func cannotCheckpoint(ctx context.Context, e bench.Engine) error {
 // A sequence lists the operations on a container, from create to remove.
 type sequence []operation
 
-// usual is the sequence for a container that ends by itself.
-const usual = "create,start,wait,remove"
+// defaultSequence is the sequence for a container that ends by itself.
+const defaultSequence = "create,start,wait,remove"
 
-// parseSequence reads names, separated by commas. Its error is a *bench.WordError.
+// parseSequence reads names, separated by commas. Its error is a *bench.ListItemError.
 func parseSequence(text string) (sequence, error) {
 	all := operations()
 	var s sequence
@@ -126,7 +126,7 @@ func parseSequence(text string) (sequence, error) {
 const maxOperations = 100
 
 func wordError(word int, format string, args ...any) error {
-	return &bench.WordError{Word: word, Err: fmt.Errorf(format, args...)}
+	return &bench.ListItemError{Word: word, Err: fmt.Errorf(format, args...)}
 }
 
 func operationNames() []string {
@@ -151,10 +151,10 @@ func (s sequence) holds() bool {
 // check returns why an engine does not support the sequence.
 func (s sequence) check(ctx context.Context, e bench.Engine) error {
 	for _, o := range s {
-		if o.lacks == nil {
+		if o.unsupportedWhy == nil {
 			continue
 		}
-		if err := o.lacks(ctx, e); err != nil {
+		if err := o.unsupportedWhy(ctx, e); err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
-// perform runs one block of a workload with options on one engine.
-func perform(t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string) bench.Sample {
+// runBlock runs one block of a workload with options on one engine.
+func runBlock(t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string) bench.Sample {
 	t.Helper()
 	return performSpec(t, w, e, clock, params, bench.Spec{})
 }
@@ -44,23 +44,23 @@ func named(w bench.Workload, s bench.Sample) map[string]float64 {
 
 // slow is an engine whose operations take whole milliseconds.
 func slow(clock func() time.Duration) enginetest.FakeConfig {
-	takes := map[enginetest.Op]time.Duration{enginetest.OpInspect: time.Second, enginetest.OpAttach: time.Second}
+	latencies := map[enginetest.Op]time.Duration{enginetest.OpInspect: time.Second, enginetest.OpAttach: time.Second}
 	for i, op := range []enginetest.Op{
 		enginetest.OpCreate, enginetest.OpStart, enginetest.OpPause, enginetest.OpResume,
 		enginetest.OpExec, enginetest.OpSignal, enginetest.OpStop, enginetest.OpRemove,
 	} {
-		takes[op] = time.Duration(i+1) * 10 * time.Millisecond
+		latencies[op] = time.Duration(i+1) * 10 * time.Millisecond
 	}
-	return enginetest.FakeConfig{Takes: takes, Now: clock}
+	return enginetest.FakeConfig{Takes: latencies, Now: clock}
 }
 
 // Each operation is timed by itself, one that comes twice by its mean, and all
 // of them add up.
 func TestOperations(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		f := enginetest.NewFake(slow(clock))
 		w := lifecycle.New()
-		s := perform(t, w, f, clock, map[string]string{"operations": "create,start,pause,resume,exec,signal,pause,resume,stop,remove"})
+		s := runBlock(t, w, f, clock, map[string]string{"operations": "create,start,pause,resume,exec,signal,pause,resume,stop,remove"})
 		if s.Outcome != bench.OK {
 			t.Fatalf("%s: %s", s.Outcome, s.Reason)
 		}
@@ -83,8 +83,8 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// bare hides what an engine can do beside the least.
-type bare struct{ bench.Engine }
+// bareEngine hides what an engine can do beside the least.
+type bareEngine struct{ bench.Engine }
 
 // signaler can send signals, and has no stop.
 type signaler struct {
@@ -94,10 +94,10 @@ type signaler struct {
 
 // What an engine lacks is not supported: nothing is created, nothing is timed.
 func TestLackingOperation(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		for _, op := range []string{"pause,resume", "exec", "signal", "checkpoint,restore"} {
 			f := enginetest.NewFake(slow(clock))
-			s := perform(t, lifecycle.New(), bare{f}, clock, map[string]string{"operations": "create,start," + op + ",remove"})
+			s := runBlock(t, lifecycle.New(), bareEngine{f}, clock, map[string]string{"operations": "create,start," + op + ",remove"})
 			word, _, _ := strings.Cut(op, ",")
 			if s.Outcome != bench.Unsupported || !strings.Contains(s.Reason, word) || s.Values != nil {
 				t.Errorf("%s: %s %q, want unsupported and the name of the operation", op, s.Outcome, s.Reason)
@@ -112,7 +112,7 @@ func TestLackingOperation(t *testing.T) {
 // A process that ignores SIGTERM is told as one, with every kind of engine, and
 // there is no duration of that stop.
 func TestStubbornProcess(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		for name, wrap := range map[string]func(*enginetest.Fake) bench.Engine{
 			"its own stop": func(f *enginetest.Fake) bench.Engine { return f },
 			"signals":      func(f *enginetest.Fake) bench.Engine { return signaler{f, f} },
@@ -152,7 +152,7 @@ func TestSequenceIsChecked(t *testing.T) {
 		"create,start,checkpoint,exec":      3,
 	} {
 		err := valid(text)
-		var wrong *bench.WordError
+		var wrong *bench.ListItemError
 		switch {
 		case word < 0 && err != nil:
 			t.Errorf("%q: %v, want it taken", text, err)
@@ -162,20 +162,20 @@ func TestSequenceIsChecked(t *testing.T) {
 	}
 }
 
-// The crowd is there while the measured container lives, and gone after.
+// The population is there while the measured container lives, and gone after.
 func TestPopulation(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		f := enginetest.NewFake(slow(clock))
 		most := 0
 		counting := watched{f, func() { most = max(most, f.Live()) }}
-		s := perform(t, lifecycle.New(), counting, clock, map[string]string{"population": "7"})
+		s := runBlock(t, lifecycle.New(), counting, clock, map[string]string{"population": "7"})
 		if s.Outcome != bench.OK || most != 7 || f.Live() != 0 {
 			t.Errorf("%s %s: %d lived when the next was created, %d are left; want 7 and 0", s.Outcome, s.Reason, most, f.Live())
 		}
 		broken := slow(clock)
 		broken.Faults = []enginetest.Fault{{Op: enginetest.OpStart, Call: 5, Err: errors.New("no more room")}}
 		f = enginetest.NewFake(broken)
-		s = perform(t, lifecycle.New(), f, clock, map[string]string{"population": "7"})
+		s = runBlock(t, lifecycle.New(), f, clock, map[string]string{"population": "7"})
 		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "no more room") || f.Live() != 0 {
 			t.Errorf("%s %q and %d left, want it failed for want of room and nothing left", s.Outcome, s.Reason, f.Live())
 		}
@@ -196,13 +196,13 @@ func (w watched) Create(ctx context.Context, s bench.Spec) (bench.Container, err
 // Lanes work side by side: with operations that only wait, twice the lanes are
 // twice the rate; and what fails is counted apart.
 func TestThroughput(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		w := lifecycle.NewThroughput()
 		for lanes, want := range map[string]float64{"1": 1e3 / 113, "4": 4e3 / 113} {
 			config := slow(clock)
 			config.Takes[enginetest.OpRun] = 3 * time.Millisecond
 			f := enginetest.NewFake(config)
-			s := perform(t, w, f, clock, map[string]string{"concurrency": lanes, "iterations": "25"})
+			s := runBlock(t, w, f, clock, map[string]string{"concurrency": lanes, "iterations": "25"})
 			got := named(w, s)
 			if s.Outcome != bench.OK || s.Applied == nil || f.Live() != 0 {
 				t.Fatalf("%s %s, applied %v, %d left", s.Outcome, s.Reason, s.Applied, f.Live())
@@ -218,18 +218,18 @@ func TestThroughput(t *testing.T) {
 		config := slow(clock)
 		config.Faults = []enginetest.Fault{{Op: enginetest.OpStart, Call: 4, Err: errors.New("lost")}}
 		f := enginetest.NewFake(config)
-		s := perform(t, w, f, clock, map[string]string{"concurrency": "2", "iterations": "5"})
+		s := runBlock(t, w, f, clock, map[string]string{"concurrency": "2", "iterations": "5"})
 		if got := named(w, s); s.Outcome != bench.OK || got[lifecycle.Errors] != 1e3 || f.Live() != 0 {
 			t.Errorf("%s %s: %v errors, %d left; want one error apart", s.Outcome, s.Reason, got[lifecycle.Errors]/1e3, f.Live())
 		}
 	})
 }
 
-// obliging is an engine that ends what has ended already, and says that it did.
-type obliging struct{ *enginetest.Fake }
+// lenientEngine is an engine that ends what has ended already, and says that it did.
+type lenientEngine struct{ *enginetest.Fake }
 
-func (obliging) Signal(context.Context, bench.Container, syscall.Signal) error { return nil }
-func (obliging) Stop(context.Context, bench.Container, time.Duration) error    { return nil }
+func (lenientEngine) Signal(context.Context, bench.Container, syscall.Signal) error { return nil }
+func (lenientEngine) Stop(context.Context, bench.Container, time.Duration) error    { return nil }
 
 // A process that has ended by itself cannot be ended: that is noted, is no
 // failure, and has no time, whatever the engine answers.
@@ -239,11 +239,11 @@ func TestEndedBeforeItWasEnded(t *testing.T) {
 		for _, end := range []string{"kill", "stop"} {
 			for name, engine := range map[string]func(*enginetest.Fake) bench.Engine{
 				"refuses":      func(f *enginetest.Fake) bench.Engine { return f },
-				"obliges":      func(f *enginetest.Fake) bench.Engine { return obliging{f} },
+				"obliges":      func(f *enginetest.Fake) bench.Engine { return lenientEngine{f} },
 				"only signals": func(f *enginetest.Fake) bench.Engine { return signaler{f, f} },
 			} {
 				t.Run(w.Name()+"/"+end+"/"+name, func(t *testing.T) {
-					bubble(t, func(t *testing.T, clock func() time.Duration) {
+					inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 						config := slow(clock)
 						config.Takes[enginetest.OpRun] = time.Millisecond
 						s := performSpec(t, w, engine(enginetest.NewFake(config)), clock, map[string]string{"operations": "create,start," + end + ",remove"}, ends)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// most is how much of a container's output is kept, in bytes.
-const most = 4 << 10
+// maxOutput is how much of a container's output is kept, in bytes.
+const maxOutput = 4 << 10
 
 // output keeps the beginning of a container's output, and the time of the first byte.
 type output struct {
@@ -32,7 +32,7 @@ func (o *output) Write(p []byte) (int, error) {
 		o.began = o.now()
 	}
 	had := bytes.IndexByte(o.bytes, '\n') >= 0
-	o.bytes = append(o.bytes, p[:min(len(p), most-len(o.bytes))]...)
+	o.bytes = append(o.bytes, p[:min(len(p), maxOutput-len(o.bytes))]...)
 	if !had && o.whole != nil && bytes.IndexByte(o.bytes, '\n') >= 0 {
 		close(o.whole)
 	}
@@ -56,8 +56,8 @@ func (o *output) text() []byte {
 	return bytes.Clone(o.bytes)
 }
 
-// said quotes the first line, to be appended to an error.
-func (o *output) said() string {
+// firstLineQuoted quotes the first line, to be appended to an error.
+func (o *output) firstLineQuoted() string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(o.text()), []byte("\n"))
 	if len(line) == 0 {
 		return ""

@@ -18,7 +18,7 @@ const (
 func lifeParams() []bench.Param {
 	return []bench.Param{
 		{
-			Name: "operations", Default: usual, Valid: validSequence,
+			Name: "operations", Default: defaultSequence, Valid: validSequence,
 			Doc: "operations on each container, as an ordered list of: " + strings.Join(operationNames(), ", "),
 		},
 		{

@@ -12,9 +12,9 @@ import (
 // helpers is the number of containers that are started or removed at once, untimed.
 const helpers = 4
 
-// A crowd is the other containers that run beside the measured one. They exist only
+// A population is the other containers that run beside the measured one. They exist only
 // during trials of their cell.
-type crowd struct {
+type population struct {
 	task bench.Task
 	size int
 
@@ -22,17 +22,17 @@ type crowd struct {
 	members []bench.Container
 }
 
-// Reset implements bench.Fixture: it starts the crowd.
-func (c *crowd) Reset(ctx context.Context) error {
+// Reset implements bench.Fixture: it starts the population.
+func (c *population) Reset(ctx context.Context) error {
 	spec := holdSpec(c.task.Spec)
-	err := together(c.size, func(int) error { return c.add(ctx, spec) })
+	err := parallel(c.size, func(int) error { return c.add(ctx, spec) })
 	if err != nil {
 		return fmt.Errorf("population of %d: %w", c.size, err)
 	}
 	return nil
 }
 
-func (c *crowd) add(ctx context.Context, spec bench.Spec) error {
+func (c *population) add(ctx context.Context, spec bench.Spec) error {
 	if err := c.task.Engine.Prepare(ctx, spec); err != nil {
 		return err
 	}
@@ -46,12 +46,12 @@ func (c *crowd) add(ctx context.Context, spec bench.Spec) error {
 	return member.Start(ctx)
 }
 
-// Rest implements bench.Rester: it removes the crowd. The next call retries the
+// Suspend implements bench.FixtureSuspender: it removes the population. The next call retries the
 // containers that it could not remove.
-func (c *crowd) Rest(ctx context.Context) error {
+func (c *population) Suspend(ctx context.Context) error {
 	members := c.members
 	removed := make([]bool, len(members))
-	err := together(len(members), func(i int) error {
+	err := parallel(len(members), func(i int) error {
 		err := bench.Dispose(ctx, c.task.Engine, members[i])
 		removed[i] = err == nil
 		return err
@@ -66,11 +66,11 @@ func (c *crowd) Rest(ctx context.Context) error {
 }
 
 // Remove implements bench.Fixture.
-func (c *crowd) Remove(ctx context.Context) error { return c.Rest(ctx) }
+func (c *population) Remove(ctx context.Context) error { return c.Suspend(ctx) }
 
-// together calls do for 0 to n-1, a few at a time. After an error it starts no more
+// parallel calls do for 0 to n-1, a few at a time. After an error it starts no more
 // calls.
-func together(n int, do func(i int) error) error {
+func parallel(n int, do func(i int) error) error {
 	var mu sync.Mutex
 	var errs []error
 	next := 0

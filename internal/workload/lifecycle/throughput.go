@@ -53,7 +53,7 @@ func (throughput) Metrics() []bench.Metric {
 		Name: Errors, Title: "failed containers", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
 		Doc: "Containers with a failed operation. No other number includes their times.",
 	}}
-	total := second(Total, "full lifecycle", bench.Detail, bench.Difference, "Sum of all operations on one container.")
+	total := secondsMetric(Total, "full lifecycle", bench.Detail, bench.Difference, "Sum of all operations on one container.")
 	for _, m := range append([]bench.Metric{total}, operationMetrics()...) {
 		if m.Name == Exit {
 			continue // the output of the process inside is not read
@@ -96,22 +96,22 @@ func (throughput) Params() []bench.Param {
 
 // Check implements bench.Workload.
 func (throughput) Check(ctx context.Context, t bench.Task) error {
-	_, err := newLife(ctx, t)
+	_, err := newLifecycleRun(ctx, t)
 	return err
 }
 
 // Setup implements bench.Fixturer.
 func (throughput) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	return staging{t}, nil
+	return preparedFixture{t}, nil
 }
 
-// staging lets the engine prepare every container before a trial begins, so that no
+// preparedFixture lets the engine prepare every container before a trial begins, so that no
 // number includes unpacking and overlay mounts, which are not the runtime's work. For
 // engines that need to prepare only once, further calls cost little.
-type staging struct{ task bench.Task }
+type preparedFixture struct{ task bench.Task }
 
-func (s staging) Reset(ctx context.Context) error {
-	l, err := newLife(ctx, s.task)
+func (s preparedFixture) Reset(ctx context.Context) error {
+	l, err := newLifecycleRun(ctx, s.task)
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (s staging) Reset(ctx context.Context) error {
 	return nil
 }
 
-func (staging) Remove(context.Context) error { return nil }
+func (preparedFixture) Remove(context.Context) error { return nil }
 
 // Run runs the lanes. One container before them is attested, untimed: the engine treats
 // the others alike.
 func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	first := newLane(m, t.OpTime)
-	_, err := first.live(ctx, t, m.Applied)
+	_, err := first.runOnce(ctx, t, m.Applied)
 	if err := errors.Join(err, first.failed); err != nil {
 		return err
 	}
@@ -153,15 +153,15 @@ func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 // succeeded, if it was canceled, or if it could not remove a container.
 func conclude(ctx context.Context, to bench.Recorder, lanes []*lane, took time.Duration) error {
 	all := join(lanes)
-	if ctx.Err() != nil || all.through == 0 || all.failed != nil {
+	if ctx.Err() != nil || all.completed == 0 || all.failed != nil {
 		return errors.Join(context.Cause(ctx), all.failed, all.why)
 	}
-	to.Record(Rate, float64(all.through)/took.Seconds())
+	to.Record(Rate, float64(all.completed)/took.Seconds())
 	to.Record(Errors, float64(all.failures))
 	if all.why != nil {
 		to.Note(NoteLostContainers)
 	}
-	if all.early {
+	if all.exitedEarly {
 		to.Note(NoteEndedEarly)
 	}
 	for _, name := range seriesNames() {
@@ -188,9 +188,9 @@ func conclude(ctx context.Context, to bench.Recorder, lanes []*lane, took time.D
 func join(lanes []*lane) *lane {
 	all := newLane(nil, 0)
 	for _, l := range lanes {
-		all.through += l.through
+		all.completed += l.completed
 		all.failures += l.failures
-		all.early = all.early || l.early
+		all.exitedEarly = all.exitedEarly || l.exitedEarly
 		all.failed = errors.Join(all.failed, l.failed)
 		if all.why == nil {
 			all.why = l.why

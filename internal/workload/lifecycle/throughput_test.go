@@ -34,8 +34,8 @@ func series(s bench.Sample) map[string][]float64 {
 // Every operation of every container that came through is kept by itself, also
 // where a sequence has it twice.
 func TestThroughputKeepsEveryOperation(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
-		s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(slow(clock)), clock, map[string]string{
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+		s := runBlock(t, lifecycle.NewThroughput(), enginetest.NewFake(slow(clock)), clock, map[string]string{
 			"concurrency": "2", "iterations": "1", "operations": "create,start,pause,resume,pause,resume,kill,remove",
 		})
 		if s.Outcome != bench.OK {
@@ -55,14 +55,14 @@ func TestThroughputKeepsEveryOperation(t *testing.T) {
 // What the operations of a container that failed took is in no series; where it
 // failed is counted.
 func TestThroughputCountsWhereItFailed(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		config := slow(clock)
 		config.Takes[enginetest.OpRun] = 500 * time.Millisecond
 		config.Faults = []enginetest.Fault{
 			{Op: enginetest.OpStart, Call: 3, Err: errors.New("lost")},
 			{Op: enginetest.OpRemove, Call: 4, Err: errors.New("lost")},
 		}
-		s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "5"})
+		s := runBlock(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "5"})
 		got := series(s)
 		if s.Outcome != bench.OK || len(got["wait"]) != 3 || got["wait"][0] < 480 || got["wait"][0] > 500 {
 			t.Errorf("%s %s: wait took %v ms, want three times 500 or a little less", s.Outcome, s.Reason, got["wait"])
@@ -76,16 +76,16 @@ func TestThroughputCountsWhereItFailed(t *testing.T) {
 	})
 }
 
-// witness notes how many processors Go's scheduler has when containers are made.
-type witness struct {
+// processorRecorder notes how many processors Go's scheduler has when containers are made.
+type processorRecorder struct {
 	bench.Engine
 	mu         sync.Mutex
 	processors []int
 }
 
-func (w *witness) Unwrap() bench.Engine { return w.Engine }
+func (w *processorRecorder) Unwrap() bench.Engine { return w.Engine }
 
-func (w *witness) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+func (w *processorRecorder) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
 	w.mu.Lock()
 	w.processors = append(w.processors, runtime.GOMAXPROCS(0))
 	w.mu.Unlock()
@@ -95,11 +95,11 @@ func (w *witness) Create(ctx context.Context, spec bench.Spec) (bench.Container,
 // Lanes have as many processors of Go's scheduler as they can use, in every cell, and
 // what comes before and after them has one again.
 func TestThroughputProcessors(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		for _, lanes := range []int{1, 2, 1000} {
-			w := &witness{Engine: enginetest.NewFake(slow(clock))}
+			w := &processorRecorder{Engine: enginetest.NewFake(slow(clock))}
 			params := map[string]string{"concurrency": strconv.Itoa(lanes), "iterations": "1"}
-			s := perform(t, lifecycle.NewThroughput(), w, clock, params)
+			s := runBlock(t, lifecycle.NewThroughput(), w, clock, params)
 			if s.Outcome != bench.OK {
 				t.Fatal(s.Reason)
 			}
@@ -119,7 +119,7 @@ func TestThroughputProcessors(t *testing.T) {
 // A percentile is told where at least ten containers lie beyond it, and not of fewer:
 // the single values are kept all the same.
 func TestThroughputPercentiles(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		for _, test := range []struct {
 			iterations       string
 			median, p90, p99 bool
@@ -132,7 +132,7 @@ func TestThroughputPercentiles(t *testing.T) {
 			{"1000", true, true, true},
 		} {
 			w := lifecycle.NewThroughput()
-			s := perform(t, w, enginetest.NewFake(slow(clock)), clock, map[string]string{"iterations": test.iterations})
+			s := runBlock(t, w, enginetest.NewFake(slow(clock)), clock, map[string]string{"iterations": test.iterations})
 			got := named(w, s)
 			for name, want := range map[string]bool{"total.p50": test.median, "create.p90": test.p90, "remove.p99": test.p99} {
 				if _, told := got[name]; told != want {
@@ -149,13 +149,13 @@ func TestThroughputPercentiles(t *testing.T) {
 // An operation that hangs costs its own container only: it meets the time limit
 // of an operation, and the others of the trial go on.
 func TestThroughputOperationHangs(t *testing.T) {
-	bubble(t, func(t *testing.T, clock func() time.Duration) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		config := slow(clock)
 		config.Faults = []enginetest.Fault{
 			{Op: enginetest.OpStart, Call: 3, Delay: enginetest.Forever},
 			{Op: enginetest.OpRemove, Call: 4, Delay: enginetest.Forever},
 		}
-		s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "5"})
+		s := runBlock(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "5"})
 		got := series(s)
 		if s.Outcome != bench.OK || len(got["total"]) != 3 {
 			t.Errorf("%s %s: %d containers came through, want 3", s.Outcome, s.Reason, len(got["total"]))
@@ -173,12 +173,12 @@ func TestThroughputOperationHangs(t *testing.T) {
 func TestThroughputEveryOperationHangs(t *testing.T) {
 	for when, calls := range map[string][]int{"the one that is looked at": {1}, "those after it": {2, 3}} {
 		t.Run(when, func(t *testing.T) {
-			bubble(t, func(t *testing.T, clock func() time.Duration) {
+			inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 				config := slow(clock)
 				for _, call := range calls {
 					config.Faults = append(config.Faults, enginetest.Fault{Op: enginetest.OpStart, Call: call, Delay: enginetest.Forever})
 				}
-				s := perform(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "2"})
+				s := runBlock(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "2"})
 				if s.Outcome != bench.TimedOut || s.Operation != "start" || s.Reason != "start: the operation reached its time limit of 2m0s" {
 					t.Errorf("%s in %q: %s", s.Outcome, s.Operation, s.Reason)
 				}

@@ -15,8 +15,8 @@ import (
 // Native returns the engine of plain processes, which is closed after the test.
 func Native(t testing.TB) *native.Engine {
 	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := native.New(native.Config{Name: "native", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := native.New(native.Config{Name: "native", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -29,8 +29,8 @@ func Native(t testing.TB) *native.Engine {
 // here if there is none (see enginetest.Require).
 func Docker(t testing.TB) bench.Engine {
 	t.Helper()
-	site := enginetest.NewSite(t, imagetest.Library(t))
-	e := docker.New(docker.Config{Name: "docker", Run: site.Run, Dir: site.Dir, Images: site.Images})
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := docker.New(docker.Config{Name: "docker", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	enginetest.Use(t, e)
 	return e
 }

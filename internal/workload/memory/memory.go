@@ -118,20 +118,20 @@ func (workload) CheckParams(params map[string]string) error {
 	if params["tool"] != sysbench.Name {
 		return nil
 	}
-	return sysbench.Unknown(workload{}.Params(), params, "pages")
+	return sysbench.UnknownOptions(workload{}.Params(), params, "pages")
 }
 
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == sysbench.Name {
-		return supervise.Stage(t.Engine, sysbenchJobs(t)...), nil
+		return supervise.NewJobs(t.Engine, sysbenchJobs(t)...), nil
 	}
-	return supervise.Stage(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(memory.Name, options(t))}), nil
+	return supervise.NewJobs(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(memory.Name, options(t))}), nil
 }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	return supervise.Work(ctx, t, m)
+	return supervise.RunTrial(ctx, t, m)
 }
 
 // options returns the options of the load.
@@ -141,14 +141,14 @@ func options(t bench.Task) map[string]string {
 		all[key] = t.Params[key]
 	}
 	if all["size"] == auto {
-		all["size"] = strconv.FormatInt(sizeFor(proc.LastLevelCache("/")), 10)
+		all["size"] = strconv.FormatInt(arraySize(proc.LastLevelCache("/")), 10)
 	}
 	return all
 }
 
-// sizeFor returns a size of arrays that do not fit into a cache. It is the same in every
+// arraySize returns a size of arrays that do not fit into a cache. It is the same in every
 // cell.
-func sizeFor(cache int64) int64 {
+func arraySize(cache int64) int64 {
 	size := int64(64 << 20)
 	for size < 4*cache && size < 1<<30 {
 		size *= 2

@@ -19,7 +19,7 @@ import (
 // engines are one without isolation and one with it.
 func engines(t *testing.T) []bench.Engine {
 	t.Helper()
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	all := []bench.Engine{
 		native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images}),
 		floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images}),
@@ -158,7 +158,7 @@ func TestParams(t *testing.T) {
 
 func TestSizeFor(t *testing.T) {
 	for cache, want := range map[int64]int64{0: 64 << 20, 1 << 20: 64 << 20, 32 << 20: 128 << 20, 33 << 20: 256 << 20, 1 << 40: 1 << 30} {
-		if got := sizeFor(cache); got != want {
+		if got := arraySize(cache); got != want {
 			t.Errorf("with a cache of %d bytes %d, want %d", cache, got, want)
 		}
 	}

@@ -21,7 +21,7 @@ func sysbenchJobs(t bench.Task) []supervise.Job {
 		return sysbench.Job(t.Spec, sysbenchArgs(t, operation), func(output []byte) (*load.Report, error) {
 			rate, ok := sysbenchRate(output)
 			if !ok {
-				return nil, sysbench.Foreign(`line "… MiB transferred (NUMBER MiB/sec)"`, output)
+				return nil, sysbench.UnknownOutput(`line "… MiB transferred (NUMBER MiB/sec)"`, output)
 			}
 			r := load.NewReport(memory.Name)
 			r.Values[metric] = rate

@@ -16,11 +16,11 @@ func iperf3() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "iperf3", Package: "package iperf3"},
 		unknown: []string{"warmup", "batch", "knee"},
-		serve: func(o toolOptions) []string {
+		serverArgv: func(o toolOptions) []string {
 			return []string{"-s", "-p", fmt.Sprint(o.port), "--forceflush"}
 		},
-		says: "Server listening", lines: 2,
-		ask: iperfClient,
+		readyLine: "Server listening", lines: 2,
+		clientArgv: iperfClient,
 		parse: func(output []byte, o toolOptions) (*load.Report, error) {
 			return parseIperf(output, o.has("protocol", "udp"))
 		},
@@ -82,14 +82,14 @@ type (
 func parseIperf(output []byte, datagrams bool) (*load.Report, error) {
 	var o iperfOutput
 	if err := json.Unmarshal(output, &o); err != nil {
-		return nil, iperf3().Foreign("JSON: "+err.Error(), output)
+		return nil, iperf3().UnknownOutput("JSON: "+err.Error(), output)
 	}
 	if o.Error != "" {
 		return nil, fmt.Errorf("iperf3: %.200q", o.Error)
 	}
 	e := &o.End
 	if e.Sent == nil || e.Received == nil || e.CPU.Client == nil || e.CPU.Server == nil {
-		return nil, iperf3().Foreign("sum_sent, sum_received and cpu_utilization_percent", output)
+		return nil, iperf3().UnknownOutput("sum_sent, sum_received and cpu_utilization_percent", output)
 	}
 	sent, came := []*iperfSum{e.Sent}, []*iperfSum{e.Received}
 	if e.SentBack != nil && e.ReceivedBack != nil {
@@ -105,7 +105,7 @@ func parseIperf(output []byte, datagrams bool) (*load.Report, error) {
 	}
 	for name, v := range r.Values {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return nil, iperf3().Foreign("possible "+name, output)
+			return nil, iperf3().UnknownOutput("possible "+name, output)
 		}
 	}
 	return r, nil

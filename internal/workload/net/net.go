@@ -35,33 +35,33 @@ func check(w bench.Workload, t bench.Task, by *tool) error {
 	case len(spec.Argv) > 0 || spec.Image != "" && spec.Image != bench.AgentImage:
 		why = "the workload brings its own server: leave image and argv out"
 	default:
-		return by.find(w.Params(), t.Params)
+		return by.usable(w.Params(), t.Params)
 	}
 	return fmt.Errorf("%w: %s", bench.ErrUnsupported, why)
 }
 
-// A stage is what the trials of one cell share.
-type stage struct {
-	task   bench.Task
-	server bench.Spec   // of the server's container
-	client bench.Engine // the engine that makes the client
-	beside bench.Spec   // of the client, without its arguments
+// A fixture is what the trials of one cell share.
+type fixture struct {
+	task       bench.Task
+	server     bench.Spec   // of the server's container
+	client     bench.Engine // the engine that makes the client
+	clientSpec bench.Spec   // of the client, without its arguments
 
 	tool    *tool // nil for tare's own agent
 	options toolOptions
 }
 
 // setUp decides on which network the server is, and where the client runs.
-func setUp(ctx context.Context, t bench.Task) (*stage, error) {
+func setUp(ctx context.Context, t bench.Task) (*fixture, error) {
 	t.Spec.Storage, t.Spec.Data = "", "" // a server keeps no data
 	spec, err := supervise.Reachable(ctx, t, serverPorts())
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{task: t, server: spec, client: t.Client}
+	s := &fixture{task: t, server: spec, client: t.Client}
 	if spec.Reach == bench.ReachPeer {
-		s.client, s.beside = t.Engine, spec
-		s.beside.Limits = bench.Limits{}
+		s.client, s.clientSpec = t.Engine, spec
+		s.clientSpec.Limits = bench.Limits{}
 	}
 	if supervise.OwnNetwork(spec.Network) {
 		s.server.Ports = serverPorts()
@@ -70,7 +70,7 @@ func setUp(ctx context.Context, t bench.Task) (*stage, error) {
 }
 
 // port returns the port of a server that has a network of its own; otherwise 0.
-func (s *stage) port() uint16 {
+func (s *fixture) port() uint16 {
 	if len(s.server.Ports) == 0 {
 		return 0
 	}
@@ -79,20 +79,20 @@ func (s *stage) port() uint16 {
 
 // jobs returns the jobs of a trial with tare's own agent as client and server. Each of
 // them shows the other the token.
-func (s *stage) jobs(token, name, protocol string, options map[string]string) *supervise.Jobs {
+func (s *fixture) jobs(token, name, protocol string, options map[string]string) *supervise.Jobs {
 	secret := tokenVariable + "=" + token
 	s.server.Env = append(slices.Clip(s.server.Env), secret)
-	s.beside.Env = []string{secret}
-	return supervise.Stage(s.task.Engine, supervise.Job{
-		Role: "server", Spec: s.server, Serves: true,
+	s.clientSpec.Env = []string{secret}
+	return supervise.NewJobs(s.task.Engine, supervise.Job{
+		Role: "server", Spec: s.server, KeepsRunning: true,
 		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 = any free port
-		Prepare: func(ctx context.Context) error { return s.client.Prepare(ctx, s.beside) },
+		Prepare: func(ctx context.Context) error { return s.client.Prepare(ctx, s.clientSpec) },
 		Finish: func(ctx context.Context, server *supervise.Process, m bench.Meter, r *load.Report) error {
 			port, err := portOf(r)
 			if err != nil {
 				return err
 			}
-			v := &meeting{stage: s, meter: m, server: server, port: port}
+			v := &trial{fixture: s, meter: m, server: server, port: port}
 			return v.measure(ctx, name, protocol, maps.Clone(options))
 		},
 	})
@@ -104,12 +104,12 @@ func serverPorts() []bench.Port {
 }
 
 // Reset implements bench.Fixture, for tools: it prepares the containers of the trial.
-func (s *stage) Reset(ctx context.Context) error {
+func (s *fixture) Reset(ctx context.Context) error {
 	if err := s.task.Engine.Prepare(ctx, s.server); err != nil {
 		return err
 	}
-	return s.client.Prepare(ctx, s.beside)
+	return s.client.Prepare(ctx, s.clientSpec)
 }
 
 // Remove implements bench.Fixture.
-func (*stage) Remove(context.Context) error { return nil }
+func (*fixture) Remove(context.Context) error { return nil }

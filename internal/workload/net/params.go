@@ -16,8 +16,8 @@ func between(least, most int64) func(string) error {
 	}
 }
 
-// orEmpty returns a Valid function that also accepts an empty value.
-func orEmpty(rule func(string) error) func(string) error {
+// allowEmpty returns a Valid function that also accepts an empty value.
+func allowEmpty(rule func(string) error) func(string) error {
 	return func(s string) error {
 		if s == "" {
 			return nil
@@ -26,8 +26,8 @@ func orEmpty(rule func(string) error) func(string) error {
 	}
 }
 
-// lasting returns a Valid function for durations.
-func lasting(least, most time.Duration) func(string) error {
+// durationBetween returns a Valid function for durations.
+func durationBetween(least, most time.Duration) func(string) error {
 	return func(s string) error {
 		if d, err := time.ParseDuration(s); err != nil || d < least || d > most {
 			return fmt.Errorf("%.40q is not a duration between %v and %v", s, least, most)
@@ -36,8 +36,8 @@ func lasting(least, most time.Duration) func(string) error {
 	}
 }
 
-// pick returns the named options.
-func pick(params map[string]string, names ...string) map[string]string {
+// selectParams returns the named options.
+func selectParams(params map[string]string, names ...string) map[string]string {
 	out := make(map[string]string, len(names))
 	for _, name := range names {
 		if v := params[name]; v != "" {

@@ -57,13 +57,13 @@ func (rtt) Params() []bench.Param {
 			"due and timed from then; 0: each request follows the answer to the last one"},
 		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "number of requests that are sent " +
 			"first and not counted"},
-		{Name: "timeout", Default: "1s", Valid: lasting(time.Millisecond, 10*time.Second), Doc: "time after which " +
+		{Name: "timeout", Default: "1s", Valid: durationBetween(time.Millisecond, 10*time.Second), Doc: "time after which " +
 			"a datagram counts as lost"},
 		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
 			"separate CPUs if there are two"},
-		{Name: "time", Default: "1s", Valid: lasting(time.Second, time.Hour), Doc: "length of a run of sockperf, " +
+		{Name: "time", Default: "1s", Valid: durationBetween(time.Second, time.Hour), Doc: "length of a run of sockperf, " +
 			"in whole seconds; sockperf takes no number of requests"},
-		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("sockperf")), Doc: "sockperf: use this program of " +
+		{Name: "tool", Default: "", Valid: allowEmpty(bench.OneOf("sockperf")), Doc: "sockperf: use this program of " +
 			"the host, packed into an image, instead of the built-in load"},
 	}
 }
@@ -87,14 +87,14 @@ func (w rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	if tool := rttTool(t.Params); tool != nil {
 		return s, tool.server(s)
 	}
-	options := pick(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")
+	options := selectParams(t.Params, "protocol", "size", "pings", "rate", "warmup", "timeout", "pin")
 	return s.jobs(w.token, w.Name(), t.Params["protocol"], options), nil
 }
 
 // Run implements bench.Workload.
 func (rtt) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	if s, ok := t.Fixture.(*stage); ok {
+	if s, ok := t.Fixture.(*fixture); ok {
 		return s.measureWith(ctx, m, s.tool)
 	}
-	return supervise.Work(ctx, t, m)
+	return supervise.RunTrial(ctx, t, m)
 }

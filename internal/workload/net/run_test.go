@@ -166,23 +166,23 @@ func TestToolsInDocker(t *testing.T) {
 	complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
 }
 
-// A killer kills each server that it makes, once that is busy with a client.
-type killer struct{ *native.Engine }
+// A serverKiller kills each server that it makes, once that is busy with a client.
+type serverKiller struct{ *native.Engine }
 
-func (k killer) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+func (k serverKiller) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
 	c, err := k.Engine.Create(ctx, spec)
 	go k.kill(ctx, c)
 	return c, err
 }
 
 // kill waits until the server has used more CPU time than beginning takes.
-func (k killer) kill(ctx context.Context, c bench.Container) {
+func (k serverKiller) kill(ctx context.Context, c bench.Container) {
 	for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; <-tick.C {
 		pid, err := k.Pid(ctx, c)
 		if err != nil {
 			continue // it has not been started
 		}
-		if used, err := proc.Count("/", pid); err != nil || used.UserTime+used.SystemTime > 0.2 {
+		if used, err := proc.TallyOf("/", pid); err != nil || used.UserTime+used.SystemTime > 0.2 {
 			_ = k.Signal(ctx, c, syscall.SIGKILL) // it may have ended
 			return
 		}
@@ -191,15 +191,15 @@ func (k killer) kill(ctx context.Context, c bench.Container) {
 
 func TestServerThatIsKilled(t *testing.T) {
 	for _, given := range []map[string]string{{"pings": "1000000000"}, {"pings": "1000000000", "protocol": "tcp"}} {
-		s := measure(t, net.NewRTT(testToken), killer{localtest.Native(t)}, bench.Spec{}, given)[0]
+		s := measure(t, net.NewRTT(testToken), serverKiller{localtest.Native(t)}, bench.Spec{}, given)[0]
 		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") || !strings.Contains(s.Reason, "killed by signal 9") {
 			t.Errorf("%v: %s: %s", given, s.Outcome, s.Reason)
 		}
 	}
 }
 
-// unreachable is an engine without addresses.
-type unreachable struct{ bench.Engine }
+// engineWithoutAddress is an engine without addresses.
+type engineWithoutAddress struct{ bench.Engine }
 
 func TestCheck(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
@@ -213,7 +213,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"round trips":  {net.NewRTT(testToken), e, bench.Spec{}, nil, ""},
 		"throughput":   {net.NewThroughput(testToken), e, bench.Spec{Network: "host"}, nil, ""},
-		"no addresses": {net.NewRTT(testToken), unreachable{e}, bench.Spec{}, nil, "does not tell the addresses"},
+		"no addresses": {net.NewRTT(testToken), engineWithoutAddress{e}, bench.Spec{}, nil, "does not tell the addresses"},
 		"no network":   {net.NewRTT(testToken), e, bench.Spec{Network: "none"}, nil, "use network host or bridge"},
 		"image":        {net.NewRTT(testToken), e, bench.Spec{Image: "oci:somewhere"}, nil, "leave image and argv out"},
 		"argv":         {net.NewThroughput(testToken), e, bench.Spec{Argv: []string{"x"}}, nil, "leave image and argv out"},

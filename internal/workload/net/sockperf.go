@@ -17,16 +17,16 @@ func sockperf() *tool {
 	return &tool{
 		Program: supervise.Program{Name: "sockperf", Package: "package sockperf"},
 		unknown: []string{"pings", "warmup", "timeout"},
-		serve: func(o toolOptions) []string {
+		serverArgv: func(o toolOptions) []string {
 			args := append([]string{"server", "-i", "0.0.0.0", "-p", fmt.Sprint(o.port)}, sockperfProtocol(o)...)
 			if o.server != "" {
 				args = append(args, "--cpu-affinity", o.server)
 			}
 			return args
 		},
-		says: "to block on socket", lines: 5,
-		ask:   sockperfClient,
-		parse: func(output []byte, _ toolOptions) (*load.Report, error) { return parseSockperf(output) },
+		readyLine: "to block on socket", lines: 5,
+		clientArgv: sockperfClient,
+		parse:      func(output []byte, _ toolOptions) (*load.Report, error) { return parseSockperf(output) },
 	}
 }
 
@@ -66,7 +66,7 @@ func parseSockperf(output []byte) (*load.Report, error) {
 	r := load.NewReport("sockperf")
 	count, ok := number(sockperfCount, output)
 	if !ok || count == 0 {
-		return nil, sockperf().Foreign(`line "Total N observations"`, output)
+		return nil, sockperf().UnknownOutput(`line "Total N observations"`, output)
 	}
 	for name, form := range map[string]*regexp.Regexp{"rtt.mean": sockperfMean, "rtt.max": sockperfMax} {
 		if err := microseconds(r, name, form, output); err != nil {
@@ -84,7 +84,7 @@ func parseSockperf(output []byte) (*load.Report, error) {
 	}
 	lost, ok := number(sockperfLost, output)
 	if !ok {
-		return nil, sockperf().Foreign(`words "# dropped messages"`, output)
+		return nil, sockperf().UnknownOutput(`words "# dropped messages"`, output)
 	}
 	r.Values["rtt.lost"] = lost
 	return r, nil
@@ -96,7 +96,7 @@ const beyond = 10
 func microseconds(r *load.Report, name string, form *regexp.Regexp, output []byte) error {
 	us, ok := number(form, output)
 	if !ok || us <= 0 {
-		return sockperf().Foreign("value of "+name, output)
+		return sockperf().UnknownOutput("value of "+name, output)
 	}
 	r.Values[name] = us / 1e6
 	return nil

@@ -55,10 +55,10 @@ func (throughput) Params() []bench.Param {
 		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "number of streams in each direction"},
 		{Name: "direction", Default: "up", Valid: bench.OneOf("up", "down", "both"), Doc: "up: from the client to " +
 			"the container; down: from the container to the client; both: both at once"},
-		{Name: "time", Default: "1s", Valid: lasting(10*time.Millisecond, time.Hour), Doc: "measured time of a trial"},
-		{Name: "warmup", Default: "200ms", Valid: lasting(0, time.Minute), Doc: "how long data flow before the " +
+		{Name: "time", Default: "1s", Valid: durationBetween(10*time.Millisecond, time.Hour), Doc: "measured time of a trial"},
+		{Name: "warmup", Default: "200ms", Valid: durationBetween(0, time.Minute), Doc: "how long data flow before the " +
 			"measured time"},
-		{Name: "size", Default: "", Valid: orEmpty(between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
+		{Name: "size", Default: "", Valid: allowEmpty(between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
 			"empty: 131072 for tcp, 1440 for udp"},
 		{Name: "rate", Default: "0", Valid: between(0, 1<<40), Doc: "with udp: bytes per second that each stream " +
 			"offers; 0: as fast as possible"},
@@ -68,7 +68,7 @@ func (throughput) Params() []bench.Param {
 			"that loses at most 0.1 %"},
 		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
 			"separate CPUs if there are two"},
-		{Name: "tool", Default: "", Valid: orEmpty(bench.OneOf("iperf3")), Doc: "iperf3: use this program of the " +
+		{Name: "tool", Default: "", Valid: allowEmpty(bench.OneOf("iperf3")), Doc: "iperf3: use this program of the " +
 			"host, packed into an image, instead of the built-in load"},
 	}
 }
@@ -94,14 +94,14 @@ func (w throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, err
 	if tool := throughputTool(t.Params); tool != nil {
 		return s, tool.server(s)
 	}
-	options := pick(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
+	options := selectParams(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
 	return s.jobs(w.token, w.Name(), t.Params["protocol"], options), nil
 }
 
 // Run implements bench.Workload.
 func (throughput) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	if s, ok := t.Fixture.(*stage); ok {
+	if s, ok := t.Fixture.(*fixture); ok {
 		return s.measureWith(ctx, m, s.tool)
 	}
-	return supervise.Work(ctx, t, m)
+	return supervise.RunTrial(ctx, t, m)
 }

@@ -19,12 +19,12 @@ import (
 // container, and its client outside.
 type tool struct {
 	supervise.Program
-	unknown []string                     // options of the workload that it does not have
-	serve   func(o toolOptions) []string // arguments of the server
-	says    string                       // text that the server prints once it listens
-	lines   int                          // number of lines of the server's output up to there
-	ask     func(o toolOptions, server netip.AddrPort) []string
-	parse   func(output []byte, o toolOptions) (*load.Report, error)
+	unknown    []string                     // options of the workload that it does not have
+	serverArgv func(o toolOptions) []string // arguments of the server
+	readyLine  string                       // text that the server prints once it listens
+	lines      int                          // number of lines of the server's output up to there
+	clientArgv func(o toolOptions, server netip.AddrPort) []string
+	parse      func(output []byte, o toolOptions) (*load.Report, error)
 }
 
 // toolOptions are the options of one run of a tool.
@@ -36,8 +36,8 @@ type toolOptions struct {
 
 func (o toolOptions) has(name, value string) bool { return o.params[name] == value }
 
-// find returns why a tool cannot be used. A nil tool is fine.
-func (t *tool) find(params []bench.Param, given map[string]string) error {
+// usable returns why a tool cannot be used. A nil tool is fine.
+func (t *tool) usable(params []bench.Param, given map[string]string) error {
 	if t == nil {
 		return nil
 	}
@@ -52,12 +52,12 @@ func (t *tool) check(params []bench.Param, given map[string]string) error {
 	if t == nil {
 		return nil
 	}
-	return t.Unknown(params, given, t.unknown...)
+	return t.UnknownOptions(params, given, t.unknown...)
 }
 
 // server sets up the tool's server for a stage. The server needs a port number: a free
 // one of the host if it uses the host's ports or is published.
-func (t *tool) server(s *stage) error {
+func (t *tool) server(s *fixture) error {
 	outside, err := netpath.FreePort(netip.IPv4Unspecified(), "tcp", "udp")
 	if err != nil {
 		return err
@@ -75,19 +75,19 @@ func (t *tool) server(s *stage) error {
 		client, server := affinity.Apart(s.server.Limits.CPUSet, 1)
 		s.options.client, s.options.server = affinity.Format(client), affinity.Format(server)
 	}
-	s.server.Image, s.beside.Image = "host:"+t.Name, "host:"+t.Name
-	s.server.Argv = append([]string{t.Name}, t.serve(s.options)...)
+	s.server.Image, s.clientSpec.Image = "host:"+t.Name, "host:"+t.Name
+	s.server.Argv = append([]string{t.Name}, t.serverArgv(s.options)...)
 	return nil
 }
 
 // measureWith is a trial with a tool.
-func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
+func (s *fixture) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 	server, err := supervise.Start(ctx, s.task.Engine, s.server, m, "server")
 	if err != nil {
 		return err
 	}
 	defer m.Cleanup(server.Remove)
-	v := &meeting{stage: s, meter: m, server: server, port: s.options.port}
+	v := &trial{fixture: s, meter: m, server: server, port: s.options.port}
 	if _, err := m.Step("listen", func() error { return t.listens(ctx, server) }); err != nil {
 		return err
 	}
@@ -95,13 +95,13 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 	if err != nil {
 		return err
 	}
-	argv := append([]string{t.Name}, t.ask(s.options, at[0])...)
-	err = v.ask(ctx, argv, func(ctx context.Context, client *supervise.Process) error {
+	argv := append([]string{t.Name}, t.clientArgv(s.options, at[0])...)
+	err = v.runClient(ctx, argv, func(ctx context.Context, client *supervise.Process) error {
 		output, err := client.Output(ctx)
 		if err != nil {
 			return err
 		}
-		return v.tell(t, output)
+		return v.recordOutput(t, output)
 	})
 	if err != nil {
 		return err
@@ -112,15 +112,15 @@ func (s *stage) measureWith(ctx context.Context, m bench.Meter, t *tool) error {
 
 // listens waits until the server says that it listens.
 func (t *tool) listens(ctx context.Context, server *supervise.Process) error {
-	text, err := server.Lines(ctx, t.lines)
-	if err == nil && !strings.Contains(string(text), t.says) {
-		err = t.Foreign(strconv.Quote(t.says), text)
+	text, err := server.AwaitLines(ctx, t.lines)
+	if err == nil && !strings.Contains(string(text), t.readyLine) {
+		err = t.UnknownOutput(strconv.Quote(t.readyLine), text)
 	}
 	return err
 }
 
-// tell reports the results in the output of a tool's client.
-func (v *meeting) tell(t *tool, output []byte) error {
+// recordOutput reports the results in the output of a tool's client.
+func (v *trial) recordOutput(t *tool, output []byte) error {
 	report, err := t.parse(output, v.options)
 	if err != nil {
 		return err

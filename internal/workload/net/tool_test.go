@@ -139,11 +139,11 @@ func TestUnknownOptions(t *testing.T) {
 		for _, p := range test.w.Params() {
 			params[p.Name] = p.Default
 		}
-		if err := test.tool.find(test.w.Params(), params); err != nil && strings.Contains(err.Error(), "does not know") {
+		if err := test.tool.usable(test.w.Params(), params); err != nil && strings.Contains(err.Error(), "does not know") {
 			t.Errorf("%s with its defaults: %v", test.tool.Name, err)
 		}
 		params[test.given] = "other"
-		err := test.tool.find(test.w.Params(), params)
+		err := test.tool.usable(test.w.Params(), params)
 		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.tool.Name+" does not know "+test.given) {
 			t.Errorf("%s with %s: %v", test.tool.Name, test.given, err)
 		}

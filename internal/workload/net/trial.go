@@ -14,9 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A meeting is one trial: a running server, and its port.
-type meeting struct {
-	*stage
+// A trial is one trial: a running server, and its port.
+type trial struct {
+	*fixture
 	meter  bench.Meter
 	server *supervise.Process
 	port   uint16 // of the server, inside
@@ -33,7 +33,7 @@ func portOf(r *load.Report) (uint16, error) {
 
 // addresses returns the address of the server for each of the protocols, and reads the
 // path of the last one.
-func (v *meeting) addresses(ctx context.Context, protocols ...string) ([]netip.AddrPort, error) {
+func (v *trial) addresses(ctx context.Context, protocols ...string) ([]netip.AddrPort, error) {
 	addresser, ok := bench.As[bench.Addresser](v.task.Engine)
 	if !ok {
 		return nil, fmt.Errorf("%w: engine %s has no addresses", bench.ErrUnsupported, v.task.Engine.Name())
@@ -49,16 +49,16 @@ func (v *meeting) addresses(ctx context.Context, protocols ...string) ([]netip.A
 			if err != nil {
 				return err
 			}
-			v.server.Reached(path)
+			v.server.SetPath(path)
 		}
 		return nil
 	})
 	return all, err
 }
 
-// ask runs a client until it has reported.
-func (v *meeting) ask(ctx context.Context, argv []string, answer func(context.Context, *supervise.Process) error) error {
-	spec := v.beside
+// runClient runs a client until it has reported.
+func (v *trial) runClient(ctx context.Context, argv []string, answer func(context.Context, *supervise.Process) error) error {
+	spec := v.clientSpec
 	spec.Argv = argv
 	client, err := supervise.Start(ctx, v.client, spec, v.meter, "client")
 	if err != nil {
@@ -66,14 +66,14 @@ func (v *meeting) ask(ctx context.Context, argv []string, answer func(context.Co
 	}
 	defer v.meter.Cleanup(client.Remove)
 	if err := answer(ctx, client); err != nil {
-		return errors.Join(err, v.lost(ctx))
+		return errors.Join(err, v.serverExit(ctx))
 	}
 	return nil
 }
 
-// lost returns how the server has ended, if it has: a client knows only that the server
+// serverExit returns how the server has ended, if it has: a client knows only that the server
 // does not answer.
-func (v *meeting) lost(ctx context.Context) error {
+func (v *trial) serverExit(ctx context.Context) error {
 	const soon = 200 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
@@ -85,7 +85,7 @@ func (v *meeting) lost(ctx context.Context) error {
 
 // measure runs one of the agent's loads against the agent's server, and reports its
 // results. protocol is the one to measure.
-func (v *meeting) measure(ctx context.Context, name, protocol string, options map[string]string) error {
+func (v *trial) measure(ctx context.Context, name, protocol string, options map[string]string) error {
 	other := map[string]string{"tcp": "udp", "udp": "tcp"}[protocol]
 	at, err := v.addresses(ctx, other, protocol)
 	if err != nil {
@@ -95,7 +95,7 @@ func (v *meeting) measure(ctx context.Context, name, protocol string, options ma
 	if protocol == "tcp" {
 		options["addr"], options["udp"] = options["udp"], options["addr"]
 	}
-	return v.ask(ctx, supervise.Loads(supervise.LoadOf(name, options)), func(ctx context.Context, client *supervise.Process) error {
+	return v.runClient(ctx, supervise.Loads(supervise.LoadOf(name, options)), func(ctx context.Context, client *supervise.Process) error {
 		reports, err := client.Reports(ctx, 1)
 		if err == nil {
 			v.record(reports[0])
@@ -105,10 +105,10 @@ func (v *meeting) measure(ctx context.Context, name, protocol string, options ma
 }
 
 // record hands a report to the meter.
-func (v *meeting) record(r *load.Report) {
+func (v *trial) record(r *load.Report) {
 	if _, remote := bench.As[bench.Remoter](v.task.Engine); remote {
 		// The CPUs of two machines have the same numbers, but are not the same.
 		r.Notes = slices.DeleteFunc(r.Notes, func(code string) bool { return code == supervise.NoteSameCPU })
 	}
-	supervise.Tell(v.meter, r)
+	supervise.RecordReport(v.meter, r)
 }

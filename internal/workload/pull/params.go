@@ -13,7 +13,7 @@ import (
 
 // options are the options of a cell.
 type options struct {
-	fill     registry.Fill
+	fill     registry.Padding
 	registry registry.Options
 	ready    ready.Condition
 }
@@ -44,7 +44,7 @@ func (o *options) read(a *load.Args) {
 		size   = 4 << 30 // of a layer
 		rate   = 1 << 40 // bytes per second
 	)
-	o.fill = registry.Fill{
+	o.fill = registry.Padding{
 		Layers:       int(a.Int("layers", 4, 0, layers)),
 		Size:         a.Bytes("size", "16MiB", 1, size),
 		Files:        int(a.Int("files", 256, 1, files)),

@@ -112,11 +112,11 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if err != nil {
 		return nil, err
 	}
-	s := &site{task: t, ready: o.ready, spec: o.ready.Publish(t.Spec), digest: img.Digest(), name: bench.PullRepository(t.Run, t.Engine.Name())}
-	if o.ready.Holds() && isAgents(t.Spec) {
+	s := &fixture{task: t, ready: o.ready, spec: o.ready.Publish(t.Spec), digest: img.Digest(), name: bench.PullRepository(t.Run, t.Engine.Name())}
+	if o.ready.IsNone() && runsAgent(t.Spec) {
 		s.marks, s.spec.Argv = true, []string{agent.Path, "mark", "hold"}
 	}
-	if s.stock, err = registry.Keep(ctx, filepath.Join(t.Dir, "registry"), img, o.fill); err != nil {
+	if s.prepared, err = registry.Prepare(ctx, filepath.Join(t.Dir, "registry"), img, o.fill); err != nil {
 		return nil, err
 	}
 	if s.registry, err = registry.Listen(o.registry); err != nil {
@@ -125,33 +125,33 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	return s, nil
 }
 
-// isAgents reports whether the process inside is tare's own choice.
-func isAgents(spec bench.Spec) bool {
+// runsAgent reports whether the process inside is tare's own choice.
+func runsAgent(spec bench.Spec) bool {
 	return len(spec.Argv) == 0 && (spec.Image == "" || spec.Image == bench.AgentImage)
 }
 
-// A site is what the trials of one cell share: a registry and its content.
-type site struct {
+// A fixture is what the trials of one cell share: a registry and its content.
+type fixture struct {
 	task     bench.Task
 	spec     bench.Spec // without the image
 	ready    ready.Condition
 	marks    bool   // the process inside marks its own first instruction
 	digest   string // of the image from which the pulled one is made
 	name     string // of the repository
-	stock    *registry.Stock
+	prepared *registry.Prepared
 	registry *registry.Registry
 }
 
 // Reset implements bench.Fixture.
-func (*site) Reset(context.Context) error { return nil }
+func (*fixture) Reset(context.Context) error { return nil }
 
 // Remove implements bench.Fixture. The content of the registry stays until the run's
 // directory is removed, because other cells serve it too.
-func (s *site) Remove(context.Context) error { return s.registry.Close() }
+func (s *fixture) Remove(context.Context) error { return s.registry.Close() }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	s, ok := t.Fixture.(*site)
+	s, ok := t.Fixture.(*fixture)
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
@@ -159,10 +159,10 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return fmt.Errorf("%w: engine %s cannot pull images", bench.ErrUnsupported, t.Engine.Name())
 	}
-	content, err := s.stock.Content()
+	content, err := s.prepared.Content()
 	if err != nil {
 		return err
 	}
-	v := &trial{site: s, spec: s.spec, puller: puller, meter: m, content: content}
+	v := &trial{fixture: s, spec: s.spec, puller: puller, meter: m, content: content}
 	return v.run(ctx)
 }

@@ -38,8 +38,8 @@ func small(more ...string) map[string]string {
 	return given
 }
 
-// A fetcher is an engine that fetches images and makes nothing of them.
-type fetcher struct {
+// A fetchingEngine is an engine that fetches images and makes nothing of them.
+type fetchingEngine struct {
 	*enginetest.Fake
 	skip    int    // layers that it does not fetch
 	failure error  // of each Pull
@@ -50,8 +50,8 @@ type fetcher struct {
 	digest          string
 }
 
-func newFetcher() *fetcher {
-	f := &fetcher{}
+func newFetcher() *fetchingEngine {
+	f := &fetchingEngine{}
 	f.Fake = enginetest.NewFake(enginetest.FakeConfig{Now: run.Monotonic(), Applied: func(a *bench.Applied) {
 		a.Image = f.digest
 		if f.other != "" {
@@ -61,17 +61,17 @@ func newFetcher() *fetcher {
 	return f
 }
 
-func (f *fetcher) Prepare(ctx context.Context, spec bench.Spec) error {
+func (f *fetchingEngine) Prepare(ctx context.Context, spec bench.Spec) error {
 	spec.Image = ""
 	return f.Fake.Prepare(ctx, spec)
 }
 
-func (f *fetcher) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+func (f *fetchingEngine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
 	spec.Image = ""
 	return f.Fake.Create(ctx, spec)
 }
 
-func (f *fetcher) Pull(ctx context.Context, spec bench.Spec) error {
+func (f *fetchingEngine) Pull(ctx context.Context, spec bench.Spec) error {
 	f.pulled = append(f.pulled, spec.Image)
 	if f.failure != nil {
 		return f.failure
@@ -110,7 +110,7 @@ func read(l v1.Layer) error {
 	return errors.Join(err, r.Close())
 }
 
-func (f *fetcher) Evict(_ context.Context, spec bench.Spec) error {
+func (f *fetchingEngine) Evict(_ context.Context, spec bench.Spec) error {
 	f.evicted = append(f.evicted, spec.Image)
 	return f.stays
 }
@@ -157,14 +157,14 @@ func equal(t *testing.T, what string, a, b float64) {
 
 func TestFailures(t *testing.T) {
 	for name, test := range map[string]struct {
-		change    func(*fetcher)
+		change    func(*fetchingEngine)
 		operation string
 		says      string
 	}{
-		"was there already": {func(f *fetcher) { f.skip = 1 }, "", "the pull was not cold"},
-		"pull fails":        {func(f *fetcher) { f.failure = errors.New("no space") }, "pull", "no space"},
-		"another image":     {func(f *fetcher) { f.other = "sha256:00" }, "", "got sha256:00"},
-		"cannot be evicted": {func(f *fetcher) { f.stays = errors.New("in use") }, "clean-up", "in use"},
+		"was there already": {func(f *fetchingEngine) { f.skip = 1 }, "", "the pull was not cold"},
+		"pull fails":        {func(f *fetchingEngine) { f.failure = errors.New("no space") }, "pull", "no space"},
+		"another image":     {func(f *fetchingEngine) { f.other = "sha256:00" }, "", "got sha256:00"},
+		"cannot be evicted": {func(f *fetchingEngine) { f.stays = errors.New("in use") }, "clean-up", "in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newFetcher()
@@ -220,7 +220,7 @@ func TestEngines(t *testing.T) {
 	for name, snapshotters := range map[string][]string{"docker": {""}, "podman": {""}, "containerd": {"overlayfs", "native"}} {
 		for _, snapshotter := range snapshotters {
 			t.Run(strings.Trim(name+" "+snapshotter, " "), func(t *testing.T) {
-				s := enginetest.NewSite(t, imagetest.Library(t))
+				s := enginetest.NewEnv(t, imagetest.Library(t))
 				e := map[string]bench.Engine{
 					"docker":     docker.New(docker.Config{Name: "docker", Run: s.Run, Dir: s.Dir, Images: s.Images}),
 					"podman":     podman.New(podman.Config{Name: "podman", Run: s.Run, Dir: s.Dir, Images: s.Images}),

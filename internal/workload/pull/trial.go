@@ -16,7 +16,7 @@ import (
 
 // A trial is one pull, and the container after it.
 type trial struct {
-	*site
+	*fixture
 	spec    bench.Spec // with the image
 	puller  bench.Puller
 	meter   bench.Meter
@@ -79,7 +79,7 @@ func (v *trial) start(ctx context.Context) error {
 		return err
 	}
 	defer v.meter.Cleanup(p.Remove)
-	begun, err := v.begun(ctx, p)
+	begun, err := v.readyAfter(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -91,15 +91,15 @@ func (v *trial) start(ctx context.Context) error {
 	return v.attest(p.Applied(ctx, v.meter))
 }
 
-// begun returns the end of the cold start: the first instruction, or when the service was
+// readyAfter returns the end of the cold start: the first instruction, or when the service was
 // ready.
-func (v *trial) begun(ctx context.Context, p *ready.Service) (time.Duration, error) {
+func (v *trial) readyAfter(ctx context.Context, p *ready.Service) (time.Duration, error) {
 	if !v.marks {
 		seen, err := p.Await(ctx)
 		return seen.Ready, err
 	}
 	var output []byte
-	if _, err := v.meter.Step("wait", func() (err error) { output, err = p.Lines(ctx, 1); return err }); err != nil {
+	if _, err := v.meter.Step("wait", func() (err error) { output, err = p.AwaitLines(ctx, 1); return err }); err != nil {
 		return 0, err
 	}
 	mark, err := agent.ParseMark(output)

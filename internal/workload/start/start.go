@@ -73,22 +73,22 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if t.Spec, err = c.Network(ctx, t); err != nil {
 		return nil, err
 	}
-	if c, t.Spec.Argv, err = w.complete(ctx, t, c); err != nil {
+	if c, t.Spec.Argv, err = w.completeFromImage(ctx, t, c); err != nil {
 		return nil, err
 	}
 	if err := c.Known(); err != nil {
 		return nil, err
 	}
-	return &service{engine: t.Engine, spec: c.Publish(t.Spec), condition: c}, nil
+	return &fixture{engine: t.Engine, spec: c.Publish(t.Spec), condition: c}, nil
 }
 
 // ownPort is the port of tare's own service in a network of its own.
 const ownPort = 4811
 
-// complete fills in, from the image, what the options leave open.
-func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
+// completeFromImage fills in, from the image, what the options leave open.
+func (w workload) completeFromImage(ctx context.Context, t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	if len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage) {
-		return own(t, c)
+		return agentService(t, c)
 	}
 	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, t.Spec.Image)
 	if errors.Is(err, image.ErrForeign) { // only the engine can read it
@@ -100,8 +100,8 @@ func (w workload) complete(ctx context.Context, t bench.Task, c ready.Condition)
 	return c.WithPort(img.Port()).WithCommand(img.HealthCheck()), t.Spec.Argv, nil
 }
 
-// own makes the agent the service.
-func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
+// agentService makes the agent the service.
+func agentService(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	port := uint16(ownPort)
 	if !supervise.OwnNetwork(t.Spec.Network) && c.Port() == 0 {
 		var err error
@@ -114,29 +114,29 @@ func own(t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
 	return c.WithCommand([]string{agent.Path, "probe", listens}), []string{agent.Path, "serve", listens}, nil
 }
 
-// service is what the trials of one cell share.
-type service struct {
+// fixture is what the trials of one cell share.
+type fixture struct {
 	engine    bench.Engine
 	spec      bench.Spec
 	condition ready.Condition
 }
 
 // Reset implements bench.Fixture.
-func (s *service) Reset(ctx context.Context) error { return s.engine.Prepare(ctx, s.spec) }
+func (s *fixture) Reset(ctx context.Context) error { return s.engine.Prepare(ctx, s.spec) }
 
 // Remove implements bench.Fixture.
-func (*service) Remove(context.Context) error { return nil }
+func (*fixture) Remove(context.Context) error { return nil }
 
 // Run implements bench.Workload.
 func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	s, ok := t.Fixture.(*service)
+	s, ok := t.Fixture.(*fixture)
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
 	return s.trial(ctx, m)
 }
 
-func (s *service) trial(ctx context.Context, m bench.Meter) error {
+func (s *fixture) trial(ctx context.Context, m bench.Meter) error {
 	if err := s.condition.Free(s.spec); err != nil {
 		return err
 	}

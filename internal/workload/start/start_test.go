@@ -33,7 +33,7 @@ func workload(t *testing.T) bench.Workload {
 // use opens an engine that is to be tested here.
 func use(t *testing.T, name string) bench.Engine {
 	t.Helper()
-	s := enginetest.NewSite(t, imagetest.Library(t))
+	s := enginetest.NewEnv(t, imagetest.Library(t))
 	e := map[string]bench.Engine{
 		"native":     native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images}),
 		"floor":      floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images}),
@@ -116,7 +116,7 @@ func freePort(t *testing.T) string {
 // What never gets ready is a failure that says why.
 func TestNeverReady(t *testing.T) {
 	e := use(t, "native")
-	port, taken := freePort(t), occupied(t, func(c net.Conn) { _ = c.Close() })
+	port, taken := freePort(t), listenOnPort(t, func(c net.Conn) { _ = c.Close() })
 	serve := bench.Spec{Argv: []string{agent.Path, "serve", port}}
 	hold := bench.Spec{Argv: []string{agent.Path, "hold"}}
 	const soon = "1s"
@@ -147,8 +147,8 @@ func TestNeverReady(t *testing.T) {
 	}
 }
 
-// occupied listens on a port and does something with who comes.
-func occupied(t *testing.T, use func(net.Conn)) (port string) {
+// listenOnPort listens on a port and does something with who comes.
+func listenOnPort(t *testing.T, use func(net.Conn)) (port string) {
 	t.Helper()
 	l, err := net.Listen("tcp4", ":0")
 	if err != nil {
@@ -167,19 +167,19 @@ func occupied(t *testing.T, use func(net.Conn)) (port string) {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// elsewhere is an engine whose containers are said to be at another port.
-type elsewhere struct {
+// misaddressedEngine is an engine whose containers are said to be at another port.
+type misaddressedEngine struct {
 	bench.Engine
 	port string
 }
 
-func (e elsewhere) Unwrap() bench.Engine { return e.Engine }
+func (e misaddressedEngine) Unwrap() bench.Engine { return e.Engine }
 
-func (e elsewhere) Address(context.Context, bench.Container, bench.Port) (netip.AddrPort, error) {
+func (e misaddressedEngine) Address(context.Context, bench.Container, bench.Port) (netip.AddrPort, error) {
 	return netip.ParseAddrPort("127.0.0.1:" + e.port)
 }
 
-func (e elsewhere) Path(context.Context, bench.Container, bench.Port) ([]string, error) {
+func (e misaddressedEngine) Path(context.Context, bench.Container, bench.Port) ([]string, error) {
 	return nil, nil
 }
 
@@ -196,7 +196,7 @@ func TestBadServers(t *testing.T) {
 		"no reply": func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 ")); _ = c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := elsewhere{inner, occupied(t, use)}
+			e := misaddressedEngine{inner, listenOnPort(t, use)}
 			given := map[string]string{"port": freePort(t), "ready": "http", "timeout": "300ms"}
 			s, _ := run(t, e, hold, given)
 			if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "not ready in time") {
@@ -215,11 +215,11 @@ func endless(c net.Conn) {
 	}
 }
 
-// bare is an engine without capabilities.
-type bare struct{ bench.Engine }
+// bareEngine is an engine without capabilities.
+type bareEngine struct{ bench.Engine }
 
 func TestCheck(t *testing.T) {
-	w, e := workload(t), bare{use(t, "native")}
+	w, e := workload(t), bareEngine{use(t, "native")}
 	for name, test := range map[string]struct {
 		engine bench.Engine
 		spec   bench.Spec

@@ -17,7 +17,7 @@ type client struct{ part }
 
 func (c client) Params() []bench.Param { return []bench.Param{{Name: "rate", Default: "0"}} }
 
-func (client) Notes() []bench.Note { return []bench.Note{{Code: closedLoop, Throughout: true}} }
+func (client) Notes() []bench.Note { return []bench.Note{{Code: closedLoop, AllParts: true}} }
 
 func (c client) Run(_ context.Context, t bench.Task, m bench.Meter) error {
 	switch t.Params["rate"] {

@@ -11,36 +11,36 @@ import (
 
 // fixture holds the fixtures of the parts of one cell.
 type fixture struct {
-	parts []*running
-	stops []stop // of the current trial
-	usual []stop // what the stops would be if nothing had failed
+	parts       []*partState
+	groups      []group // of the current trial
+	usualGroups []group // what the stops would be if nothing had failed
 }
 
-// Learn implements bench.Learner. A part whose Learn fails is left out of the cell;
+// Calibrate implements bench.Calibrator. A part whose Learn fails is left out of the cell;
 // unlearned keeps the reason for Setup.
-func (s survey) Learn(ctx context.Context, t bench.Task) error {
+func (s survey) Calibrate(ctx context.Context, t bench.Task) error {
 	for _, p := range s.parts {
-		l, ok := p.Workload.(bench.Learner)
+		l, ok := p.Workload.(bench.Calibrator)
 		task := p.task(t)
 		if !ok || p.Workload.Check(ctx, task) != nil {
 			continue
 		}
-		err := l.Learn(ctx, task)
+		err := l.Calibrate(ctx, task)
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if err != nil {
-			unlearned(t)[p.Name] = err
+			calibrationErrors(t)[p.Name] = err
 		}
 	}
 	return nil
 }
 
-// unlearned returns the errors of Learn of a cell's parts, by part.
-func unlearned(t bench.Task) map[string]error {
+// calibrationErrors returns the errors of Learn of a cell's parts, by part.
+func calibrationErrors(t bench.Task) map[string]error {
 	name := fmt.Sprintf("survey unlearned %d", t.Cell)
 	// Making it cannot fail.
-	why, _ := bench.InCommon(t.Common, name, func() (map[string]error, error) { return map[string]error{}, nil })
+	why, _ := bench.GetCommon(t.Common, name, func() (map[string]error, error) { return map[string]error{}, nil })
 	return why
 }
 
@@ -49,16 +49,16 @@ func unlearned(t bench.Task) map[string]error {
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	f := &fixture{}
 	for _, p := range s.parts {
-		r := &running{Part: p, task: p.task(t)}
+		r := &partState{Part: p, task: p.task(t)}
 		f.parts = append(f.parts, r) // before setUp, so that Remove finds a fixture whose Reset fails
-		if r.refused = unlearned(t)[p.Name]; r.refused == nil {
-			r.refused = r.setUp(ctx)
+		if r.givenUp = calibrationErrors(t)[p.Name]; r.givenUp == nil {
+			r.givenUp = r.setUp(ctx)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Join(r.named(err), f.Remove(context.WithoutCancel(ctx)))
 		}
 	}
-	if err := f.nothing(); err != nil {
+	if err := f.noPartError(); err != nil {
 		return nil, errors.Join(err, f.Remove(context.WithoutCancel(ctx)))
 	}
 	return f, nil
@@ -66,12 +66,12 @@ func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 
 // Reset implements bench.Fixture.
 func (f *fixture) Reset(ctx context.Context) error {
-	f.stops, f.usual = stops(f.parts, false), stops(f.parts, true)
+	f.groups, f.usualGroups = groupParts(f.parts, false), groupParts(f.parts, true)
 	for _, r := range f.parts {
 		r.failed = nil
-		r.apart = !slices.Equal(r.company(f.stops), r.company(f.usual))
+		r.regrouped = !slices.Equal(r.groupNames(f.groups), r.groupNames(f.usualGroups))
 	}
-	for _, s := range f.stops {
+	for _, s := range f.groups {
 		if err := s.note(ctx, s.reset(ctx)); err != nil {
 			return err
 		}
@@ -79,11 +79,11 @@ func (f *fixture) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Rest implements bench.Rester.
-func (f *fixture) Rest(ctx context.Context) error {
+// Suspend implements bench.FixtureSuspender.
+func (f *fixture) Suspend(ctx context.Context) error {
 	return f.each(func(one bench.Fixture) error {
-		if r, ok := one.(bench.Rester); ok {
-			return r.Rest(ctx)
+		if r, ok := one.(bench.FixtureSuspender); ok {
+			return r.Suspend(ctx)
 		}
 		return nil
 	})
@@ -108,12 +108,12 @@ func (f *fixture) each(do func(bench.Fixture) error) error {
 	return errors.Join(errs...)
 }
 
-// nothing returns an error if no part of the cell has values: the failures or, if nothing
+// noPartError returns an error if no part of the cell has values: the failures or, if nothing
 // failed, what the engine does not support.
-func (f *fixture) nothing() error {
+func (f *fixture) noPartError() error {
 	var failed, unsupported []error
 	for _, r := range f.parts {
-		switch why := r.why(); {
+		switch why := r.err(); {
 		case why == nil:
 			return nil
 		case errors.Is(why, bench.ErrUnsupported):
@@ -140,16 +140,16 @@ func inOneLine(errs []error) (all error) {
 	return all
 }
 
-// tell marks the sample with the parts that lack values.
-func (f *fixture) tell(to bench.Recorder) {
+// recordParts marks the sample with the parts that lack values.
+func (f *fixture) recordParts(to bench.Recorder) {
 	for _, r := range f.parts {
 		p := bench.PartOutcome{Part: r.Name, Outcome: bench.OK}
 		if name := r.Workload.Name(); name != r.Name {
 			p.Workload = name
 		}
-		switch why := r.why(); {
-		case why == nil && r.apart:
-			p.Apart = &bench.Apart{With: r.container(f.stops), Usual: r.container(f.usual)}
+		switch why := r.err(); {
+		case why == nil && r.regrouped:
+			p.Regrouped = &bench.Regrouping{With: r.containerNames(f.groups), Usual: r.containerNames(f.usualGroups)}
 		case why == nil:
 			continue
 		case errors.Is(why, bench.ErrUnsupported):

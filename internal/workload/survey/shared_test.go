@@ -65,9 +65,9 @@ func TestSharedOptions(t *testing.T) {
 func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
 	var log []string
 	told := map[string]bench.Task{}
-	p := knowing{part{name: "http", log: &log}, told}
+	p := conditionRecorder{part{name: "http", log: &log}, told}
 	w := survey.OfImages(part{name: "pull", log: &log}, part{name: "start", log: &log}, p)
-	task := bench.Task{Common: new(bench.Common), Params: map[string]string{}, Condition: "clients=8", Earlier: func(metric string) (float64, bool) {
+	task := bench.Task{Common: new(bench.Common), Params: map[string]string{}, Condition: "clients=8", EarlierValue: func(metric string) (float64, bool) {
 		return 70, metric == "rate.offered"
 	}}
 	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err != nil {
@@ -77,7 +77,7 @@ func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
 		t.Errorf("parts of %d conditions, want one for each of three", len(told))
 	}
 	for condition, of := range told {
-		rate, known := of.Earlier("http.offered")
+		rate, known := of.EarlierValue("http.offered")
 		want := strings.HasPrefix(condition, "rate ")
 		if known != want || known && rate != 70 || !strings.HasSuffix(condition, "clients=8") {
 			t.Errorf("%q: the rate was %v, %v", condition, rate, known)
@@ -85,17 +85,17 @@ func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
 	}
 }
 
-// A knowing part keeps what it is told to set up, by its condition.
-type knowing struct {
+// A conditionRecorder part keeps what it is told to set up, by its condition.
+type conditionRecorder struct {
 	part
 	told map[string]bench.Task
 }
 
-func (k knowing) Metrics() []bench.Metric {
+func (k conditionRecorder) Metrics() []bench.Metric {
 	return []bench.Metric{{Name: "http.offered", Role: bench.Detail}}
 }
 
-func (k knowing) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+func (k conditionRecorder) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	k.told[t.Condition] = t
 	return nil, nil
 }
@@ -123,7 +123,7 @@ type learner struct {
 	err error
 }
 
-func (l learner) Learn(_ context.Context, t bench.Task) error {
+func (l learner) Calibrate(_ context.Context, t bench.Task) error {
 	l.say("learn time=" + t.Params["time"])
 	return l.err
 }
@@ -140,7 +140,7 @@ func TestPartOfWhichNothingIsLearned(t *testing.T) {
 	for cell, learned := range []bool{true, false} {
 		task := bench.Task{Common: common, Cell: cell, Params: map[string]string{"b.time": "1s"}}
 		if learned {
-			if err := w.(bench.Learner).Learn(t.Context(), task); err != nil {
+			if err := w.(bench.Calibrator).Calibrate(t.Context(), task); err != nil {
 				t.Fatal(err)
 			}
 		}

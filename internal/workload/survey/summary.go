@@ -19,17 +19,17 @@ type summary struct {
 	want    bench.Spec
 	applied *bench.Applied
 
-	throughout map[string]bool            // notes that matter only if all parts of a workload have them
-	noted      map[string]map[string]bool // the parts that have such a note, by code
+	allParts map[string]bool            // notes that matter only if all parts of a workload have them
+	noted    map[string]map[string]bool // the parts that have such a note, by code
 }
 
 func newSummary(to bench.Recorder, w survey) *summary {
 	s := &summary{
 		Recorder: to, counters: map[string]bool{}, counted: map[string]float64{},
-		throughout: map[string]bool{}, noted: map[string]map[string]bool{},
+		allParts: map[string]bool{}, noted: map[string]map[string]bool{},
 	}
 	for _, n := range w.Notes() {
-		s.throughout[n.Code] = n.Throughout
+		s.allParts[n.Code] = n.AllParts
 	}
 	for _, metric := range w.Metrics() {
 		if metric.Role == bench.Counter {
@@ -40,29 +40,29 @@ func newSummary(to bench.Recorder, w survey) *summary {
 }
 
 // of returns the Recorder of one part.
-func (s *summary) of(r *running) bench.Recorder {
-	if r.apart {
-		return apartRecorder{sum: s}
+func (s *summary) of(r *partState) bench.Recorder {
+	if r.regrouped {
+		return regroupedRecorder{sum: s}
 	}
 	return partRecorder{s, r.Part}
 }
 
-// apartRecorder is the Recorder of a part in another container than usual: its values are
+// regroupedRecorder is the Recorder of a part in another container than usual: its values are
 // dropped, except counters that are summed over all parts.
-type apartRecorder struct {
+type regroupedRecorder struct {
 	bench.Discard
 	sum *summary
 }
 
 // Record implements bench.Recorder.
-func (a apartRecorder) Record(metric string, value float64) {
+func (a regroupedRecorder) Record(metric string, value float64) {
 	if a.sum.counters[metric] {
 		a.sum.counted[metric] += value
 	}
 }
 
 // Applied implements bench.Recorder.
-func (a apartRecorder) Applied(want bench.Spec, got bench.Applied) error {
+func (a regroupedRecorder) Applied(want bench.Spec, got bench.Applied) error {
 	return a.sum.Applied(want, got)
 }
 
@@ -83,7 +83,7 @@ func (p partRecorder) Record(metric string, value float64) {
 // Note implements bench.Recorder. A note that matters only throughout is kept until all
 // parts have run.
 func (p partRecorder) Note(code string) {
-	if !p.throughout[code] {
+	if !p.allParts[code] {
 		p.Recorder.Note(code)
 		return
 	}
@@ -120,9 +120,9 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	return bench.Attest(want, got)
 }
 
-// named returns a metric of the part's workload under its name in the survey. All parts
+// prefixed returns a metric of the part's workload under its name in the survey. All parts
 // share the counters of the host.
-func (p Part) named(m bench.Metric) bench.Metric {
+func (p Part) prefixed(m bench.Metric) bench.Metric {
 	if m.Role == bench.Counter && !strings.HasPrefix(m.Name, supervise.Inside) {
 		return m
 	}
@@ -153,14 +153,14 @@ func (p Part) metric(name string) string {
 
 // noteThroughout marks the sample with the notes that all measured parts of a workload
 // have.
-func (s *summary) noteThroughout(parts []*running) {
+func (s *summary) noteThroughout(parts []*partState) {
 	for _, code := range slices.Sorted(maps.Keys(s.noted)) {
 		with, without := map[string]bool{}, map[string]bool{} // by workload
 		for _, r := range parts {
 			switch name := r.Workload.Name(); {
 			case s.noted[code][r.Name]:
 				with[name] = true
-			case r.why() == nil:
+			case r.err() == nil:
 				without[name] = true
 			}
 		}

@@ -9,7 +9,7 @@
 // "stop" is one container with its parts, or one part that makes containers of its own
 // (lifecycle, pull). Each trial goes through the stops in order:
 //
-//	usually           [lifecycle] [cpu   memory   net]   supervise.Join: one container
+//	usually           [lifecycle] [cpu   memory   net]   supervise.NewBatch: one container
 //	after cpu failed  [lifecycle] [cpu] [memory] [net]   its container ended, so all three
 //	                                                     failed: each is tried alone
 //	cpu given up      [lifecycle]       [memory   net]   it failed alone too
@@ -20,7 +20,7 @@
 //
 // The values of a part depend on what else its container does. So a part is "apart", and
 // its values are dropped, in a trial in which it does not share its container with the
-// usual parts; the sample says so (bench.Apart). In the example, all three parts are apart
+// usual parts; the sample says so (bench.Regrouping). In the example, all three parts are apart
 // after cpu failed, and memory and net stay so after cpu is given up, unless cpu never
 // worked. A part does not miss one that came after it and was given up: the two never
 // met, because the container did its parts in order.
@@ -93,7 +93,7 @@ func (s survey) Metrics() []bench.Metric {
 	var all []bench.Metric
 	for _, p := range s.parts {
 		for _, m := range p.Workload.Metrics() {
-			m = p.named(m)
+			m = p.prefixed(m)
 			if !slices.ContainsFunc(all, func(o bench.Metric) bool { return o.Name == m.Name }) {
 				all = append(all, m)
 			}
@@ -122,7 +122,7 @@ func (s survey) Notes() []bench.Note {
 func (s survey) Params() []bench.Param {
 	var all []bench.Param
 	for _, name := range s.shared {
-		all = append(all, s.forAll(name))
+		all = append(all, s.sharedParam(name))
 	}
 	for _, p := range s.parts {
 		for _, param := range p.Workload.Params() {
@@ -133,8 +133,8 @@ func (s survey) Params() []bench.Param {
 	return all
 }
 
-// forAll returns the option that sets the one of that name for every part that has it.
-func (s survey) forAll(name string) bench.Param {
+// sharedParam returns the option that sets the one of that name for every part that has it.
+func (s survey) sharedParam(name string) bench.Param {
 	var parts []string
 	var valid []func(string) error
 	for _, p := range s.parts {
@@ -169,8 +169,8 @@ func (p Part) task(t bench.Task) bench.Task {
 		}
 	}
 	t.Params, t.Fixture, t.Condition = params, nil, p.Name+" "+t.Condition
-	if earlier := t.Earlier; earlier != nil {
-		t.Earlier = func(metric string) (float64, bool) { return earlier(p.metric(metric)) }
+	if earlier := t.EarlierValue; earlier != nil {
+		t.EarlierValue = func(metric string) (float64, bool) { return earlier(p.metric(metric)) }
 	}
 	return t
 }

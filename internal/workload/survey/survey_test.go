@@ -69,9 +69,9 @@ func (p part) say(what string) { *p.log = append(*p.log, p.name+" "+what) }
 
 type fixture struct{ part }
 
-func (f fixture) Reset(context.Context) error  { f.say("reset"); return f.reset }
-func (f fixture) Rest(context.Context) error   { f.say("rest"); return nil }
-func (f fixture) Remove(context.Context) error { f.say("remove"); return f.remove }
+func (f fixture) Reset(context.Context) error   { f.say("reset"); return f.reset }
+func (f fixture) Suspend(context.Context) error { f.say("rest"); return nil }
+func (f fixture) Remove(context.Context) error  { f.say("remove"); return f.remove }
 
 // meter keeps what it is told. It has no clock.
 type meter struct {
@@ -118,7 +118,7 @@ func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
 	if err = f.Reset(t.Context()); err == nil {
 		err = w.Run(t.Context(), task, m)
 	}
-	return log, m, errors.Join(err, f.(bench.Rester).Rest(t.Context()), f.Remove(t.Context()))
+	return log, m, errors.Join(err, f.(bench.FixtureSuspender).Suspend(t.Context()), f.Remove(t.Context()))
 }
 
 // Every part is set up, run and removed, in order, with its own options; what
@@ -263,28 +263,28 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// A kitchen is a part that may be done together with others, and fails at will.
-type kitchen struct {
+// A batchWorkload is a part that may be done together with others, and fails at will.
+type batchWorkload struct {
 	part
 	fails *error
 }
 
-func (k kitchen) Setup(context.Context, bench.Task) (bench.Fixture, error) {
-	return dish{fixture{k.part}, k.fails}, nil
+func (k batchWorkload) Setup(context.Context, bench.Task) (bench.Fixture, error) {
+	return batchPart{fixture{k.part}, k.fails}, nil
 }
 
-func (k kitchen) Run(_ context.Context, _ bench.Task, m bench.Meter) error {
-	return dish{fixture{k.part}, k.fails}.serve(m, "alone")
+func (k batchWorkload) Run(_ context.Context, _ bench.Task, m bench.Meter) error {
+	return batchPart{fixture{k.part}, k.fails}.serve(m, "alone")
 }
 
-type dish struct {
+type batchPart struct {
 	fixture
 	fails *error
 }
 
-var errBurnt = errors.New("burnt")
+var errPartFailed = errors.New("burnt")
 
-func (d dish) serve(to bench.Recorder, how string) error {
+func (d batchPart) serve(to bench.Recorder, how string) error {
 	d.say(how)
 	if *d.fails != nil {
 		return *d.fails
@@ -293,26 +293,26 @@ func (d dish) serve(to bench.Recorder, how string) error {
 	return nil
 }
 
-func (d dish) Share(others ...bench.Fixture) (supervise.Shared, bool) {
-	menu := menu{d}
+func (d batchPart) Batch(others ...bench.Fixture) (supervise.Batched, bool) {
+	fakeBatch := fakeBatch{d}
 	for _, o := range others {
-		next, ok := o.(dish)
+		next, ok := o.(batchPart)
 		if !ok {
 			return nil, false
 		}
-		menu = append(menu, next)
+		fakeBatch = append(fakeBatch, next)
 	}
-	return menu, true
+	return fakeBatch, true
 }
 
-// A menu is dishes in one container: one that fails takes those after it along.
-type menu []dish
+// A fakeBatch is dishes in one container: one that fails takes those after it along.
+type fakeBatch []batchPart
 
-func (menu) Reset(context.Context) error { return nil }
+func (fakeBatch) Reset(context.Context) error { return nil }
 
-func (all menu) Work(_ context.Context, m bench.Meter, listeners []supervise.Listener) error {
+func (all fakeBatch) Work(_ context.Context, m bench.Meter, sinks []supervise.PartSink) error {
 	var lost error
-	for i, l := range listeners {
+	for i, l := range sinks {
 		err := lost
 		if err == nil {
 			err = all[i].serve(l.Recorder, "together")
@@ -330,72 +330,72 @@ func (all menu) Work(_ context.Context, m bench.Meter, listeners []supervise.Lis
 // more. What they measure in another container than usual has no value, nor has what
 // comes after a part that had worked and is missing.
 func TestPartIsGivenUp(t *testing.T) {
-	courses(t,
-		course{"", "a together b together c together", "", ""},
-		course{"b", "a together b together", "bc", ""},
-		course{"", "a alone b alone c alone", "", "abc"},
-		course{"b", "a together b together", "bc", ""},
-		course{"b", "a alone b alone c alone", "b", "ac"},
-		course{"", "a together c together", "b", "c"},
-		course{"", "a together c together", "b", "c"},
+	trialCases(t,
+		trialCase{"", "a together b together c together", "", ""},
+		trialCase{"b", "a together b together", "bc", ""},
+		trialCase{"", "a alone b alone c alone", "", "abc"},
+		trialCase{"b", "a together b together", "bc", ""},
+		trialCase{"b", "a alone b alone c alone", "b", "ac"},
+		trialCase{"", "a together c together", "b", "c"},
+		trialCase{"", "a together c together", "b", "c"},
 	)
 }
 
 // Without a part that has never worked the others are by themselves as usual.
 func TestPartThatNeverWorked(t *testing.T) {
-	courses(t,
-		course{"b", "a together b together", "bc", ""},
-		course{"b", "a alone b alone c alone", "b", "ac"},
-		course{"", "a together c together", "b", ""},
-		course{"", "a together c together", "b", ""},
+	trialCases(t,
+		trialCase{"b", "a together b together", "bc", ""},
+		trialCase{"b", "a alone b alone c alone", "b", "ac"},
+		trialCase{"", "a together c together", "b", ""},
+		trialCase{"", "a together c together", "b", ""},
 	)
 }
 
 // A trial in which everything fails is held against no part, and those are told apart
 // that have failed with another.
 func TestTrialInWhichAllFails(t *testing.T) {
-	courses(t,
-		course{"b", "a together b together", "bc", ""},
-		course{"abc", "a alone b alone c alone", "abc", ""},
-		course{"abc", "a alone b alone c alone", "abc", ""},
-		course{"", "a alone b alone c alone", "", "abc"},
-		course{"a", "a together", "abc", ""},
-		course{"a", "a alone b alone c alone", "a", "bc"},
-		course{"a", "a alone b together c together", "a", "bc"},
-		course{"", "b together c together", "a", "bc"},
+	trialCases(t,
+		trialCase{"b", "a together b together", "bc", ""},
+		trialCase{"abc", "a alone b alone c alone", "abc", ""},
+		trialCase{"abc", "a alone b alone c alone", "abc", ""},
+		trialCase{"", "a alone b alone c alone", "", "abc"},
+		trialCase{"a", "a together", "abc", ""},
+		trialCase{"a", "a alone b alone c alone", "a", "bc"},
+		trialCase{"a", "a alone b together c together", "a", "bc"},
+		trialCase{"", "b together c together", "a", "bc"},
 	)
 }
 
 // A service that was not ready in all its time is waited for again only if it has ever
 // been; those that share it with others are given up with them.
 func TestServiceThatIsNeverReady(t *testing.T) {
-	courses(t,
-		course{"C", "a together b together c together", "c", ""},
-		course{"B", "a together b together", "bc", ""},
-		course{"", "a alone b alone", "c", "ab"},
-		course{"B", "a together b together", "bc", ""},
-		course{"B", "a alone b alone", "bc", "a"},
-		course{"", "a alone", "bc", ""},
+	trialCases(t,
+		trialCase{"C", "a together b together c together", "c", ""},
+		trialCase{"B", "a together b together", "bc", ""},
+		trialCase{"", "a alone b alone", "c", "ab"},
+		trialCase{"B", "a together b together", "bc", ""},
+		trialCase{"B", "a alone b alone", "bc", "a"},
+		trialCase{"", "a alone", "bc", ""},
 	)
-	courses(t,
-		course{"A", "a together", "abc", ""},
-		course{"", "", "abc", ""},
+	trialCases(t,
+		trialCase{"A", "a together", "abc", ""},
+		trialCase{"", "", "abc", ""},
 	)
 }
 
-// A course is a trial of parts that may be done together. Those that fail since they
+// A trialCase is a trial of parts that may be done together. Those that fail since they
 // are not ready are in capital letters. Lacks are those without a value because they have
 // failed, apart those that had another container than usual.
-type course struct{ fails, did, lacks, apart string }
+type trialCase struct{ fails, did, lacks, apart string }
 
-// courses takes parts a, b and c through trials.
-func courses(t *testing.T, all ...course) {
+// trialCases takes parts a, b and c through trials.
+func trialCases(t *testing.T, all ...trialCase) {
 	t.Helper()
 	var log []string
 	fails := map[string]*error{"a": new(error), "b": new(error), "c": new(error)}
 	var parts []survey.Part
 	for _, name := range []string{"a", "b", "c"} {
-		parts = append(parts, survey.Part{Name: name, Workload: kitchen{part{name: name, log: &log}, fails[name]}})
+		parts = append(parts, survey.Part{Name: name, Workload: batchWorkload{part{name: name, log: &log}, fails[name]}})
 	}
 	w := survey.New(parts...)
 	f, err := w.(bench.Fixturer).Setup(t.Context(), bench.Task{Common: new(bench.Common)})
@@ -407,9 +407,9 @@ func courses(t *testing.T, all ...course) {
 		for name, why := range fails {
 			switch *why = nil; {
 			case strings.Contains(step.fails, name):
-				*why = errBurnt
+				*why = errPartFailed
 			case strings.Contains(step.fails, strings.ToUpper(name)):
-				*why = fmt.Errorf("%w: %w", errBurnt, supervise.ErrNotReady)
+				*why = fmt.Errorf("%w: %w", errPartFailed, supervise.ErrNotReady)
 			}
 		}
 		m := &meter{values: map[string]float64{}}
@@ -425,7 +425,7 @@ func courses(t *testing.T, all ...course) {
 			switch {
 			case m.values[name] != 0:
 				valued = append(valued, name)
-			case failed || errors.Is(err, errBurnt):
+			case failed || errors.Is(err, errPartFailed):
 				lacks = append(lacks, name)
 			default:
 				apart = append(apart, name)
@@ -437,8 +437,8 @@ func courses(t *testing.T, all ...course) {
 		}
 		sample := bench.Sample{Parts: m.parts}
 		nothing := len(lacks) == len(parts)
-		if errors.Is(err, errBurnt) != nothing || !nothing && err != nil || len(valued)+len(lacks)+len(apart) != len(parts) ||
-			sample.PartApart() != (len(apart) > 0) || sample.PartFailed() != (len(lacks) > 0 && !nothing) {
+		if errors.Is(err, errPartFailed) != nothing || !nothing && err != nil || len(valued)+len(lacks)+len(apart) != len(parts) ||
+			sample.PartRegrouped() != (len(apart) > 0) || sample.PartFailed() != (len(lacks) > 0 && !nothing) {
 			t.Errorf("trial %d, without %q: %v; parts %+v", i, lacks, err, m.parts)
 		}
 	}

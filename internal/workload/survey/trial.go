@@ -11,25 +11,25 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// running is the state of a part in one cell. See the package comment for who shares a
+// partState is the state of a part in one cell. See the package comment for who shares a
 // container.
-type running struct {
+type partState struct {
 	Part
-	task    bench.Task // with its own options and fixture
-	refused error      // why it was given up; nil = it is still tried
-	failed  error      // why it failed in the current trial
-	worked  bool       // it succeeded in some trial
-	alone   bool       // it failed in the last trial, so the next one tries it alone
-	inARow  int        // trials in a row in which it failed, but others did not
-	apart   bool       // its container is another one than usual in the current trial
+	task           bench.Task // with its own options and fixture
+	givenUp        error      // why it was given up; nil = it is still tried
+	failed         error      // why it failed in the current trial
+	succeeded      bool       // it succeeded in some trial
+	isolated       bool       // it failed in the last trial, so the next one tries it alone
+	failuresInARow int        // trials in a row in which it failed, but others did not
+	regrouped      bool       // its container is another one than usual in the current trial
 }
 
-// patience is the number of failed trials in a row after which a part is given up.
-const patience = 2
+// maxFailures is the number of failed trials in a row after which a part is given up.
+const maxFailures = 2
 
 // note keeps why the part failed. An error of the whole trial is returned, with the
 // part's name: the time is over, or the engine did not apply the Spec.
-func (r *running) note(ctx context.Context, err error) error {
+func (r *partState) note(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -41,33 +41,33 @@ func (r *running) note(ctx context.Context, err error) error {
 	return nil
 }
 
-func (r *running) named(err error) error { return fmt.Errorf("%s: %w", r.Name, err) }
+func (r *partState) named(err error) error { return fmt.Errorf("%s: %w", r.Name, err) }
 
-// why returns why the part lacks values in the trial; nil if it has all.
-func (r *running) why() error { return cmp.Or(r.refused, r.failed) }
+// err returns why the part lacks values in the trial; nil if it has all.
+func (r *partState) err() error { return cmp.Or(r.givenUp, r.failed) }
 
-// conclude decides after a trial whether to give the part up: the engine does not support
+// decide decides after a trial whether to give the part up: the engine does not support
 // it, or it has failed again while others succeeded. A trial in which all have failed says
 // nothing about a part: the engine may have been down. A service that was never ready is
 // given up at once, because waiting again costs its whole timeout.
-func (r *running) conclude(others bool) {
-	if r.refused != nil {
+func (r *partState) decide(others bool) {
+	if r.givenUp != nil {
 		return
 	}
-	switch r.alone = r.failed != nil; {
-	case !r.alone:
-		r.inARow, r.worked = 0, true
+	switch r.isolated = r.failed != nil; {
+	case !r.isolated:
+		r.failuresInARow, r.succeeded = 0, true
 	case others:
-		r.inARow++
+		r.failuresInARow++
 	}
-	hopeless := errors.Is(r.failed, bench.ErrUnsupported) || errors.Is(r.failed, supervise.ErrNotReady) && !r.worked
-	if hopeless || r.inARow >= patience {
-		r.refused = r.failed
+	hopeless := errors.Is(r.failed, bench.ErrUnsupported) || errors.Is(r.failed, supervise.ErrNotReady) && !r.succeeded
+	if hopeless || r.failuresInARow >= maxFailures {
+		r.givenUp = r.failed
 	}
 }
 
 // setUp checks the part and makes its fixture.
-func (r *running) setUp(ctx context.Context) error {
+func (r *partState) setUp(ctx context.Context) error {
 	if err := r.Workload.Check(ctx, r.task); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *running) setUp(ctx context.Context) error {
 		return err
 	}
 	r.task.Fixture = made
-	if _, ok := supervise.Join(made); !ok {
+	if _, ok := supervise.NewBatch(made); !ok {
 		return nil
 	}
 	// The part may share a container. If the engine refuses it, the others must not be
@@ -88,51 +88,51 @@ func (r *running) setUp(ctx context.Context) error {
 	return made.Reset(ctx)
 }
 
-// A stop is one part with containers of its own, or several parts in one container.
-type stop struct {
-	parts  []*running
-	shared supervise.Shared // nil for one part
+// A group is one part with containers of its own, or several parts in one container.
+type group struct {
+	parts  []*partState
+	shared supervise.Batched // nil for one part
 }
 
-// stops lets consecutive parts share a container if they can. A part that failed in the
+// groupParts lets consecutive parts share a container if they can. A part that failed in the
 // last trial is tried alone. asUsual returns the stops as they would be if no part that
 // ever worked had failed.
-func stops(parts []*running, asUsual bool) (all []stop) {
+func groupParts(parts []*partState, asUsual bool) (all []group) {
 	var fixtures []bench.Fixture // of the last stop
 	for _, r := range parts {
-		switch shared, ok := supervise.Join(append(fixtures, r.task.Fixture)...); {
-		case r.refused != nil && !(asUsual && r.worked):
-		case r.alone && !asUsual:
-			all, fixtures = append(all, stop{parts: []*running{r}}), nil
+		switch shared, ok := supervise.NewBatch(append(fixtures, r.task.Fixture)...); {
+		case r.givenUp != nil && !(asUsual && r.succeeded):
+		case r.isolated && !asUsual:
+			all, fixtures = append(all, group{parts: []*partState{r}}), nil
 		case ok && len(fixtures) > 0:
 			last := &all[len(all)-1]
 			last.parts, last.shared = append(last.parts, r), shared
 			fixtures = append(fixtures, r.task.Fixture)
 		default:
-			all, fixtures = append(all, stop{parts: []*running{r}}), []bench.Fixture{r.task.Fixture}
+			all, fixtures = append(all, group{parts: []*partState{r}}), []bench.Fixture{r.task.Fixture}
 		}
 	}
 	return all
 }
 
-// company returns the names of the parts in the container of r, without those after r that
+// groupNames returns the names of the parts in the container of r, without those after r that
 // were given up, which r never met.
-func (r *running) company(all []stop) (names []string) {
-	i := slices.IndexFunc(all, func(s stop) bool { return slices.Contains(s.parts, r) })
+func (r *partState) groupNames(all []group) (names []string) {
+	i := slices.IndexFunc(all, func(s group) bool { return slices.Contains(s.parts, r) })
 	if i < 0 {
 		return nil
 	}
 	after := false
 	for _, o := range all[i].parts {
-		if after = after || o == r; !after || o.refused == nil {
+		if after = after || o == r; !after || o.givenUp == nil {
 			names = append(names, o.Name)
 		}
 	}
 	return names
 }
 
-// container returns the names of all parts in the container of r.
-func (r *running) container(all []stop) (names []string) {
+// containerNames returns the names of all parts in the container of r.
+func (r *partState) containerNames(all []group) (names []string) {
 	for _, s := range all {
 		if !slices.Contains(s.parts, r) {
 			continue
@@ -144,7 +144,7 @@ func (r *running) container(all []stop) (names []string) {
 	return names
 }
 
-func (s stop) reset(ctx context.Context) error {
+func (s group) reset(ctx context.Context) error {
 	switch f := s.parts[0].task.Fixture; {
 	case s.shared != nil:
 		return s.shared.Reset(ctx)
@@ -154,20 +154,20 @@ func (s stop) reset(ctx context.Context) error {
 	return nil
 }
 
-func (s stop) run(ctx context.Context, clock bench.Clock, sum *summary) error {
+func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
 	if s.shared == nil {
 		return r.Workload.Run(ctx, r.task, bench.MeterOf(clock, sum.of(r)))
 	}
-	listeners := make([]supervise.Listener, len(s.parts))
+	sinks := make([]supervise.PartSink, len(s.parts))
 	for i, r := range s.parts {
-		listeners[i] = supervise.Listener{Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
+		sinks[i] = supervise.PartSink{Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
 	}
-	return s.shared.Work(ctx, bench.MeterOf(clock, sum), listeners)
+	return s.shared.Work(ctx, bench.MeterOf(clock, sum), sinks)
 }
 
 // note keeps why all of the parts failed.
-func (s stop) note(ctx context.Context, err error) error {
+func (s group) note(ctx context.Context, err error) error {
 	for _, r := range s.parts {
 		if err := r.note(ctx, err); err != nil {
 			return err
@@ -183,7 +183,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return errors.New("the survey was not set up")
 	}
 	sum := newSummary(m, s)
-	for _, one := range f.stops {
+	for _, one := range f.groups {
 		if one.parts[0].failed != nil {
 			continue // its Reset failed
 		}
@@ -191,14 +191,14 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 			return err
 		}
 	}
-	nothing := f.nothing()
+	nothing := f.noPartError()
 	for _, r := range f.parts {
-		r.conclude(nothing == nil)
+		r.decide(nothing == nil)
 	}
 	if nothing != nil {
 		return nothing
 	}
-	f.tell(m)
+	f.recordParts(m)
 	sum.noteThroughout(f.parts)
 	return sum.flush()
 }

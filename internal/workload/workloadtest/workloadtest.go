@@ -34,7 +34,7 @@ func (x Trials) Run(t testing.TB) []bench.Sample {
 	kept := &keeper{header: h}
 	_, err := run.Run(t.Context(), run.Options{
 		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine}, Client: x.Client, Dir: t.TempDir(),
-		Writer: kept, Machine: still{}, Clock: x.Clock, Now: time.Now,
+		Writer: kept, Machine: quietMachine{}, Clock: x.Clock, Now: time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +87,11 @@ func (x Trials) header() bench.Header {
 	return bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics()}
 }
 
-// still is a Machine that never needs to settle.
-type still struct{}
+// quietMachine is a Machine that never needs to settle.
+type quietMachine struct{}
 
-func (still) Settle(context.Context, time.Duration) {}
-func (still) DropCaches(context.Context) error      { return nil }
+func (quietMachine) Settle(context.Context, time.Duration) {}
+func (quietMachine) DropCaches(context.Context) error      { return nil }
 
 // Values returns the values of a sample, by metric.
 func Values(w bench.Workload, s bench.Sample) map[string]float64 {

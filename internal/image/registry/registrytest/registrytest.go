@@ -15,22 +15,22 @@ import (
 	"github.com/tare-bench/tare/internal/image/registry"
 )
 
-// Stock keeps tare's own image and two small layers on top of it.
-func Stock(t testing.TB, images *image.Library) *registry.Stock {
+// Prepared keeps tare's own image and two small layers on top of it.
+func Prepared(t testing.TB, images *image.Library) *registry.Prepared {
 	t.Helper()
 	img, err := images.Resolve(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stock, err := registry.Keep(t.Context(), t.TempDir(), img, registry.Fill{Layers: 2, Size: 256 << 10, Files: 3, Compressible: 0.5})
+	prepared, err := registry.Prepare(t.Context(), t.TempDir(), img, registry.Padding{Layers: 2, Size: 256 << 10, Files: 3, Compressible: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stock
+	return prepared
 }
 
-// Content is one image of a stock.
-func Content(t testing.TB, s *registry.Stock) *registry.Content {
+// Content is one image of a prepared image.
+func Content(t testing.TB, s *registry.Prepared) *registry.Content {
 	t.Helper()
 	c, err := s.Content()
 	if err != nil {
@@ -54,24 +54,24 @@ func Listen(t testing.TB, o registry.Options) *registry.Registry {
 	return r
 }
 
-// Misdeeds are faults of registries, by name. None of them may result in an image, or make a client
+// Misbehaviours are faults of registries, by name. None of them may result in an image, or make a client
 // wait longer than its limit. Each wraps a correct registry.
-func Misdeeds() map[string]func(http.Handler) http.Handler {
+func Misbehaviours() map[string]func(http.Handler) http.Handler {
 	return map[string]func(http.Handler) http.Handler{
-		"never answers":     always(silence),
-		"resets":            always(reset),
-		"is no HTTP server": always(say("\x00\x01\x02 hello\n")),
-		"only has a page":   always(reply(http.StatusOK, "text/html", "<html><body>Welcome</body></html>")),
-		"fails":             always(reply(http.StatusInternalServerError, "text/plain", "disk on fire")),
+		"never answers":     respondAlways(hangUntilGone),
+		"resets":            respondAlways(reset),
+		"is no HTTP server": respondAlways(say("\x00\x01\x02 hello\n")),
+		"only has a page":   respondAlways(reply(http.StatusOK, "text/html", "<html><body>Welcome</body></html>")),
+		"fails":             respondAlways(reply(http.StatusInternalServerError, "text/plain", "disk on fire")),
 		"nonsense manifest": manifests(reply(http.StatusOK, "application/vnd.oci.image.manifest.v1+json", `{"schemaVersion":2,"config":7,"layers":"x"}`)),
-		"stalls in a blob":  blobs(partly(silence)),
-		"resets in a blob":  blobs(partly(reset)),
-		"cuts a blob":       blobs(partly(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })),
-		"other bytes":       other,
+		"stalls in a blob":  blobs(truncateBlob(hangUntilGone)),
+		"resets in a blob":  blobs(truncateBlob(reset)),
+		"cuts a blob":       blobs(truncateBlob(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })),
+		"other bytes":       otherBytes,
 	}
 }
 
-// Serve starts a registry with one of the Misdeeds, and returns the reference of the content there.
+// Serve starts a registry with one of the Misbehaviours, and returns the reference of the content there.
 func Serve(t testing.TB, c *registry.Content, name string, misdeed func(http.Handler) http.Handler) string {
 	t.Helper()
 	r := Listen(t, registry.Options{})
@@ -90,20 +90,20 @@ func Serve(t testing.TB, c *registry.Content, name string, misdeed func(http.Han
 	return o.At(l.Addr().String())
 }
 
-func always(do http.HandlerFunc) func(http.Handler) http.Handler {
+func respondAlways(do http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(http.Handler) http.Handler { return do }
 }
 
 func manifests(do http.HandlerFunc) func(http.Handler) http.Handler {
-	return of("/manifests/", func(w http.ResponseWriter, q *http.Request, _ http.Handler) { do(w, q) })
+	return onPath("/manifests/", func(w http.ResponseWriter, q *http.Request, _ http.Handler) { do(w, q) })
 }
 
 func blobs(do func(http.ResponseWriter, *http.Request, http.Handler)) func(http.Handler) http.Handler {
-	return of("/blobs/", do)
+	return onPath("/blobs/", do)
 }
 
-// of handles requests whose path contains a word.
-func of(word string, do func(http.ResponseWriter, *http.Request, http.Handler)) func(http.Handler) http.Handler {
+// onPath handles requests whose path contains a word.
+func onPath(word string, do func(http.ResponseWriter, *http.Request, http.Handler)) func(http.Handler) http.Handler {
 	return func(good http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if strings.Contains(q.URL.Path, word) && q.Method == http.MethodGet {
@@ -115,8 +115,8 @@ func of(word string, do func(http.ResponseWriter, *http.Request, http.Handler)) 
 	}
 }
 
-// silence does not answer until the client leaves.
-func silence(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }
+// hangUntilGone does not answer until the client leaves.
+func hangUntilGone(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }
 
 func reply(status int, kind, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -149,8 +149,8 @@ func hijacked(use func(net.Conn)) http.HandlerFunc {
 	}
 }
 
-// partly sends the beginning of a blob, and then calls then.
-func partly(then http.HandlerFunc) func(http.ResponseWriter, *http.Request, http.Handler) {
+// truncateBlob sends the beginning of a blob, and then calls then.
+func truncateBlob(then http.HandlerFunc) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, q *http.Request, good http.Handler) {
 		whole := httptest.NewRecorder()
 		good.ServeHTTP(whole, q)
@@ -162,9 +162,9 @@ func partly(then http.HandlerFunc) func(http.ResponseWriter, *http.Request, http
 	}
 }
 
-// other sends wrong bytes, in the right number.
-func other(good http.Handler) http.Handler {
-	return of("/blobs/", func(w http.ResponseWriter, q *http.Request, good http.Handler) {
+// otherBytes sends wrong bytes, in the right number.
+func otherBytes(good http.Handler) http.Handler {
+	return onPath("/blobs/", func(w http.ResponseWriter, q *http.Request, good http.Handler) {
 		whole := httptest.NewRecorder()
 		good.ServeHTTP(whole, q)
 		maps.Copy(w.Header(), whole.Header())
